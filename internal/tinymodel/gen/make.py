@@ -1,0 +1,158 @@
+"""Makes the tiny models and their goldens: random weights, logits from Hugging Face transformers.
+
+    python make.py --llama-cpp DIR [--only NAME ...] [--check]
+
+Every case of cases.CASES becomes a folder testdata/NAME with
+
+    config.json, model.safetensors, tokenizer.json, tokenizer_config.json   the model as Hugging Face stores it
+    NAME.gguf     the same model as llama.cpp's own converter writes it (F32)
+    golden.json   the prompt (64 ids), the seed and what was checked
+    greedy.json   the 16 ids that greedy decoding with a KV cache appends to the prompt
+    logits.f32    the logits of the prompt, [64][vocab] little-endian float32
+
+DIR is a checkout of llama.cpp: its conversion scripts and gguf-py are imported from there.
+The logits are computed from the files just written, by the eager attention of transformers in float32.
+"""
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+
+import numpy as np
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+from cases import CASES
+from vocab import write_tokenizer, gguf_vocab
+
+HERE = pathlib.Path(__file__).resolve().parent
+OUT = HERE.parent / "testdata"
+PROMPT = 64
+GREEDY = 16
+GRID = 1 / 64        # weights are multiples of this: exact in bf16, f16 and f32, and they compress well
+MARGIN = 0.02        # the best logit of every greedy step leads by at least this, so that rounding decides nothing
+
+
+def randomize(model, gen, case):
+    """Gives every tensor random values on the grid, norms and biases included, so that none can be ignored unseen."""
+    done = set()
+    for name, p in model.named_parameters():
+        if p.data_ptr() in done:
+            continue
+        done.add(p.data_ptr())
+        r = torch.randn(p.shape, generator=gen)
+        if p.dim() == 1 and name.endswith("bias"):
+            v = 0.15 * r
+        elif "norm" in name or "ln_" in name or (p.dim() == 1 and name.endswith("weight")):
+            v = 0.25 * r + (0.0 if case.get("norm_plus_one") else 1.0)
+        elif any(s in name for s in ("embed", "wte", "wpe", "lm_head")):
+            v = case.get("embed_std", 0.4) * r
+        else:
+            fan_in = p.shape[0] if case.get("conv1d") else p.shape[-1]
+            v = case.get("gain", 1.3) / fan_in ** 0.5 * r
+        p.data.copy_((v / GRID).round() * GRID)
+
+
+def greedy(model, prompt):
+    """Continues the prompt with a KV cache, one token at a time; returns the ids and the smallest lead of a winner."""
+    ids, lead = [], float("inf")
+    out = model(input_ids=torch.tensor([prompt]), use_cache=True)
+    for step in range(GREEDY):
+        top = torch.topk(out.logits[0, -1], 2)
+        ids.append(int(top.indices[0]))
+        lead = min(lead, float(top.values[0] - top.values[1]))
+        out = model(input_ids=torch.tensor([[ids[-1]]]), past_key_values=out.past_key_values, use_cache=True)
+    return ids, lead
+
+
+def load(folder):
+    return transformers.AutoModelForCausalLM.from_pretrained(
+        folder, attn_implementation="eager", dtype=torch.float32).eval()
+
+
+def write_model(folder, case, seed):
+    """Writes config.json and model.safetensors of a new random model."""
+    (folder / "config.json").write_text(json.dumps(case["config"], indent=1) + "\n")
+    config = transformers.AutoConfig.from_pretrained(folder)
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.float32)
+    randomize(model, torch.Generator().manual_seed(seed), case)
+    with tempfile.TemporaryDirectory() as tmp:
+        model.save_pretrained(tmp)     # gives the tensors the names that checkpoints have
+        tensors = load_file(pathlib.Path(tmp) / "model.safetensors")
+    if strip := case.get("strip_prefix"):
+        tensors = {k.removeprefix(strip): v for k, v in tensors.items()}
+    save_file({k: v.contiguous() for k, v in tensors.items()}, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def write_gguf(folder, path, case, llama_cpp):
+    """Converts the folder with llama.cpp's converter; only the vocabulary is ours."""
+    from conversion import ModelBase, ModelType, get_model_architecture, get_model_class
+    import gguf
+    hparams = ModelBase.load_hparams(folder, False)
+    cls = get_model_class(get_model_architecture(hparams, ModelType.TEXT))
+    vocab = case["config"]["vocab_size"]
+
+    class Tiny(cls):
+        model_arch = cls.model_arch
+
+        def set_vocab(self):
+            gguf_vocab(self.gguf_writer, vocab)
+
+    with torch.inference_mode():
+        Tiny(folder, gguf.LlamaFileType.ALL_F32, path, eager=True, model_name=path.stem).write()
+    if fix := case.get("gguf_fix"):
+        fix(path)
+
+
+def make(case, llama_cpp):
+    name, vocab = case["name"], case["config"]["vocab_size"]
+    folder = OUT / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    write_tokenizer(folder, vocab)
+    for seed in range(1, 200):
+        write_model(folder, case, seed)
+        model = load(folder)
+        rng = np.random.default_rng(seed)
+        prompt = [int(t) for t in rng.integers(3, vocab, PROMPT)]
+        with torch.inference_mode():
+            logits = model(input_ids=torch.tensor([prompt])).logits[0].float().numpy()
+            ids, lead = greedy(model, prompt)
+        if lead > MARGIN and len(set(ids)) > 3:
+            break
+    else:
+        raise SystemExit(f"{name}: no seed gives a clear greedy continuation")
+    logits.astype("<f4").tofile(folder / "logits.f32")
+    golden = {"arch": case["config"]["architectures"][0], "note": case["note"], "seed": seed,
+              "vocab": vocab, "prompt": prompt}
+    (folder / "golden.json").write_text(json.dumps(golden) + "\n")
+    (folder / "greedy.json").write_text(json.dumps(ids) + "\n")
+    if not case.get("no_gguf"):
+        write_gguf(folder, folder / f"{name}.gguf", case, llama_cpp)
+    for drop in case.get("drop", ()):
+        (folder / drop).unlink()
+    size = sum(f.stat().st_size for f in folder.iterdir())
+    print(f"{name:28} seed {seed:3}  logits std {logits.std():.2f}  max {np.abs(logits).max():.2f}  lead {lead:.3f}  {size >> 10} KiB", flush=True)
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("--llama-cpp", required=True, help="a checkout of llama.cpp")
+    ap.add_argument("--only", nargs="*", help="names of the cases to make; all if absent")
+    args = ap.parse_args()
+    torch.set_num_threads(1)
+    sys.path[:0] = [args.llama_cpp, os.path.join(args.llama_cpp, "gguf-py")]
+    for case in CASES:
+        if not args.only or case["name"] in args.only:
+            make(case, args.llama_cpp)
+
+
+if __name__ == "__main__":
+    main()
