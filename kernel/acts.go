@@ -1,0 +1,108 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// An activation block holds 32 quantized activations and what the kernels need
+// to know of them. All fields are little-endian; offsets are in bytes.
+//
+//	 0  int8[32]  q, x ≈ d·q, |q| <= 127
+//	32  float32   d, the scale: max|x|/127
+//	36  float32   ds = d·Σq
+//	40  int32     actMagic - 128·Σq
+//	44  int32     actMagic - 128·Σq[:16]
+//	48  int32     actMagic - 128·Σq[16:]
+//	52  float32   d·Σq[:16]
+//	56  float32   d·Σq[16:]
+//	60  int32     actMagic
+//
+// The three sums with actMagic are what an integer accumulator starts from:
+// weights are multiplied as unsigned bytes u = w+128, so Σ(u-128)q needs the
+// -128·Σq, and an int32 that starts from actMagic (the bits of 1.5·2²³) reads
+// as the float32 1.5·2²³ + sum, which saves the conversion.
+const (
+	actBlock = 64 // bytes of one block
+	actD     = 32
+	actDS    = 36
+	actN     = 40
+	actN0    = 44
+	actN1    = 48
+	actDS0   = 52
+	actDS1   = 56
+	actM     = 60
+
+	actMagic = 0x4b400000 // bits of float32(1.5 * 2^23)
+	actTiny  = 0x1p-100   // a block with no value of at least this size is stored as zeros
+)
+
+// Acts is a batch of N rows of K activations, as float32, quantized, or both.
+// Row r starts at F32[r*LDF] and at Q[r*LDQ]. It is a view and owns nothing.
+type Acts struct {
+	N, K int
+	F32  []float32
+	LDF  int // distance of rows in F32, in floats
+	Q    []byte
+	LDQ  int // distance of rows in Q, in bytes
+}
+
+// ActRowBytes returns the bytes of a quantized row of k activations: whole
+// blocks of 32, padded with zero blocks to a multiple of 64 values.
+func ActRowBytes(k int) int { return (k + 63) / 64 * 2 * actBlock }
+
+// QuantizeRow writes the quantized form of the row x to dst, which must have
+// ActRowBytes(len(x)) bytes. Each block of 32 values gets the scale
+// max|x|/127. A block with an infinity or a NaN gets a NaN scale, so that
+// every product with it is NaN.
+func QuantizeRow(dst []byte, x []float32) {
+	n := ActRowBytes(len(x))
+	quantizeGeneric(dst[:n:n], x)
+}
+
+// quantizeGeneric is the definition of QuantizeRow.
+func quantizeGeneric(dst []byte, x []float32) {
+	for ; len(dst) > 0; dst = dst[actBlock:] {
+		n := min(32, len(x))
+		quantizeBlock(dst[:actBlock:actBlock], x[:n])
+		x = x[n:]
+	}
+}
+
+// quantizeBlock writes one block; x has at most 32 values, the rest are zero.
+func quantizeBlock(dst []byte, x []float32) {
+	clear(dst)
+	var top uint32 // the largest magnitude, compared as bits so that Inf < NaN count too
+	for _, v := range x {
+		top = max(top, math.Float32bits(v)&0x7fffffff)
+	}
+	amax := math.Float32frombits(top)
+	d := amax / 127
+	var s0, s1 int32
+	switch {
+	case top >= 0x7f800000:
+		d = float32(math.NaN())
+	case amax < actTiny:
+		d = 0
+	default:
+		inv := 127 / amax
+		for i, v := range x {
+			q := int32(math.RoundToEven(float64(v * inv)))
+			dst[i] = byte(q)
+			if i < 16 {
+				s0 += q
+			} else {
+				s1 += q
+			}
+		}
+	}
+	le := binary.LittleEndian
+	le.PutUint32(dst[actD:], math.Float32bits(d))
+	le.PutUint32(dst[actDS:], math.Float32bits(d*float32(s0+s1)))
+	le.PutUint32(dst[actN:], uint32(actMagic-128*(s0+s1)))
+	le.PutUint32(dst[actN0:], uint32(actMagic-128*s0))
+	le.PutUint32(dst[actN1:], uint32(actMagic-128*s1))
+	le.PutUint32(dst[actDS0:], math.Float32bits(d*float32(s0)))
+	le.PutUint32(dst[actDS1:], math.Float32bits(d*float32(s1)))
+	le.PutUint32(dst[actM:], actMagic)
+}

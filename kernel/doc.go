@@ -1,0 +1,10 @@
+// Package kernel holds the arithmetic that a model spends its time in: dot
+// products of packed quantized weights with rows of activations, norms,
+// activations, rotary embeddings, softmax and attention over key/value tiles.
+//
+// Every operation has a definition in plain Go and assembly for the
+// instruction-set tiers of internal/cpu; the tier in use is looked up at the
+// top of each operation, nowhere else. No result depends on how work is cut:
+// the value for one row and one output is the same, bit for bit, for any
+// number of rows and any split of rows and outputs.
+package kernel

@@ -1,0 +1,151 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+	"sync"
+
+	"ridge/tensor"
+)
+
+// Lanes is the number of output rows in a group of packed weights: one lane of
+// a 512-bit vector each.
+const Lanes = 16
+
+// Packed is a weight matrix in the order in which the kernels read it: groups
+// of Lanes output rows, each group one contiguous run of bytes that is read
+// strictly forward. Rows beyond the last one of the matrix are zero weights.
+// Docs: docs/kernels.md has the layout of every format.
+type Packed struct {
+	Type       tensor.DType
+	Rows, Cols int
+	Groups     int    // ceil(Rows / Lanes)
+	GroupBytes int    // bytes of a group in Data
+	Data       []byte // Groups * GroupBytes bytes, from the allocator given to NewPacked
+}
+
+// PackedBytes returns the size of the packed form of m for the tier in use, or
+// an error that says why m cannot be packed. It does not look at m.Data.
+func PackedBytes(m tensor.Mat) (int, error) {
+	p, err := plan(m)
+	return p.Groups * p.GroupBytes, err
+}
+
+// plan checks the shape of m and returns its packed form without the memory.
+func plan(m tensor.Mat) (Packed, error) {
+	rb := m.Type.RowBytes(m.Cols)
+	switch {
+	case m.Rows <= 0 || m.Cols <= 0:
+		return Packed{}, fmt.Errorf("kernel: pack %s matrix: shape %d x %d is empty", m.Type, m.Rows, m.Cols)
+	case rb < 0:
+		return Packed{}, fmt.Errorf("kernel: pack %s matrix: %d columns are not a multiple of the block of %d", m.Type, m.Cols, m.Type.BlockSize())
+	case !canDecode(m.Type):
+		return Packed{}, fmt.Errorf("kernel: pack %s matrix: element type has no decoder", m.Type)
+	case m.Rows > maxPacked/m.Cols:
+		return Packed{}, fmt.Errorf("kernel: pack %s matrix: shape %d x %d is too large", m.Type, m.Rows, m.Cols)
+	}
+	p := Packed{Type: m.Type, Rows: m.Rows, Cols: m.Cols, Groups: (m.Rows + Lanes - 1) / Lanes}
+	p.GroupBytes = Lanes * rb
+	return p, nil
+}
+
+// maxPacked bounds the values of a matrix so that no size computed from its
+// shape overflows.
+const maxPacked = math.MaxInt / 64
+
+// NewPacked plans the packed form of m for the tier in use and allocates it:
+// alloc returns n zeroed bytes aligned to 64, or nil when there are none.
+// Nothing is read from m.Data; call Pack for all groups before Mul.
+func NewPacked(m tensor.Mat, alloc func(n int) []byte) (*Packed, error) {
+	p, err := plan(m)
+	if err != nil {
+		return nil, err
+	}
+	n := p.Groups * p.GroupBytes
+	data := alloc(n)
+	if len(data) < n {
+		return nil, fmt.Errorf("kernel: pack %s matrix %d x %d: no memory for %d bytes", m.Type, m.Rows, m.Cols, n)
+	}
+	p.Data = data[:n:n]
+	return &p, nil
+}
+
+// Pack converts the groups [g0, g1) of src, the matrix given to NewPacked.
+// Calls for different groups may run at the same time.
+func (p *Packed) Pack(src tensor.Mat, g0, g1 int) {
+	rb := p.Type.RowBytes(p.Cols)
+	lo, hi := g0*Lanes, min(g1*Lanes, p.Rows)
+	copy(p.Data[lo*rb:hi*rb], src.Data[lo*rb:hi*rb])
+}
+
+// UsesQuant reports whether Mul reads the quantized rows of its activations
+// (Acts.Q) rather than the float32 ones (Acts.F32).
+func (p *Packed) UsesQuant() bool { return false }
+
+// Mul computes dst[r*ldd+o] = Σₖ W[o][k]·x[r][k] for the activation rows
+// [r0, r1) of x and all outputs o of the groups [g0, g1). It writes whole
+// groups: dst needs ldd >= Lanes*Groups floats per row, and what is written
+// for outputs beyond p.Rows is zero. Calls that write different parts of dst
+// may run at the same time; a result does not depend on the split.
+func (p *Packed) Mul(dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
+	p.mulNative(dst, ldd, x, r0, r1, g0, g1)
+}
+
+// rowPool lends the rows that weights are decoded into.
+var rowPool = sync.Pool{New: func() any { return new([]float32) }}
+
+// mulNative decodes each weight row to float32 and multiplies it with the
+// float32 activations: the definition of Mul, and the only way for formats
+// without a packed layout.
+func (p *Packed) mulNative(dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
+	rb := p.Type.RowBytes(p.Cols)
+	buf := rowPool.Get().(*[]float32)
+	defer rowPool.Put(buf)
+	if cap(*buf) < p.Cols {
+		*buf = make([]float32, p.Cols)
+	}
+	w := (*buf)[:p.Cols]
+	for o := g0 * Lanes; o < g1*Lanes; o++ {
+		if o >= p.Rows {
+			for r := r0; r < r1; r++ {
+				dst[r*ldd+o] = 0
+			}
+			continue
+		}
+		decode(p.Type, w, p.Data[o*rb:(o+1)*rb])
+		for r := r0; r < r1; r++ {
+			dst[r*ldd+o] = dotRef(w, x.F32[r*x.LDF:])
+		}
+	}
+}
+
+// dotRef is the dot product of a with the first len(a) values of b, summed in
+// float64.
+func dotRef(a, b []float32) float32 {
+	b = b[:len(a)]
+	var s0, s1, s2, s3 float64
+	for len(a) >= 4 && len(b) >= 4 {
+		s0 += float64(a[0]) * float64(b[0])
+		s1 += float64(a[1]) * float64(b[1])
+		s2 += float64(a[2]) * float64(b[2])
+		s3 += float64(a[3]) * float64(b[3])
+		a, b = a[4:], b[4:]
+	}
+	for i := range a {
+		s0 += float64(a[i]) * float64(b[i])
+	}
+	return float32(s0 + s1 + s2 + s3)
+}
+
+// blockDecoder is what tensor.DType decodes with.
+type blockDecoder interface {
+	CanDecode() bool
+	Decode(dst []float32, src []byte)
+}
+
+func canDecode(t tensor.DType) bool {
+	d, ok := any(t).(blockDecoder)
+	return ok && d.CanDecode()
+}
+
+func decode(t tensor.DType, dst []float32, src []byte) { any(t).(blockDecoder).Decode(dst, src) }
