@@ -1,0 +1,101 @@
+// Package mmap maps files read-only into memory, so that weights are read by
+// the page and shared with the system's file cache. Where the system has no
+// such mapping the file is read into memory instead: the callers see bytes
+// either way.
+package mmap
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+)
+
+// Advice tells the system how a mapping is about to be used. It never changes
+// what the bytes are.
+type Advice int
+
+// The kinds of advice.
+const (
+	Normal     Advice = iota // no special treatment
+	Sequential               // read from front to back: read ahead
+	Random                   // read here and there: do not read ahead
+	WillNeed                 // start reading all of it now
+	DontNeed                 // give the resident pages back; a later access reads them again
+)
+
+// ErrNotRegular is the reason why a directory, a pipe or a device is refused:
+// its size means nothing, so nothing could be checked against it.
+var ErrNotRegular = errors.New("not a regular file")
+
+// Map is the content of one file. The zero value is an empty map.
+type Map struct {
+	data   []byte
+	mapped bool // data is a mapping that Close removes, not memory of the Go heap
+}
+
+// Open returns the content of the regular file at path. The file may be
+// replaced (by a rename) while it is open, but it must not be cut short: the
+// system answers an access beyond its end with a fatal signal.
+//
+// Errors are of type *fs.PathError.
+func Open(path string) (*Map, error) {
+	// Asked before opening, because opening a pipe waits for its writer.
+	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: ErrNotRegular}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: ErrNotRegular}
+	}
+	size := st.Size()
+	if size > math.MaxInt {
+		return nil, &fs.PathError{Op: "map", Path: path, Err: errors.New("larger than the address space")}
+	}
+	if size == 0 {
+		return &Map{}, nil
+	}
+	if data, ok := mapFile(f, int(size)); ok {
+		return &Map{data: data, mapped: true}, nil
+	}
+	data := make([]byte, size)
+	if _, err := io.ReadFull(f, data); err != nil {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: err}
+	}
+	return &Map{data: data}, nil
+}
+
+// Bytes returns the content of the file. It must not be written to, and not be
+// used after Close.
+func (m *Map) Bytes() []byte { return m.data }
+
+// Mapped reports whether the content is a mapping, and not a copy in memory.
+func (m *Map) Mapped() bool { return m.mapped }
+
+// Advise passes a to the system. A copy in memory ignores it.
+func (m *Map) Advise(a Advice) error {
+	if !m.mapped {
+		return nil
+	}
+	return advise(m.data, a)
+}
+
+// Close removes the mapping. Slices of Bytes are invalid afterwards. Closing
+// twice does nothing.
+func (m *Map) Close() error {
+	data, mapped := m.data, m.mapped
+	m.data, m.mapped = nil, false
+	if !mapped {
+		return nil
+	}
+	return unmap(data)
+}

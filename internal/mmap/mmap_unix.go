@@ -1,0 +1,32 @@
+//go:build unix
+
+package mmap
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// mapFile maps the first size bytes of f; false if its file system cannot.
+func mapFile(f *os.File, size int) ([]byte, bool) {
+	data, err := unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED)
+	return data, err == nil
+}
+
+func unmap(data []byte) error { return os.NewSyscallError("munmap", unix.Munmap(data)) }
+
+func advise(data []byte, a Advice) error {
+	advice := unix.MADV_NORMAL
+	switch a {
+	case Sequential:
+		advice = unix.MADV_SEQUENTIAL
+	case Random:
+		advice = unix.MADV_RANDOM
+	case WillNeed:
+		advice = unix.MADV_WILLNEED
+	case DontNeed:
+		advice = unix.MADV_DONTNEED
+	}
+	return os.NewSyscallError("madvise", unix.Madvise(data, advice))
+}
