@@ -27,6 +27,7 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 import numpy as np
 import torch
 import transformers
+transformers.utils.logging.disable_progress_bar()
 from safetensors.torch import load_file, save_file
 
 from cases import CASES
@@ -91,11 +92,11 @@ def write_model(folder, case, seed):
     save_file({k: v.contiguous() for k, v in tensors.items()}, folder / "model.safetensors", metadata={"format": "pt"})
 
 
-def write_gguf(folder, path, case, llama_cpp):
+def write_gguf(folder, path, case):
     """Converts the folder with llama.cpp's converter; only the vocabulary is ours."""
     from conversion import ModelBase, ModelType, get_model_architecture, get_model_class
     import gguf
-    hparams = ModelBase.load_hparams(folder, False)
+    hparams = {**case["config"], **ModelBase.load_hparams(folder, False), **case.get("hparams", {})}
     cls = get_model_class(get_model_architecture(hparams, ModelType.TEXT))
     vocab = case["config"]["vocab_size"]
 
@@ -105,13 +106,18 @@ def write_gguf(folder, path, case, llama_cpp):
         def set_vocab(self):
             gguf_vocab(self.gguf_writer, vocab)
 
+        def set_gguf_parameters(self):
+            super().set_gguf_parameters()
+            for key, value in case.get("gguf_extra", {}).items():
+                add = {int: self.gguf_writer.add_uint32, float: self.gguf_writer.add_float32}
+                add.get(type(value), self.gguf_writer.add_array)(key, value)
+
     with torch.inference_mode():
-        Tiny(folder, gguf.LlamaFileType.ALL_F32, path, eager=True, model_name=path.stem).write()
-    if fix := case.get("gguf_fix"):
-        fix(path)
+        Tiny(folder, gguf.LlamaFileType.ALL_F32, path, eager=True, model_name=path.stem,
+             hparams=hparams).write()
 
 
-def make(case, llama_cpp):
+def make(case):
     name, vocab = case["name"], case["config"]["vocab_size"]
     folder = OUT / name
     shutil.rmtree(folder, ignore_errors=True)
@@ -130,14 +136,14 @@ def make(case, llama_cpp):
     else:
         raise SystemExit(f"{name}: no seed gives a clear greedy continuation")
     logits.astype("<f4").tofile(folder / "logits.f32")
-    golden = {"arch": case["config"]["architectures"][0], "note": case["note"], "seed": seed,
-              "vocab": vocab, "prompt": prompt}
+    golden = {"arch": case["config"]["architectures"][0], "note": case["note"], "seed": seed, "vocab": vocab,
+              **{k: case[k] for k in ("context", "gguf_extra") if k in case}, "prompt": prompt}
     (folder / "golden.json").write_text(json.dumps(golden) + "\n")
     (folder / "greedy.json").write_text(json.dumps(ids) + "\n")
-    if not case.get("no_gguf"):
-        write_gguf(folder, folder / f"{name}.gguf", case, llama_cpp)
-    for drop in case.get("drop", ()):
-        (folder / drop).unlink()
+    if case["gguf"]:
+        write_gguf(folder, folder / f"{name}.gguf", case)
+    for file in folder.iterdir():
+        file.chmod(0o644)
     size = sum(f.stat().st_size for f in folder.iterdir())
     print(f"{name:28} seed {seed:3}  logits std {logits.std():.2f}  max {np.abs(logits).max():.2f}  lead {lead:.3f}  {size >> 10} KiB", flush=True)
 
@@ -151,7 +157,7 @@ def main():
     sys.path[:0] = [args.llama_cpp, os.path.join(args.llama_cpp, "gguf-py")]
     for case in CASES:
         if not args.only or case["name"] in args.only:
-            make(case, args.llama_cpp)
+            make(case)
 
 
 if __name__ == "__main__":
