@@ -159,7 +159,7 @@ QWEN_GEMMA_CASES = [
            drop=["rope_theta", "rope_local_base_freq", "sliding_window_pattern"],
            gguf_extra={"gemma3.attention.sliding_window_pattern": [True, False, True]}),
     gemma3("gemma3-qpas", "query_pre_attn_scalar that is not head_dim, window pattern 2",
-           {"num_hidden_layers": 2, "query_pre_attn_scalar": 24, "sliding_window_pattern": 2}, gguf=False),
+           {"num_hidden_layers": 2, "query_pre_attn_scalar": 24, "sliding_window_pattern": 2}, gguf=False, gain=3.0),
 ]
 
 PHI_CASES = [
@@ -171,9 +171,9 @@ PHI_CASES = [
         "original_max_position_embeddings": 128, "partial_rotary_factor": 0.75, "rope_scaling": {
             "type": "longrope", "short_factor": [1.0, 1.1, 1.25, 1.5, 1.75, 2.0],
             "long_factor": [1.5, 2.0, 4.0, 8.0, 12.0, 16.0]}}, context=128),
-    phi3("phi3-longrope-long", "longrope past the original context: long factors; older name su", {
+    phi3("phi3-longrope-long", "longrope past the original context: long factors; older spelling", {
         **SLIM, "num_attention_heads": 2, "num_key_value_heads": 1, "original_max_position_embeddings": 32,
-        "rope_scaling": {"type": "su", "short_factor": [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7],
+        "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7],
                          "long_factor": [1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0]}}, context=128),
     phi("phi", "one norm for attention and MLP in parallel, biases everywhere, half rotary"),
     phi("phi-qknorm", "norms of q and k with biases, grouped queries",
