@@ -2,7 +2,11 @@
 // and from float32, and describes matrices stored in them.
 package tensor
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+	"strings"
+)
 
 // DType is an element type of a tensor; its values are the type ids of the
 // GGUF file format.
@@ -50,7 +54,8 @@ type dtypeInfo struct {
 	blockBytes int // bytes per block
 }
 
-var dtypes = map[DType]dtypeInfo{
+// dtypes is indexed by type id; ids without an entry have block size 0.
+var dtypes = [...]dtypeInfo{
 	F32: {"F32", 1, 4}, F16: {"F16", 1, 2}, BF16: {"BF16", 1, 2}, F64: {"F64", 1, 8},
 	I8: {"I8", 1, 1}, I16: {"I16", 1, 2}, I32: {"I32", 1, 4}, I64: {"I64", 1, 8},
 	Q4_0: {"Q4_0", 32, 18}, Q4_1: {"Q4_1", 32, 20}, Q5_0: {"Q5_0", 32, 22}, Q5_1: {"Q5_1", 32, 24},
@@ -63,31 +68,59 @@ var dtypes = map[DType]dtypeInfo{
 	TQ1_0: {"TQ1_0", 256, 54}, TQ2_0: {"TQ2_0", 256, 66}, MXFP4: {"MXFP4", 32, 17},
 }
 
+// info returns the table entry of d, the zero entry for an unknown id.
+func (d DType) info() dtypeInfo {
+	if uint64(d) >= uint64(len(dtypes)) {
+		return dtypeInfo{}
+	}
+	return dtypes[d]
+}
+
 // String returns the name of d, or "type N" for an unknown id.
 func (d DType) String() string {
-	if i, ok := dtypes[d]; ok {
+	if i := d.info(); i.blockSize > 0 {
 		return i.name
 	}
 	return fmt.Sprintf("type %d", uint32(d))
 }
 
+// ParseDType returns the element type called name, in any letter case.
+func ParseDType(name string) (DType, error) {
+	var known []string
+	for id, i := range dtypes {
+		if i.blockSize == 0 {
+			continue
+		}
+		if strings.EqualFold(name, i.name) {
+			return DType(id), nil
+		}
+		known = append(known, i.name)
+	}
+	return 0, fmt.Errorf("tensor: element type %q: unknown, want one of %s", name, strings.Join(known, " "))
+}
+
 // Valid reports whether d is a known element type.
-func (d DType) Valid() bool { _, ok := dtypes[d]; return ok }
+func (d DType) Valid() bool { return d.info().blockSize > 0 }
 
 // BlockSize returns the number of values in one block of d, 0 if d is unknown.
-func (d DType) BlockSize() int { return dtypes[d].blockSize }
+func (d DType) BlockSize() int { return d.info().blockSize }
 
 // BlockBytes returns the number of bytes of one block of d, 0 if d is unknown.
-func (d DType) BlockBytes() int { return dtypes[d].blockBytes }
+func (d DType) BlockBytes() int { return d.info().blockBytes }
 
-// RowBytes returns the bytes of a row of cols values, or -1 if d is unknown or
-// cols is not a multiple of its block size.
+// RowBytes returns the bytes of a row of cols values, or -1 if d is unknown,
+// cols is negative or not a multiple of d's block size, or the size does not
+// fit an int.
 func (d DType) RowBytes(cols int) int {
-	i, ok := dtypes[d]
-	if !ok || cols < 0 || cols%i.blockSize != 0 {
+	i := d.info()
+	if i.blockSize == 0 || cols < 0 || cols%i.blockSize != 0 {
 		return -1
 	}
-	return cols / i.blockSize * i.blockBytes
+	blocks := cols / i.blockSize
+	if blocks > math.MaxInt/i.blockBytes {
+		return -1
+	}
+	return blocks * i.blockBytes
 }
 
 // Mat is a view of a matrix: Rows rows of Cols values, each row
@@ -102,4 +135,9 @@ type Mat struct {
 func (m Mat) Row(i int) []byte {
 	n := m.Type.RowBytes(m.Cols)
 	return m.Data[i*n : (i+1)*n : (i+1)*n]
+}
+
+// DecodeRow writes row i as float32 values to dst[:Cols], as Type.Decode does.
+func (m Mat) DecodeRow(dst []float32, i int) {
+	m.Type.Decode(dst[:m.Cols], m.Row(i))
 }

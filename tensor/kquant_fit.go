@@ -1,0 +1,186 @@
+package tensor
+
+// allZero is the magnitude below which a sub-block counts as zero.
+const allZero = 1e-15
+
+// An affineSearch says which scales fitAffine tries: those that map the range
+// of the values to top+from, top+from+0.1, ... codes, steps+1 of them.
+type affineSearch struct {
+	top, steps int
+	from       float32
+	absolute   bool // minimize absolute instead of squared errors
+}
+
+// fitAffine fits x ≈ scale·code - least with codes 0..s.top and least >= 0, for
+// a small weighted error: it chooses codes for each scale of the search, solves
+// for the scale and minimum that fit those codes best, and keeps the best. An
+// improvement moves the minimum from which the rest of the search counts.
+func fitAffine(codes []byte, x, weights []float32, s affineSearch) (scale, least float32) {
+	weights = weights[:len(x)]
+	offset, highest := bounds(x)
+	var sumW, sumX float32
+	for i, v := range x {
+		sumW += weights[i]
+		sumX += float32(weights[i] * v)
+	}
+	offset = min(offset, 0)
+	if highest == offset {
+		clear(codes)
+		return 0, -offset
+	}
+
+	inv := float32(s.top) / (highest - offset)
+	scale = 1 / inv
+	quantizeAffine(codes, x, inv, offset, s.top)
+	bestErr := affineError(codes, x, weights, scale, offset, s.absolute)
+
+	var buf [32]byte
+	trial := buf[:len(x)]
+	for step := range s.steps + 1 {
+		inv := (s.from + float32(0.1*float32(step)) + float32(s.top)) / (highest - offset)
+		quantizeAffine(trial, x, inv, offset, s.top)
+		var sumL, sumL2, sumXL float32
+		for i, q := range trial {
+			l := float32(q)
+			wl := weights[i] * l
+			sumL += float32(wl)
+			sumL2 += float32(wl * l)
+			sumXL += float32(wl * x[i])
+		}
+		det := float32(sumW*sumL2) - float32(sumL*sumL)
+		if !(det > 0) {
+			continue
+		}
+		newScale := (float32(sumW*sumXL) - float32(sumX*sumL)) / det
+		newOffset := (float32(sumL2*sumX) - float32(sumL*sumXL)) / det
+		if newOffset > 0 {
+			newOffset, newScale = 0, sumXL/sumL2
+		}
+		if err := affineError(trial, x, weights, newScale, newOffset, s.absolute); err < bestErr {
+			copy(codes, trial)
+			bestErr, scale, offset = err, newScale, newOffset
+		}
+	}
+	return scale, -offset
+}
+
+func quantizeAffine(codes []byte, x []float32, inv, offset float32, top int) {
+	for i, v := range x {
+		codes[i] = byte(clamp(nearest(inv*(v-offset)), 0, top))
+	}
+}
+
+// affineError returns Σ weight·|error| or Σ weight·error² of x ≈ scale·code + offset.
+func affineError(codes []byte, x, weights []float32, scale, offset float32, absolute bool) float32 {
+	var sum float32
+	for i, q := range codes {
+		diff := float32(scale*float32(q)) + offset - x[i]
+		if absolute {
+			diff = abs32(diff)
+		} else {
+			diff *= diff
+		}
+		sum += float32(weights[i] * diff)
+	}
+	return sum
+}
+
+// fitQ6 fits x ≈ scale·(code-32) with codes 0..63, errors weighted by x²: the
+// value farthest from zero is tried on 19 places around -32, each time followed
+// by a least-squares fit of the scale.
+func fitQ6(codes []byte, x []float32) float32 {
+	top := farthest(x)
+	if abs32(top) < allZero {
+		clear(codes)
+		return 0
+	}
+	choose := func(inv float32) {
+		for i, v := range x {
+			codes[i] = byte(clamp(nearest(inv*v), -32, 31) + 32)
+		}
+	}
+	inv := -32 / top
+	choose(inv)
+	lx, l2 := projectQ6(x, inv)
+	var scale float32
+	if l2 != 0 {
+		scale = lx / l2
+	}
+	best := scale * lx
+	for try := -9; try <= 9; try++ {
+		if try == 0 {
+			continue
+		}
+		inv = -(32 + float32(0.1*float32(try))) / top
+		lx, l2 = projectQ6(x, inv)
+		if l2 > 0 && lx*lx > best*l2 {
+			choose(inv)
+			scale = lx / l2
+			best = scale * lx
+		}
+	}
+	return scale
+}
+
+// projectQ6 returns Σ w·l·x and Σ w·l² for the codes l chosen by inv.
+func projectQ6(x []float32, inv float32) (lx, l2 float32) {
+	for _, v := range x {
+		l := float32(clamp(nearest(inv*v), -32, 31))
+		w := v * v
+		lx += float32(w * v * l)
+		l2 += float32(w * l * l)
+	}
+	return lx, l2
+}
+
+// fitQ3 fits x ≈ scale·(code-4) with codes 0..7, errors weighted by x²: starting
+// from the codes for the value farthest from zero on -4, it moves single values
+// to the code that suits the scale of all others while that helps.
+func fitQ3(codes []byte, x []float32) float32 {
+	top := farthest(x)
+	if abs32(top) < allZero {
+		clear(codes)
+		return 0
+	}
+	inv := -4 / top
+	var buf [16]float32
+	l := buf[:len(x)]
+	var lx, l2 float32
+	for i, v := range x {
+		l[i] = float32(clamp(nearest(inv*v), -4, 3))
+		w := v * v
+		lx += float32(w * v * l[i])
+		l2 += float32(w * l[i] * l[i])
+	}
+	for range 5 {
+		changed := false
+		for i, v := range x {
+			w := v * v
+			otherLX := lx - float32(w*v*l[i])
+			if !(otherLX > 0) {
+				continue
+			}
+			otherL2 := l2 - float32(w*l[i]*l[i])
+			new := float32(clamp(nearest(v*otherL2/otherLX), -4, 3))
+			if new == l[i] {
+				continue
+			}
+			otherLX += float32(w * v * new)
+			otherL2 += float32(w * new * new)
+			if otherL2 > 0 && otherLX*otherLX*l2 > lx*lx*otherL2 {
+				l[i], lx, l2 = new, otherLX, otherL2
+				changed = true
+			}
+		}
+		if !changed {
+			break
+		}
+	}
+	for i := range codes {
+		codes[i] = byte(int(l[i]) + 4)
+	}
+	if l2 > 0 {
+		return lx / l2
+	}
+	return 0
+}
