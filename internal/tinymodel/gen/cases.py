@@ -8,6 +8,7 @@ config is what config.json says, spelled as checkpoints on the hub spell it. Opt
     strip_prefix      a prefix that old checkpoints lack in their tensor names
     norm_plus_one     norm weights are stored as w-1
     conv1d            linear weights are stored [in][out]
+    shards            the number of files that the weights are spread over
     context           the context length to open the model with, where the computation depends on it
 """
 
@@ -21,7 +22,7 @@ ROPE = {**SLIM, "head_dim": 16, "num_attention_heads": 2, "num_key_value_heads":
 
 def case(name, note, arch, model_type, config, **options):
     return {"name": name, "note": note, "gguf": True, **options,
-            "config": {"architectures": [arch], "model_type": model_type, **config, **IDS}}
+            "config": {"architectures": [arch], "model_type": model_type, **IDS, **config}}
 
 
 def family(arch, model_type, defaults, **family_options):
@@ -126,6 +127,8 @@ LLAMA_CASES = [
               "rope_type": "yarn", "rope_theta": 20000.0, "factor": 4.0, "original_max_position_embeddings": 64,
               "beta_fast": 8.0, "beta_slow": 0.5, "attention_factor": 0.8}},
           drop=["rope_theta", "rope_scaling"]),
+    llama("llama-half", "bf16 in safetensors and f16 in GGUF, the same numbers", {**SLIM, "torch_dtype": "bfloat16"}),
+    llama("llama-shards", "in two files, with an index; the GGUF split too", SLIM, shards=2),
     mistral("mistral", "no sliding window, head_dim given", {"head_dim": 16, "intermediate_size": 32}),
     mistral("mistral-swa", "sliding window in every layer", {**SLIM, "sliding_window": WINDOW},
             gguf_extra={"llama.attention.sliding_window": WINDOW}),
@@ -207,7 +210,7 @@ GPT_CASES = [
         "bias": True, "tie_word_embeddings": False, "ffn_hidden_size": 64}, gguf=False),
     mpt("mpt", "ALiBi, no biases", {"attn_config": MPT_ATTN}),
     mpt("mpt-clip", "clipped q, k, v; heads that are no power of two", {
-        "d_model": 48, "n_heads": 6, "attn_config": {**MPT_ATTN, "clip_qkv": 0.75}}),
+        "d_model": 48, "n_heads": 6, "n_layers": 1, "attn_config": {**MPT_ATTN, "clip_qkv": 0.75}}),
     mpt("mpt-scale", "own softmax scale", {"attn_config": {**MPT_ATTN, "softmax_scale": 0.5}}, gguf=False),
     starcoder2("starcoder2", "norms and linears with biases, grouped queries, tied"),
     starcoder2("starcoder2-swa", "sliding window in every layer, no biases, untied",

@@ -79,7 +79,7 @@ def load(folder):
 
 
 def write_model(folder, case, seed):
-    """Writes config.json and model.safetensors of a new random model."""
+    """Writes config.json and the safetensors of a new random model."""
     (folder / "config.json").write_text(json.dumps(case["config"], indent=1) + "\n")
     config = transformers.AutoConfig.from_pretrained(folder)
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.float32)
@@ -87,9 +87,32 @@ def write_model(folder, case, seed):
     with tempfile.TemporaryDirectory() as tmp:
         model.save_pretrained(tmp)     # gives the tensors the names that checkpoints have
         tensors = load_file(pathlib.Path(tmp) / "model.safetensors")
-    if strip := case.get("strip_prefix"):
-        tensors = {k.removeprefix(strip): v for k, v in tensors.items()}
-    save_file({k: v.contiguous() for k, v in tensors.items()}, folder / "model.safetensors", metadata={"format": "pt"})
+    dtype = getattr(torch, case["config"]["torch_dtype"])
+    tensors = {k.removeprefix(case.get("strip_prefix", "")): v.to(dtype).contiguous() for k, v in tensors.items()}
+    shards = case.get("shards", 1)
+    if shards == 1:
+        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+        return
+    names = sorted(tensors)
+    index = {"metadata": {"total_size": sum(v.nbytes for v in tensors.values())}, "weight_map": {}}
+    for i in range(shards):
+        part, file = names[i::shards], f"model-{i + 1:05}-of-{shards:05}.safetensors"
+        save_file({k: tensors[k] for k in part}, folder / file, metadata={"format": "pt"})
+        index["weight_map"].update({k: file for k in part})
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index, indent=1) + "\n")
+
+
+def stack_head_norms(tensors):
+    """Joins stablelm's norms, one tensor a head, into one [heads][head_dim] tensor: the converter forgets to."""
+    stacks = {}
+    for name, tensor in tensors:
+        stem, found, head = name.removesuffix(".weight").partition(".norms.")
+        if not found:
+            yield name, tensor
+            continue
+        stacks.setdefault(stem, {})[int(head)] = tensor
+    for stem, heads in stacks.items():
+        yield f"{stem}.weight", torch.stack([heads[h] for h in sorted(heads)])
 
 
 def write_gguf(folder, path, case):
@@ -106,15 +129,22 @@ def write_gguf(folder, path, case):
         def set_vocab(self):
             gguf_vocab(self.gguf_writer, vocab)
 
+        def get_tensors(self):
+            return stack_head_norms(super().get_tensors())
+
         def set_gguf_parameters(self):
             super().set_gguf_parameters()
             for key, value in case.get("gguf_extra", {}).items():
                 add = {int: self.gguf_writer.add_uint32, float: self.gguf_writer.add_float32}
                 add.get(type(value), self.gguf_writer.add_array)(key, value)
 
+    kind = {"float32": gguf.LlamaFileType.ALL_F32, "bfloat16": gguf.LlamaFileType.MOSTLY_F16}
+    split = 0
+    if (shards := case.get("shards", 1)) > 1:
+        split = -(-len(list(Tiny(folder, kind["float32"], path, hparams=hparams).get_tensors())) // shards)
     with torch.inference_mode():
-        Tiny(folder, gguf.LlamaFileType.ALL_F32, path, eager=True, model_name=path.stem,
-             hparams=hparams).write()
+        Tiny(folder, kind[case["config"]["torch_dtype"]], path, eager=True, model_name=path.stem, hparams=hparams,
+             split_max_tensors=split).write()
 
 
 def make(case):
