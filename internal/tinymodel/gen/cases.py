@@ -170,10 +170,10 @@ PHI_CASES = [
     phi3("phi3-swa", "sliding window in every layer, as many kv heads as heads, tied",
          {**SLIM, "sliding_window": WINDOW, "num_key_value_heads": 4}),
     phi3("phi3-longrope-short", "longrope within the original context: short factors; partial rotary", {
-        **SLIM, "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 256,
-        "original_max_position_embeddings": 128, "partial_rotary_factor": 0.75, "rope_scaling": {
+        **SLIM, "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 512,
+        "original_max_position_embeddings": 256, "partial_rotary_factor": 0.75, "rope_scaling": {
             "type": "longrope", "short_factor": [1.0, 1.1, 1.25, 1.5, 1.75, 2.0],
-            "long_factor": [1.5, 2.0, 4.0, 8.0, 12.0, 16.0]}}, context=128),
+            "long_factor": [1.5, 2.0, 4.0, 8.0, 12.0, 16.0]}}, context=256),
     phi3("phi3-longrope-long", "longrope past the original context: long factors; older spelling", {
         **SLIM, "num_attention_heads": 2, "num_key_value_heads": 1, "original_max_position_embeddings": 32,
         "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7],

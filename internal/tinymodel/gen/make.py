@@ -143,7 +143,7 @@ def write_gguf(folder, path, case):
     if (shards := case.get("shards", 1)) > 1:
         split = -(-len(list(Tiny(folder, kind["float32"], path, hparams=hparams).get_tensors())) // shards)
     with torch.inference_mode():
-        Tiny(folder, kind[case["config"]["torch_dtype"]], path, eager=True, model_name=path.stem, hparams=hparams,
+        Tiny(folder, kind[case["config"]["torch_dtype"]], path, eager=True, model_name="tiny", hparams=hparams,
              split_max_tensors=split).write()
 
 
