@@ -5,6 +5,7 @@ import (
 	"math"
 	"sync"
 
+	"ridge/internal/cpu"
 	"ridge/tensor"
 )
 
@@ -15,13 +16,16 @@ const Lanes = 16
 // Packed is a weight matrix in the order in which the kernels read it: groups
 // of Lanes output rows, each group one contiguous run of bytes that is read
 // strictly forward. Rows beyond the last one of the matrix are zero weights.
-// Docs: docs/kernels.md has the layout of every format.
+// docs/kernels.md has the layout of every format.
 type Packed struct {
 	Type       tensor.DType
 	Rows, Cols int
 	Groups     int    // ceil(Rows / Lanes)
 	GroupBytes int    // bytes of a group in Data
 	Data       []byte // Groups * GroupBytes bytes, from the allocator given to NewPacked
+
+	layout *layout // nil for plain numbers and for native rows
+	native bool    // groups are the rows as they are in the file
 }
 
 // PackedBytes returns the size of the packed form of m for the tier in use, or
@@ -39,13 +43,21 @@ func plan(m tensor.Mat) (Packed, error) {
 		return Packed{}, fmt.Errorf("kernel: pack %s matrix: shape %d x %d is empty", m.Type, m.Rows, m.Cols)
 	case rb < 0:
 		return Packed{}, fmt.Errorf("kernel: pack %s matrix: %d columns are not a multiple of the block of %d", m.Type, m.Cols, m.Type.BlockSize())
-	case !canDecode(m.Type):
+	case !m.Type.CanDecode():
 		return Packed{}, fmt.Errorf("kernel: pack %s matrix: element type has no decoder", m.Type)
 	case m.Rows > maxPacked/m.Cols:
 		return Packed{}, fmt.Errorf("kernel: pack %s matrix: shape %d x %d is too large", m.Type, m.Rows, m.Cols)
 	}
 	p := Packed{Type: m.Type, Rows: m.Rows, Cols: m.Cols, Groups: (m.Rows + Lanes - 1) / Lanes}
-	p.GroupBytes = Lanes * rb
+	switch p.layout = layouts[m.Type]; {
+	case cpu.Current() == cpu.Ref, p.layout == nil && plainSize(m.Type) == 0:
+		p.layout, p.native = nil, true
+		p.GroupBytes = Lanes * rb
+	case p.layout != nil:
+		p.GroupBytes = p.layout.supers(m.Cols) * p.layout.superBytes()
+	default:
+		p.GroupBytes = (Lanes*rb + 63) &^ 63
+	}
 	return p, nil
 }
 
@@ -73,22 +85,79 @@ func NewPacked(m tensor.Mat, alloc func(n int) []byte) (*Packed, error) {
 // Pack converts the groups [g0, g1) of src, the matrix given to NewPacked.
 // Calls for different groups may run at the same time.
 func (p *Packed) Pack(src tensor.Mat, g0, g1 int) {
-	rb := p.Type.RowBytes(p.Cols)
-	lo, hi := g0*Lanes, min(g1*Lanes, p.Rows)
-	copy(p.Data[lo*rb:hi*rb], src.Data[lo*rb:hi*rb])
+	switch {
+	case p.native:
+		rb := p.Type.RowBytes(p.Cols)
+		lo, hi := g0*Lanes, min(g1*Lanes, p.Rows)
+		copy(p.Data[lo*rb:hi*rb], src.Data[lo*rb:hi*rb])
+	case p.layout == nil:
+		for o := g0 * Lanes; o < min(g1*Lanes, p.Rows); o++ {
+			packPlain(p.Data[o/Lanes*p.GroupBytes:], o%Lanes, plainSize(p.Type), src.Row(o))
+		}
+	default:
+		for g := g0; g < g1; g++ {
+			p.packGroup(src, g)
+		}
+	}
+}
+
+// packGroup packs one group, superblock by superblock, so that what is written
+// stays in the first-level cache while its rows are added.
+func (p *Packed) packGroup(src tensor.Mat, g int) {
+	var rows [Lanes][]byte
+	n := min(Lanes, p.Rows-g*Lanes)
+	for i := range n {
+		rows[i] = src.Row(g*Lanes + i)
+	}
+	l := p.layout
+	size := l.superBytes()
+	chunk := p.Type.RowBytes(max(p.Type.BlockSize(), 64*l.pairs))
+	data := p.Data[g*p.GroupBytes:][:p.GroupBytes]
+	for len(data) > 0 {
+		for lane := range n {
+			c := min(chunk, len(rows[lane]))
+			l.pack(data[:size:size], lane, rows[lane][:c])
+			rows[lane] = rows[lane][c:]
+		}
+		data = data[size:]
+	}
 }
 
 // UsesQuant reports whether Mul reads the quantized rows of its activations
 // (Acts.Q) rather than the float32 ones (Acts.F32).
-func (p *Packed) UsesQuant() bool { return false }
+func (p *Packed) UsesQuant() bool { return p.layout != nil }
 
 // Mul computes dst[r*ldd+o] = Σₖ W[o][k]·x[r][k] for the activation rows
 // [r0, r1) of x and all outputs o of the groups [g0, g1). It writes whole
-// groups: dst needs ldd >= Lanes*Groups floats per row, and what is written
-// for outputs beyond p.Rows is zero. Calls that write different parts of dst
-// may run at the same time; a result does not depend on the split.
+// groups: dst needs ldd >= Lanes*Groups floats per row, and outputs beyond
+// p.Rows come out as zero. Calls that write different parts of dst may run at
+// the same time; a result does not depend on the split.
 func (p *Packed) Mul(dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
-	p.mulNative(dst, ldd, x, r0, r1, g0, g1)
+	if r0 >= r1 || g0 >= g1 {
+		return
+	}
+	p.check(dst, ldd, x, r1, g1)
+	switch {
+	case p.native:
+		p.mulNative(dst, ldd, x, r0, r1, g0, g1)
+	case mulTier(p, dst, ldd, x, r0, r1, g0, g1):
+	case p.layout == nil:
+		p.mulPlainGeneric(dst, ldd, x, r0, r1, g0, g1)
+	default:
+		p.mulGeneric(dst, ldd, x, r0, r1, g0, g1)
+	}
+}
+
+// check panics if the assembly would read or write beyond what it is given.
+func (p *Packed) check(dst []float32, ldd int, x *Acts, r1, g1 int) {
+	have, need := len(x.F32), (r1-1)*x.LDF+p.Cols
+	if p.UsesQuant() {
+		have, need = len(x.Q), (r1-1)*x.LDQ+ActRowBytes(p.Cols)
+	}
+	if g1 > p.Groups || g1*Lanes > ldd || have < need || len(dst) < (r1-1)*ldd+g1*Lanes || len(p.Data) < p.Groups*p.GroupBytes {
+		panic(fmt.Sprintf("kernel: multiply %s %d x %d: %d rows, %d of %d groups, row distance %d: have %d of %d activations and %d outputs",
+			p.Type, p.Rows, p.Cols, r1, g1, p.Groups, ldd, have, need, len(dst)))
+	}
 }
 
 // rowPool lends the rows that weights are decoded into.
@@ -112,7 +181,7 @@ func (p *Packed) mulNative(dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) 
 			}
 			continue
 		}
-		decode(p.Type, w, p.Data[o*rb:(o+1)*rb])
+		p.Type.Decode(w, p.Data[o*rb:(o+1)*rb])
 		for r := r0; r < r1; r++ {
 			dst[r*ldd+o] = dotRef(w, x.F32[r*x.LDF:])
 		}
@@ -136,16 +205,3 @@ func dotRef(a, b []float32) float32 {
 	}
 	return float32(s0 + s1 + s2 + s3)
 }
-
-// blockDecoder is what tensor.DType decodes with.
-type blockDecoder interface {
-	CanDecode() bool
-	Decode(dst []float32, src []byte)
-}
-
-func canDecode(t tensor.DType) bool {
-	d, ok := any(t).(blockDecoder)
-	return ok && d.CanDecode()
-}
-
-func decode(t tensor.DType, dst []float32, src []byte) { any(t).(blockDecoder).Decode(dst, src) }

@@ -1,0 +1,286 @@
+package kernel
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"ridge/internal/cpu"
+	"ridge/tensor"
+)
+
+// Budgets of the matrix kernels.
+const (
+	// budgetDot bounds the rounding of a product of quantized weights and
+	// quantized activations, relative to Σ|w·x| over the columns.
+	budgetDot = 1e-6
+	// budgetAct bounds what quantizing the activations may change, relative
+	// to |w|·|x|, for activations from a normal distribution.
+	budgetAct = 0.012
+)
+
+// packedTypes are the formats with a packed layout.
+var packedTypes = []tensor.DType{
+	tensor.Q8_0, tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1,
+	tensor.Q4_K, tensor.Q5_K, tensor.Q6_K, tensor.Q3_K, tensor.Q2_K,
+	tensor.IQ4_NL, tensor.IQ4_XS, tensor.MXFP4, tensor.TQ1_0, tensor.TQ2_0,
+	tensor.F16, tensor.BF16, tensor.F32,
+}
+
+// f16Offsets has the offsets of the float16 scales of a block.
+var f16Offsets = map[tensor.DType][]int{
+	tensor.Q8_0: {0}, tensor.Q4_0: {0}, tensor.Q4_1: {0, 2}, tensor.Q5_0: {0}, tensor.Q5_1: {0, 2},
+	tensor.Q4_K: {0, 2}, tensor.Q5_K: {0, 2}, tensor.Q6_K: {208}, tensor.Q3_K: {108}, tensor.Q2_K: {80, 82},
+	tensor.IQ4_NL: {0}, tensor.IQ4_XS: {0}, tensor.TQ1_0: {52}, tensor.TQ2_0: {64},
+}
+
+// randomMat has random codes and scales: unlike encoded weights it uses every
+// code, the most negative ones too.
+func randomMat(rng *rand.Rand, t tensor.DType, rows, cols int) tensor.Mat {
+	m := tensor.Mat{Type: t, Rows: rows, Cols: cols, Data: make([]byte, rows*t.RowBytes(cols))}
+	for i := range m.Data {
+		m.Data[i] = byte(rng.Uint32())
+	}
+	size := t.BlockBytes()
+	for at := 0; at < len(m.Data); at += size {
+		b := m.Data[at : at+size]
+		for _, o := range f16Offsets[t] {
+			binary.LittleEndian.PutUint16(b[o:], tensor.F32ToF16(float32(rng.NormFloat64())/16))
+		}
+		switch t {
+		case tensor.MXFP4:
+			b[0] = byte(120 + rng.IntN(10))
+		case tensor.F32:
+			binary.LittleEndian.PutUint32(b, math.Float32bits(float32(rng.NormFloat64())))
+		case tensor.F16:
+			binary.LittleEndian.PutUint16(b, tensor.F32ToF16(float32(rng.NormFloat64())))
+		case tensor.BF16:
+			binary.LittleEndian.PutUint16(b, tensor.F32ToBF16(float32(rng.NormFloat64())))
+		case tensor.TQ2_0: // code 3 is not a ternary digit
+			for i, v := range b[:64] {
+				b[i] = v &^ (v >> 1 & 0x55)
+			}
+		}
+	}
+	return m
+}
+
+func randomActs(rng *rand.Rand, n, k int) *Acts {
+	x := &Acts{N: n, K: k, LDF: k + 3, LDQ: ActRowBytes(k) + 64}
+	x.F32 = make([]float32, n*x.LDF)
+	x.Q = make([]byte, n*x.LDQ)
+	for r := range n {
+		row := x.F32[r*x.LDF:][:k]
+		for i := range row {
+			row[i] = float32(rng.NormFloat64() * math.Exp(rng.NormFloat64()/2))
+		}
+		QuantizeRow(x.Q[r*x.LDQ:], row)
+	}
+	return x
+}
+
+func packTest(t testing.TB, m tensor.Mat) *Packed {
+	t.Helper()
+	p, err := NewPacked(m, aligned)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Pack(m, 0, p.Groups)
+	return p
+}
+
+// aligned is an allocator of 64-byte aligned memory.
+func aligned(n int) []byte {
+	b := make([]byte, n+64)
+	for i := 0; ; i++ {
+		if addr(b[i:])%64 == 0 {
+			return b[i : i+n]
+		}
+	}
+}
+
+// actValues returns the activations that the quantized row q stands for.
+func actValues(q []byte, k int) []float64 {
+	x := make([]float64, k)
+	for i := range x {
+		b := q[i/32*actBlock:][:actBlock]
+		x[i] = float64(int8(b[i%32])) * float64(actFloat(b, actD))
+	}
+	return x
+}
+
+func tiers(t *testing.T, run func(t *testing.T)) {
+	for tier := cpu.Generic; tier <= cpu.Best(); tier++ {
+		t.Run(tier.String(), func(t *testing.T) {
+			defer cpu.Set(tier)()
+			run(t)
+		})
+	}
+}
+
+func TestMulAgainstDefinition(t *testing.T) {
+	tiers(t, func(t *testing.T) {
+		for _, typ := range packedTypes {
+			for _, cols := range []int{1, 7, 32, 64, 96, 256, 512, 576, 896, 2048} {
+				if typ.RowBytes(cols) < 0 {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s/%d", typ, cols), func(t *testing.T) { mulAgainstDefinition(t, typ, cols) })
+			}
+		}
+	})
+}
+
+func mulAgainstDefinition(t *testing.T, typ tensor.DType, cols int) {
+	rng := rand.New(rand.NewPCG(uint64(typ), uint64(cols)))
+	const rows, n = 35, 3
+	m := randomMat(rng, typ, rows, cols)
+	p := packTest(t, m)
+	x := randomActs(rng, n, cols)
+	ldd := p.Groups * Lanes
+	dst := make([]float32, n*ldd)
+	p.Mul(dst, ldd, x, 0, n, 0, p.Groups)
+	w := make([]float32, cols)
+	for r := range n {
+		exact := make([]float64, cols)
+		for i, v := range x.F32[r*x.LDF:][:cols] {
+			exact[i] = float64(v)
+		}
+		coded := exact
+		if p.UsesQuant() {
+			coded = actValues(x.Q[r*x.LDQ:], cols)
+		}
+		for o := range ldd {
+			got := float64(dst[r*ldd+o])
+			if o >= rows {
+				if got != 0 {
+					t.Fatalf("row %d: output %d beyond the matrix is %v", r, o, got)
+				}
+				continue
+			}
+			typ.Decode(w, m.Row(o))
+			var want, size, full, ww, xx float64
+			for k, v := range w {
+				want += float64(v) * coded[k]
+				full += float64(v) * exact[k]
+				size += math.Abs(float64(v) * coded[k])
+				ww += float64(v) * float64(v)
+				xx += exact[k] * exact[k]
+			}
+			if !(math.Abs(got-want) <= budgetDot*size*budgetMin(typ)) {
+				t.Fatalf("row %d output %d: got %v, want %v: off by %g of %g", r, o, got, want, math.Abs(got-want)/size, budgetDot)
+			}
+			if !(math.Abs(got-full) <= budgetAct*math.Sqrt(ww*xx)) {
+				t.Fatalf("row %d output %d: got %v, %v without activation quantization: off by %g of %g",
+					r, o, got, full, math.Abs(got-full)/math.Sqrt(ww*xx), budgetAct)
+			}
+		}
+	}
+}
+
+// budgetMin widens budgetDot for formats with minima: their two sums may
+// cancel, so that Σ|w·x| is smaller than what was rounded.
+func budgetMin(t tensor.DType) float64 {
+	switch t {
+	case tensor.Q4_1, tensor.Q5_1, tensor.Q2_K, tensor.Q4_K, tensor.Q5_K:
+		return 4
+	}
+	return 1
+}
+
+// TestMulSameBits compares every tier, number of rows and split with the
+// plain Go of one row and one group at a time.
+func TestMulSameBits(t *testing.T) {
+	for _, typ := range packedTypes {
+		for _, cols := range []int{32, 96, 256, 576, 2048, 2304} {
+			if typ.RowBytes(cols) < 0 {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/%d", typ, cols), func(t *testing.T) { mulSameBits(t, typ, cols) })
+		}
+	}
+}
+
+func mulSameBits(t *testing.T, typ tensor.DType, cols int) {
+	rng := rand.New(rand.NewPCG(uint64(typ), uint64(cols)))
+	const rows, n = 16*4 + 5, 41
+	p := packTest(t, randomMat(rng, typ, rows, cols))
+	x := randomActs(rng, n, cols)
+	ldd := p.Groups*Lanes + 5
+	want := make([]float32, n*ldd)
+	restore := cpu.Set(cpu.Generic)
+	p.Mul(want, ldd, x, 0, n, 0, p.Groups)
+	restore()
+	const guard = float32(12345)
+	for tier := cpu.AVX2; tier <= cpu.Best(); tier++ {
+		defer cpu.Set(tier)()
+		for lo := 0; lo < n; lo += 1 + rng.IntN(3) {
+			for cnt := 1; lo+cnt <= n; cnt += 1 + rng.IntN(4) {
+				got := make([]float32, n*ldd)
+				for i := range got {
+					got[i] = guard
+				}
+				g0 := rng.IntN(p.Groups)
+				g1 := g0 + 1 + rng.IntN(p.Groups-g0)
+				p.Mul(got, ldd, x, lo, lo+cnt, g0, g1)
+				for i, v := range got {
+					r, o := i/ldd, i%ldd
+					w := guard
+					if r >= lo && r < lo+cnt && o >= g0*Lanes && o < g1*Lanes {
+						w = want[i]
+					}
+					if math.Float32bits(v) != math.Float32bits(w) {
+						t.Fatalf("%s: rows %d to %d, groups %d to %d: row %d output %d is %v, want %v", tier, lo, lo+cnt, g0, g1, r, o, v, w)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestRefTier checks that the Ref tier keeps the native rows.
+func TestRefTier(t *testing.T) {
+	defer cpu.Set(cpu.Ref)()
+	rng := rand.New(rand.NewPCG(1, 2))
+	m := randomMat(rng, tensor.Q4_K, 19, 512)
+	p := packTest(t, m)
+	if p.UsesQuant() || !bytes.Equal(p.Data[:len(m.Data)], m.Data) {
+		t.Fatal("weights are not in their native rows")
+	}
+	x := randomActs(rng, 2, 512)
+	dst := make([]float32, 2*32)
+	p.Mul(dst, 32, x, 0, 2, 0, 2)
+	w := make([]float32, 512)
+	for o := range 32 {
+		var want float64
+		if o < 19 {
+			m.Type.Decode(w, m.Row(o))
+			for k, v := range w {
+				want += float64(v) * float64(x.F32[x.LDF+k])
+			}
+		}
+		if got := dst[32+o]; got != float32(want) && math.Abs(float64(got)-want) > 1e-6*math.Abs(want) {
+			t.Errorf("output %d: got %v, want %v", o, got, want)
+		}
+	}
+}
+
+func TestPackErrors(t *testing.T) {
+	none := func(int) []byte { return nil }
+	for _, m := range []tensor.Mat{
+		{Type: tensor.Q8_0, Rows: 0, Cols: 32},
+		{Type: tensor.Q8_0, Rows: 1, Cols: 0},
+		{Type: tensor.Q8_0, Rows: 1, Cols: 33},
+		{Type: tensor.Q4_K, Rows: 1, Cols: 32},
+		{Type: tensor.DType(99), Rows: 1, Cols: 32},
+		{Type: tensor.F32, Rows: 1 << 40, Cols: 1 << 30},
+		{Type: tensor.F32, Rows: 1 << 4, Cols: 1 << 4},
+	} {
+		if _, err := NewPacked(m, none); err == nil {
+			t.Errorf("%s %d x %d: no error", m.Type, m.Rows, m.Cols)
+		}
+	}
+}
