@@ -36,3 +36,21 @@ func Path(path string) string {
 	}
 	return path
 }
+
+const maxExtents = 8 // extents of a shape that a message shows
+
+// Shape returns the extents of a tensor in brackets, cut where there are many.
+func Shape(dims []uint64) string {
+	s := []byte{'['}
+	for i, d := range dims {
+		if i == maxExtents {
+			s = append(s, " ..."...)
+			break
+		}
+		if i > 0 {
+			s = append(s, ' ')
+		}
+		s = strconv.AppendUint(s, d, 10)
+	}
+	return string(append(s, ']'))
+}

@@ -32,3 +32,19 @@ func TestPath(t *testing.T) {
 		}
 	}
 }
+
+func TestShape(t *testing.T) {
+	for _, c := range []struct {
+		in   []uint64
+		want string
+	}{
+		{nil, "[]"},
+		{[]uint64{2, 3}, "[2 3]"},
+		{[]uint64{1, 2, 3, 4, 5, 6, 7, 8}, "[1 2 3 4 5 6 7 8]"},
+		{make([]uint64, 1000), "[0 0 0 0 0 0 0 0 ...]"},
+	} {
+		if got := Shape(c.in); got != c.want {
+			t.Errorf("Shape(%d extents) = %s, want %s", len(c.in), got, c.want)
+		}
+	}
+}
