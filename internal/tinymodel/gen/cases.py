@@ -165,6 +165,16 @@ QWEN_GEMMA_CASES = [
            {"num_hidden_layers": 2, "query_pre_attn_scalar": 24, "sliding_window_pattern": 2}, gguf=False, gain=3.0),
 ]
 
+# The larger Gemma 3 are multimodal: the text model is one part of the configuration and of the tensors.
+GEMMA3_TEXT = {k: v for k, v in gemma3("", "")["config"].items() if k not in ("architectures", "torch_dtype")}
+QWEN_GEMMA_CASES.append(case(
+    "gemma3-nested", "text_config, and tensors beside those of a vision tower", "Gemma3ForConditionalGeneration", "gemma3",
+    {"text_config": {**GEMMA3_TEXT, "num_hidden_layers": 2, "sliding_window_pattern": 2}, "image_token_index": 127,
+     "boi_token_index": 125, "eoi_token_index": 126, "mm_tokens_per_image": 1, "vision_config": {
+         "model_type": "siglip_vision_model", "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1,
+         "num_attention_heads": 1, "image_size": 4, "patch_size": 4}},
+    gguf=False, norm_plus_one=True, embed_std=0.2, gain=3.0, vocab=124))
+
 PHI_CASES = [
     phi3("phi3", "fused qkv and gate_up"),
     phi3("phi3-swa", "sliding window in every layer, as many kv heads as heads, tied",
@@ -179,8 +189,10 @@ PHI_CASES = [
         "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7],
                          "long_factor": [1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0]}}, context=128),
     phi("phi", "one norm for attention and MLP in parallel, biases everywhere, half rotary"),
-    phi("phi-qknorm", "norms of q and k with biases, grouped queries",
-        {"qk_layernorm": True, "num_key_value_heads": 2, "intermediate_size": 32}, gguf=False),
+    phi("phi-qknorm", "norms of q and k with biases, grouped queries, config of transformers 5",
+        {"qk_layernorm": True, "num_key_value_heads": 2, "intermediate_size": 32,
+         "rope_parameters": {"rope_type": "default", "rope_theta": 20000.0, "partial_rotary_factor": 0.75}},
+        drop=["rope_theta", "rope_scaling", "partial_rotary_factor"], gguf=False),
 ]
 
 GPT_CASES = [
@@ -195,9 +207,10 @@ GPT_CASES = [
     neox("neox-seq", "sequential residual, other rotary base and share", {
         "use_parallel_residual": False, "rotary_pct": 0.5, "rotary_emb_base": 25000, "intermediate_size": 64},
          gguf_extra={"gptneox.rope.freq_base": 25000.0}),
-    neox("neox-nobias", "no attention biases, full rotary, ReLU, tied", {
-        "attention_bias": False, "rotary_pct": 1.0, "hidden_act": "relu", "intermediate_size": 64,
-        "tie_word_embeddings": True}, gguf=False),
+    neox("neox-nobias", "no attention biases, half rotary, ReLU, tied, config of transformers 5", {
+        "attention_bias": False, "hidden_act": "relu", "intermediate_size": 64, "tie_word_embeddings": True,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5}},
+         drop=["rotary_pct", "rotary_emb_base"], gguf=False),
     falcon("falcon-7b", "one kv head, attention and MLP in parallel", hparams={"num_kv_heads": 1}),
     falcon("falcon-40b", "new decoder: kv groups, two norms in parallel", {
         "new_decoder_architecture": True, "num_kv_heads": 2}),

@@ -38,6 +38,7 @@ OUT = HERE.parent / "testdata"
 PROMPT = 64
 GREEDY = 16
 GRID = 1 / 64        # weights are multiples of this: exact in bf16, f16 and f32, and they compress well
+EFFECT = 0.05        # rolling the values of any one tensor by one place moves some logit by at least this
 MARGIN = 0.02        # the best logit of every greedy step leads by at least this, so that rounding decides nothing
 
 
@@ -71,6 +72,23 @@ def greedy(model, prompt):
         lead = min(lead, float(top.values[0] - top.values[1]))
         out = model(input_ids=torch.tensor([[ids[-1]]]), past_key_values=out.past_key_values, use_cache=True)
     return ids, lead
+
+
+def vocab_size(case):
+    return case["config"].get("text_config", case["config"])["vocab_size"]
+
+
+def check_every_tensor(name, model, prompt, logits):
+    """Fails if some tensor could be wrong without the logits showing it."""
+    for tensor, p in model.named_parameters():
+        if "vision" in tensor or "projector" in tensor:
+            continue    # not part of the language model
+        kept = p.data.clone()
+        p.data.copy_(kept.flatten().roll(1).view(kept.shape))
+        moved = float((model(input_ids=torch.tensor([prompt])).logits[0] - logits).abs().max())
+        p.data.copy_(kept)
+        if moved < EFFECT:
+            raise SystemExit(f"{name}: {tensor} hardly matters: {moved:.4f}")
 
 
 def load(folder):
@@ -121,7 +139,7 @@ def write_gguf(folder, path, case):
     import gguf
     hparams = {**case["config"], **ModelBase.load_hparams(folder, False), **case.get("hparams", {})}
     cls = get_model_class(get_model_architecture(hparams, ModelType.TEXT))
-    vocab = case["config"]["vocab_size"]
+    vocab = vocab_size(case)
 
     class Tiny(cls):
         model_arch = cls.model_arch
@@ -148,7 +166,7 @@ def write_gguf(folder, path, case):
 
 
 def make(case):
-    name, vocab = case["name"], case["config"]["vocab_size"]
+    name, vocab = case["name"], vocab_size(case)
     folder = OUT / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -157,14 +175,17 @@ def make(case):
         write_model(folder, case, seed)
         model = load(folder)
         rng = np.random.default_rng(seed)
-        prompt = [int(t) for t in rng.integers(3, vocab, PROMPT)]
+        prompt = [int(t) for t in rng.integers(3, case.get("vocab", vocab), PROMPT)]
         with torch.inference_mode():
-            logits = model(input_ids=torch.tensor([prompt])).logits[0].float().numpy()
+            logits = model(input_ids=torch.tensor([prompt])).logits[0].float()
             ids, lead = greedy(model, prompt)
         if lead > MARGIN and len(set(ids)) > 3:
             break
     else:
         raise SystemExit(f"{name}: no seed gives a clear greedy continuation")
+    with torch.inference_mode():
+        check_every_tensor(name, model, prompt, logits)
+    logits = logits.numpy()
     logits.astype("<f4").tofile(folder / "logits.f32")
     golden = {"arch": case["config"]["architectures"][0], "note": case["note"], "seed": seed, "vocab": vocab,
               **{k: case[k] for k in ("context", "gguf_extra") if k in case}, "prompt": prompt}
