@@ -91,9 +91,9 @@ def check_every_tensor(name, model, prompt, logits):
             raise SystemExit(f"{name}: {tensor} hardly matters: {moved:.4f}")
 
 
-def load(folder):
+def load(folder, attention):
     return transformers.AutoModelForCausalLM.from_pretrained(
-        folder, attn_implementation="eager", dtype=torch.float32).eval()
+        folder, attn_implementation=attention, dtype=torch.float32).eval()
 
 
 def write_model(folder, case, seed):
@@ -173,7 +173,7 @@ def make(case):
     write_tokenizer(folder, vocab)
     for seed in range(1, 200):
         write_model(folder, case, seed)
-        model = load(folder)
+        model = load(folder, case.get("attention", "eager"))
         rng = np.random.default_rng(seed)
         prompt = [int(t) for t in rng.integers(3, case.get("vocab", vocab), PROMPT)]
         with torch.inference_mode():
