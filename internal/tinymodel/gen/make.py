@@ -1,6 +1,6 @@
 """Makes the tiny models and their goldens: random weights, logits from Hugging Face transformers.
 
-    python make.py --llama-cpp DIR [--only NAME ...] [--check]
+    python make.py --llama-cpp DIR [--only NAME ...]
 
 Every case of cases.CASES becomes a folder testdata/NAME with
 
@@ -11,7 +11,7 @@ Every case of cases.CASES becomes a folder testdata/NAME with
     logits.f32    the logits of the prompt, [64][vocab] little-endian float32
 
 DIR is a checkout of llama.cpp: its conversion scripts and gguf-py are imported from there.
-The logits are computed from the files just written, by the eager attention of transformers in float32.
+The logits are computed from the files just written, by transformers in float32.
 """
 import argparse
 import json
