@@ -3,7 +3,6 @@ package tensor
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 )
 
 // A codec converts whole rows of one element type.
@@ -93,10 +92,14 @@ func (d DType) Decode(dst []float32, src []byte) {
 	c.decode(dst, src)
 }
 
-// largestCoded is above every magnitude that a format with float16 scales can
-// represent (the largest is Q6_K's 65504·128·32). Below it no sum of an encoder
-// overflows.
-const largestCoded = 1 << 29
+// The largest magnitudes that are encoded. The first, for formats with float16
+// scales, is above what any of them can represent (at most Q6_K's 65504·128·32);
+// below it no sum of an encoder overflows. The second, for those with wider
+// scales, leaves room for rounding.
+const (
+	largestF16Scaled = 0x1p29
+	largestScaled    = 0x1p127
+)
 
 // Encode writes src as blocks of d to dst[:d.RowBytes(len(src))]. Equal input
 // gives equal bytes on every processor; for every format they are those of
@@ -129,9 +132,9 @@ func (d DType) Encode(dst []byte, src []float32) error {
 		c.encode(dst, src)
 		return nil
 	}
-	limit := float32(math.MaxFloat32)
+	limit := float32(largestScaled)
 	if len(c.scales) > 0 {
-		limit = largestCoded
+		limit = largestF16Scaled
 	}
 	for i, v := range src {
 		if !(abs32(v) <= limit) { // also NaN
