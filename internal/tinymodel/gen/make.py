@@ -6,7 +6,7 @@ Every case of cases.CASES becomes a folder testdata/NAME with
 
     config.json, model.safetensors, tokenizer.json, tokenizer_config.json   the model as Hugging Face stores it
     NAME.gguf     the same model as llama.cpp's own converter writes it (F32)
-    golden.json   the prompt (64 ids), the seed and what was checked
+    golden.json   the prompt (64 ids), the vocabulary size, the seed
     greedy.json   the 16 ids that greedy decoding with a KV cache appends to the prompt
     logits.f32    the logits of the prompt, [64][vocab] little-endian float32
 
