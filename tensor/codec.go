@@ -102,9 +102,9 @@ const (
 )
 
 // Encode writes src as blocks of d to dst[:d.RowBytes(len(src))]. Equal input
-// gives equal bytes on every processor; for every format they are those of
-// ggml's reference quantizer without importance matrix, but for subnormal
-// MXFP4 blocks (see encodeMXFP4).
+// gives equal bytes on every processor; they are those that ggml's quantizer
+// writes without an importance matrix, but for MXFP4 blocks of tiny values and
+// IQ3_S blocks with zeros (see encodeMXFP4 and encodeIQ3_S).
 //
 // It fails if d has no encoder, len(src) is not a multiple of d's block size,
 // dst is too short, or, for formats whose values share a scale, src has a NaN,

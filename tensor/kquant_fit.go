@@ -161,14 +161,14 @@ func fitQ3(codes []byte, x []float32) float32 {
 				continue
 			}
 			otherL2 := l2 - float32(w*l[i]*l[i])
-			new := float32(clamp(nearest(v*otherL2/otherLX), -4, 3))
-			if new == l[i] {
+			code := float32(clamp(nearest(v*otherL2/otherLX), -4, 3))
+			if code == l[i] {
 				continue
 			}
-			otherLX += float32(w * v * new)
-			otherL2 += float32(w * new * new)
+			otherLX += float32(w * v * code)
+			otherL2 += float32(w * code * code)
 			if otherL2 > 0 && otherLX*otherLX*l2 > lx*lx*otherL2 {
-				l[i], lx, l2 = new, otherLX, otherL2
+				l[i], lx, l2 = code, otherLX, otherL2
 				changed = true
 			}
 		}
