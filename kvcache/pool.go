@@ -117,6 +117,7 @@ func (p *Pool) Stats() Stats {
 // Seq is the page table of one sequence: n tokens in pages of a pool.
 type Seq struct {
 	pages []int32
+	bases []*byte // address of each page, for the kernels
 	n     int
 }
 
@@ -147,6 +148,7 @@ func (p *Pool) Grow(s *Seq, tokens int) error {
 		}
 		p.dirty[id] = true
 		s.pages = append(s.pages, id)
+		s.bases = append(s.bases, &p.page(id)[0])
 	}
 	s.n += tokens
 	return nil
@@ -162,7 +164,7 @@ func (p *Pool) Truncate(s *Seq, n int) {
 	for _, id := range s.pages[keep:] {
 		p.release(id)
 	}
-	s.pages, s.n = s.pages[:keep], n
+	s.pages, s.bases, s.n = s.pages[:keep], s.bases[:keep], n
 }
 
 // Free drops all tokens of s.
@@ -170,7 +172,7 @@ func (p *Pool) Free(s *Seq) {
 	for _, id := range s.pages {
 		p.release(id)
 	}
-	s.pages, s.n = s.pages[:0], 0
+	s.pages, s.bases, s.n = s.pages[:0], s.bases[:0], 0
 }
 
 func (p *Pool) release(id int32) {
@@ -191,6 +193,21 @@ func (p *Pool) Tile(layer, head int, s *Seq, i int) (k, v []byte) {
 	b := p.mem.Bytes()[off : off+pl.tileBytes]
 	return b[:pl.kBytes], b[pl.kBytes:]
 }
+
+// Place says where a head's tiles lie in every page, in bytes: the first
+// tile's keys and values, the distance of tiles, and how many a page has.
+type Place struct{ K, V, Step, PerPage int }
+
+// Place returns where the tiles of a head are in a page.
+func (p *Pool) Place(layer, head int) Place {
+	pl := &p.layers[layer]
+	off := pl.offset + head*pl.headBytes
+	return Place{K: off, V: off + pl.kBytes, Step: pl.tileBytes, PerPage: p.cfg.PageTokens / TileTokens}
+}
+
+// Bases returns the addresses of the pages of s, in order. The slice is valid
+// until s changes.
+func (s *Seq) Bases() []*byte { return s.bases }
 
 // Check verifies the pool's bookkeeping: every page is either free or held,
 // and the sequences given hold exactly the pages that are counted.

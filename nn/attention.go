@@ -1,0 +1,191 @@
+package nn
+
+import (
+	"sync/atomic"
+
+	"ridge/kernel"
+	"ridge/kvcache"
+)
+
+// Span is a run of rows that belong to consecutive positions of one sequence.
+type Span struct {
+	Seq *kvcache.Seq
+	Row int // first row
+	N   int // rows
+	Pos int // position of the first row
+}
+
+// AttnArgs describes attention of a layer.
+type AttnArgs struct {
+	Spans []Span
+	Pool  *kvcache.Pool
+	Layer int
+
+	Heads, KVHeads, HeadDim int
+
+	Scale   float32
+	Softcap float32   // 0 for none
+	Window  int       // keys that a query sees at most, itself included; 0 for all
+	Slopes  []float32 // ALiBi, per head; nil for none
+	Quant   bool      // quantize the result rows
+}
+
+// attnRows is the number of rows in a unit of work of a long span.
+const attnRows = 32
+
+// attnUnit is a piece of attention: some rows of a span for one key-value
+// head, or for a span of few rows one split of its keys.
+type attnUnit struct {
+	span, head int
+	row, rows  int
+	split      int // -1: all keys
+}
+
+// maxWorkers bounds the workers that have a scratch of their own.
+const maxWorkers = 256
+
+type attnTask struct {
+	dst, q *kernel.Acts
+	a      AttnArgs
+	spec   kernel.AttnSpec
+	units  []attnUnit
+	next   atomic.Int64
+
+	start, end []int32 // per row, the keys it sees
+	parts      []float32
+	partAt     []int // per unit with a split, its place in parts
+	work       [maxWorkers]attnWorker
+}
+
+type attnWorker struct {
+	call    kernel.AttnCall
+	scratch kernel.AttnScratch
+	_       [64]byte // workers do not share cache lines
+}
+
+// Attention writes the attention of the rows of q over the keys and values of
+// their sequences to dst. The rows' own keys and values must be stored.
+func (e *Exec) Attention(dst, q *kernel.Acts, a *AttnArgs) {
+	Rows(dst, q.N, a.Heads*a.HeadDim, a.Quant)
+	t := &e.attn
+	t.dst, t.q, t.a = dst, q, *a
+	t.spec = kernel.AttnSpec{HeadDim: a.HeadDim, VHeadDim: a.HeadDim, Scale: a.Scale, Softcap: a.Softcap, KV: a.Pool.DType()}
+	t.plan()
+	t.next.Store(0)
+	e.pool.Run(t)
+	t.merge()
+	if a.Quant {
+		e.Quantize(dst)
+	}
+}
+
+// plan cuts the work into units. How it is cut does not change results.
+func (t *attnTask) plan() {
+	a := &t.a
+	t.units, t.partAt, t.parts = t.units[:0], t.partAt[:0], t.parts[:0]
+	if cap(t.start) < t.q.N {
+		t.start, t.end = make([]int32, t.q.N), make([]int32, t.q.N)
+	}
+	t.start, t.end = t.start[:t.q.N], t.end[:t.q.N]
+	for i := range a.Spans {
+		s := &a.Spans[i]
+		for r := range s.N {
+			end := s.Pos + r + 1
+			t.end[s.Row+r] = int32(end)
+			t.start[s.Row+r] = 0
+			if a.Window > 0 {
+				t.start[s.Row+r] = int32(max(0, end-a.Window))
+			}
+		}
+		for h := range a.KVHeads {
+			t.cut(i, h)
+		}
+	}
+}
+
+// cut makes the units of one span and head: by rows, and by splits of the keys
+// when there are few rows and many keys.
+func (t *attnTask) cut(span, head int) {
+	s := &t.a.Spans[span]
+	if s.N <= 4 {
+		c := &t.work[0].call
+		t.call(c, attnUnit{span: span, head: head, rows: s.N})
+		if lo, hi := c.Splits(); hi-lo > 1 {
+			for split := lo; split < hi; split++ {
+				t.units = append(t.units, attnUnit{span, head, 0, s.N, split})
+				t.partAt = append(t.partAt, len(t.parts))
+				t.parts = grow(t.parts, c.PartFloats())
+			}
+			return
+		}
+	}
+	for r := 0; r < s.N; r += attnRows {
+		// The last rows see most keys and come first, so that the workers
+		// finish together.
+		row := (s.N - 1 - r) / attnRows * attnRows
+		t.units = append(t.units, attnUnit{span, head, row, min(attnRows, s.N-row), -1})
+		t.partAt = append(t.partAt, -1)
+	}
+}
+
+func grow(s []float32, n int) []float32 {
+	if cap(s) < len(s)+n {
+		s = append(make([]float32, 0, 2*(len(s)+n)), s...)
+	}
+	return s[:len(s)+n]
+}
+
+// call fills c for a unit.
+func (t *attnTask) call(c *kernel.AttnCall, u attnUnit) {
+	a, s := &t.a, &t.a.Spans[u.span]
+	group, row := a.Heads/a.KVHeads, s.Row+u.row
+	off := u.head * group * a.HeadDim
+	pl := a.Pool.Place(a.Layer, u.head)
+	c.Spec, c.Rows, c.Heads = &t.spec, u.rows, group
+	c.Q, c.LDQ = t.q.F32[row*t.q.LDF+off:], t.q.LDF
+	c.Out, c.LDO = t.dst.F32[row*t.dst.LDF+off:], t.dst.LDF
+	c.Start, c.End = t.start[row:row+u.rows], t.end[row:row+u.rows]
+	c.Slope = nil
+	if a.Slopes != nil {
+		c.Slope = a.Slopes[u.head*group:][:group]
+	}
+	c.Tiles = kernel.Tiles{Pages: s.Seq.Bases(), PerPage: pl.PerPage, K: pl.K, V: pl.V, Step: pl.Step}
+}
+
+func (t *attnTask) Do(worker, workers int) {
+	w := &t.work[worker]
+	for {
+		i := int(t.next.Add(1)) - 1
+		if i >= len(t.units) {
+			return
+		}
+		u := t.units[i]
+		t.call(&w.call, u)
+		if u.split < 0 {
+			kernel.Attend(&w.call, &w.scratch)
+			continue
+		}
+		at := t.partAt[i]
+		kernel.AttendSplits(&w.call, &w.scratch, u.split, u.split+1, t.parts[at:at+w.call.PartFloats()])
+	}
+}
+
+// merge folds the splits of each span and head, in order.
+func (t *attnTask) merge() {
+	c := &t.work[0].call
+	for i := 0; i < len(t.units); {
+		u := t.units[i]
+		if u.split < 0 {
+			i++
+			continue
+		}
+		n := i + 1
+		for n < len(t.units) && t.units[n].span == u.span && t.units[n].head == u.head {
+			n++
+		}
+		t.call(c, u)
+		at := t.partAt[i]
+		kernel.MergeSplits(c, t.parts[at:at+(n-i)*c.PartFloats()])
+		i = n
+	}
+}

@@ -1,0 +1,100 @@
+package nn
+
+import (
+	"ridge/internal/pool"
+	"ridge/kernel"
+)
+
+// Linear is a matrix with an optional bias: y = W x + b.
+type Linear struct {
+	W    *kernel.Packed
+	Bias []float32 // one per row of W, or nil
+}
+
+// Quant reports whether one of the matrices reads quantized rows.
+func Quant(ls ...*Linear) bool {
+	for _, l := range ls {
+		if l != nil && l.W != nil && l.W.UsesQuant() {
+			return true
+		}
+	}
+	return false
+}
+
+// Out is where a Linear writes: rows of at least 16 * W.Groups floats.
+type Out struct {
+	L   *Linear
+	Dst *kernel.Acts
+}
+
+// maxOuts is the number of matrices that can share an input: q, k and v.
+const maxOuts = 3
+
+type linearTask struct {
+	outs  [maxOuts]Out
+	n     int
+	x     *kernel.Acts
+	resid *kernel.Acts
+	scale float32
+}
+
+// Linear multiplies the rows of x by up to three matrices in one region. The
+// inputs must be quantized if one of the matrices needs it.
+func (e *Exec) Linear(x *kernel.Acts, outs ...Out) {
+	t := &e.linear
+	t.x, t.resid, t.n = x, nil, copy(t.outs[:], outs)
+	e.startLinear(t)
+}
+
+// LinearAdd adds scale times the product of x and l to resid. y is scratch.
+func (e *Exec) LinearAdd(resid, y, x *kernel.Acts, l *Linear, scale float32) {
+	t := &e.linear
+	t.x, t.resid, t.scale, t.n = x, resid, scale, 1
+	t.outs[0] = Out{l, y}
+	e.startLinear(t)
+}
+
+func (e *Exec) startLinear(t *linearTask) {
+	for _, o := range t.outs[:t.n] {
+		Rows(o.Dst, t.x.N, o.L.W.Rows, false)
+	}
+	e.pool.Run(t)
+}
+
+func (t *linearTask) Do(worker, workers int) {
+	total := 0
+	for i := range t.outs[:t.n] {
+		total += t.outs[i].L.W.Groups
+	}
+	lo, hi := pool.Split(total, worker, workers)
+	first := 0
+	for i := range t.outs[:t.n] {
+		o := &t.outs[i]
+		if g0, g1 := max(lo-first, 0), min(hi-first, o.L.W.Groups); g0 < g1 {
+			t.part(o, g0, g1)
+		}
+		first += o.L.W.Groups
+	}
+}
+
+// part computes the 16-row groups [g0, g1) of one matrix.
+func (t *linearTask) part(o *Out, g0, g1 int) {
+	w := o.L.W
+	w.Mul(o.Dst.F32, o.Dst.LDF, t.x, 0, t.x.N, g0, g1)
+	c0, c1 := 16*g0, min(16*g1, w.Rows)
+	if o.L.Bias == nil && t.resid == nil {
+		return
+	}
+	for r := range t.x.N {
+		y := Row(o.Dst, r)[c0:c1]
+		if o.L.Bias != nil {
+			kernel.Add(y, o.L.Bias[c0:c1])
+		}
+		if t.resid != nil {
+			if t.scale != 1 {
+				kernel.Scale(y, t.scale)
+			}
+			kernel.Add(Row(t.resid, r)[c0:c1], y)
+		}
+	}
+}

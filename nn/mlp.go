@@ -1,0 +1,96 @@
+package nn
+
+import (
+	"ridge/internal/pool"
+	"ridge/kernel"
+)
+
+// MLP is the feed-forward part of a block: down(act(gate x) * (up x)), or
+// down(act(up x)) without a gate.
+type MLP struct {
+	Gate, Up, Down *Linear // Gate may be nil
+	Act            Activation
+}
+
+type gluTask struct {
+	m        *MLP
+	x        *kernel.Acts
+	gate, up *kernel.Acts
+	quant    bool
+}
+
+// MLPHidden computes what goes into the down matrix, in the rows of up. gate
+// is scratch. The result is quantized if the down matrix needs it.
+func (e *Exec) MLPHidden(x, gate, up *kernel.Acts, m *MLP) {
+	t := &e.glu
+	*t = gluTask{m: m, x: x, gate: gate, up: up, quant: Quant(m.Down)}
+	Rows(up, x.N, m.Up.W.Rows, t.quant)
+	if m.Gate != nil {
+		Rows(gate, x.N, m.Gate.W.Rows, false)
+	}
+	e.pool.Run(t)
+}
+
+// groupsPerUnit keeps a worker's share a whole number of quantized block
+// pairs: 64 columns.
+const groupsPerUnit = 4
+
+func (t *gluTask) Do(worker, workers int) {
+	w := t.m.Up.W
+	lo, hi := pool.Split((w.Groups+groupsPerUnit-1)/groupsPerUnit, worker, workers)
+	g0, g1 := lo*groupsPerUnit, min(hi*groupsPerUnit, w.Groups)
+	if g0 >= g1 {
+		return
+	}
+	c0, c1 := 16*g0, min(16*g1, w.Rows)
+	if t.m.Gate != nil {
+		t.m.Gate.W.Mul(t.gate.F32, t.gate.LDF, t.x, 0, t.x.N, g0, g1)
+	}
+	w.Mul(t.up.F32, t.up.LDF, t.x, 0, t.x.N, g0, g1)
+	for r := range t.x.N {
+		up := Row(t.up, r)[c0:c1]
+		if b := t.m.Up.Bias; b != nil {
+			kernel.Add(up, b[c0:c1])
+		}
+		var gate []float32
+		if t.m.Gate != nil {
+			gate = Row(t.gate, r)[c0:c1]
+			if b := t.m.Gate.Bias; b != nil {
+				kernel.Add(gate, b[c0:c1])
+			}
+		}
+		activate(t.m.Act, up, gate)
+		if t.quant {
+			q := t.up.Q[r*t.up.LDQ:][:t.up.LDQ]
+			o0 := kernel.ActRowBytes(c0)
+			kernel.QuantizeRow(q[o0:o0+kernel.ActRowBytes(c1-c0)], up)
+		}
+	}
+}
+
+// activate puts act(gate) * up, or act(up) if gate is nil, in up.
+func activate(a Activation, up, gate []float32) {
+	if gate != nil {
+		switch a {
+		case SiLU:
+			kernel.SiLUMul(up, gate, up)
+			return
+		case GELUTanh:
+			kernel.GELUMul(up, gate, up)
+			return
+		}
+		activate(a, gate, nil)
+		kernel.Mul(up, gate)
+		return
+	}
+	switch a {
+	case SiLU:
+		kernel.SiLU(up, up)
+	case GELUTanh:
+		kernel.GELU(up, up)
+	case GELUErf:
+		kernel.GELUErf(up, up)
+	case ReLU:
+		kernel.ReLU(up, up)
+	}
+}
