@@ -8,3 +8,8 @@
 // the value for one row and one output is the same, bit for bit, for any
 // number of rows and any split of rows and outputs.
 package kernel
+
+// The generators are a module of their own, so that the product does not
+// depend on them.
+//
+//go:generate go -C _asm run ./gemm -out ../gemm_amd64.s -stubs ../gemm_stubs_amd64.go -table ../gemm_table_amd64.go -pkg kernel

@@ -1,5 +1,142 @@
 package kernel
 
+import (
+	"sync"
+	"unsafe"
+
+	"ridge/internal/cpu"
+	"ridge/tensor"
+)
+
+// mulFunc multiplies groups of packed weights, one after the other in memory,
+// with a number of rows fixed in the function.
+type mulFunc func(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+
+// unpackFunc unpacks superblocks of one group to panel blocks.
+type unpackFunc func(u *byte, w *byte, supers int)
+
+// panelFunc multiplies unpacked panels, next bytes apart, with a number of
+// rows and panels fixed in the function. With add, dst holds what the panels
+// of lower columns gave.
+type panelFunc func(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+
+// numTypes is the size of tables that are indexed by element type.
+const numTypes = tensor.MXFP4 + 1
+
+const (
+	// callBytes bounds the weights that one call of assembly reads, which the
+	// Go scheduler cannot interrupt: some 25 µs.
+	callBytes = 256 << 10
+	// panelPairs bounds the columns of a panel, in pairs of blocks: panels of
+	// two groups and a tile's activations stay in the second-level cache.
+	panelPairs = 32
+	// panelRows is the number of rows that a panel is unpacked for.
+	panelRows = 192
+)
+
 // mulTier multiplies with the assembly of the tier in use and reports whether
 // it has any.
-func mulTier(p *Packed, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) bool { return false }
+func mulTier(p *Packed, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) bool {
+	if cpu.Current() < cpu.AVX512 || p.layout == nil {
+		return false
+	}
+	if r1-r0 > directRows {
+		mulPanels(p, dst, ldd, x, r0, r1, g0, g1)
+	} else {
+		mulDirect(p, mul512[p.Type], dst, ldd, x, r0, r1, g0, g1)
+	}
+	return true
+}
+
+// directRows is the largest number of rows for which unpacking weights again
+// for every tile of rows costs less than storing them unpacked.
+var directRows = 16
+
+// mulDirect reads the packed weights once for every tile of rows.
+func mulDirect(p *Packed, kernels []mulFunc, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
+	supers := p.layout.supers(p.Cols)
+	step := max(1, callBytes/p.GroupBytes)
+	for g := g0; g < g1; g += step {
+		n := min(step, g1-g)
+		w := &p.Data[g*p.GroupBytes]
+		for r := r0; r < r1; {
+			mr := min(r1-r, len(kernels)-1)
+			kernels[mr](&dst[r*ldd+g*Lanes], ldd, w, &x.Q[r*x.LDQ], x.LDQ, supers, n)
+			r += mr
+		}
+	}
+}
+
+// panelPool lends the memory that panels of two groups are unpacked to.
+var panelPool = sync.Pool{New: func() any {
+	b := make([]byte, 2*2*panelPairs*panelBytes+64)
+	return &b
+}}
+
+// mulPanels unpacks a stretch of columns of one or two groups at a time and
+// multiplies it with many rows.
+func mulPanels(p *Packed, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
+	buf := panelPool.Get().(*[]byte)
+	defer panelPool.Put(buf)
+	u := alignBytes(*buf)
+	for r := r0; r < r1; r += panelRows {
+		rows := min(panelRows, r1-r)
+		for g := g0; g < g1; g += 2 {
+			mulPanel(p, u, dst, ldd, x, r, rows, g, min(2, g1-g))
+		}
+	}
+}
+
+// mulPanel multiplies rows rows from r on with nv groups from g on.
+func mulPanel(p *Packed, u []byte, dst []float32, ldd int, x *Acts, r, rows, g, nv int) {
+	const next = 2 * panelPairs * panelBytes
+	l := p.layout
+	step := panelPairs / l.pairs
+	supers := l.supers(p.Cols)
+	for s := 0; s < supers; s += step {
+		n := min(step, supers-s)
+		for v := range nv {
+			unpack512[p.Type](&u[v*next], &p.Data[(g+v)*p.GroupBytes+s*l.superBytes()], n)
+		}
+		for i := 0; i < rows; {
+			mr := panelTile[nv][min(rows-i, len(panelTile[nv])-1)]
+			panel512[l.form][nv][mr](&dst[(r+i)*ldd+g*Lanes], ldd, &u[0], next,
+				&x.Q[(r+i)*x.LDQ+s*l.pairs*2*actBlock], x.LDQ, n*l.pairs, s > 0)
+			i += mr
+		}
+	}
+}
+
+// panelTile has the rows of the next tile for a number of groups and the rows
+// that are left.
+var panelTile = [3][]int{
+	1: {0, 1, 2, 3, 4, 3, 6, 4, 8, 6, 6, 8, 12},
+	2: {0, 1, 2, 3, 4, 3, 6},
+}
+
+// alignBytes returns the part of b from the first multiple of 64 on.
+func alignBytes(b []byte) []byte { return b[-addressOf(b)&63:] }
+
+func addressOf(b []byte) int { return int(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
+
+// readProbe reads b from end to end.
+func readProbe(b []byte) {
+	if n := len(b) &^ 255; n > 0 && cpu.Current() >= cpu.AVX2 {
+		readProbeAVX2(&b[0], n)
+	}
+}
+
+// dotProbe does nothing but products, integer or float ones, and returns how
+// many additions and multiplications it did.
+func dotProbe(integer bool, n int) int {
+	switch {
+	case cpu.Current() >= cpu.AVX512 && integer:
+		dotProbeAVX512(n)
+		return n * 16 * 64 * 2
+	case cpu.Current() >= cpu.AVX512:
+		fmaProbeAVX512(n)
+		return n * 16 * 16 * 2
+	}
+	dotProbeAVX2(n)
+	return n * 12 * 32 * 2
+}

@@ -24,9 +24,9 @@ func fold4(dst []byte, lane int, q *[8]uint32) {
 
 func fold5(dst []byte, lane int, q *[8]uint32) {
 	for j := range 4 {
-		put(dst, lane, j, q[j]|q[4+j]>>5&every(0x07))
+		put(dst, lane, 1+j, q[j]|q[4+j]>>5&every(0x07))
 	}
-	put(dst, lane, 4, q[4]>>3&every(0x03)|q[5]>>1&every(0x0c)|q[6]<<1&every(0x30)|q[7]<<3&every(0xc0))
+	put(dst, lane, 0, q[4]>>3&every(0x03)|q[5]>>1&every(0x0c)|q[6]<<1&every(0x30)|q[7]<<3&every(0xc0))
 }
 
 func fold6(dst []byte, lane int, q *[8]uint32) {
@@ -64,13 +64,13 @@ func unfold(q *[8]uint32, src []byte, lane, bits int) {
 		q[7] = v[3]<<6&every(0xc0) | v[4]<<4&every(0x30) | v[5]<<2&every(0x0c)
 	case 5:
 		for i := range 4 {
-			q[i] = v[i] & every(0xf8)
-			q[4+i] = v[i] << 5 & every(0xe0)
+			q[i] = v[1+i] & every(0xf8)
+			q[4+i] = v[1+i] << 5 & every(0xe0)
 		}
-		q[4] |= v[4] << 3 & every(0x18)
-		q[5] |= v[4] << 1 & every(0x18)
-		q[6] |= v[4] >> 1 & every(0x18)
-		q[7] |= v[4] >> 3 & every(0x18)
+		q[4] |= v[0] << 3 & every(0x18)
+		q[5] |= v[0] << 1 & every(0x18)
+		q[6] |= v[0] >> 1 & every(0x18)
+		q[7] |= v[0] >> 3 & every(0x18)
 	case 4:
 		for i := range 4 {
 			q[i] = v[i] << 4 & every(0xf0)

@@ -72,10 +72,10 @@ func mulBlock(acc *[Lanes]float32, f form, u *panelBlock, x []byte) {
 	case form16m:
 		dotQuads(&sum, u, x, 0, 4)
 		scaleAdd(acc, &sum, &u.s0, d)
+		axpy(acc, &u.m0, actFloat(x, actDS0))
 		sum = [Lanes]int32{}
 		dotQuads(&sum, u, x, 4, 8)
 		scaleAdd(acc, &sum, &u.s1, d)
-		axpy(acc, &u.m0, actFloat(x, actDS0))
 		axpy(acc, &u.m1, actFloat(x, actDS1))
 	}
 }

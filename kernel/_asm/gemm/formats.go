@@ -1,0 +1,262 @@
+package main
+
+import (
+	"math"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+type form int
+
+const (
+	form32 form = iota
+	form32m
+	form16
+	form16m
+)
+
+var forms = []string{"form32", "form32m", "form16", "form16m"}
+
+func (f form) halves() bool { return f >= form16 }
+func (f form) mins() bool   { return f == form32m || f == form16m }
+
+// scaleKind says where the scales of a block are.
+type scaleKind int
+
+const (
+	half     scaleKind = iota // float16 per block in the pair's header; minimum 64 bytes behind
+	brain                     // bfloat16 per block in the pair's header
+	super                     // float16 in the superblock's header, nothing in the pair's
+	unsigned                  // byte per block times the superblock's; minimum 32 bytes behind
+	signed                    // int8 per block times the superblock's
+	signed16                  // int8 per half block times the superblock's
+	nibbles                   // scale and minimum in a byte per half block
+)
+
+// format is a packed weight format; see layouts in kernel/packed_formats.go.
+type format struct {
+	name     string
+	form     form
+	bits     int
+	unit     int // the scale is that of u times 2^-unit
+	pairs    int
+	pairHead int
+	kind     scaleKind
+	codebook string   // symbol of the codebook's bytes
+	same     []string // formats that are packed into the same layout
+}
+
+var formats = []format{
+	{name: "Q8_0", form: form32, bits: 8, pairs: 1, pairHead: 64, kind: half},
+	{name: "Q4_0", form: form32, bits: 4, unit: 4, pairs: 1, pairHead: 64, kind: half},
+	{name: "Q4_1", form: form32m, bits: 4, unit: 4, pairs: 1, pairHead: 128, kind: half},
+	{name: "Q5_0", form: form32, bits: 5, unit: 3, pairs: 1, pairHead: 64, kind: half},
+	{name: "Q5_1", form: form32m, bits: 5, unit: 3, pairs: 1, pairHead: 128, kind: half},
+	{name: "Q4_K", form: form32m, bits: 4, unit: 4, pairs: 4, pairHead: 64, kind: unsigned},
+	{name: "Q5_K", form: form32m, bits: 5, unit: 3, pairs: 4, pairHead: 64, kind: unsigned},
+	{name: "Q6_K", form: form16, bits: 6, unit: 2, pairs: 4, pairHead: 64, kind: signed16},
+	{name: "Q3_K", form: form16, bits: 3, unit: 5, pairs: 4, pairHead: 64, kind: signed16},
+	{name: "Q2_K", form: form16m, bits: 2, unit: 6, pairs: 4, pairHead: 64, kind: nibbles},
+	{name: "IQ4_NL", form: form32, bits: 4, pairs: 1, pairHead: 64, kind: half, codebook: "codesIQ4"},
+	{name: "IQ4_XS", form: form32, bits: 4, pairs: 4, pairHead: 64, kind: signed, codebook: "codesIQ4"},
+	{name: "MXFP4", form: form32, bits: 4, pairs: 1, pairHead: 64, kind: brain, codebook: "codesMXFP4"},
+	{name: "TQ2_0", form: form32, bits: 2, unit: 6, pairs: 4, kind: super, same: []string{"TQ1_0"}},
+}
+
+func (f format) head() int {
+	if f.pairs > 1 {
+		return 64
+	}
+	return 0
+}
+
+func (f format) pairBytes() int { return f.pairHead + 2*64*f.bits }
+
+// unpacker emits the code that turns the bits of packed weights into bytes u
+// and scales, for 512-bit vectors.
+type unpacker struct {
+	format
+	masks   map[uint32]reg.VecPhysical
+	table   reg.VecPhysical // codebook
+	unitReg reg.VecPhysical // 2^-unit in all lanes, where it is not folded into d
+	d, dmin reg.VecPhysical // factors of the superblock, d already times 2^-unit, dmin negated
+	t       []reg.VecPhysical
+}
+
+// newUnpacker allocates registers and loads the constants.
+func newUnpacker(f format, v *vectors) *unpacker {
+	u := &unpacker{format: f, masks: map[uint32]reg.VecPhysical{}, t: v.zmmN(3)}
+	masks := map[int][]uint32{8: nil, 6: {0xfc, 0xf0, 0xc0}, 5: {0xf8, 0xe0}, 4: {0xf0}, 3: {0xe0, 0xc0}, 2: {0xc0}}[f.bits]
+	if f.codebook != "" {
+		masks = []uint32{0x0f}
+		u.table = v.zmm()
+		VBROADCASTI32X4(NewDataAddr(Symbol{Name: "·" + f.codebook}, 0), u.table)
+	}
+	for _, m := range masks {
+		u.masks[m] = v.zmm()
+		broadcast32(m*0x01010101, u.masks[m])
+	}
+	if f.unit > 0 {
+		u.unitReg = v.zmm()
+		broadcast32(math.Float32bits(float32(math.Ldexp(1, -f.unit))), u.unitReg)
+	}
+	if f.pairs > 1 {
+		u.d = v.zmm()
+		if f.form.mins() {
+			u.dmin = v.zmm()
+		}
+	}
+	return u
+}
+
+// superHead reads the header of the superblock at w.
+func (u *unpacker) superHead(w Mem) {
+	VCVTPH2PS(w, u.d)
+	if u.unit > 0 {
+		VMULPS(u.unitReg, u.d, u.d)
+	}
+	if u.form.mins() {
+		VCVTPH2PS(w.Offset(32), u.dmin)
+		t := u.t[0]
+		VPXORD(t, t, t)
+		VSUBPS(u.dmin, t, u.dmin)
+	}
+}
+
+// scales puts the scale of half h of block b of the pair at w in s and the
+// minimum, if there is one, in m.
+func (u *unpacker) scales(w Mem, b, h int, s, m reg.VecPhysical) {
+	switch u.kind {
+	case half:
+		VCVTPH2PS(w.Offset(32*b), s)
+		if u.unit > 0 {
+			VMULPS(u.unitReg, s, s)
+		}
+		if u.form.mins() {
+			VCVTPH2PS(w.Offset(64+32*b), m)
+		}
+	case brain:
+		VPMOVZXWD(w.Offset(32*b), s)
+		VPSLLD(Imm(16), s, s)
+	case super:
+		VMOVDQA64(u.d, s)
+	case unsigned:
+		VPMOVZXBD(w.Offset(16*b), s)
+		VCVTDQ2PS(s, s)
+		VMULPS(u.d, s, s)
+		VPMOVZXBD(w.Offset(32+16*b), m)
+		VCVTDQ2PS(m, m)
+		VMULPS(u.dmin, m, m)
+	case signed:
+		VPMOVSXBD(w.Offset(16*b), s)
+		VCVTDQ2PS(s, s)
+		VMULPS(u.d, s, s)
+	case signed16:
+		VPMOVSXBD(w.Offset(32*b+16*h), s)
+		VCVTDQ2PS(s, s)
+		VMULPS(u.d, s, s)
+	case nibbles:
+		VPMOVZXBD(w.Offset(32*b+16*h), m)
+		VPSLLD(Imm(28), m, s)
+		VPSRLD(Imm(28), s, s)
+		VPSRLD(Imm(4), m, m)
+		VCVTDQ2PS(s, s)
+		VCVTDQ2PS(m, m)
+		VMULPS(u.d, s, s)
+		VMULPS(u.dmin, m, m)
+	}
+}
+
+// merge sets x to x where the mask has ones and to y elsewhere.
+func (u *unpacker) merge(mask uint32, y, x reg.VecPhysical) {
+	VPTERNLOGD(Imm(0xe4), u.masks[mask], y, x)
+}
+
+// quads loads the vectors of the block at w, front to back, and calls emit for
+// every quad with the register that has it. The quads of the first half come
+// first.
+func (u *unpacker) quads(w Mem, emit func(j int, z reg.VecPhysical)) {
+	t0, t1, t2 := u.t[0], u.t[1], u.t[2]
+	and := func(mask uint32, src Op, j int, dst reg.VecPhysical) {
+		VPANDD(src, u.masks[mask], dst)
+		emit(j, dst)
+	}
+	shiftAnd := func(n int, mask uint32, src Op, j int, dst reg.VecPhysical) {
+		VPSLLD(Imm(uint64(n)), src, dst)
+		and(mask, dst, j, dst)
+	}
+	switch {
+	case u.bits == 8:
+		for j := range 8 {
+			t := u.t[j%3]
+			VMOVDQU64(w.Offset(64*j), t)
+			emit(j, t)
+		}
+	case u.codebook != "":
+		for j := range 4 {
+			VMOVDQU64(w.Offset(64*j), t0)
+			VPANDD(t0, u.masks[0x0f], t1)
+			VPSHUFB(t1, u.table, t1)
+			emit(j, t1)
+			VPSRLW(Imm(4), t0, t0)
+			VPANDD(t0, u.masks[0x0f], t0)
+			VPSHUFB(t0, u.table, t0)
+			emit(4+j, t0)
+		}
+	case u.bits == 4:
+		for j := range 4 {
+			VMOVDQU64(w.Offset(64*j), t0)
+			shiftAnd(4, 0xf0, t0, j, t1)
+			and(0xf0, t0, 4+j, t0)
+		}
+	case u.bits == 6:
+		for j := range 6 {
+			and(0xfc, w.Offset(64*j), j, u.t[j%3])
+		}
+		for j := range 2 {
+			VPSLLD(Imm(6), w.Offset(192*j), t0)
+			VPSLLD(Imm(4), w.Offset(192*j+64), t1)
+			u.merge(0xc0, t1, t0)
+			VPSLLD(Imm(2), w.Offset(192*j+128), t2)
+			u.merge(0xf0, t2, t0)
+			and(0xfc, t0, 6+j, t0)
+		}
+	case u.bits == 5:
+		VMOVDQU64(w, t2)
+		for j := range 4 {
+			VMOVDQU64(w.Offset(64+64*j), t0)
+			and(0xf8, t0, j, t1)
+			VPSLLD(Imm(5), t0, t0)
+			if n := 3 - 2*j; n > 0 {
+				VPSLLD(Imm(uint64(n)), t2, t1)
+			} else {
+				VPSRLD(Imm(uint64(-n)), t2, t1)
+			}
+			u.merge(0xe0, t1, t0)
+			and(0xf8, t0, 4+j, t0)
+		}
+	case u.bits == 3:
+		for j := range 3 {
+			and(0xe0, w.Offset(64*j), j, u.t[j])
+		}
+		for j := range 3 {
+			shiftAnd(3, 0xe0, w.Offset(64*j), 3+j, u.t[j])
+		}
+		for j := range 2 {
+			VPSLLD(Imm(6), w.Offset(64*j), t0)
+			VPSLLD(Imm(uint64(4+j)), w.Offset(128), t1)
+			u.merge(0xc0, t1, t0)
+			and(0xe0, t0, 6+j, t0)
+		}
+	case u.bits == 2:
+		for v := range 2 {
+			VMOVDQU64(w.Offset(64*v), t0)
+			and(0xc0, t0, 4*v, t1)
+			for i := 1; i < 4; i++ {
+				shiftAnd(2*i, 0xc0, t0, 4*v+i, u.t[1+i%2])
+			}
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// readProbe generates a loop that reads memory and does nothing else: the
+// bound of kernels that stream weights.
+func readProbe() {
+	function("readProbeAVX2", "func(p *byte, n int) uint64", "readProbeAVX2 reads n bytes, a multiple of 256 above 0.")
+	p := Load(Param("p"), GP64())
+	n := Load(Param("n"), GP64())
+	acc := []reg.VecPhysical{reg.Y0, reg.Y1, reg.Y2, reg.Y3}
+	for _, y := range acc {
+		VPXOR(y, y, y)
+	}
+	Label("loop")
+	for i := range 8 {
+		VPXOR(Mem{Base: p, Disp: 32 * i}, acc[i%4], acc[i%4])
+	}
+	ADDQ(U32(256), p)
+	SUBQ(U32(256), n)
+	JNE(LabelRef("loop"))
+	VPXOR(reg.Y1, reg.Y0, reg.Y0)
+	VPXOR(reg.Y3, reg.Y2, reg.Y2)
+	VPXOR(reg.Y2, reg.Y0, reg.Y0)
+	r := GP64()
+	VMOVQ(reg.X0, r)
+	VZEROUPPER()
+	Store(r, ReturnIndex(0))
+	RET()
+}
+
+// dotProbe generates loops of nothing but integer (or float) products: the
+// bound of kernels that multiply many rows.
+func dotProbe() {
+	function("dotProbeAVX512", "func(n int)", "dotProbeAVX512 does n*16 VPDPBUSD on 64 bytes.")
+	n := Load(Param("n"), GP64())
+	clearZ(zmms[:18]...)
+	Label("loop")
+	for i := range 16 {
+		VPDPBUSD(zmms[16], zmms[17], zmms[i])
+	}
+	DECQ(n)
+	JNE(LabelRef("loop"))
+	VZEROUPPER()
+	RET()
+
+	function("dotProbeAVX2", "func(n int)", "dotProbeAVX2 does n*12 VPMADDUBSW on 32 bytes, each with a sum of its own.")
+	n = Load(Param("n"), GP64())
+	for i := range 16 {
+		y := zmms[i].AsY()
+		VPXOR(y, y, y)
+	}
+	Label("loop")
+	for i := range 12 {
+		y := zmms[i].AsY()
+		VPMADDUBSW(reg.Y14, reg.Y15, reg.Y13)
+		VPADDW(reg.Y13, y, y)
+	}
+	DECQ(n)
+	JNE(LabelRef("loop"))
+	VZEROUPPER()
+	RET()
+
+	function("fmaProbeAVX512", "func(n int)", "fmaProbeAVX512 does n*16 VFMADD231PS on 16 floats.")
+	n = Load(Param("n"), GP64())
+	clearZ(zmms[:18]...)
+	Label("loop")
+	for i := range 16 {
+		VFMADD231PS(zmms[16], zmms[17], zmms[i])
+	}
+	DECQ(n)
+	JNE(LabelRef("loop"))
+	VZEROUPPER()
+	RET()
+}

@@ -1,0 +1,122 @@
+package kernel
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"ridge/internal/arena"
+	"ridge/internal/cpu"
+	"ridge/tensor"
+)
+
+// coldMats packs as many copies of a matrix as fill the given number of bytes,
+// more than the caches hold.
+func coldMats(b *testing.B, t tensor.DType, rows, cols, bytes int) []*Packed {
+	m := randomMat(rand.New(rand.NewPCG(1, 2)), t, rows, cols)
+	size, err := PackedBytes(m)
+	if err != nil {
+		b.Fatal(err)
+	}
+	n := max(1, bytes/size)
+	a, err := arena.New(n * (size + 64))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { a.Free() })
+	var ps []*Packed
+	for range n {
+		p, err := NewPacked(m, a.Alloc)
+		if err != nil {
+			b.Fatal(err)
+		}
+		p.Pack(m, 0, p.Groups)
+		ps = append(ps, p)
+	}
+	return ps
+}
+
+// BenchmarkMulCold multiplies few rows with weights from main memory. It
+// reports the bytes of weights per second and their ratio to a loop that only
+// reads them, run in turns.
+func BenchmarkMulCold(b *testing.B) {
+	for _, t := range packedTypes {
+		for _, n := range []int{1, 2, 4, 8} {
+			b.Run(fmt.Sprintf("%s/%d", t, n), func(b *testing.B) {
+				const rows, cols = 1024, 2048
+				ps := coldMats(b, t, rows, cols, 96<<20)
+				x := randomActs(rand.New(rand.NewPCG(3, 4)), n, cols)
+				dst := make([]float32, n*rows)
+				var read, mul time.Duration
+				for b.Loop() {
+					for i, p := range ps {
+						at := time.Now()
+						readProbe(ps[(i+len(ps)/2)%len(ps)].Data)
+						mid := time.Now()
+						p.Mul(dst, rows, x, 0, n, 0, p.Groups)
+						read, mul = read+mid.Sub(at), mul+time.Since(mid)
+					}
+				}
+				bytes := float64(b.N * len(ps) * len(ps[0].Data))
+				b.ReportMetric(bytes/mul.Seconds()/1e9, "GB/s")
+				b.ReportMetric(read.Seconds()/mul.Seconds(), "of-read")
+				b.ReportMetric(0, "ns/op")
+			})
+		}
+	}
+}
+
+// BenchmarkMulHot multiplies many rows and reports the operations per second
+// and their ratio to a loop of nothing but products, run in turns.
+func BenchmarkMulHot(b *testing.B) {
+	for _, t := range packedTypes {
+		for _, n := range []int{16, 32, 512} {
+			b.Run(fmt.Sprintf("%s/%d", t, n), func(b *testing.B) {
+				const rows, cols = 256, 2048
+				p := coldMats(b, t, rows, cols, 1)[0]
+				x := randomActs(rand.New(rand.NewPCG(3, 4)), n, cols)
+				dst := make([]float32, n*rows)
+				var peak, mul time.Duration
+				peakOps := 0
+				for b.Loop() {
+					at := time.Now()
+					peakOps += dotProbe(p.UsesQuant(), 20000)
+					mid := time.Now()
+					p.Mul(dst, rows, x, 0, n, 0, p.Groups)
+					peak, mul = peak+mid.Sub(at), mul+time.Since(mid)
+				}
+				rate := float64(b.N*2*n*rows*cols) / mul.Seconds()
+				b.ReportMetric(rate/1e9, "GOP/s")
+				b.ReportMetric(rate/(float64(peakOps)/peak.Seconds()), "of-peak")
+				b.ReportMetric(0, "ns/op")
+			})
+		}
+	}
+}
+
+func BenchmarkPack(b *testing.B) {
+	for _, t := range packedTypes {
+		b.Run(t.String(), func(b *testing.B) {
+			m := randomMat(rand.New(rand.NewPCG(1, 2)), t, 512, 2048)
+			p := packTest(b, m)
+			b.SetBytes(int64(len(m.Data)))
+			for b.Loop() {
+				p.Pack(m, 0, p.Groups)
+			}
+		})
+	}
+}
+
+func BenchmarkQuantizeRow(b *testing.B) {
+	for tier := cpu.Generic; tier <= cpu.Best(); tier++ {
+		b.Run(tier.String(), func(b *testing.B) {
+			defer cpu.Set(tier)()
+			x := randomActs(rand.New(rand.NewPCG(3, 4)), 1, 2048)
+			b.SetBytes(2048 * 4)
+			for b.Loop() {
+				QuantizeRow(x.Q, x.F32[:2048])
+			}
+		})
+	}
+}
