@@ -1,6 +1,13 @@
 package kernel
 
-import "math"
+//go:generate go -C _asm run ./elem -out ../elem_amd64.s -stubs ../elem_stubs_amd64.go -other ../elem_stubs_other.go -pkg kernel
+
+import (
+	"math"
+	"unsafe"
+
+	"ridge/internal/cpu"
+)
 
 // The operations of this file work on rows of float32 values. Where two slices
 // of different lengths are given the shorter one decides, except that weights
@@ -10,8 +17,16 @@ import "math"
 // Elementwise results depend on the element alone, not on its place or on the
 // length of the row. Sums are formed in an order that depends on the length
 // alone. Infinities and NaN follow IEEE 754 through the formula given with each
-// operation, unless it says otherwise. The error budgets of the approximations
-// are in elem_test.go.
+// operation, unless it says otherwise; an activation of the form x·f(x) may give
+// NaN for an infinite x. The error budgets of the approximations are in
+// elem_test.go.
+//
+// Results of the AVX2 and AVX-512 tiers are the same bits; those of plain Go
+// differ from them within the budgets.
+
+// noAssembly is what stand-ins for assembly say on other architectures, where
+// no tier calls them.
+const noAssembly = "kernel: assembly called on a processor without it"
 
 // RMSNorm sets dst = x · w / sqrt(mean(x²) + eps). A nil w stands for ones.
 func RMSNorm(dst, x, w []float32, eps float32) {
@@ -36,10 +51,26 @@ func LayerNorm(dst, x, w, b []float32, eps float32) {
 }
 
 // sum returns Σx.
-func sum(x []float32) float32 { return sumGeneric(x) }
+func sum(x []float32) float32 {
+	switch cpu.Current() {
+	case cpu.AVX512:
+		return sumAVX512(unsafe.SliceData(x), len(x))
+	case cpu.AVX2:
+		return sumAVX2(unsafe.SliceData(x), len(x))
+	}
+	return sumGeneric(x)
+}
 
 // sumSquares returns Σ(x-mean)².
-func sumSquares(x []float32, mean float32) float32 { return sumSquaresGeneric(x, mean) }
+func sumSquares(x []float32, mean float32) float32 {
+	switch cpu.Current() {
+	case cpu.AVX512:
+		return sumSquaresAVX512(unsafe.SliceData(x), len(x), mean)
+	case cpu.AVX2:
+		return sumSquaresAVX2(unsafe.SliceData(x), len(x), mean)
+	}
+	return sumSquaresGeneric(x, mean)
+}
 
 // normalize sets dst = (x - mean)·inv·w + b; w and b may be nil.
 func normalize(dst, x, w, b []float32, mean, inv float32) {
@@ -49,136 +80,90 @@ func normalize(dst, x, w, b []float32, mean, inv float32) {
 	if b != nil {
 		b = b[:len(x)]
 	}
-	normalizeGeneric(dst, x, w, b, mean, inv)
+	d, p, n := unsafe.SliceData(dst), unsafe.SliceData(x), len(x)
+	switch tier := cpu.Current(); {
+	case tier < cpu.AVX2:
+		normalizeGeneric(dst, x, w, b, mean, inv)
+	case w != nil && b != nil && tier == cpu.AVX512:
+		normalizeWBAVX512(d, p, &w[0], &b[0], n, mean, inv)
+	case w != nil && b != nil:
+		normalizeWBAVX2(d, p, &w[0], &b[0], n, mean, inv)
+	case w != nil && tier == cpu.AVX512:
+		normalizeWAVX512(d, p, &w[0], n, mean, inv)
+	case w != nil:
+		normalizeWAVX2(d, p, &w[0], n, mean, inv)
+	case b != nil && tier == cpu.AVX512:
+		normalizeBAVX512(d, p, &b[0], n, mean, inv)
+	case b != nil:
+		normalizeBAVX2(d, p, &b[0], n, mean, inv)
+	case tier == cpu.AVX512:
+		normalizeAVX512(d, p, n, mean, inv)
+	default:
+		normalizeAVX2(d, p, n, mean, inv)
+	}
 }
 
 // Add sets dst += x.
 func Add(dst, x []float32) {
 	n := min(len(dst), len(x))
-	addGeneric(dst[:n], x[:n])
+	switch cpu.Current() {
+	case cpu.AVX512:
+		addAVX512(unsafe.SliceData(dst), unsafe.SliceData(x), n)
+	case cpu.AVX2:
+		addAVX2(unsafe.SliceData(dst), unsafe.SliceData(x), n)
+	default:
+		addGeneric(dst[:n], x[:n])
+	}
 }
 
 // AddScaled sets dst += a·x, with one rounding on the tiers that have a fused
 // multiply-add.
 func AddScaled(dst, x []float32, a float32) {
 	n := min(len(dst), len(x))
-	addScaledGeneric(dst[:n], x[:n], a)
+	switch cpu.Current() {
+	case cpu.AVX512:
+		addScaledAVX512(unsafe.SliceData(dst), unsafe.SliceData(x), n, a)
+	case cpu.AVX2:
+		addScaledAVX2(unsafe.SliceData(dst), unsafe.SliceData(x), n, a)
+	default:
+		addScaledGeneric(dst[:n], x[:n], a)
+	}
 }
 
 // Mul sets dst *= x.
 func Mul(dst, x []float32) {
 	n := min(len(dst), len(x))
-	mulGeneric(dst[:n], x[:n])
+	switch cpu.Current() {
+	case cpu.AVX512:
+		mulAVX512(unsafe.SliceData(dst), unsafe.SliceData(x), n)
+	case cpu.AVX2:
+		mulAVX2(unsafe.SliceData(dst), unsafe.SliceData(x), n)
+	default:
+		mulGeneric(dst[:n], x[:n])
+	}
 }
 
 // Scale sets x *= a.
-func Scale(x []float32, a float32) { scaleGeneric(x, a) }
+func Scale(x []float32, a float32) {
+	switch cpu.Current() {
+	case cpu.AVX512:
+		scaleAVX512(unsafe.SliceData(x), len(x), a)
+	case cpu.AVX2:
+		scaleAVX2(unsafe.SliceData(x), len(x), a)
+	default:
+		scaleGeneric(x, a)
+	}
+}
 
 // ReLU sets dst = max(x, 0); a NaN stays a NaN.
 func ReLU(dst, x []float32) {
 	n := min(len(dst), len(x))
-	reluGeneric(dst[:n], x[:n])
-}
-
-// The factors c of swish: x·sigmoid(c·x) is SiLU for 1 and QuickGELU for
-// 1.702.
-const (
-	swishSiLU  = 1
-	swishQuick = 1.702
-)
-
-// SiLU sets dst = x / (1 + exp(-x)).
-func SiLU(dst, x []float32) {
-	n := min(len(dst), len(x))
-	swishGeneric(dst[:n], x[:n], swishSiLU)
-}
-
-// SiLUMul sets dst = SiLU(gate) · up, the gate of SwiGLU.
-func SiLUMul(dst, gate, up []float32) {
-	n := min(len(dst), len(gate), len(up))
-	siluMulGeneric(dst[:n], gate[:n], up[:n])
-}
-
-// GELUQuick sets dst = x / (1 + exp(-1.702 x)).
-func GELUQuick(dst, x []float32) {
-	n := min(len(dst), len(x))
-	swishGeneric(dst[:n], x[:n], swishQuick)
-}
-
-// GELU sets dst = x/2 · (1 + tanh(√(2/π) (x + 0.044715 x³))), the tanh form of
-// GELU, evaluated as x·sigmoid(2√(2/π) (x + 0.044715 x³)), which is the same
-// without cancellation.
-func GELU(dst, x []float32) {
-	n := min(len(dst), len(x))
-	geluGeneric(dst[:n], x[:n])
-}
-
-// GELUMul sets dst = GELU(gate) · up, the gate of GeGLU.
-func GELUMul(dst, gate, up []float32) {
-	n := min(len(dst), len(gate), len(up))
-	geluMulGeneric(dst[:n], gate[:n], up[:n])
-}
-
-// GELUErf sets dst = x/2 · (1 + erf(x/√2)), GELU as defined.
-func GELUErf(dst, x []float32) {
-	n := min(len(dst), len(x))
-	geluErfGeneric(dst[:n], x[:n])
-}
-
-// Softcap sets x = limit · tanh(x / limit); limit must be positive.
-func Softcap(x []float32, limit float32) { softcap(x, 1/limit, limit) }
-
-// softcap sets x = out · tanh(in · x).
-func softcap(x []float32, in, out float32) { softcapGeneric(x, in, out) }
-
-// SoftmaxInPlace sets x = exp(x - max(x)) / Σ exp(x - max(x)). If x has a NaN
-// or +Inf, or nothing but -Inf, all results are NaN.
-func SoftmaxInPlace(x []float32) {
-	if len(x) == 0 {
-		return
+	switch cpu.Current() {
+	case cpu.AVX512:
+		reluAVX512(unsafe.SliceData(dst), unsafe.SliceData(x), n)
+	case cpu.AVX2:
+		reluAVX2(unsafe.SliceData(dst), unsafe.SliceData(x), n)
+	default:
+		reluGeneric(dst[:n], x[:n])
 	}
-	total := expSum(x, MaxF32(x))
-	Scale(x, 1/total)
-}
-
-// expSum sets x = exp(x - top) and returns the sum of the results.
-func expSum(x []float32, top float32) float32 { return expSumGeneric(x, top) }
-
-// MaxF32 returns the largest value of x, leaving NaN aside; -Inf if there is
-// none.
-func MaxF32(x []float32) float32 { return maxGeneric(x) }
-
-// Argmax returns the index of the largest value of x, the first one of several.
-// A NaN is never the largest; if x has no number at all the result is -1.
-func Argmax(x []float32) int {
-	return indexGeneric(x, MaxF32(x))
-}
-
-// Dot returns Σ a·b.
-func Dot(a, b []float32) float32 {
-	n := min(len(a), len(b))
-	return dotGeneric(a[:n], b[:n])
-}
-
-// DecodeF16 converts len(dst) little-endian binary16 values of src, exactly;
-// a NaN keeps its payload and becomes quiet.
-func DecodeF16(dst []float32, src []byte) {
-	decodeF16Generic(dst, src[:2*len(dst)])
-}
-
-// EncodeF16 converts src to little-endian binary16 values, rounding to nearest
-// even; values that round beyond 65504 become infinities.
-func EncodeF16(dst []byte, src []float32) {
-	encodeF16Generic(dst[:2*len(src)], src)
-}
-
-// DecodeBF16 converts len(dst) little-endian bfloat16 values of src, exactly.
-func DecodeBF16(dst []float32, src []byte) {
-	decodeBF16Generic(dst, src[:2*len(dst)])
-}
-
-// EncodeBF16 converts src to little-endian bfloat16 values, rounding to nearest
-// even; a NaN becomes quiet.
-func EncodeBF16(dst []byte, src []float32) {
-	encodeBF16Generic(dst[:2*len(src)], src)
 }

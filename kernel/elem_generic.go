@@ -81,9 +81,9 @@ func reluGeneric(dst, x []float32) {
 // swish returns x·sigmoid(c·x).
 func swish(x, c float64) float64 { return x / (1 + math.Exp(-c*x)) }
 
-func swishGeneric(dst, x []float32, c float64) {
+func swishGeneric(dst, x []float32, c float32) {
 	for i, v := range x {
-		dst[i] = float32(swish(float64(v), c))
+		dst[i] = float32(swish(float64(v), float64(c)))
 	}
 }
 

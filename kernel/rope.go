@@ -1,6 +1,11 @@
 package kernel
 
-import "math"
+import (
+	"math"
+	"unsafe"
+
+	"ridge/internal/cpu"
+)
 
 // RopeTables fills cos and sin, len(invFreq) values each, for the position pos:
 // cos[i] = scale·cos(pos·invFreq[i]), the same for sin. The angle and its
@@ -19,7 +24,15 @@ func RopeTables(cos, sin []float32, pos int, invFreq []float32, scale float32) {
 // x is the rotary part of one head: 2·len(cos) values.
 func RopeNorm(x, cos, sin []float32) {
 	n := len(cos)
-	ropeNormGeneric(x[:2*n], cos, sin[:n])
+	x, sin = x[:2*n], sin[:n]
+	switch cpu.Current() {
+	case cpu.AVX512:
+		ropeNormAVX512(unsafe.SliceData(x), unsafe.SliceData(cos), unsafe.SliceData(sin), n)
+	case cpu.AVX2:
+		ropeNormAVX2(unsafe.SliceData(x), unsafe.SliceData(cos), unsafe.SliceData(sin), n)
+	default:
+		ropeNormGeneric(x, cos, sin)
+	}
 }
 
 // RopeNeox rotates the pairs (x[i], x[i+n]), n = len(cos), by the angle whose
@@ -27,7 +40,15 @@ func RopeNorm(x, cos, sin []float32) {
 // x is the rotary part of one head: 2·len(cos) values.
 func RopeNeox(x, cos, sin []float32) {
 	n := len(cos)
-	ropeNeoxGeneric(x[:2*n], cos, sin[:n])
+	x, sin = x[:2*n], sin[:n]
+	switch cpu.Current() {
+	case cpu.AVX512:
+		ropeNeoxAVX512(unsafe.SliceData(x), unsafe.SliceData(cos), unsafe.SliceData(sin), n)
+	case cpu.AVX2:
+		ropeNeoxAVX2(unsafe.SliceData(x), unsafe.SliceData(cos), unsafe.SliceData(sin), n)
+	default:
+		ropeNeoxGeneric(x, cos, sin)
+	}
 }
 
 func ropeNormGeneric(x, cos, sin []float32) {

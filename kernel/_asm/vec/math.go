@@ -1,0 +1,187 @@
+package vec
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Polynomials, lowest coefficient first: minimax fits (Remez exchange, relative
+// error of the function) with the coefficients rounded one by one, lowest
+// first, and the rest fitted again.
+var (
+	// e^x for |x| <= ln2/2; error 3.2e-9.
+	expPoly = []float32{1, 1, 0.49999994, 0.166665167, 0.0416681021, 0.00836916547, 0.00138379959}
+	// 2^x for |x| <= 1/2; error 2.1e-8.
+	exp2Poly = []float32{1, 0.693147242, 0.240226522, 0.0555031039, 0.00961769279, 0.00134066446, 0.000155946822}
+	// (tanh x - x)/x³ in x² for |x| <= 0.625; error of tanh 4.5e-9.
+	tanhPoly = []float32{-0.333332807, 0.133314058, -0.0537365153, 0.0206281673, -0.0056922962}
+	// ln(erfc(z)/t) + z² in t = 1/(1+z/2), 0.16 <= t <= 1, the form of
+	// Numerical Recipes' erfcc; error 5.5e-8.
+	erfcPoly = []float32{-1.26545298, 0.998725533, 0.385912597, 0.0377816446, -0.00729694311, -0.0654430091, -0.712855279, 1.16835093, -0.68545413, 0.145731688}
+)
+
+const (
+	log2e = 1.44269504
+	ln2Hi = 0.693145752    // 9 trailing zero bits: exact times any exponent
+	ln2Lo = 1.42860677e-06 // ln2 - ln2Hi
+
+	// e^-104 rounds to 0 and e^89 to infinity; 2^-160 rounds to 0.
+	expMin, expMax, exp2Min = -104, 89, -160
+
+	tanhSmall = 0.625
+)
+
+// HoldExp loads what Exp needs.
+func (f *Func) HoldExp() {
+	f.Hold(expMin, expMax)
+	f.HoldWide(log2e, ln2Hi, ln2Lo)
+	f.HoldWide(expPoly...)
+}
+
+// HoldExp2 loads what Exp2 needs.
+func (f *Func) HoldExp2() {
+	f.Hold(exp2Min)
+	f.HoldWide(exp2Poly...)
+}
+
+// poly returns the polynomial c at x.
+func (f *Func) poly(x reg.VecVirtual, c []float32) reg.VecVirtual {
+	p := f.Vec()
+	VMOVUPS(f.C(c[len(c)-1]), p)
+	for i := len(c) - 2; i >= 0; i-- {
+		VFMADD213PS(f.C(c[i]), x, p)
+	}
+	return p
+}
+
+// round sets n to the nearest integer of n, ties to even.
+func (f *Func) round(n reg.VecVirtual) {
+	if f.ISA == AVX512 {
+		VRNDSCALEPS(operand.Imm(8), n, n)
+	} else {
+		VROUNDPS(operand.Imm(8), n, n)
+	}
+}
+
+// scale sets p to p·2^n for p around 1, rounded once; n is an integer between
+// -200 and 200 and is lost.
+func (f *Func) scale(p, n reg.VecVirtual) {
+	if f.ISA == AVX512 {
+		VSCALEFPS(n, p, p)
+		return
+	}
+	// 2^n as the product of two powers of about half the exponent, so that
+	// the second product is the only one that can round, underflow or overflow.
+	VCVTPS2DQ(n, n)
+	half := f.Vec()
+	VPSRAD(operand.Imm(1), n, half)
+	VPSUBD(half, n, n)
+	for _, e := range []reg.VecVirtual{half, n} {
+		VPADDD(f.Bits(127), e, e)
+		VPSLLD(operand.Imm(23), e, e)
+		VMULPS(e, p, p)
+	}
+}
+
+// Exp returns e^x and destroys x. NaN stays NaN. Results for arguments over
+// 88.72 and under -103.97 are infinite and zero.
+func (f *Func) Exp(x reg.VecVirtual) reg.VecVirtual {
+	VMAXPS(x, f.C(expMin).(reg.VecVirtual), x) // the second operand, x, wins if it is NaN
+	VMINPS(x, f.C(expMax).(reg.VecVirtual), x)
+	n := f.Vec()
+	VMULPS(f.C(log2e), x, n)
+	f.round(n)
+	VFNMADD231PS(f.C(ln2Hi), n, x)
+	VFNMADD231PS(f.C(ln2Lo), n, x)
+	p := f.poly(x, expPoly)
+	f.scale(p, n)
+	return p
+}
+
+// Exp2 returns 2^x for x <= 0, or NaN for NaN, and destroys x.
+func (f *Func) Exp2(x reg.VecVirtual) reg.VecVirtual {
+	VMAXPS(x, f.C(exp2Min).(reg.VecVirtual), x)
+	n := f.Vec()
+	VMOVAPS(x, n)
+	f.round(n)
+	VSUBPS(n, x, x)
+	p := f.poly(x, exp2Poly)
+	f.scale(p, n)
+	return p
+}
+
+// HoldTanh loads what Tanh needs.
+func (f *Func) HoldTanh() {
+	f.HoldExp()
+	if f.ISA == AVX512 {
+		f.HoldBits(0x7fffffff)
+	}
+	f.HoldWide(1, 2, tanhSmall)
+	f.HoldWide(tanhPoly...)
+}
+
+// Tanh returns tanh x: the odd polynomial near zero, else 1 - 2/(e^2|x| + 1)
+// with the sign of x.
+func (f *Func) Tanh(x reg.VecVirtual) reg.VecVirtual {
+	abs, sign, e := f.Vec(), f.Vec(), f.Vec()
+	f.and(f.Bits(0x7fffffff), x, abs)
+	f.xor(abs, x, sign)
+	VADDPS(abs, abs, e)
+	e = f.Exp(e)
+	VADDPS(f.C(1), e, e)
+	big := f.Vec()
+	VMOVUPS(f.C(2), big)
+	VDIVPS(e, big, e)
+	VMOVUPS(f.C(1), big)
+	VSUBPS(e, big, big)
+	f.xor(sign, big, big)
+	z, small := f.Vec(), f.Vec()
+	VMULPS(x, x, z)
+	p := f.poly(z, tanhPoly)
+	VMULPS(x, z, z)
+	VMOVAPS(x, small)
+	VFMADD231PS(z, p, small)
+	if f.ISA == AVX512 {
+		k := K()
+		VCMPPS(operand.Imm(1), f.C(tanhSmall), abs, k) // abs < tanhSmall
+		VMOVAPS(small, k, big)
+		return big
+	}
+	VCMPPS(operand.Imm(1), f.C(tanhSmall), abs, abs)
+	VBLENDVPS(abs, small, big, big)
+	return big
+}
+
+func (f *Func) and(b operand.Op, a, dst reg.VecVirtual) { VANDPS(b, a, dst) }
+
+func (f *Func) xor(b operand.Op, a, dst reg.VecVirtual) { VXORPS(b, a, dst) }
+
+// HoldErfc loads what HalfErfc needs.
+func (f *Func) HoldErfc() {
+	f.HoldExp()
+	if f.ISA == AVX512 {
+		f.HoldBits(0x7fffffff)
+	}
+	f.HoldWide(1, 0.5, -0.5, erfcScale)
+	f.HoldWide(erfcPoly...)
+}
+
+const erfcScale = 0.353553391 // √½/2
+
+// HalfErfc returns erfc(|x|/√2)/2, the upper tail of the normal distribution.
+func (f *Func) HalfErfc(x reg.VecVirtual) reg.VecVirtual {
+	t, one := f.Vec(), f.Vec()
+	f.and(f.Bits(0x7fffffff), x, t)
+	VMOVUPS(f.C(1), one)
+	VFMADD132PS(f.C(erfcScale), one, t)
+	VDIVPS(t, one, t)
+	p := f.poly(t, erfcPoly)
+	z := f.Vec()
+	VMULPS(x, x, z)
+	VFMADD231PS(f.C(-0.5), z, p)
+	p = f.Exp(p)
+	VMULPS(f.C(0.5), t, t)
+	VMULPS(t, p, p)
+	return p
+}
