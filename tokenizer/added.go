@@ -1,0 +1,132 @@
+package tokenizer
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// added is a token that is looked for in the text before anything else.
+type added struct {
+	text    string
+	id      int32
+	special bool // only where the caller asks for special tokens
+	word    bool // only as a whole word
+	lstrip  bool // takes the spaces before it in
+	rstrip  bool // takes the spaces after it in
+}
+
+// addedSet finds added tokens in a text: the leftmost, of those the longest.
+type addedSet struct {
+	tokens []added
+	index  map[string]int32 // by text, into tokens
+	pairs  []uint64         // bit a<<8|b: a token starts with the bytes a, b
+	first  [256][]uint16    // by first byte: the lengths of tokens, longest first
+	only   int              // the one byte that tokens start with, or -1
+}
+
+// newAddedSet returns the set of the given tokens, nil for none. Of two with
+// the same text the first counts; empty texts are left out.
+func newAddedSet(tokens []added) *addedSet {
+	a := &addedSet{index: make(map[string]int32, len(tokens)), pairs: make([]uint64, 1<<16/64), only: -1}
+	for _, tok := range tokens {
+		n := len(tok.text)
+		if _, ok := a.index[tok.text]; ok || n == 0 || n > 1<<16-1 {
+			continue
+		}
+		a.index[tok.text] = int32(len(a.tokens))
+		a.tokens = append(a.tokens, tok)
+		lo := int(tok.text[0]) << 8
+		hi := lo + 255
+		if n > 1 {
+			lo |= int(tok.text[1])
+			hi = lo
+		}
+		for k := lo; k <= hi; k++ {
+			a.pairs[k/64] |= 1 << (k % 64)
+		}
+		if ls := a.first[tok.text[0]]; !slices.Contains(ls, uint16(n)) {
+			a.first[tok.text[0]] = append(ls, uint16(n))
+		}
+	}
+	if len(a.tokens) == 0 {
+		return nil
+	}
+	starts := 0
+	for b, ls := range a.first {
+		slices.SortFunc(ls, func(x, y uint16) int { return int(y) - int(x) })
+		if len(ls) > 0 {
+			starts++
+			a.only = b
+		}
+	}
+	if starts > 1 {
+		a.only = -1
+	}
+	return a
+}
+
+// next returns the first token of s at or after from and the part of s that
+// it takes, or nil. special: tokens that are special count too.
+func (a *addedSet) next(s string, from int, special bool) (lo, hi int, tok *added) {
+	for i := from; i < len(s); i++ {
+		if a.only >= 0 {
+			k := strings.IndexByte(s[i:], byte(a.only))
+			if k < 0 {
+				break
+			}
+			i += k
+		}
+		if i+1 < len(s) {
+			k := int(s[i])<<8 | int(s[i+1])
+			if a.pairs[k/64]&(1<<(k%64)) == 0 {
+				continue
+			}
+		}
+		tok := a.at(s, i, special)
+		if tok == nil {
+			continue
+		}
+		lo, hi = i, i+len(tok.text)
+		if tok.word && (lo > 0 && endsWord(s, lo) || hi < len(s) && isWord(s, hi)) {
+			i = hi - 1
+			continue
+		}
+		if tok.lstrip {
+			for lo > from {
+				b, n := classBefore(s, lo)
+				if b&clSpace == 0 {
+					break
+				}
+				lo -= n
+			}
+			lo = max(lo, from)
+		}
+		if tok.rstrip {
+			hi = skipClass(s, hi, clSpace)
+		}
+		return lo, hi, tok
+	}
+	return 0, 0, nil
+}
+
+// at returns the longest token that s has at i, or nil.
+func (a *addedSet) at(s string, i int, special bool) *added {
+	for _, n := range a.first[s[i]] {
+		end := i + int(n)
+		if end > len(s) {
+			continue
+		}
+		k, ok := a.index[s[i:end]]
+		if ok && (special || !a.tokens[k].special) {
+			return &a.tokens[k]
+		}
+	}
+	return nil
+}
+
+// endsWord reports whether the character before i > 0 is a word character.
+func endsWord(s string, i int) bool {
+	_, n := utf8.DecodeLastRuneInString(s[:i])
+	return isWord(s, i-n)
+}

@@ -1,0 +1,296 @@
+package tokenizer
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// part is a piece of a text, and whether it matched a pattern.
+type part struct {
+	lo, hi int
+	match  bool
+}
+
+// pattern cuts a text into matches and what lies between.
+type pattern interface {
+	// split appends the parts of s, in order and without empty ones, to dst.
+	split(dst []part, s string) []part
+}
+
+// behavior says what becomes of the matches of a Split.
+type behavior int
+
+const (
+	isolated   behavior = iota // a piece of their own
+	removed                    // nothing
+	mergedPrev                 // the end of the piece before
+	mergedNext                 // the start of the piece after
+	contiguous                 // one piece for a run of matches
+)
+
+// stage is one pre-tokenizer: it cuts pieces into smaller ones and may rewrite
+// them.
+type stage struct {
+	kind stageKind
+
+	match matcher // stageScan
+
+	pat    pattern // stageSplit
+	behave behavior
+	invert bool
+
+	mark   string // stageMeta: what stands for a space
+	prefix prefixRule
+	// stageMeta: the mark is put in front even of a piece that starts with it
+	prefixSpaces bool
+	cut          bool // stageMeta: cut before each mark
+}
+
+type stageKind int
+
+const (
+	stageScan  stageKind = iota // matches of a matcher are isolated
+	stageSplit                  // a pattern with any behavior
+	stageMeta                   // spaces become a mark, which may be put in front
+	stageSpace                  // a space is put in front (ByteLevel add_prefix_space)
+	stageBytes                  // pieces become byte-level text, when more stages follow
+)
+
+// prefixRule says which pieces get a space mark in front.
+type prefixRule int
+
+const (
+	prefixNever prefixRule = iota
+	prefixFirst            // the piece that starts the text
+	prefixAlways
+)
+
+// pretokenize applies the stages from level on to piece and encodes what comes
+// out into sc.out. first: piece starts the text.
+func (t *Tokenizer) pretokenize(sc *scratch, level int, piece string, first bool) {
+	if piece == "" {
+		return
+	}
+	if level == len(t.stages) {
+		t.encodePiece(sc, piece)
+		return
+	}
+	st := &t.stages[level]
+	switch st.kind {
+	case stageScan:
+		t.scan(sc, level, piece, first)
+	case stageSplit:
+		t.splitStage(sc, level, piece, first)
+	case stageMeta:
+		t.metaspace(sc, level, piece, first)
+	case stageSpace:
+		if piece[0] != ' ' {
+			buf := append(append(sc.level(level).text[:0], ' '), piece...)
+			sc.level(level).text = buf
+			piece = view(buf)
+		}
+		t.pretokenize(sc, level+1, piece, first)
+	case stageBytes:
+		buf := appendByteText(sc.level(level).text[:0], piece)
+		sc.level(level).text = buf
+		t.pretokenize(sc, level+1, view(buf), first)
+	}
+}
+
+// scan isolates the matches of a matcher.
+func (t *Tokenizer) scan(sc *scratch, level int, piece string, first bool) {
+	match := t.stages[level].match
+	last := level+1 == len(t.stages)
+	gap := 0 // what is not matched yet starts here
+	for i := 0; i < len(piece); {
+		end := match(piece, i)
+		if end <= i {
+			_, n := class(piece, i)
+			i += n
+			continue
+		}
+		if gap < i {
+			t.pretokenize(sc, level+1, piece[gap:i], first && gap == 0)
+		}
+		if last {
+			t.encodePiece(sc, piece[i:end])
+		} else {
+			t.pretokenize(sc, level+1, piece[i:end], first && i == 0)
+		}
+		i, gap = end, end
+	}
+	if gap < len(piece) {
+		t.pretokenize(sc, level+1, piece[gap:], first && gap == 0)
+	}
+}
+
+// splitStage applies a pattern with its behavior.
+func (t *Tokenizer) splitStage(sc *scratch, level int, piece string, first bool) {
+	st := &t.stages[level]
+	lv := sc.level(level)
+	parts := st.pat.split(lv.parts[:0], piece)
+	lv.parts = parts
+	if st.invert {
+		for i := range parts {
+			parts[i].match = !parts[i].match
+		}
+	}
+	for _, p := range st.behave.apply(parts) {
+		t.pretokenize(sc, level+1, piece[p.lo:p.hi], first && p.lo == 0)
+	}
+}
+
+// apply joins and drops parts as b says, in place.
+func (b behavior) apply(parts []part) []part {
+	out := parts[:0]
+	switch b {
+	case removed:
+		for _, p := range parts {
+			if !p.match {
+				out = append(out, p)
+			}
+		}
+	case contiguous:
+		for _, p := range parts {
+			if n := len(out); n > 0 && out[n-1].match == p.match {
+				out[n-1].hi = p.hi
+			} else {
+				out = append(out, p)
+			}
+		}
+	case mergedPrev:
+		before := false // the part before was a match
+		for _, p := range parts {
+			if n := len(out); n > 0 && p.match && !before {
+				out[n-1].hi = p.hi
+			} else {
+				out = append(out, p)
+			}
+			before = p.match
+		}
+	case mergedNext:
+		// From the end: a match goes to the part after it, unless that is a
+		// match too.
+		w := len(parts)
+		after := false
+		for i := len(parts) - 1; i >= 0; i-- {
+			p := parts[i]
+			if p.match && !after && w < len(parts) {
+				parts[w].lo = p.lo
+			} else {
+				w--
+				parts[w] = p
+			}
+			after = p.match
+		}
+		out = parts[w:]
+	default:
+		out = parts
+	}
+	return out
+}
+
+// metaspace replaces spaces by the mark, puts one in front and cuts before
+// each mark, as the stage says.
+func (t *Tokenizer) metaspace(sc *scratch, level int, piece string, first bool) {
+	st := &t.stages[level]
+	lv := sc.level(level)
+	buf := lv.text[:0]
+	if st.prefix == prefixAlways || st.prefix == prefixFirst && first {
+		if st.prefixSpaces || piece[0] != ' ' && !strings.HasPrefix(piece, st.mark) {
+			buf = append(buf, st.mark...)
+		}
+	}
+	for i := range len(piece) {
+		if piece[i] == ' ' {
+			buf = append(buf, st.mark...)
+		} else {
+			buf = append(buf, piece[i])
+		}
+	}
+	lv.text = buf
+	s := view(buf)
+	if !st.cut {
+		t.pretokenize(sc, level+1, s, first)
+		return
+	}
+	for lo := 0; lo < len(s); {
+		hi := len(s)
+		skip := 0
+		if strings.HasPrefix(s[lo:], st.mark) {
+			skip = len(st.mark)
+		}
+		if k := strings.Index(s[lo+skip:], st.mark); k >= 0 {
+			hi = lo + skip + k
+		}
+		t.pretokenize(sc, level+1, s[lo:hi], first && lo == 0)
+		lo = hi
+	}
+}
+
+// matches makes a pattern of a matcher.
+type matches struct{ match matcher }
+
+func (m matches) split(dst []part, s string) []part {
+	gap := 0
+	for i := 0; i < len(s); {
+		end := m.match(s, i)
+		if end <= i {
+			_, n := class(s, i)
+			i += n
+			continue
+		}
+		if gap < i {
+			dst = append(dst, part{gap, i, false})
+		}
+		dst = append(dst, part{i, end, true})
+		i, gap = end, end
+	}
+	if gap < len(s) {
+		dst = append(dst, part{gap, len(s), false})
+	}
+	return dst
+}
+
+// literal matches a fixed text.
+func literal(text string) matcher {
+	return func(s string, i int) int {
+		if text != "" && strings.HasPrefix(s[i:], text) {
+			return i + len(text)
+		}
+		return i
+	}
+}
+
+// words is \w+|[^\w\s]+, the pre-tokenizer Whitespace.
+func words(s string, i int) int {
+	if isWord(s, i) {
+		for i < len(s) && isWord(s, i) {
+			_, n := class(s, i)
+			i += n
+		}
+		return i
+	}
+	for i < len(s) && !isWord(s, i) {
+		b, n := class(s, i)
+		if b&clSpace != 0 {
+			break
+		}
+		i += n
+	}
+	return i
+}
+
+// isWord reports whether the character of s at i is a \w: a letter, a mark, a
+// decimal or letter number, a connector or a joiner.
+func isWord(s string, i int) bool {
+	if c := s[i]; c < utf8.RuneSelf {
+		return c == '_' || asciiClass[c]&(clL|clN) != 0
+	}
+	b, _ := class(s, i)
+	if b&(clL|clM) != 0 {
+		return true
+	}
+	r, _ := utf8.DecodeRuneInString(s[i:])
+	return isWordRune(r)
+}

@@ -1,0 +1,89 @@
+package tokenizer
+
+import (
+	"math"
+	"unicode/utf8"
+)
+
+// spm is the BPE of SentencePiece (Kudo and Richardson, 2018): two neighbours
+// merge when their text together is a token, the highest score first.
+// Characters without a token become byte tokens.
+type spm struct {
+	v     *vocab
+	rank  []uint32             // by id: scores turned into ranks, best first; noRank: never a product
+	ascii [utf8.RuneSelf]int32 // the token of each ASCII character, -1 where none
+	bytes [256]int32           // the tokens <0xHH>
+	unk   int32                // -1: none
+}
+
+func newSPM(v *vocab, scores []float32, unk int32) *spm {
+	m := &spm{v: v, rank: make([]uint32, v.size()), unk: unk}
+	for id := range m.rank {
+		m.rank[id] = noRank
+		if t := v.typ[id]; t == tokNormal || t == tokUser || t == tokUnused {
+			m.rank[id] = scoreRank(scores[id])
+		}
+	}
+	for c := range m.ascii {
+		m.ascii[c] = m.token(string(rune(c)))
+	}
+	m.bytes, _ = v.byteTokens()
+	return m
+}
+
+// scoreRank maps scores to ranks so that higher scores have lower ranks.
+func scoreRank(score float32) uint32 {
+	b := math.Float32bits(score)
+	if b>>31 != 0 {
+		b = ^b
+	} else {
+		b |= 1 << 31
+	}
+	return min(^b, noRank-1)
+}
+
+// token returns the token with the text s that merging may make, or -1.
+func (m *spm) token(s string) int32 {
+	if id := m.v.find(s); id >= 0 && m.rank[id] != noRank {
+		return id
+	}
+	return -1
+}
+
+func (m *spm) pair(text string, left, right span) (uint32, int32) {
+	id := m.v.find(text[left.lo:right.hi])
+	if id < 0 {
+		return noRank, -1
+	}
+	return m.rank[id], id
+}
+
+func (m *spm) encode(sc *scratch, dst []int32, piece string) []int32 {
+	syms := sc.syms[:0]
+	for i := 0; i < len(piece); {
+		n, id := 1, int32(-1)
+		if c := piece[i]; c < utf8.RuneSelf {
+			id = m.ascii[c]
+		} else {
+			_, n = utf8.DecodeRuneInString(piece[i:])
+			id = m.token(piece[i : i+n])
+		}
+		syms = append(syms, span{id, int32(i), int32(i + n)})
+		i += n
+	}
+	sc.syms = syms
+	for _, s := range sc.merge(m, piece, syms) {
+		if s.id >= 0 {
+			dst = append(dst, s.id)
+			continue
+		}
+		for j := s.lo; j < s.hi; j++ {
+			if id := m.bytes[piece[j]]; id >= 0 {
+				dst = append(dst, id)
+			} else if m.unk >= 0 {
+				dst = append(dst, m.unk)
+			}
+		}
+	}
+	return dst
+}
