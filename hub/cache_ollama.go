@@ -1,0 +1,100 @@
+package hub
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// Ollama keeps manifests/<host>/<namespace>/<name>/<tag>, JSON like that of its
+// registry, and blobs/sha256-<hex>; the blob of the model layer is a GGUF file.
+
+func ollamaDirs() []string {
+	if d := os.Getenv("OLLAMA_MODELS"); d != "" {
+		return []string{d}
+	}
+	dirs := []string{filepath.Join(homeDir(), ".ollama", "models")}
+	if runtime.GOOS == "linux" { // of the service, if this user may read it
+		dirs = append(dirs, "/usr/share/ollama/.ollama/models")
+	}
+	return dirs
+}
+
+// findOllama looks for a reference, or for a lone word that may be the name of
+// a model that Ollama has.
+func findOllama(r reference) *Model {
+	if r.kind == kindBare {
+		var err error
+		if r, err = parseOllama(r.text, r.text); err != nil {
+			return nil
+		}
+	}
+	for _, dir := range ollamaDirs() {
+		p := filepath.Join(dir, "manifests", r.host, filepath.FromSlash(r.model), r.tag)
+		if m := openOllama(dir, p, r.text); m != nil {
+			return m
+		}
+	}
+	return nil
+}
+
+// openOllama reads one manifest; nil if it or its blob is not usable.
+func openOllama(dir, manifestPath, ref string) *Model {
+	b, err := readSmall(manifestPath, 4<<20)
+	if err != nil {
+		return nil
+	}
+	mf, err := parseOllamaManifest(b)
+	if err != nil {
+		return nil
+	}
+	layer, err := mf.model()
+	if err != nil {
+		return nil
+	}
+	sum, err := layer.sum()
+	if err != nil {
+		return nil
+	}
+	blob := filepath.Join(dir, "blobs", "sha256-"+sum)
+	fi, err := os.Stat(blob)
+	if err != nil || fi.Size() != layer.Size {
+		return nil
+	}
+	m := &Model{Name: ref, Ref: ref, Files: []string{blob}, Source: string(OwnerOllama), Owner: OwnerOllama,
+		Size: fi.Size(), SHA256: sum, Modified: fi.ModTime()}
+	if csum, err := mf.Config.sum(); err == nil {
+		if b, err := readSmall(filepath.Join(dir, "blobs", "sha256-"+csum), 1<<20); err == nil {
+			m.Quant = ollamaQuant(b)
+		}
+	}
+	if l, ok := mf.layer("license"); ok {
+		if lsum, err := l.sum(); err == nil {
+			if b, err := readSmall(filepath.Join(dir, "blobs", "sha256-"+lsum), 1<<20); err == nil {
+				m.License = licenseTitle(b)
+			}
+		}
+	}
+	return m
+}
+
+func listOllama() []Model {
+	var out []Model
+	for _, dir := range ollamaDirs() {
+		for _, f := range walkFiles(filepath.Join(dir, "manifests"), 3) {
+			parts := strings.Split(f.name, "/")
+			if len(parts) != 4 {
+				continue
+			}
+			r, err := parseOllama(f.name, strings.Join(parts[:3], "/")+":"+parts[3])
+			if err != nil {
+				continue
+			}
+			if m := openOllama(dir, f.path, r.text); m != nil {
+				out = append(out, *m)
+			}
+		}
+	}
+	return out
+}

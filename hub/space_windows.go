@@ -1,0 +1,16 @@
+package hub
+
+import "golang.org/x/sys/windows"
+
+// diskFree returns the bytes that this user can still write below dir.
+func diskFree(dir string) (int64, error) {
+	p, err := windows.UTF16PtrFromString(dir)
+	if err != nil {
+		return 0, err
+	}
+	var free uint64
+	if err := windows.GetDiskFreeSpaceEx(p, &free, nil, nil); err != nil {
+		return 0, err
+	}
+	return int64(min(free, 1<<62)), nil
+}
