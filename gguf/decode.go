@@ -252,7 +252,7 @@ func (s *spot) dataSize(typ tensor.DType, dims []uint64) (uint64, error) {
 	}
 	hi, size := bits.Mul64(elements/block, uint64(typ.BlockBytes()))
 	if hi != 0 || size > math.MaxInt64 {
-		return 0, s.fault("dimensions", fmt.Sprintf("at most %d bytes of data", math.MaxInt64), fmt.Sprint(dims))
+		return 0, s.fault("dimensions", fmt.Sprintf("at most %d bytes of data", uint64(math.MaxInt64)), fmt.Sprint(dims))
 	}
 	return size, nil
 }

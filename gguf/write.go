@@ -222,7 +222,7 @@ func (b *Builder) writeHead(out *counter) error {
 		buf = le.AppendUint32(buf, uint32(t.Type))
 		buf = le.AppendUint64(buf, offset)
 		if t.Size > math.MaxInt64-offset-b.alignment {
-			return fault(out.name, tensorField(t.Name)+": offset", fmt.Sprintf("at most %d bytes of tensors", math.MaxInt64), "more")
+			return fault(out.name, tensorField(t.Name)+": offset", fmt.Sprintf("at most %d bytes of tensors", uint64(math.MaxInt64)), "more")
 		}
 		offset = alignUp(offset+t.Size, b.alignment)
 	}
