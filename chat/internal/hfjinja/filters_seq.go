@@ -1,0 +1,578 @@
+package hfjinja
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/ardanlabs/jinja"
+)
+
+func filterLength(st *state, v value, _ args) (value, error) {
+	switch {
+	case v.IsUndefined():
+		return jinja.NewInt(0), nil
+	case v.IsDict():
+		return jinja.NewInt(int64(v.AsDict().Len())), nil
+	}
+	if items, ok := st.sequence(v); ok {
+		return jinja.NewInt(int64(len(items))), nil
+	}
+	if s, ok := st.text(v); ok {
+		return jinja.NewInt(int64(utf8.RuneCountInString(s))), st.step(len(s) >> 6)
+	}
+	if it, ok := st.object(v).(*iterator); ok { // an error in Python
+		return jinja.NewInt(int64(len(it.items))), nil
+	}
+	return value{}, st.errorf("object of type '%s' has no len()", st.typeName(v))
+}
+
+func filterFirst(st *state, v value, _ args) (value, error) {
+	if it, ok := st.object(v).(*iterator); ok && len(it.items) > 0 {
+		x := it.items[0]
+		it.items = it.items[1:]
+		return x, nil
+	}
+	if s, ok := st.text(v); ok {
+		_, n := utf8.DecodeRuneInString(s)
+		if n == 0 {
+			return jinja.Undefined(), nil
+		}
+		return jinja.NewString(s[:n]), nil
+	}
+	items, err := st.items(v)
+	if err != nil || len(items) == 0 {
+		return jinja.Undefined(), err
+	}
+	return items[0], nil
+}
+
+func filterLast(st *state, v value, _ args) (value, error) {
+	if s, ok := st.text(v); ok {
+		_, n := utf8.DecodeLastRuneInString(s)
+		if n == 0 {
+			return jinja.Undefined(), nil
+		}
+		return jinja.NewString(s[len(s)-n:]), nil
+	}
+	items, err := st.items(v)
+	if err != nil || len(items) == 0 {
+		return jinja.Undefined(), err
+	}
+	return items[len(items)-1], nil
+}
+
+func filterList(st *state, v value, _ args) (value, error) {
+	items, err := st.items(v)
+	if err != nil {
+		return value{}, err
+	}
+	return st.list(slices.Clone(items))
+}
+
+func filterReverse(st *state, v value, _ args) (value, error) {
+	if s, ok := st.text(v); ok {
+		if err := st.alloc(4 * len(s)); err != nil {
+			return value{}, err
+		}
+		r := []rune(s)
+		slices.Reverse(r)
+		return st.likeNoAlloc(v, string(r)), nil
+	}
+	items, err := st.items(v)
+	if err != nil {
+		return value{}, err
+	}
+	items = slices.Clone(items)
+	slices.Reverse(items)
+	return st.iterator(items)
+}
+
+func filterJoin(st *state, v value, a args) (value, error) {
+	sep, err := st.print(a.get(0, jinja.NewString("")))
+	if err != nil {
+		return value{}, err
+	}
+	items, err := st.items(v)
+	if err != nil {
+		return value{}, err
+	}
+	if err := st.alloc(len(items) * 16); err != nil {
+		return value{}, err
+	}
+	parts := make([]string, len(items))
+	for i, x := range items {
+		if a.has(1) {
+			if x, err = st.path(x, a.vals[1], value{}); err != nil {
+				return value{}, err
+			}
+		}
+		if parts[i], err = st.print(x); err != nil {
+			return value{}, err
+		}
+	}
+	return st.joined(parts, sep)
+}
+
+func filterItems(st *state, v value, a args) (value, error) {
+	if v.IsUndefined() {
+		return st.iterator(nil)
+	}
+	if !v.IsDict() {
+		return value{}, st.errorf("can only get item pairs from a mapping, not %s", st.typeName(v))
+	}
+	pairs, err := dictItems(st, v, a)
+	if err != nil {
+		return value{}, err
+	}
+	return st.iterator(pairs.AsList().Items)
+}
+
+// path follows an attribute path: "a.b.0", or an index. def replaces what is
+// not there, if it is defined.
+func (st *state) path(v, attr, def value) (value, error) {
+	if attr.IsInt() {
+		return st.orDefault(v, attr, def)
+	}
+	s, ok := st.text(attr)
+	if !ok {
+		return value{}, st.errorf("an attribute must be a name or an index, not %s", st.typeName(attr))
+	}
+	for part := range strings.SplitSeq(s, ".") {
+		key := jinja.NewString(part)
+		if n, err := strconv.ParseUint(part, 10, 62); err == nil {
+			key = jinja.NewInt(int64(n))
+		}
+		var err error
+		if v, err = st.orDefault(v, key, def); err != nil {
+			return value{}, err
+		}
+	}
+	return v, nil
+}
+
+func (st *state) orDefault(v, key, def value) (value, error) {
+	v, err := st.item(v, key)
+	if err == nil && v.IsUndefined() {
+		return def, nil
+	}
+	return v, err
+}
+
+// fold is what sorting ignores case by.
+func (st *state) fold(v value, caseSensitive bool) (value, error) {
+	if s, ok := st.text(v); ok && !caseSensitive {
+		return st.str(strings.ToLower(s))
+	}
+	return v, nil
+}
+
+// keyed are items with what to order them by.
+type keyed struct {
+	item value
+	keys []value
+}
+
+// keys computes what to order items by: the item itself, or the attributes
+// named in attr, separated by commas.
+func (st *state) keys(items []value, attr, def value, caseSensitive bool) ([]keyed, error) {
+	var attrs []value
+	if s, ok := st.text(attr); ok {
+		for part := range strings.SplitSeq(s, ",") {
+			attrs = append(attrs, jinja.NewString(part))
+		}
+	} else if attr.IsInt() {
+		attrs = []value{attr}
+	}
+	if err := st.alloc(len(items) * (2 + len(attrs)) * itemBytes); err != nil {
+		return nil, err
+	}
+	out := make([]keyed, len(items))
+	for i, x := range items {
+		out[i].item = x
+		vals := []value{x}
+		for j, a := range attrs {
+			v, err := st.path(x, a, def)
+			if err != nil {
+				return nil, err
+			}
+			vals = append(vals[:j], v)
+		}
+		for _, v := range vals {
+			v, err := st.fold(v, caseSensitive)
+			if err != nil {
+				return nil, err
+			}
+			out[i].keys = append(out[i].keys, v)
+		}
+	}
+	return out, nil
+}
+
+// sortKeyed sorts stably; reverse keeps equal items in order, as Python does.
+func (st *state) sortKeyed(items []keyed, reverse bool) error {
+	var err error
+	slices.SortStableFunc(items, func(x, y keyed) int {
+		if err != nil {
+			return 0
+		}
+		n := 0
+		for i := range x.keys {
+			var same bool
+			if same, err = st.equal(x.keys[i], y.keys[i]); err != nil || same {
+				continue
+			}
+			n, err = st.order(x.keys[i], y.keys[i], "<")
+			break
+		}
+		if reverse {
+			return -n
+		}
+		return n
+	})
+	return err
+}
+
+func (st *state) unkey(items []keyed) (value, error) {
+	out := make([]value, len(items))
+	for i := range items {
+		out[i] = items[i].item
+	}
+	return st.list(out)
+}
+
+func filterSort(st *state, v value, a args) (value, error) {
+	items, err := st.items(v)
+	if err != nil {
+		return value{}, err
+	}
+	ks, err := st.keys(items, a.get(2, value{}), value{}, a.truthy(1))
+	if err != nil {
+		return value{}, err
+	}
+	if err := st.sortKeyed(ks, a.truthy(0)); err != nil {
+		return value{}, err
+	}
+	return st.unkey(ks)
+}
+
+func filterDictSort(st *state, v value, a args) (value, error) {
+	if !v.IsDict() {
+		return value{}, st.errorf("filter 'dictsort': expected a dict, got %s", st.typeName(v))
+	}
+	by, err := a.text(1, "key")
+	if err != nil {
+		return value{}, err
+	}
+	which := int64(0)
+	if by == "value" {
+		which = 1
+	} else if by != "key" {
+		return value{}, st.errorf("filter 'dictsort': can only sort by 'key' or 'value', not '%s'", by)
+	}
+	pairs, err := dictItems(st, v, args{})
+	if err != nil {
+		return value{}, err
+	}
+	ks, err := st.keys(pairs.AsList().Items, jinja.NewInt(which), value{}, a.truthy(0))
+	if err != nil {
+		return value{}, err
+	}
+	if err := st.sortKeyed(ks, a.truthy(2)); err != nil {
+		return value{}, err
+	}
+	return st.unkey(ks)
+}
+
+// hashKey is a map key that is equal for values that Python finds equal.
+func (st *state) hashKey(v value) (string, error) {
+	if f, ok := number(v); ok {
+		return "n" + pyFloat(f), nil
+	}
+	if s, ok := st.text(v); ok {
+		return "s" + s, st.step(len(s) >> 6)
+	}
+	if v.IsList() || v.IsDict() {
+		return "", st.errorf("unhashable type: '%s'", st.typeName(v))
+	}
+	s, err := st.repr(v)
+	return "o" + s, err
+}
+
+func filterUnique(st *state, v value, a args) (value, error) {
+	items, err := st.items(v)
+	if err != nil {
+		return value{}, err
+	}
+	ks, err := st.keys(items, a.get(1, value{}), value{}, a.truthy(0))
+	if err != nil {
+		return value{}, err
+	}
+	seen := make(map[string]bool)
+	var out []value
+	for _, k := range ks {
+		h, err := st.hashKey(k.keys[0])
+		if err != nil {
+			return value{}, err
+		}
+		if !seen[h] {
+			seen[h] = true
+			out = append(out, k.item)
+		}
+	}
+	return st.iterator(out)
+}
+
+func filterMinMax(want int) func(*state, value, args) (value, error) {
+	return func(st *state, v value, a args) (value, error) {
+		items, err := st.items(v)
+		if err != nil || len(items) == 0 {
+			return jinja.Undefined(), err
+		}
+		ks, err := st.keys(items, a.get(1, value{}), value{}, a.truthy(0))
+		if err != nil {
+			return value{}, err
+		}
+		best := ks[0]
+		for _, k := range ks[1:] {
+			n, err := st.order(k.keys[0], best.keys[0], "<")
+			if err != nil {
+				return value{}, err
+			}
+			if n == want {
+				best = k
+			}
+		}
+		return best.item, nil
+	}
+}
+
+func filterSum(st *state, v value, a args) (value, error) {
+	items, err := st.items(v)
+	if err != nil {
+		return value{}, err
+	}
+	total := a.get(1, jinja.NewInt(0))
+	for _, x := range items {
+		if a.has(0) {
+			if x, err = st.path(x, a.vals[0], value{}); err != nil {
+				return value{}, err
+			}
+		}
+		if _, ok := st.text(total); ok {
+			return value{}, st.errorf("filter 'sum': can't sum strings")
+		}
+		if total, err = gAdd(st, []value{total, x}); err != nil {
+			return value{}, err
+		}
+	}
+	return total, nil
+}
+
+// filterGroupBy returns (grouper, list) tuples, one for each value of an
+// attribute, in the order of the values.
+func filterGroupBy(st *state, v value, a args) (value, error) {
+	items, err := st.items(v)
+	if err != nil {
+		return value{}, err
+	}
+	def := a.get(1, value{})
+	ks, err := st.keys(items, a.vals[0], def, a.truthy(2))
+	if err != nil {
+		return value{}, err
+	}
+	if err := st.sortKeyed(ks, false); err != nil {
+		return value{}, err
+	}
+	var out []value
+	for i := 0; i < len(ks); {
+		j := i + 1
+		for j < len(ks) {
+			same, err := st.equalItems(ks[i].keys, ks[j].keys)
+			if err != nil {
+				return value{}, err
+			}
+			if !same {
+				break
+			}
+			j++
+		}
+		list, err := st.unkey(ks[i:j])
+		if err != nil {
+			return value{}, err
+		}
+		name, err := st.path(ks[i].item, a.vals[0], def)
+		if err != nil {
+			return value{}, err
+		}
+		out = append(out, st.carry(&tuple{[]value{name, list}, []string{"grouper", "list"}}))
+		i = j
+	}
+	return st.list(out)
+}
+
+func filterBatch(st *state, v value, a args) (value, error) {
+	items, err := st.items(v)
+	if err != nil {
+		return value{}, err
+	}
+	n, err := a.int(0, 0)
+	if err != nil {
+		return value{}, err
+	}
+	if n < 1 || n > 1<<20 {
+		return value{}, st.errorf("filter 'batch': line count %d is not in [1, %d]", n, 1<<20)
+	}
+	if err := st.alloc((len(items) + n) * itemBytes); err != nil {
+		return value{}, err
+	}
+	var out []value
+	for len(items) > 0 {
+		k := min(n, len(items))
+		row := slices.Clone(items[:k])
+		for a.has(1) && len(row) < n {
+			row = append(row, a.vals[1])
+		}
+		out = append(out, jinja.NewList(row))
+		items = items[k:]
+	}
+	return st.iterator(out)
+}
+
+func filterSlice(st *state, v value, a args) (value, error) {
+	items, err := st.items(v)
+	if err != nil {
+		return value{}, err
+	}
+	n, err := a.int(0, 0)
+	if err != nil {
+		return value{}, err
+	}
+	if n < 1 || n > 1<<20 {
+		return value{}, st.errorf("filter 'slice': number of slices %d is not in [1, %d]", n, 1<<20)
+	}
+	if err := st.alloc((len(items) + n) * itemBytes); err != nil {
+		return value{}, err
+	}
+	size, extra := len(items)/n, len(items)%n
+	out := make([]value, n)
+	for i := range out {
+		k := size
+		if i < extra {
+			k++
+		}
+		row := slices.Clone(items[:k])
+		items = items[k:]
+		if a.has(1) && i >= extra {
+			row = append(row, a.vals[1])
+		}
+		out[i] = jinja.NewList(row)
+	}
+	return st.iterator(out)
+}
+
+func filterAttr(st *state, v value, a args) (value, error) {
+	name, err := a.text(0, "")
+	if err != nil {
+		return value{}, err
+	}
+	x, ok, err := st.attribute(v, name)
+	if !ok || err != nil {
+		return jinja.Undefined(), err
+	}
+	return x, nil
+}
+
+// itemsIfTrue is items, but nothing for whatever is false: None has none.
+func (st *state) itemsIfTrue(v value) ([]value, error) {
+	if !v.IsTruthy() {
+		return nil, nil
+	}
+	return st.items(v)
+}
+
+// filterMap applies a filter to every item, or follows an attribute path.
+func filterMap(st *state, v value, a args) (value, error) {
+	items, err := st.itemsIfTrue(v)
+	if err != nil {
+		return value{}, err
+	}
+	apply := func(x value) (value, error) { return value{}, nil }
+	switch {
+	case len(a.pos) == 0 && len(a.kw) > 0 && a.kw[0].name == "attribute":
+		var def value
+		for _, k := range a.kw[1:] {
+			if k.name != "default" {
+				return value{}, st.errorf("filter 'map' has no argument '%s'", k.name)
+			}
+			def = k.val
+		}
+		apply = func(x value) (value, error) { return st.path(x, a.kw[0].val, def) }
+	case len(a.pos) > 0:
+		name, ok := st.text(a.pos[0])
+		if !ok {
+			return value{}, st.errorf("filter 'map': expected the name of a filter, got %s", st.typeName(a.pos[0]))
+		}
+		apply = func(x value) (value, error) { return st.filter(name, x, a.pos[1:], a.kw) }
+	default:
+		return value{}, st.errorf("filter 'map' requires a filter argument")
+	}
+	if err := st.alloc(len(items) * itemBytes); err != nil {
+		return value{}, err
+	}
+	out := make([]value, len(items))
+	for i, x := range items {
+		if out[i], err = apply(x); err != nil {
+			return value{}, err
+		}
+	}
+	return st.iterator(out)
+}
+
+// filterSelect keeps (or drops) the items that pass a test, or of which an
+// attribute does; without a test, those that are true.
+func filterSelect(byAttr, keep bool) func(*state, value, args) (value, error) {
+	return func(st *state, v value, a args) (value, error) {
+		items, err := st.itemsIfTrue(v)
+		if err != nil {
+			return value{}, err
+		}
+		pos, attr := a.pos, value{}
+		if byAttr {
+			if len(pos) == 0 {
+				return value{}, st.errorf("missing parameter for attribute name")
+			}
+			attr, pos = pos[0], pos[1:]
+		}
+		test := ""
+		if len(pos) > 0 {
+			var ok bool
+			if test, ok = st.text(pos[0]); !ok {
+				return value{}, st.errorf("expected the name of a test, got %s", st.typeName(pos[0]))
+			}
+			pos = pos[1:]
+		}
+		var out []value
+		for _, item := range items {
+			x, ok := item, false
+			if byAttr {
+				if x, err = st.path(x, attr, value{}); err != nil {
+					return value{}, err
+				}
+			}
+			if test == "" {
+				ok, err = x.IsTruthy(), st.step(1)
+			} else {
+				ok, err = st.test(test, x, pos, a.kw)
+			}
+			if err != nil {
+				return value{}, err
+			}
+			if ok == keep {
+				out = append(out, item)
+			}
+		}
+		return st.iterator(out)
+	}
+}
