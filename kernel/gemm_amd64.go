@@ -9,8 +9,9 @@ import (
 )
 
 // mulFunc multiplies groups of packed weights, one after the other in memory,
-// with a number of rows fixed in the function.
-type mulFunc func(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+// with a number of rows fixed in the function. It prefetches what lies ahead
+// bytes behind the weights it reads; 0 is for none.
+type mulFunc func(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // unpackFunc unpacks superblocks of one group to panel blocks.
 type unpackFunc func(u *byte, w *byte, supers int)
@@ -27,6 +28,9 @@ const (
 	// callBytes bounds the weights that one call of assembly reads, which the
 	// Go scheduler cannot interrupt: some 25 µs.
 	callBytes = 256 << 10
+	// actBytes bounds the activations that are multiplied with one stretch of
+	// weights after the other: they stay in the second-level cache.
+	actBytes = 640 << 10
 	// panelPairs bounds the columns of a panel, in pairs of blocks: panels of
 	// two groups and a tile's activations stay in the second-level cache.
 	panelPairs = 32
@@ -37,32 +41,57 @@ const (
 // mulTier multiplies with the assembly of the tier in use and reports whether
 // it has any.
 func mulTier(p *Packed, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) bool {
-	if cpu.Current() < cpu.AVX512 || p.layout == nil {
+	switch tier := cpu.Current(); {
+	case p.layout == nil || tier < cpu.AVX2:
 		return false
-	}
-	if r1-r0 > directRows {
+	case tier == cpu.AVX2:
+		mulDirect(p, mul2[p.Type], tiles2, dst, ldd, x, r0, r1, g0, g1)
+	case r1-r0 > directRows:
 		mulPanels(p, dst, ldd, x, r0, r1, g0, g1)
-	} else {
-		mulDirect(p, mul512[p.Type], dst, ldd, x, r0, r1, g0, g1)
+	default:
+		mulDirect(p, mul512[p.Type], tiles512, dst, ldd, x, r0, r1, g0, g1)
 	}
 	return true
 }
 
 // directRows is the largest number of rows for which unpacking weights again
 // for every tile of rows costs less than storing them unpacked.
-var directRows = 16
+const directRows = 24
+
+// tiles512 and tiles2 have, for a number of rows that is left, the rows that
+// the next kernel takes.
+var (
+	tiles512 = []int{0, 1, 2, 3, 4, 5, 6, 7, 8}
+	tiles2   = []int{0, 1, 2, 3, 4, 3, 6}
+)
+
+// isIntel tells the processors whose hardware prefetcher falls behind kernels
+// that compute while they read; prefetching far enough ahead makes up for it.
+// Those of AMD keep up with kernels of one row, and prefetching slows these.
+var isIntel = cpuVendor() == 'G'|'e'<<8|'n'<<16|'u'<<24
+
+func aheadBytes(rows int) int {
+	if isIntel || rows >= 4 {
+		return 2048
+	}
+	return 0
+}
 
 // mulDirect reads the packed weights once for every tile of rows.
-func mulDirect(p *Packed, kernels []mulFunc, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
+func mulDirect(p *Packed, kernels []mulFunc, tiles []int, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
 	supers := p.layout.supers(p.Cols)
 	step := max(1, callBytes/p.GroupBytes)
-	for g := g0; g < g1; g += step {
-		n := min(step, g1-g)
-		w := &p.Data[g*p.GroupBytes]
-		for r := r0; r < r1; {
-			mr := min(r1-r, len(kernels)-1)
-			kernels[mr](&dst[r*ldd+g*Lanes], ldd, w, &x.Q[r*x.LDQ], x.LDQ, supers, n)
-			r += mr
+	block := max(len(tiles)-1, actBytes/x.LDQ)
+	for ; r0 < r1; r0 += block {
+		end := min(r0+block, r1)
+		for g := g0; g < g1; g += step {
+			n := min(step, g1-g)
+			w := &p.Data[g*p.GroupBytes]
+			for r := r0; r < end; {
+				mr := tiles[min(end-r, len(tiles)-1)]
+				kernels[mr](&dst[r*ldd+g*Lanes], ldd, w, &x.Q[r*x.LDQ], x.LDQ, supers, n, aheadBytes(mr))
+				r += mr
+			}
 		}
 	}
 }
@@ -79,31 +108,32 @@ func mulPanels(p *Packed, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
 	buf := panelPool.Get().(*[]byte)
 	defer panelPool.Put(buf)
 	u := alignBytes(*buf)
+	l := p.layout
+	step := panelPairs / l.pairs
+	supers := l.supers(p.Cols)
 	for r := r0; r < r1; r += panelRows {
 		rows := min(panelRows, r1-r)
-		for g := g0; g < g1; g += 2 {
-			mulPanel(p, u, dst, ldd, x, r, rows, g, min(2, g1-g))
+		for s := 0; s < supers; s += step {
+			for g := g0; g < g1; g += 2 {
+				mulPanel(p, u, dst[r*ldd+g*Lanes:], ldd, x.Q[r*x.LDQ:], x.LDQ, rows, s, min(step, supers-s), g, min(2, g1-g))
+			}
 		}
 	}
 }
 
-// mulPanel multiplies rows rows from r on with nv groups from g on.
-func mulPanel(p *Packed, u []byte, dst []float32, ldd int, x *Acts, r, rows, g, nv int) {
+// mulPanel multiplies the first rows of x with n superblocks from s on of nv
+// groups from g on. dst starts at the first row and group.
+func mulPanel(p *Packed, u []byte, dst []float32, ldd int, x []byte, ldx, rows, s, n, g, nv int) {
 	const next = 2 * panelPairs * panelBytes
 	l := p.layout
-	step := panelPairs / l.pairs
-	supers := l.supers(p.Cols)
-	for s := 0; s < supers; s += step {
-		n := min(step, supers-s)
-		for v := range nv {
-			unpack512[p.Type](&u[v*next], &p.Data[(g+v)*p.GroupBytes+s*l.superBytes()], n)
-		}
-		for i := 0; i < rows; {
-			mr := panelTile[nv][min(rows-i, len(panelTile[nv])-1)]
-			panel512[l.form][nv][mr](&dst[(r+i)*ldd+g*Lanes], ldd, &u[0], next,
-				&x.Q[(r+i)*x.LDQ+s*l.pairs*2*actBlock], x.LDQ, n*l.pairs, s > 0)
-			i += mr
-		}
+	for v := range nv {
+		unpack512[p.Type](&u[v*next], &p.Data[(g+v)*p.GroupBytes+s*l.superBytes()], n)
+	}
+	x = x[s*l.pairs*2*actBlock:]
+	for r := 0; r < rows; {
+		mr := panelTile[nv][min(rows-r, len(panelTile[nv])-1)]
+		panel512[l.form][nv][mr](&dst[r*ldd], ldd, &u[0], next, &x[r*ldx], ldx, n*l.pairs, s > 0)
+		r += mr
 	}
 }
 

@@ -7,632 +7,982 @@ package kernel
 // mulQ80x1AVX512 multiplies Q8_0 groups with 1 rows.
 //
 //go:noescape
-func mulQ80x1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ80x1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ80x2AVX512 multiplies Q8_0 groups with 2 rows.
 //
 //go:noescape
-func mulQ80x2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ80x2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ80x3AVX512 multiplies Q8_0 groups with 3 rows.
 //
 //go:noescape
-func mulQ80x3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ80x3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ80x4AVX512 multiplies Q8_0 groups with 4 rows.
 //
 //go:noescape
-func mulQ80x4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ80x4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ80x5AVX512 multiplies Q8_0 groups with 5 rows.
 //
 //go:noescape
-func mulQ80x5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ80x5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ80x6AVX512 multiplies Q8_0 groups with 6 rows.
 //
 //go:noescape
-func mulQ80x6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ80x6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ80x7AVX512 multiplies Q8_0 groups with 7 rows.
 //
 //go:noescape
-func mulQ80x7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ80x7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ80x8AVX512 multiplies Q8_0 groups with 8 rows.
 //
 //go:noescape
-func mulQ80x8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ80x8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // unpackQ80AVX512 unpacks superblocks of a Q8_0 group.
 //
 //go:noescape
 func unpackQ80AVX512(u *byte, w *byte, supers int)
 
+// mulQ80x1AVX2 multiplies Q8_0 groups with 1 rows.
+//
+//go:noescape
+func mulQ80x1AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ80x2AVX2 multiplies Q8_0 groups with 2 rows.
+//
+//go:noescape
+func mulQ80x2AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ80x3AVX2 multiplies Q8_0 groups with 3 rows.
+//
+//go:noescape
+func mulQ80x3AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ80x4AVX2 multiplies Q8_0 groups with 4 rows.
+//
+//go:noescape
+func mulQ80x4AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ80x6AVX2 multiplies Q8_0 groups with 6 rows.
+//
+//go:noescape
+func mulQ80x6AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
 // mulQ40x1AVX512 multiplies Q4_0 groups with 1 rows.
 //
 //go:noescape
-func mulQ40x1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ40x1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ40x2AVX512 multiplies Q4_0 groups with 2 rows.
 //
 //go:noescape
-func mulQ40x2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ40x2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ40x3AVX512 multiplies Q4_0 groups with 3 rows.
 //
 //go:noescape
-func mulQ40x3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ40x3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ40x4AVX512 multiplies Q4_0 groups with 4 rows.
 //
 //go:noescape
-func mulQ40x4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ40x4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ40x5AVX512 multiplies Q4_0 groups with 5 rows.
 //
 //go:noescape
-func mulQ40x5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ40x5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ40x6AVX512 multiplies Q4_0 groups with 6 rows.
 //
 //go:noescape
-func mulQ40x6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ40x6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ40x7AVX512 multiplies Q4_0 groups with 7 rows.
 //
 //go:noescape
-func mulQ40x7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ40x7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ40x8AVX512 multiplies Q4_0 groups with 8 rows.
 //
 //go:noescape
-func mulQ40x8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ40x8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // unpackQ40AVX512 unpacks superblocks of a Q4_0 group.
 //
 //go:noescape
 func unpackQ40AVX512(u *byte, w *byte, supers int)
 
+// mulQ40x1AVX2 multiplies Q4_0 groups with 1 rows.
+//
+//go:noescape
+func mulQ40x1AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ40x2AVX2 multiplies Q4_0 groups with 2 rows.
+//
+//go:noescape
+func mulQ40x2AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ40x3AVX2 multiplies Q4_0 groups with 3 rows.
+//
+//go:noescape
+func mulQ40x3AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ40x4AVX2 multiplies Q4_0 groups with 4 rows.
+//
+//go:noescape
+func mulQ40x4AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ40x6AVX2 multiplies Q4_0 groups with 6 rows.
+//
+//go:noescape
+func mulQ40x6AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
 // mulQ41x1AVX512 multiplies Q4_1 groups with 1 rows.
 //
 //go:noescape
-func mulQ41x1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ41x1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ41x2AVX512 multiplies Q4_1 groups with 2 rows.
 //
 //go:noescape
-func mulQ41x2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ41x2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ41x3AVX512 multiplies Q4_1 groups with 3 rows.
 //
 //go:noescape
-func mulQ41x3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ41x3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ41x4AVX512 multiplies Q4_1 groups with 4 rows.
 //
 //go:noescape
-func mulQ41x4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ41x4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ41x5AVX512 multiplies Q4_1 groups with 5 rows.
 //
 //go:noescape
-func mulQ41x5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ41x5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ41x6AVX512 multiplies Q4_1 groups with 6 rows.
 //
 //go:noescape
-func mulQ41x6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ41x6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ41x7AVX512 multiplies Q4_1 groups with 7 rows.
 //
 //go:noescape
-func mulQ41x7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ41x7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ41x8AVX512 multiplies Q4_1 groups with 8 rows.
 //
 //go:noescape
-func mulQ41x8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ41x8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // unpackQ41AVX512 unpacks superblocks of a Q4_1 group.
 //
 //go:noescape
 func unpackQ41AVX512(u *byte, w *byte, supers int)
 
+// mulQ41x1AVX2 multiplies Q4_1 groups with 1 rows.
+//
+//go:noescape
+func mulQ41x1AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ41x2AVX2 multiplies Q4_1 groups with 2 rows.
+//
+//go:noescape
+func mulQ41x2AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ41x3AVX2 multiplies Q4_1 groups with 3 rows.
+//
+//go:noescape
+func mulQ41x3AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ41x4AVX2 multiplies Q4_1 groups with 4 rows.
+//
+//go:noescape
+func mulQ41x4AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ41x6AVX2 multiplies Q4_1 groups with 6 rows.
+//
+//go:noescape
+func mulQ41x6AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
 // mulQ50x1AVX512 multiplies Q5_0 groups with 1 rows.
 //
 //go:noescape
-func mulQ50x1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ50x1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ50x2AVX512 multiplies Q5_0 groups with 2 rows.
 //
 //go:noescape
-func mulQ50x2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ50x2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ50x3AVX512 multiplies Q5_0 groups with 3 rows.
 //
 //go:noescape
-func mulQ50x3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ50x3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ50x4AVX512 multiplies Q5_0 groups with 4 rows.
 //
 //go:noescape
-func mulQ50x4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ50x4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ50x5AVX512 multiplies Q5_0 groups with 5 rows.
 //
 //go:noescape
-func mulQ50x5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ50x5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ50x6AVX512 multiplies Q5_0 groups with 6 rows.
 //
 //go:noescape
-func mulQ50x6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ50x6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ50x7AVX512 multiplies Q5_0 groups with 7 rows.
 //
 //go:noescape
-func mulQ50x7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ50x7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ50x8AVX512 multiplies Q5_0 groups with 8 rows.
 //
 //go:noescape
-func mulQ50x8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ50x8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // unpackQ50AVX512 unpacks superblocks of a Q5_0 group.
 //
 //go:noescape
 func unpackQ50AVX512(u *byte, w *byte, supers int)
 
+// mulQ50x1AVX2 multiplies Q5_0 groups with 1 rows.
+//
+//go:noescape
+func mulQ50x1AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ50x2AVX2 multiplies Q5_0 groups with 2 rows.
+//
+//go:noescape
+func mulQ50x2AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ50x3AVX2 multiplies Q5_0 groups with 3 rows.
+//
+//go:noescape
+func mulQ50x3AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ50x4AVX2 multiplies Q5_0 groups with 4 rows.
+//
+//go:noescape
+func mulQ50x4AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ50x6AVX2 multiplies Q5_0 groups with 6 rows.
+//
+//go:noescape
+func mulQ50x6AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
 // mulQ51x1AVX512 multiplies Q5_1 groups with 1 rows.
 //
 //go:noescape
-func mulQ51x1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ51x1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ51x2AVX512 multiplies Q5_1 groups with 2 rows.
 //
 //go:noescape
-func mulQ51x2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ51x2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ51x3AVX512 multiplies Q5_1 groups with 3 rows.
 //
 //go:noescape
-func mulQ51x3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ51x3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ51x4AVX512 multiplies Q5_1 groups with 4 rows.
 //
 //go:noescape
-func mulQ51x4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ51x4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ51x5AVX512 multiplies Q5_1 groups with 5 rows.
 //
 //go:noescape
-func mulQ51x5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ51x5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ51x6AVX512 multiplies Q5_1 groups with 6 rows.
 //
 //go:noescape
-func mulQ51x6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ51x6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ51x7AVX512 multiplies Q5_1 groups with 7 rows.
 //
 //go:noescape
-func mulQ51x7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ51x7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ51x8AVX512 multiplies Q5_1 groups with 8 rows.
 //
 //go:noescape
-func mulQ51x8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ51x8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // unpackQ51AVX512 unpacks superblocks of a Q5_1 group.
 //
 //go:noescape
 func unpackQ51AVX512(u *byte, w *byte, supers int)
 
+// mulQ51x1AVX2 multiplies Q5_1 groups with 1 rows.
+//
+//go:noescape
+func mulQ51x1AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ51x2AVX2 multiplies Q5_1 groups with 2 rows.
+//
+//go:noescape
+func mulQ51x2AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ51x3AVX2 multiplies Q5_1 groups with 3 rows.
+//
+//go:noescape
+func mulQ51x3AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ51x4AVX2 multiplies Q5_1 groups with 4 rows.
+//
+//go:noescape
+func mulQ51x4AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ51x6AVX2 multiplies Q5_1 groups with 6 rows.
+//
+//go:noescape
+func mulQ51x6AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
 // mulQ4Kx1AVX512 multiplies Q4_K groups with 1 rows.
 //
 //go:noescape
-func mulQ4Kx1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ4Kx1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ4Kx2AVX512 multiplies Q4_K groups with 2 rows.
 //
 //go:noescape
-func mulQ4Kx2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ4Kx2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ4Kx3AVX512 multiplies Q4_K groups with 3 rows.
 //
 //go:noescape
-func mulQ4Kx3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ4Kx3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ4Kx4AVX512 multiplies Q4_K groups with 4 rows.
 //
 //go:noescape
-func mulQ4Kx4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ4Kx4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ4Kx5AVX512 multiplies Q4_K groups with 5 rows.
 //
 //go:noescape
-func mulQ4Kx5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ4Kx5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ4Kx6AVX512 multiplies Q4_K groups with 6 rows.
 //
 //go:noescape
-func mulQ4Kx6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ4Kx6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ4Kx7AVX512 multiplies Q4_K groups with 7 rows.
 //
 //go:noescape
-func mulQ4Kx7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ4Kx7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ4Kx8AVX512 multiplies Q4_K groups with 8 rows.
 //
 //go:noescape
-func mulQ4Kx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ4Kx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // unpackQ4KAVX512 unpacks superblocks of a Q4_K group.
 //
 //go:noescape
 func unpackQ4KAVX512(u *byte, w *byte, supers int)
 
+// mulQ4Kx1AVX2 multiplies Q4_K groups with 1 rows.
+//
+//go:noescape
+func mulQ4Kx1AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ4Kx2AVX2 multiplies Q4_K groups with 2 rows.
+//
+//go:noescape
+func mulQ4Kx2AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ4Kx3AVX2 multiplies Q4_K groups with 3 rows.
+//
+//go:noescape
+func mulQ4Kx3AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ4Kx4AVX2 multiplies Q4_K groups with 4 rows.
+//
+//go:noescape
+func mulQ4Kx4AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ4Kx6AVX2 multiplies Q4_K groups with 6 rows.
+//
+//go:noescape
+func mulQ4Kx6AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
 // mulQ5Kx1AVX512 multiplies Q5_K groups with 1 rows.
 //
 //go:noescape
-func mulQ5Kx1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ5Kx1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ5Kx2AVX512 multiplies Q5_K groups with 2 rows.
 //
 //go:noescape
-func mulQ5Kx2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ5Kx2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ5Kx3AVX512 multiplies Q5_K groups with 3 rows.
 //
 //go:noescape
-func mulQ5Kx3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ5Kx3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ5Kx4AVX512 multiplies Q5_K groups with 4 rows.
 //
 //go:noescape
-func mulQ5Kx4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ5Kx4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ5Kx5AVX512 multiplies Q5_K groups with 5 rows.
 //
 //go:noescape
-func mulQ5Kx5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ5Kx5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ5Kx6AVX512 multiplies Q5_K groups with 6 rows.
 //
 //go:noescape
-func mulQ5Kx6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ5Kx6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ5Kx7AVX512 multiplies Q5_K groups with 7 rows.
 //
 //go:noescape
-func mulQ5Kx7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ5Kx7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ5Kx8AVX512 multiplies Q5_K groups with 8 rows.
 //
 //go:noescape
-func mulQ5Kx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ5Kx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // unpackQ5KAVX512 unpacks superblocks of a Q5_K group.
 //
 //go:noescape
 func unpackQ5KAVX512(u *byte, w *byte, supers int)
 
+// mulQ5Kx1AVX2 multiplies Q5_K groups with 1 rows.
+//
+//go:noescape
+func mulQ5Kx1AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ5Kx2AVX2 multiplies Q5_K groups with 2 rows.
+//
+//go:noescape
+func mulQ5Kx2AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ5Kx3AVX2 multiplies Q5_K groups with 3 rows.
+//
+//go:noescape
+func mulQ5Kx3AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ5Kx4AVX2 multiplies Q5_K groups with 4 rows.
+//
+//go:noescape
+func mulQ5Kx4AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ5Kx6AVX2 multiplies Q5_K groups with 6 rows.
+//
+//go:noescape
+func mulQ5Kx6AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
 // mulQ6Kx1AVX512 multiplies Q6_K groups with 1 rows.
 //
 //go:noescape
-func mulQ6Kx1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ6Kx1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ6Kx2AVX512 multiplies Q6_K groups with 2 rows.
 //
 //go:noescape
-func mulQ6Kx2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ6Kx2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ6Kx3AVX512 multiplies Q6_K groups with 3 rows.
 //
 //go:noescape
-func mulQ6Kx3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ6Kx3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ6Kx4AVX512 multiplies Q6_K groups with 4 rows.
 //
 //go:noescape
-func mulQ6Kx4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ6Kx4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ6Kx5AVX512 multiplies Q6_K groups with 5 rows.
 //
 //go:noescape
-func mulQ6Kx5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ6Kx5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ6Kx6AVX512 multiplies Q6_K groups with 6 rows.
 //
 //go:noescape
-func mulQ6Kx6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ6Kx6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ6Kx7AVX512 multiplies Q6_K groups with 7 rows.
 //
 //go:noescape
-func mulQ6Kx7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ6Kx7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ6Kx8AVX512 multiplies Q6_K groups with 8 rows.
 //
 //go:noescape
-func mulQ6Kx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ6Kx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // unpackQ6KAVX512 unpacks superblocks of a Q6_K group.
 //
 //go:noescape
 func unpackQ6KAVX512(u *byte, w *byte, supers int)
 
+// mulQ6Kx1AVX2 multiplies Q6_K groups with 1 rows.
+//
+//go:noescape
+func mulQ6Kx1AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ6Kx2AVX2 multiplies Q6_K groups with 2 rows.
+//
+//go:noescape
+func mulQ6Kx2AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ6Kx3AVX2 multiplies Q6_K groups with 3 rows.
+//
+//go:noescape
+func mulQ6Kx3AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ6Kx4AVX2 multiplies Q6_K groups with 4 rows.
+//
+//go:noescape
+func mulQ6Kx4AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ6Kx6AVX2 multiplies Q6_K groups with 6 rows.
+//
+//go:noescape
+func mulQ6Kx6AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
 // mulQ3Kx1AVX512 multiplies Q3_K groups with 1 rows.
 //
 //go:noescape
-func mulQ3Kx1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ3Kx1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ3Kx2AVX512 multiplies Q3_K groups with 2 rows.
 //
 //go:noescape
-func mulQ3Kx2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ3Kx2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ3Kx3AVX512 multiplies Q3_K groups with 3 rows.
 //
 //go:noescape
-func mulQ3Kx3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ3Kx3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ3Kx4AVX512 multiplies Q3_K groups with 4 rows.
 //
 //go:noescape
-func mulQ3Kx4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ3Kx4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ3Kx5AVX512 multiplies Q3_K groups with 5 rows.
 //
 //go:noescape
-func mulQ3Kx5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ3Kx5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ3Kx6AVX512 multiplies Q3_K groups with 6 rows.
 //
 //go:noescape
-func mulQ3Kx6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ3Kx6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ3Kx7AVX512 multiplies Q3_K groups with 7 rows.
 //
 //go:noescape
-func mulQ3Kx7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ3Kx7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ3Kx8AVX512 multiplies Q3_K groups with 8 rows.
 //
 //go:noescape
-func mulQ3Kx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ3Kx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // unpackQ3KAVX512 unpacks superblocks of a Q3_K group.
 //
 //go:noescape
 func unpackQ3KAVX512(u *byte, w *byte, supers int)
 
+// mulQ3Kx1AVX2 multiplies Q3_K groups with 1 rows.
+//
+//go:noescape
+func mulQ3Kx1AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ3Kx2AVX2 multiplies Q3_K groups with 2 rows.
+//
+//go:noescape
+func mulQ3Kx2AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ3Kx3AVX2 multiplies Q3_K groups with 3 rows.
+//
+//go:noescape
+func mulQ3Kx3AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ3Kx4AVX2 multiplies Q3_K groups with 4 rows.
+//
+//go:noescape
+func mulQ3Kx4AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ3Kx6AVX2 multiplies Q3_K groups with 6 rows.
+//
+//go:noescape
+func mulQ3Kx6AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
 // mulQ2Kx1AVX512 multiplies Q2_K groups with 1 rows.
 //
 //go:noescape
-func mulQ2Kx1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ2Kx1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ2Kx2AVX512 multiplies Q2_K groups with 2 rows.
 //
 //go:noescape
-func mulQ2Kx2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ2Kx2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ2Kx3AVX512 multiplies Q2_K groups with 3 rows.
 //
 //go:noescape
-func mulQ2Kx3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ2Kx3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ2Kx4AVX512 multiplies Q2_K groups with 4 rows.
 //
 //go:noescape
-func mulQ2Kx4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ2Kx4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ2Kx5AVX512 multiplies Q2_K groups with 5 rows.
 //
 //go:noescape
-func mulQ2Kx5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ2Kx5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ2Kx6AVX512 multiplies Q2_K groups with 6 rows.
 //
 //go:noescape
-func mulQ2Kx6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ2Kx6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ2Kx7AVX512 multiplies Q2_K groups with 7 rows.
 //
 //go:noescape
-func mulQ2Kx7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ2Kx7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulQ2Kx8AVX512 multiplies Q2_K groups with 8 rows.
 //
 //go:noescape
-func mulQ2Kx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulQ2Kx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // unpackQ2KAVX512 unpacks superblocks of a Q2_K group.
 //
 //go:noescape
 func unpackQ2KAVX512(u *byte, w *byte, supers int)
 
+// mulQ2Kx1AVX2 multiplies Q2_K groups with 1 rows.
+//
+//go:noescape
+func mulQ2Kx1AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ2Kx2AVX2 multiplies Q2_K groups with 2 rows.
+//
+//go:noescape
+func mulQ2Kx2AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ2Kx3AVX2 multiplies Q2_K groups with 3 rows.
+//
+//go:noescape
+func mulQ2Kx3AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ2Kx4AVX2 multiplies Q2_K groups with 4 rows.
+//
+//go:noescape
+func mulQ2Kx4AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulQ2Kx6AVX2 multiplies Q2_K groups with 6 rows.
+//
+//go:noescape
+func mulQ2Kx6AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
 // mulIQ4NLx1AVX512 multiplies IQ4_NL groups with 1 rows.
 //
 //go:noescape
-func mulIQ4NLx1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulIQ4NLx1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulIQ4NLx2AVX512 multiplies IQ4_NL groups with 2 rows.
 //
 //go:noescape
-func mulIQ4NLx2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulIQ4NLx2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulIQ4NLx3AVX512 multiplies IQ4_NL groups with 3 rows.
 //
 //go:noescape
-func mulIQ4NLx3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulIQ4NLx3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulIQ4NLx4AVX512 multiplies IQ4_NL groups with 4 rows.
 //
 //go:noescape
-func mulIQ4NLx4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulIQ4NLx4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulIQ4NLx5AVX512 multiplies IQ4_NL groups with 5 rows.
 //
 //go:noescape
-func mulIQ4NLx5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulIQ4NLx5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulIQ4NLx6AVX512 multiplies IQ4_NL groups with 6 rows.
 //
 //go:noescape
-func mulIQ4NLx6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulIQ4NLx6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulIQ4NLx7AVX512 multiplies IQ4_NL groups with 7 rows.
 //
 //go:noescape
-func mulIQ4NLx7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulIQ4NLx7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulIQ4NLx8AVX512 multiplies IQ4_NL groups with 8 rows.
 //
 //go:noescape
-func mulIQ4NLx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulIQ4NLx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // unpackIQ4NLAVX512 unpacks superblocks of a IQ4_NL group.
 //
 //go:noescape
 func unpackIQ4NLAVX512(u *byte, w *byte, supers int)
 
+// mulIQ4NLx1AVX2 multiplies IQ4_NL groups with 1 rows.
+//
+//go:noescape
+func mulIQ4NLx1AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulIQ4NLx2AVX2 multiplies IQ4_NL groups with 2 rows.
+//
+//go:noescape
+func mulIQ4NLx2AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulIQ4NLx3AVX2 multiplies IQ4_NL groups with 3 rows.
+//
+//go:noescape
+func mulIQ4NLx3AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulIQ4NLx4AVX2 multiplies IQ4_NL groups with 4 rows.
+//
+//go:noescape
+func mulIQ4NLx4AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulIQ4NLx6AVX2 multiplies IQ4_NL groups with 6 rows.
+//
+//go:noescape
+func mulIQ4NLx6AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
 // mulIQ4XSx1AVX512 multiplies IQ4_XS groups with 1 rows.
 //
 //go:noescape
-func mulIQ4XSx1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulIQ4XSx1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulIQ4XSx2AVX512 multiplies IQ4_XS groups with 2 rows.
 //
 //go:noescape
-func mulIQ4XSx2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulIQ4XSx2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulIQ4XSx3AVX512 multiplies IQ4_XS groups with 3 rows.
 //
 //go:noescape
-func mulIQ4XSx3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulIQ4XSx3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulIQ4XSx4AVX512 multiplies IQ4_XS groups with 4 rows.
 //
 //go:noescape
-func mulIQ4XSx4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulIQ4XSx4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulIQ4XSx5AVX512 multiplies IQ4_XS groups with 5 rows.
 //
 //go:noescape
-func mulIQ4XSx5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulIQ4XSx5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulIQ4XSx6AVX512 multiplies IQ4_XS groups with 6 rows.
 //
 //go:noescape
-func mulIQ4XSx6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulIQ4XSx6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulIQ4XSx7AVX512 multiplies IQ4_XS groups with 7 rows.
 //
 //go:noescape
-func mulIQ4XSx7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulIQ4XSx7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulIQ4XSx8AVX512 multiplies IQ4_XS groups with 8 rows.
 //
 //go:noescape
-func mulIQ4XSx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulIQ4XSx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // unpackIQ4XSAVX512 unpacks superblocks of a IQ4_XS group.
 //
 //go:noescape
 func unpackIQ4XSAVX512(u *byte, w *byte, supers int)
 
+// mulIQ4XSx1AVX2 multiplies IQ4_XS groups with 1 rows.
+//
+//go:noescape
+func mulIQ4XSx1AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulIQ4XSx2AVX2 multiplies IQ4_XS groups with 2 rows.
+//
+//go:noescape
+func mulIQ4XSx2AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulIQ4XSx3AVX2 multiplies IQ4_XS groups with 3 rows.
+//
+//go:noescape
+func mulIQ4XSx3AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulIQ4XSx4AVX2 multiplies IQ4_XS groups with 4 rows.
+//
+//go:noescape
+func mulIQ4XSx4AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulIQ4XSx6AVX2 multiplies IQ4_XS groups with 6 rows.
+//
+//go:noescape
+func mulIQ4XSx6AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
 // mulMXFP4x1AVX512 multiplies MXFP4 groups with 1 rows.
 //
 //go:noescape
-func mulMXFP4x1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulMXFP4x1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulMXFP4x2AVX512 multiplies MXFP4 groups with 2 rows.
 //
 //go:noescape
-func mulMXFP4x2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulMXFP4x2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulMXFP4x3AVX512 multiplies MXFP4 groups with 3 rows.
 //
 //go:noescape
-func mulMXFP4x3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulMXFP4x3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulMXFP4x4AVX512 multiplies MXFP4 groups with 4 rows.
 //
 //go:noescape
-func mulMXFP4x4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulMXFP4x4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulMXFP4x5AVX512 multiplies MXFP4 groups with 5 rows.
 //
 //go:noescape
-func mulMXFP4x5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulMXFP4x5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulMXFP4x6AVX512 multiplies MXFP4 groups with 6 rows.
 //
 //go:noescape
-func mulMXFP4x6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulMXFP4x6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulMXFP4x7AVX512 multiplies MXFP4 groups with 7 rows.
 //
 //go:noescape
-func mulMXFP4x7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulMXFP4x7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulMXFP4x8AVX512 multiplies MXFP4 groups with 8 rows.
 //
 //go:noescape
-func mulMXFP4x8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulMXFP4x8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // unpackMXFP4AVX512 unpacks superblocks of a MXFP4 group.
 //
 //go:noescape
 func unpackMXFP4AVX512(u *byte, w *byte, supers int)
 
+// mulMXFP4x1AVX2 multiplies MXFP4 groups with 1 rows.
+//
+//go:noescape
+func mulMXFP4x1AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulMXFP4x2AVX2 multiplies MXFP4 groups with 2 rows.
+//
+//go:noescape
+func mulMXFP4x2AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulMXFP4x3AVX2 multiplies MXFP4 groups with 3 rows.
+//
+//go:noescape
+func mulMXFP4x3AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulMXFP4x4AVX2 multiplies MXFP4 groups with 4 rows.
+//
+//go:noescape
+func mulMXFP4x4AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulMXFP4x6AVX2 multiplies MXFP4 groups with 6 rows.
+//
+//go:noescape
+func mulMXFP4x6AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
 // mulTQ20x1AVX512 multiplies TQ2_0 groups with 1 rows.
 //
 //go:noescape
-func mulTQ20x1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulTQ20x1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulTQ20x2AVX512 multiplies TQ2_0 groups with 2 rows.
 //
 //go:noescape
-func mulTQ20x2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulTQ20x2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulTQ20x3AVX512 multiplies TQ2_0 groups with 3 rows.
 //
 //go:noescape
-func mulTQ20x3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulTQ20x3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulTQ20x4AVX512 multiplies TQ2_0 groups with 4 rows.
 //
 //go:noescape
-func mulTQ20x4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulTQ20x4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulTQ20x5AVX512 multiplies TQ2_0 groups with 5 rows.
 //
 //go:noescape
-func mulTQ20x5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulTQ20x5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulTQ20x6AVX512 multiplies TQ2_0 groups with 6 rows.
 //
 //go:noescape
-func mulTQ20x6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulTQ20x6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulTQ20x7AVX512 multiplies TQ2_0 groups with 7 rows.
 //
 //go:noescape
-func mulTQ20x7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulTQ20x7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // mulTQ20x8AVX512 multiplies TQ2_0 groups with 8 rows.
 //
 //go:noescape
-func mulTQ20x8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)
+func mulTQ20x8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // unpackTQ20AVX512 unpacks superblocks of a TQ2_0 group.
 //
 //go:noescape
 func unpackTQ20AVX512(u *byte, w *byte, supers int)
+
+// mulTQ20x1AVX2 multiplies TQ2_0 groups with 1 rows.
+//
+//go:noescape
+func mulTQ20x1AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulTQ20x2AVX2 multiplies TQ2_0 groups with 2 rows.
+//
+//go:noescape
+func mulTQ20x2AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulTQ20x3AVX2 multiplies TQ2_0 groups with 3 rows.
+//
+//go:noescape
+func mulTQ20x3AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulTQ20x4AVX2 multiplies TQ2_0 groups with 4 rows.
+//
+//go:noescape
+func mulTQ20x4AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulTQ20x6AVX2 multiplies TQ2_0 groups with 6 rows.
+//
+//go:noescape
+func mulTQ20x6AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
 // panel32x12x1AVX512 multiplies 1 panels, next bytes apart, with 12 rows.
 //
@@ -873,6 +1223,9 @@ func panel16mx2x2AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx i
 //
 //go:noescape
 func panel16mx1x2AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+
+// cpuVendor returns the first four letters of the processor's vendor, the first in the lowest byte.
+func cpuVendor() uint32
 
 // readProbeAVX2 reads n bytes, a multiple of 256 above 0.
 //

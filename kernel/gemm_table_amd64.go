@@ -22,6 +22,24 @@ var mul512 = [numTypes][]mulFunc{
 	tensor.TQ2_0:  {nil, mulTQ20x1AVX512, mulTQ20x2AVX512, mulTQ20x3AVX512, mulTQ20x4AVX512, mulTQ20x5AVX512, mulTQ20x6AVX512, mulTQ20x7AVX512, mulTQ20x8AVX512},
 }
 
+var mul2 = [numTypes][]mulFunc{
+	tensor.Q8_0:   {1: mulQ80x1AVX2, 2: mulQ80x2AVX2, 3: mulQ80x3AVX2, 4: mulQ80x4AVX2, 6: mulQ80x6AVX2},
+	tensor.Q4_0:   {1: mulQ40x1AVX2, 2: mulQ40x2AVX2, 3: mulQ40x3AVX2, 4: mulQ40x4AVX2, 6: mulQ40x6AVX2},
+	tensor.Q4_1:   {1: mulQ41x1AVX2, 2: mulQ41x2AVX2, 3: mulQ41x3AVX2, 4: mulQ41x4AVX2, 6: mulQ41x6AVX2},
+	tensor.Q5_0:   {1: mulQ50x1AVX2, 2: mulQ50x2AVX2, 3: mulQ50x3AVX2, 4: mulQ50x4AVX2, 6: mulQ50x6AVX2},
+	tensor.Q5_1:   {1: mulQ51x1AVX2, 2: mulQ51x2AVX2, 3: mulQ51x3AVX2, 4: mulQ51x4AVX2, 6: mulQ51x6AVX2},
+	tensor.Q4_K:   {1: mulQ4Kx1AVX2, 2: mulQ4Kx2AVX2, 3: mulQ4Kx3AVX2, 4: mulQ4Kx4AVX2, 6: mulQ4Kx6AVX2},
+	tensor.Q5_K:   {1: mulQ5Kx1AVX2, 2: mulQ5Kx2AVX2, 3: mulQ5Kx3AVX2, 4: mulQ5Kx4AVX2, 6: mulQ5Kx6AVX2},
+	tensor.Q6_K:   {1: mulQ6Kx1AVX2, 2: mulQ6Kx2AVX2, 3: mulQ6Kx3AVX2, 4: mulQ6Kx4AVX2, 6: mulQ6Kx6AVX2},
+	tensor.Q3_K:   {1: mulQ3Kx1AVX2, 2: mulQ3Kx2AVX2, 3: mulQ3Kx3AVX2, 4: mulQ3Kx4AVX2, 6: mulQ3Kx6AVX2},
+	tensor.Q2_K:   {1: mulQ2Kx1AVX2, 2: mulQ2Kx2AVX2, 3: mulQ2Kx3AVX2, 4: mulQ2Kx4AVX2, 6: mulQ2Kx6AVX2},
+	tensor.IQ4_NL: {1: mulIQ4NLx1AVX2, 2: mulIQ4NLx2AVX2, 3: mulIQ4NLx3AVX2, 4: mulIQ4NLx4AVX2, 6: mulIQ4NLx6AVX2},
+	tensor.IQ4_XS: {1: mulIQ4XSx1AVX2, 2: mulIQ4XSx2AVX2, 3: mulIQ4XSx3AVX2, 4: mulIQ4XSx4AVX2, 6: mulIQ4XSx6AVX2},
+	tensor.MXFP4:  {1: mulMXFP4x1AVX2, 2: mulMXFP4x2AVX2, 3: mulMXFP4x3AVX2, 4: mulMXFP4x4AVX2, 6: mulMXFP4x6AVX2},
+	tensor.TQ1_0:  {1: mulTQ20x1AVX2, 2: mulTQ20x2AVX2, 3: mulTQ20x3AVX2, 4: mulTQ20x4AVX2, 6: mulTQ20x6AVX2},
+	tensor.TQ2_0:  {1: mulTQ20x1AVX2, 2: mulTQ20x2AVX2, 3: mulTQ20x3AVX2, 4: mulTQ20x4AVX2, 6: mulTQ20x6AVX2},
+}
+
 var unpack512 = [numTypes]unpackFunc{
 	tensor.Q8_0:   unpackQ80AVX512,
 	tensor.Q4_0:   unpackQ40AVX512,

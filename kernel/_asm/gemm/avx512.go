@@ -78,7 +78,7 @@ func mulName(f format, mr int) string {
 	return fmt.Sprintf("mul%sx%dAVX512", strings.ReplaceAll(f.name, "_", ""), mr)
 }
 
-const mulSignature = "func(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int)"
+const mulSignature = "func(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)"
 
 // mul512 generates the product of groups of packed weights with mr rows.
 func mul512(f format, mr int) {
@@ -89,6 +89,7 @@ func mul512(f format, mr int) {
 	w := Load(Param("w"), GP64())
 	ldx := Load(Param("ldx"), GP64()).(reg.GPVirtual)
 	groups := Load(Param("groups"), GP64())
+	ahead := Load(Param("ahead"), GP64())
 	SHLQ(Imm(2), ldd)
 	var v vectors
 	a := newAccumulator(f.form, mr, &v)
@@ -109,6 +110,7 @@ func mul512(f format, mr int) {
 		Label("pair")
 	}
 	for b := range 2 {
+		prefetch(w, ahead, f.pairBytes(), b)
 		mulBlock512(u, a, Mem{Base: w}, b)
 	}
 	ADDQ(U32(uint32(f.pairBytes())), w)
@@ -315,5 +317,14 @@ func panelBlock512(a *accumulator, w reg.Register, next reg.GPVirtual, weights [
 			}
 			a.finish(off, h, sum, acc)
 		}
+	}
+}
+
+// prefetch fetches the lines of block b of a pair that lies ahead bytes behind
+// the one at w.
+func prefetch(w reg.Register, ahead reg.Register, pairBytes, b int) {
+	lines := pairBytes / 64
+	for line := b * lines / 2; line < (b+1)*lines/2; line++ {
+		PREFETCHT0(Mem{Base: w, Index: ahead, Scale: 1, Disp: 64 * line})
 	}
 }

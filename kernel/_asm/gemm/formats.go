@@ -26,7 +26,7 @@ func (f form) mins() bool   { return f == form32m || f == form16m }
 type scaleKind int
 
 const (
-	half     scaleKind = iota // float16 per block in the pair's header; minimum 64 bytes behind
+	perBlock scaleKind = iota // float16 per block in the pair's header; minimum 64 bytes behind
 	brain                     // bfloat16 per block in the pair's header
 	super                     // float16 in the superblock's header, nothing in the pair's
 	unsigned                  // byte per block times the superblock's; minimum 32 bytes behind
@@ -49,17 +49,17 @@ type format struct {
 }
 
 var formats = []format{
-	{name: "Q8_0", form: form32, bits: 8, pairs: 1, pairHead: 64, kind: half},
-	{name: "Q4_0", form: form32, bits: 4, unit: 4, pairs: 1, pairHead: 64, kind: half},
-	{name: "Q4_1", form: form32m, bits: 4, unit: 4, pairs: 1, pairHead: 128, kind: half},
-	{name: "Q5_0", form: form32, bits: 5, unit: 3, pairs: 1, pairHead: 64, kind: half},
-	{name: "Q5_1", form: form32m, bits: 5, unit: 3, pairs: 1, pairHead: 128, kind: half},
+	{name: "Q8_0", form: form32, bits: 8, pairs: 1, pairHead: 64, kind: perBlock},
+	{name: "Q4_0", form: form32, bits: 4, unit: 4, pairs: 1, pairHead: 64, kind: perBlock},
+	{name: "Q4_1", form: form32m, bits: 4, unit: 4, pairs: 1, pairHead: 128, kind: perBlock},
+	{name: "Q5_0", form: form32, bits: 5, unit: 3, pairs: 1, pairHead: 64, kind: perBlock},
+	{name: "Q5_1", form: form32m, bits: 5, unit: 3, pairs: 1, pairHead: 128, kind: perBlock},
 	{name: "Q4_K", form: form32m, bits: 4, unit: 4, pairs: 4, pairHead: 64, kind: unsigned},
 	{name: "Q5_K", form: form32m, bits: 5, unit: 3, pairs: 4, pairHead: 64, kind: unsigned},
 	{name: "Q6_K", form: form16, bits: 6, unit: 2, pairs: 4, pairHead: 64, kind: signed16},
 	{name: "Q3_K", form: form16, bits: 3, unit: 5, pairs: 4, pairHead: 64, kind: signed16},
 	{name: "Q2_K", form: form16m, bits: 2, unit: 6, pairs: 4, pairHead: 64, kind: nibbles},
-	{name: "IQ4_NL", form: form32, bits: 4, pairs: 1, pairHead: 64, kind: half, codebook: "codesIQ4"},
+	{name: "IQ4_NL", form: form32, bits: 4, pairs: 1, pairHead: 64, kind: perBlock, codebook: "codesIQ4"},
 	{name: "IQ4_XS", form: form32, bits: 4, pairs: 4, pairHead: 64, kind: signed, codebook: "codesIQ4"},
 	{name: "MXFP4", form: form32, bits: 4, pairs: 1, pairHead: 64, kind: brain, codebook: "codesMXFP4"},
 	{name: "TQ2_0", form: form32, bits: 2, unit: 6, pairs: 4, kind: super, same: []string{"TQ1_0"}},
@@ -129,7 +129,7 @@ func (u *unpacker) superHead(w Mem) {
 // minimum, if there is one, in m.
 func (u *unpacker) scales(w Mem, b, h int, s, m reg.VecPhysical) {
 	switch u.kind {
-	case half:
+	case perBlock:
 		VCVTPH2PS(w.Offset(32*b), s)
 		if u.unit > 0 {
 			VMULPS(u.unitReg, s, s)

@@ -26,12 +26,16 @@ func main() {
 			mul512(f, mr)
 		}
 		unpack512(f)
+		for _, mr := range rows2 {
+			mulAVX2(f, mr)
+		}
 	}
 	for fm := range forms {
 		for _, t := range tiles512 {
 			panel512(form(fm), t[0], t[1])
 		}
 	}
+	cpuVendor()
 	readProbe()
 	dotProbe()
 	writeTable()
@@ -58,9 +62,15 @@ func writeTable() {
 		for mr := 1; mr <= maxRows512; mr++ {
 			row += ", " + mulName(f, mr)
 		}
-		for _, name := range append(f.same, f.name) {
-			fmt.Fprintf(&b, "\ttensor.%s: {%s},\n", name, row)
+		writeRow(&b, f, row)
+	}
+	b.WriteString("}\n\nvar mul2 = [numTypes][]mulFunc{\n")
+	for _, f := range formats {
+		row := ""
+		for _, mr := range rows2 {
+			row += fmt.Sprintf("%d: %s, ", mr, mulName2(f, mr))
 		}
+		writeRow(&b, f, row)
 	}
 	b.WriteString("}\n\nvar unpack512 = [numTypes]unpackFunc{\n")
 	for _, f := range formats {
@@ -90,6 +100,12 @@ func writeTable() {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
+	}
+}
+
+func writeRow(b *strings.Builder, f format, row string) {
+	for _, name := range append(f.same, f.name) {
+		fmt.Fprintf(b, "\ttensor.%s: {%s},\n", name, row)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/mmcloughlin/avo/attr"
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -75,5 +76,16 @@ func dotProbe() {
 	DECQ(n)
 	JNE(LabelRef("loop"))
 	VZEROUPPER()
+	RET()
+}
+
+// cpuVendor generates the reading of the processor's maker.
+func cpuVendor() {
+	TEXT("cpuVendor", attr.NOSPLIT, "func() uint32")
+	Doc("cpuVendor returns the first four letters of the processor's vendor, the first in the lowest byte.")
+	XORL(reg.EAX, reg.EAX)
+	XORL(reg.ECX, reg.ECX)
+	CPUID()
+	Store(reg.EBX, ReturnIndex(0))
 	RET()
 }
