@@ -56,7 +56,10 @@ func decode(name string, b []byte) (*File, error) {
 	if err := f.readDirectory(c, tensors); err != nil {
 		return nil, err
 	}
-	return f, f.placeData(c)
+	if err := f.placeData(c); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // magic checks the first bytes, and names what else is often taken for a model.

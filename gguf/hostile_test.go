@@ -76,6 +76,9 @@ func checkOpen(t *testing.T, b []byte) {
 	checkMemory(t, b, func() { f, err = gguf.OpenBytes("hostile.gguf", b) })
 	if err != nil {
 		checkMessage(t, err)
+		if f != nil {
+			t.Error("a file beside the error")
+		}
 		return
 	}
 	for _, info := range f.Tensors() {

@@ -51,7 +51,10 @@ func decode(name string, b []byte) (*File, error) {
 		return nil, err
 	}
 	f.shards = []*shard{{name: name, data: b[8+n:]}}
-	return f, f.checkLayout(left - n)
+	if err := f.checkLayout(left - n); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // member reads one entry of the header.

@@ -89,6 +89,9 @@ func checkOpen(t *testing.T, b []byte) {
 	checkMemory(t, b, func() { f, err = safetensors.OpenBytes("hostile", b) })
 	if err != nil {
 		checkMessage(t, err)
+		if f != nil {
+			t.Error("a file beside the error")
+		}
 		return
 	}
 	total := 0
