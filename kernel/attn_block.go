@@ -4,16 +4,18 @@ import (
 	"math"
 	"unsafe"
 
+	"ridge/internal/cpu"
 	"ridge/tensor"
 )
 
 // AttnScratch is the working memory of one thread; the zero value is ready.
 type AttnScratch struct {
 	mem         []float32
-	q           []float32 // the queries of a group, one after the other
-	part, total []float32 // states
-	scores      []float32 // [attnTile][attnBlock]
-	k, v        []float32 // a block as float32: four tiles of keys, attnBlock padded rows of values
+	q           []float32      // the queries of a group, one after the other
+	part, total []float32      // states
+	scores      []float32      // [attnTile][attnBlock]
+	k, v        []float32      // a block as float32: four tiles of keys, attnBlock padded rows of values
+	start, end  [attnGroup]int // the key ranges of the queries
 	group       attnGroupState
 	hd, vp      int // the sizes of head that mem was made for
 }
@@ -45,24 +47,32 @@ func (s *AttnScratch) reserve(spec *AttnSpec) {
 type attnGroupState struct {
 	call       *AttnCall
 	scratch    *AttnScratch
-	q0, n      int // the queries q0 to q0+n-1
-	start, end int // the union of their key ranges
+	kernels    *attnKernels // nil for the definitions in plain Go
+	q0, n      int          // the queries q0 to q0+n-1
+	start, end int          // the union of their key ranges
 
 	// the block at hand
-	first int          // its first key
-	k, v  [4]*byte     // its tiles
-	kv    tensor.DType // their element type
+	first  int          // its first key
+	k, v   [4]*byte     // its tiles
+	kt, vt tensor.DType // the element types of keys and values there
+	next   uintptr      // memory to prefetch: the first tile of the next block
+	ahead  bool         // whether to
 }
 
 // load copies the queries of the group that starts at q0.
 func (s *AttnScratch) load(c *AttnCall, q0 int) *attnGroupState {
 	g := &s.group
 	*g = attnGroupState{call: c, scratch: s, q0: q0, n: min(attnGroup, c.Rows*c.Heads-q0)}
+	g.kernels = attnTier()
 	g.start, g.end = c.keys(q0, q0+g.n)
 	hd := c.Spec.HeadDim
+	r, h := q0/c.Heads, q0%c.Heads
 	for i := range g.n {
-		r, h := (q0+i)/c.Heads, (q0+i)%c.Heads
 		copy(s.q[i*hd:(i+1)*hd], c.Q[r*c.LDQ+h*hd:])
+		s.start[i], s.end[i] = int(c.Start[r]), int(c.End[r])
+		if h++; h == c.Heads {
+			r, h = r+1, 0
+		}
 	}
 	return g
 }
@@ -83,16 +93,16 @@ func (g *attnGroupState) splits() (lo, hi int) {
 // attend computes one split of the group into st.
 func (g *attnGroupState) attend(split int, st attnStates) {
 	st.reset()
-	for i := range g.n {
-		if h := (g.q0 + i) % g.call.Heads; g.call.Slope != nil {
-			st.head(i).slope = g.call.Slope[h] * math.Log2E
+	if slope := g.call.Slope; slope != nil {
+		for i := range g.n {
+			st.head(i).slope = slope[(g.q0+i)%g.call.Heads] * math.Log2E
 		}
 	}
 	lo, hi := max(g.start, split*AttnSplit), min(g.end, (split+1)*AttnSplit)
 	for b := lo &^ (attnBlock - 1); b < hi; b += attnBlock {
 		g.loadBlock(b)
 		for i := 0; i < g.n; {
-			n := g.tileSize(g.n - i)
+			n := tileSize(g.n - i)
 			g.tile(i, n, st)
 			i += n
 		}
@@ -102,7 +112,7 @@ func (g *attnGroupState) attend(split int, st attnStates) {
 // tileSize returns the size of the next tile of n remaining queries: they are
 // spread evenly, so that the last tile is not a small one. Results do not
 // depend on it.
-func (g *attnGroupState) tileSize(n int) int {
+func tileSize(n int) int {
 	tiles := (n + attnTile - 1) / attnTile
 	return (n + tiles - 1) / tiles
 }
@@ -112,45 +122,39 @@ func (g *attnGroupState) tile(i, n int, st attnStates) {
 	s, spec := g.scratch, g.call.Spec
 	lo, hi := attnBlock, 0
 	for j := i; j < i+n; j++ {
-		r := (g.q0 + j) / g.call.Heads
 		h := st.head(j)
-		end := int(g.call.End[r])
-		a, b := max(int(g.call.Start[r])-g.first, 0), min(end-g.first, attnBlock)
-		mask := rangeMask(a, b)
-		h.mask[0], h.mask[1] = uint32(mask), uint32(mask>>32)
-		h.ramp = float32(g.first - (end - 1))
-		if mask != 0 {
+		a, b := max(s.start[j]-g.first, 0), min(s.end[j]-g.first, attnBlock)
+		h.ramp = float32(g.first - (s.end[j] - 1))
+		mask := uint64(0)
+		if a < b {
+			mask = ^uint64(0) << a & (^uint64(0) >> (attnBlock - b))
 			lo, hi = min(lo, a), max(hi, b)
 		}
+		h.mask[0], h.mask[1] = uint32(mask), uint32(mask>>32)
 	}
 	if lo >= hi {
 		return // the block is in none of the ranges; states without it are the same
 	}
-	hd := spec.HeadDim
-	g.scores(s.scores, s.q[i*hd:], n, lo/TileTokens, (hi-1)/TileTokens)
+	t := attnStates{mem: st.mem[i*st.stride : (i+n)*st.stride], n: n, stride: st.stride}
+	g.scores(s.q[i*spec.HeadDim:], n, lo/TileTokens, (hi-1)/TileTokens)
 	scale := spec.Scale * math.Log2E
 	if spec.Softcap > 0 {
 		softcap(s.scores[:n*attnBlock], spec.Scale/spec.Softcap, spec.Softcap)
 		scale = math.Log2E
 	}
-	tile := attnStates{mem: st.mem[i*st.stride : (i+n)*st.stride], n: n, stride: st.stride}
-	attnSoftmax(tile, s.scores, scale)
-	g.accumulate(tile, s.scores, lo, hi)
-}
-
-// rangeMask returns the mask with the bits [lo, hi), none if lo >= hi; both are
-// from 0 to 64 where they matter.
-func rangeMask(lo, hi int) uint64 {
-	if lo >= hi {
-		return 0
+	if g.kernels == nil {
+		softmaxGeneric(t, s.scores, scale)
+		accumulateGeneric(t, s.scores, &g.v, lo, hi)
+		return
 	}
-	return ^uint64(0) << lo & (^uint64(0) >> (64 - hi))
+	g.kernels.softmax(&t.mem[0], 4*t.stride, &s.scores[0], n, scale)
+	g.accumulate(t, lo, hi)
 }
 
 // loadBlock makes the block that starts at key first the one at hand.
 func (g *attnGroupState) loadBlock(first int) {
-	s, spec, tiles := g.scratch, g.call.Spec, &g.call.Tiles
-	g.first = first
+	spec, tiles := g.call.Spec, &g.call.Tiles
+	g.first, g.kt, g.vt = first, spec.KV, spec.KV
 	lo, hi := max(g.start, first)/TileTokens, (min(g.end, first+attnBlock)-1)/TileTokens
 	for t := range g.k {
 		// A tile that nobody reads is replaced by one that is there; its
@@ -158,32 +162,119 @@ func (g *attnGroupState) loadBlock(first int) {
 		i := min(max(first/TileTokens+t, lo), hi)
 		g.k[t], g.v[t] = tiles.key(i), tiles.value(i)
 	}
-	g.kv = spec.KV
-	if g.kv == tensor.F32 && spec.VHeadDim == padded(spec.VHeadDim) {
-		return
+	g.next, g.ahead = address(g.k[0]), false
+	many := g.kernels == nil || g.n > 2*attnTile
+	if many && g.kt == tensor.F16 {
+		g.convertKeys()
 	}
-	g.kv = tensor.F32
-	vp := padded(spec.VHeadDim)
-	for t := range g.k {
-		k := s.k[t*TileTokens*spec.HeadDim : (t+1)*TileTokens*spec.HeadDim]
-		attnConvert(k, TileTokens*spec.HeadDim, TileTokens*spec.HeadDim, 1, g.k[t], spec.KV)
-		v := s.v[t*TileTokens*vp : (t+1)*TileTokens*vp]
-		attnConvert(v, vp, spec.VHeadDim, TileTokens, g.v[t], spec.KV)
-		g.k[t], g.v[t] = (*byte)(unsafe.Pointer(&k[0])), (*byte)(unsafe.Pointer(&v[0]))
+	if vd := spec.VHeadDim; many && g.vt == tensor.F16 || vd != padded(vd) {
+		g.convertValues()
+	}
+	after := first/TileTokens + attnBlock/TileTokens
+	if !many && tiles.PerPage%(attnBlock/TileTokens) == 0 && after*TileTokens < g.end {
+		// The tiles of a block are next to each other.
+		g.next, g.ahead = address(tiles.key(after)), true
 	}
 }
 
-// finish divides by the sums and writes the output of the group. The addition
-// of zero makes a negative zero positive: it may come from an underflow and
-// must not depend on how many keys with weight zero were added.
+// convertKeys replaces the keys of the block at hand by float32 copies.
+func (g *attnGroupState) convertKeys() {
+	n := TileTokens * g.call.Spec.HeadDim
+	for t := range g.k {
+		to := g.scratch.k[t*n : (t+1)*n]
+		DecodeF16(to, unsafe.Slice(g.k[t], 2*n))
+		g.k[t] = (*byte)(unsafe.Pointer(&to[0]))
+	}
+	g.kt = tensor.F32
+}
+
+// convertValues replaces the values of the block at hand by float32 copies with
+// padded rows.
+func (g *attnGroupState) convertValues() {
+	vd := g.call.Spec.VHeadDim
+	vp := padded(vd)
+	for t := range g.v {
+		to := g.scratch.v[t*TileTokens*vp : (t+1)*TileTokens*vp]
+		from := g.v[t]
+		g.v[t] = (*byte)(unsafe.Pointer(&to[0]))
+		switch {
+		case g.vt == tensor.F16 && vp == vd:
+			DecodeF16(to, unsafe.Slice(from, 2*len(to)))
+			continue
+		case g.vt == tensor.F16:
+			for r := range TileTokens {
+				DecodeF16(to[r*vp:][:vd], unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(from), 2*r*vd)), 2*vd))
+			}
+		default:
+			for r := range TileTokens {
+				copy(to[r*vp:][:vd], unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(from), 4*r*vd)), vd))
+			}
+		}
+		for r := range TileTokens {
+			clear(to[r*vp+vd : (r+1)*vp])
+		}
+	}
+	g.vt = tensor.F32
+}
+
+// scores computes the scores of n queries at q with the tiles lo to hi.
+func (g *attnGroupState) scores(q []float32, n, lo, hi int) {
+	hd, s := g.call.Spec.HeadDim, g.scratch.scores
+	if g.kernels == nil {
+		scoresGeneric(s, q, n, hd, &g.k, lo, hi)
+		return
+	}
+	kernels := &g.kernels.scores[g.kt][n]
+	for t := lo; t <= hi; {
+		// the largest kernel for at most the tiles that are left, or one tile
+		// more for three
+		size := 0
+		for size < 2 && kernels[size+1] != nil && hi-t+1 >= size+2 {
+			size++
+		}
+		if 1<<size > attnBlock/TileTokens-t {
+			size--
+		}
+		step := 0
+		if g.ahead {
+			step = 64 * max(1, g.kt.BlockBytes()<<size/2)
+		}
+		kernels[size](&s[t*TileTokens], &q[0], hd, &g.k[t], g.next, step)
+		g.next += uintptr(hd / 2 * step)
+		t += 1 << size
+	}
+}
+
+// accumulate adds the weighted values of the keys lo to hi-1.
+func (g *attnGroupState) accumulate(t attnStates, lo, hi int) {
+	kernels := &g.kernels.values[g.vt][t.n]
+	width, size := t.stride-attnHeadFloats, g.vt.BlockBytes()
+	for c := 0; c < width; {
+		wide := 0
+		for wide < 3 && kernels[wide+1] != nil && 32<<wide <= width-c {
+			wide++
+		}
+		step := 0
+		if g.ahead {
+			step = 16 << wide * size
+		}
+		kernels[wide](&t.mem[attnHeadFloats+c], &t.head(0).alpha, 4*t.stride, &g.scratch.scores[0], &g.v[0], c*size, width*size, lo, hi, g.next, step)
+		g.next += uintptr((hi - lo) * step)
+		c += 16 << wide
+	}
+}
+
+// finish divides by the sums and writes the output of the group. The result is
+// added to zero, which makes a negative zero positive: it may come from an
+// underflow and must not depend on how many keys with weight zero were added.
 func (g *attnGroupState) finish(st attnStates) {
 	c := g.call
 	vd := c.Spec.VHeadDim
 	for i := range g.n {
 		r, h := (g.q0+i)/c.Heads, (g.q0+i)%c.Heads
 		out, hd := c.Out[r*c.LDO+h*vd:][:vd], st.head(i)
+		clear(out)
 		if hd.sum == 0 {
-			clear(out)
 			continue
 		}
 		f := 1 / hd.sum
@@ -193,10 +284,33 @@ func (g *attnGroupState) finish(st attnStates) {
 			e := exp2(hd.max - top)
 			f = e / (hd.sum*e + exp2(sink-top))
 		}
-		copy(out, st.acc(i))
-		Scale(out, f)
-		for j := range out {
-			out[j] += 0
-		}
+		AddScaled(out, st.acc(i), f)
 	}
 }
+
+// The kernels of a tier; see the documentation of the generated functions.
+type (
+	scoresFunc  func(s, q *float32, hd int, k **byte, next uintptr, step int)
+	valuesFunc  func(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+	softmaxFunc func(state *float32, stride int, s *float32, n int, scale float32)
+
+	attnKernels struct {
+		scores  [2][attnTile + 1][3]scoresFunc
+		values  [2][attnTile + 1][4]valuesFunc
+		softmax softmaxFunc
+	}
+)
+
+// attnTier returns the kernels of the tier in use, nil for plain Go.
+func attnTier() *attnKernels {
+	switch cpu.Current() {
+	case cpu.AVX512:
+		return &attnAVX512
+	case cpu.AVX2:
+		return &attnAVX2
+	}
+	return nil
+}
+
+// address returns p as a number, for prefetching, which never faults.
+func address(p *byte) uintptr { return uintptr(unsafe.Pointer(p)) }

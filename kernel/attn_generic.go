@@ -1,11 +1,8 @@
 package kernel
 
 import (
-	"encoding/binary"
 	"math"
 	"unsafe"
-
-	"ridge/tensor"
 )
 
 // The definitions of the steps of attention on one block.
@@ -74,36 +71,4 @@ func accumulateGeneric(st attnStates, s []float32, v *[4]*byte, lo, hi int) {
 			}
 		}
 	}
-}
-
-// convertGeneric converts rows of n elements of type kv, one after the other at
-// src, to float32 rows at the distance ld, padded with zeros.
-func convertGeneric(dst []float32, ld, n, rows int, src *byte, kv tensor.DType) {
-	size := kv.BlockBytes()
-	from := unsafe.Slice(src, rows*n*size)
-	for r := range rows {
-		row := dst[r*ld : (r+1)*ld]
-		clear(row[n:])
-		if kv == tensor.F16 {
-			DecodeF16(row[:n], from[r*n*size:])
-			continue
-		}
-		for d := range row[:n] {
-			row[d] = math.Float32frombits(binary.LittleEndian.Uint32(from[(r*n+d)*4:]))
-		}
-	}
-}
-
-func (g *attnGroupState) scores(s, q []float32, n, lo, hi int) {
-	scoresGeneric(s, q, n, g.call.Spec.HeadDim, &g.k, lo, hi)
-}
-
-func attnSoftmax(st attnStates, s []float32, scale float32) { softmaxGeneric(st, s, scale) }
-
-func (g *attnGroupState) accumulate(st attnStates, s []float32, lo, hi int) {
-	accumulateGeneric(st, s, &g.v, lo, hi)
-}
-
-func attnConvert(dst []float32, ld, n, rows int, src *byte, kv tensor.DType) {
-	convertGeneric(dst, ld, n, rows, src, kv)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"ridge/internal/cpu"
+	"ridge/tensor"
 )
 
 // TestTiersAgree: AVX2 and AVX-512 compute the same bits.
@@ -73,6 +74,32 @@ func TestAsmRegisters(t *testing.T) {
 			}
 			if strings.HasSuffix(name, "AVX2") && !strings.HasPrefix(line, "//") && wide.MatchString(line) {
 				t.Errorf("%s:%d: %s: %s", file, i+1, name, strings.TrimSpace(line))
+			}
+		}
+	}
+}
+
+// TestAttentionTiersAgree: the same for attention.
+func TestAttentionTiersAgree(t *testing.T) {
+	if cpu.Best() < cpu.AVX512 {
+		t.Skip("needs AVX-512")
+	}
+	r := rand.New(rand.NewPCG(8, 8))
+	var scratch AttnScratch
+	for i := range 30 {
+		s := &AttnSpec{HeadDim: 1 + r.IntN(140), VHeadDim: 1 + r.IntN(140), Scale: 0.2, KV: []tensor.DType{tensor.F16, tensor.F32}[i%2]}
+		seq := newKVSeq(r, s, 1+r.IntN(700), 4)
+		c := randomCall(r, s, seq, 1+r.IntN(20), 1+r.IntN(8))
+		name := decorate(r, c)
+		restore := cpu.Set(cpu.AVX512)
+		Attend(c, &scratch)
+		want := append([]float32(nil), c.Out...)
+		cpu.Set(cpu.AVX2)
+		Attend(c, &scratch)
+		restore()
+		for j, x := range c.Out {
+			if math.Float32bits(x) != math.Float32bits(want[j]) {
+				t.Fatalf("case %d%s: %g with AVX2, %g with AVX-512", i, name, x, want[j])
 			}
 		}
 	}

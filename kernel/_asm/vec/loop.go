@@ -129,7 +129,7 @@ func (r *Reduction) emit(a ISA) {
 	for i := range acc {
 		acc[i] = f.Vec()
 		if r.Max {
-			VBROADCASTSS(constant(negInf), acc[i])
+			VBROADCASTSS(Constant(negInf), acc[i])
 		} else {
 			Zero(acc[i])
 		}

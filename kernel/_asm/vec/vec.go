@@ -102,8 +102,8 @@ func (f *Func) Scalar(name string) reg.VecVirtual {
 	return v
 }
 
-// constant returns eight copies of the 32 bits in read-only memory.
-func constant(bits uint32) operand.Mem {
+// Constant returns eight copies of the 32 bits in read-only memory.
+func Constant(bits uint32) operand.Mem {
 	m, ok := consts[bits]
 	if !ok {
 		m = GLOBL(fmt.Sprintf("k%08x", bits), RODATA|NOPTR)
@@ -129,7 +129,7 @@ func (f *Func) HoldBits(vals ...uint32) {
 			continue
 		}
 		r := f.Vec()
-		VBROADCASTSS(constant(b), r)
+		VBROADCASTSS(Constant(b), r)
 		f.regs[b] = r
 	}
 }
@@ -154,7 +154,7 @@ func (f *Func) Bits(b uint32) operand.Op {
 	if f.ISA == AVX512 {
 		panic(fmt.Sprintf("%s: constant %#x is not held", f.name, b))
 	}
-	return constant(b)
+	return Constant(b)
 }
 
 // Zero clears v.
