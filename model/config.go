@@ -1,0 +1,165 @@
+package model
+
+import (
+	"fmt"
+	"math"
+
+	"ridge/nn"
+)
+
+// RopeScaling says how rotary frequencies are stretched beyond the context
+// that a model was trained on.
+type RopeScaling struct {
+	Kind     string  // "", "linear", "llama3", "yarn", "longrope" or "dynamic"
+	Factor   float64 // how many times longer the context gets
+	Original int     // context that the model was trained on
+
+	LowFreq, HighFreq  float64 // llama3
+	BetaFast, BetaSlow float64 // yarn
+	AttnFactor         float64 // yarn, longrope: given scale of cos and sin; 0 means computed
+	MScale, MScaleAll  float64 // yarn: DeepSeek's pair; 0 means absent
+	NoTruncate         bool    // yarn: borders of the ramp are not rounded
+	Short, Long        []float32
+}
+
+// RopeConfig is one set of rotary frequencies.
+type RopeConfig struct {
+	Base    float64
+	Scaling RopeScaling
+}
+
+// Config is everything about an architecture that is not a weight. One forward
+// pass reads it: variation is data.
+type Config struct {
+	Arch    string // name of the architecture, as GGUF spells it
+	Vocab   int    // rows of the embedding
+	Hidden  int    // width of the residual stream
+	Layers  int
+	Heads   int // query heads
+	KVHeads []int
+	HeadDim int
+	FFN     int // width of the MLP
+	Context int // positions that the model was made for
+
+	Norm    nn.NormKind
+	NormEps float32
+	// PlainNorms are norms without weights.
+	PlainNorms bool
+
+	// Wiring of a block.
+	Parallel  bool // attention and MLP both read the block's input
+	PostNorms bool // norms before the residual additions as well
+	NormResid bool // the residual stream continues from the normalized rows
+
+	Act   nn.Activation
+	Gated bool // MLP is down(act(gate) * up) and not down(act(up))
+
+	RopeStyle  nn.RopeStyle
+	RopeDim    int
+	Rope       []RopeConfig // sets of frequencies
+	LayerRope  []int        // set used by each layer, -1 for none
+	AlibiBias  float32      // maximum ALiBi bias, 0 for none
+	alibiScale float32      // multiplier of the slopes, 0 for 1
+	Window     []int        // per layer: keys that a query sees at most, 0 for all
+
+	AttnScale    float32 // scale of query·key
+	ScaleByLayer bool    // scores of layer i are divided by i+1 as well
+	AttnSoftcap  float32 // 0 for none
+	FinalSoftcap float32 // 0 for none
+	ClipQKV      float32 // 0 for none
+	EmbScale     float32 // embedding multiplier
+	ResidScale   float32 // multiplier of what a block adds
+	LogitScale   float32
+
+	Tied bool // output matrix is the embedding
+}
+
+// Validate checks that the numbers of c fit together. Errors name the field,
+// what was expected and what was found.
+func (c *Config) Validate() error {
+	type check struct {
+		field string
+		v     int
+		max   int
+	}
+	for _, f := range []check{
+		{"vocabulary size", c.Vocab, 1 << 24}, {"hidden size", c.Hidden, 1 << 20}, {"layer count", c.Layers, 1 << 12},
+		{"head count", c.Heads, 1 << 14}, {"head dimension", c.HeadDim, 1 << 14}, {"feed-forward size", c.FFN, 1 << 22},
+		{"context length", c.Context, 1 << 30},
+	} {
+		if f.v <= 0 || f.v > f.max {
+			return fmt.Errorf("%s: expected 1 to %d, found %d", f.field, f.max, f.v)
+		}
+	}
+	if len(c.KVHeads) != c.Layers {
+		return fmt.Errorf("key-value head counts: expected %d, found %d", c.Layers, len(c.KVHeads))
+	}
+	for i, n := range c.KVHeads {
+		if n <= 0 || c.Heads%n != 0 {
+			return fmt.Errorf("layer %d: key-value head count: expected a divisor of %d heads, found %d", i, c.Heads, n)
+		}
+	}
+	if len(c.Window) != c.Layers || len(c.LayerRope) != c.Layers {
+		return fmt.Errorf("per-layer settings: expected %d, found %d windows and %d rotary sets", c.Layers, len(c.Window), len(c.LayerRope))
+	}
+	if c.RopeStyle != nn.RopeNone && (c.RopeDim <= 0 || c.RopeDim > c.HeadDim || c.RopeDim%2 != 0) {
+		return fmt.Errorf("rotary dimension: expected an even number up to %d, found %d", c.HeadDim, c.RopeDim)
+	}
+	for i, r := range c.LayerRope {
+		if r < -1 || r >= len(c.Rope) {
+			return fmt.Errorf("layer %d: rotary set: expected less than %d, found %d", i, len(c.Rope), r)
+		}
+	}
+	for i, r := range c.Rope {
+		if !(r.Base > 0) || math.IsInf(r.Base, 0) {
+			return fmt.Errorf("rotary base %d: expected a positive number, found %v", i, r.Base)
+		}
+	}
+	if !(c.NormEps >= 0 && c.NormEps < 1) {
+		return fmt.Errorf("norm epsilon: expected 0 to 1, found %v", c.NormEps)
+	}
+	return nil
+}
+
+// defaults fills what most architectures share, from the numbers already set.
+func (c *Config) defaults() {
+	if c.HeadDim == 0 && c.Heads > 0 {
+		c.HeadDim = c.Hidden / c.Heads
+	}
+	if c.RopeDim == 0 {
+		c.RopeDim = c.HeadDim
+	}
+	if c.AttnScale == 0 {
+		c.AttnScale = float32(1 / math.Sqrt(float64(c.HeadDim)))
+	}
+	for _, f := range []*float32{&c.EmbScale, &c.ResidScale, &c.LogitScale} {
+		if *f == 0 {
+			*f = 1
+		}
+	}
+	if c.Layers > 0 && c.Layers <= 1<<12 {
+		if c.Window == nil {
+			c.Window = make([]int, c.Layers)
+		}
+		if c.LayerRope == nil {
+			c.LayerRope = make([]int, c.Layers)
+			if c.RopeStyle == nn.RopeNone {
+				for i := range c.LayerRope {
+					c.LayerRope[i] = -1
+				}
+			}
+		}
+	}
+}
+
+// everyLayer returns n copies of v.
+func everyLayer(n, v int) []int {
+	if n < 0 || n > 1<<12 {
+		return nil
+	}
+	s := make([]int, n)
+	for i := range s {
+		s[i] = v
+	}
+	return s
+}

@@ -1,0 +1,102 @@
+package model
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"ridge/tensor"
+)
+
+// The fixes below bring weights of Hugging Face checkpoints into the order
+// that GGUF files use, so that one forward pass serves both.
+
+// reorderRows returns m with row i taken from row from(i). A vector (one row)
+// is reordered by element.
+func reorderRows(m tensor.Mat, from func(i int) int) tensor.Mat {
+	rows, size := m.Rows, m.Type.RowBytes(m.Cols)
+	if m.Rows == 1 {
+		rows, size = m.Cols, m.Type.BlockBytes()
+	}
+	out := make([]byte, len(m.Data))
+	for i := range rows {
+		j := from(i)
+		copy(out[i*size:(i+1)*size], m.Data[j*size:(j+1)*size])
+	}
+	m.Data = out
+	return m
+}
+
+// permuteRope reorders the rows of query or key heads from rotated halves to
+// rotated neighbours.
+func permuteRope(heads int) func(tensor.Mat) (tensor.Mat, error) {
+	return func(m tensor.Mat) (tensor.Mat, error) {
+		rows := m.Rows
+		if rows == 1 {
+			rows = m.Cols
+		}
+		if heads <= 0 || rows%(2*heads) != 0 {
+			return m, fmt.Errorf("rows: expected a multiple of 2 x %d heads, found %d", heads, rows)
+		}
+		dim := rows / heads
+		return reorderRows(m, func(i int) int {
+			head, j := i/dim, i%dim
+			return head*dim + j%2*(dim/2) + j/2
+		}), nil
+	}
+}
+
+// groupsToFused reorders the rows of a fused matrix that lies as groups of
+// perGroup query heads, one key head and one value head to all queries, all
+// keys, all values.
+func groupsToFused(groups, perGroup, dim int) func(tensor.Mat) (tensor.Mat, error) {
+	return func(m tensor.Mat) (tensor.Mat, error) {
+		rows := m.Rows
+		if rows == 1 {
+			rows = m.Cols
+		}
+		if want := groups * (perGroup + 2) * dim; rows != want {
+			return m, fmt.Errorf("rows: expected %d, found %d", want, rows)
+		}
+		q, kv := groups*perGroup*dim, groups*dim
+		return reorderRows(m, func(i int) int {
+			switch {
+			case i < q:
+				head, j := i/dim, i%dim
+				return (head/perGroup*(perGroup+2)+head%perGroup)*dim + j
+			case i < q+kv:
+				i -= q
+				return (i/dim*(perGroup+2)+perGroup)*dim + i%dim
+			}
+			i -= q + kv
+			return (i/dim*(perGroup+2)+perGroup+1)*dim + i%dim
+		}), nil
+	}
+}
+
+// transpose turns the [in][out] matrices of GPT-2 around.
+func transpose(m tensor.Mat) (tensor.Mat, error) {
+	size := m.Type.BlockBytes()
+	if m.Type.BlockSize() != 1 {
+		return m, fmt.Errorf("type: expected an unquantized one, found %v", m.Type)
+	}
+	out := make([]byte, len(m.Data))
+	for r := range m.Rows {
+		for c := range m.Cols {
+			copy(out[(c*m.Rows+r)*size:][:size], m.Data[(r*m.Cols+c)*size:][:size])
+		}
+	}
+	return tensor.Mat{Type: m.Type, Rows: m.Cols, Cols: m.Rows, Data: out}, nil
+}
+
+// addOne adds 1 to each element: Gemma's checkpoints store norm weights as
+// their distance from 1.
+func addOne(m tensor.Mat) (tensor.Mat, error) {
+	x := make([]float32, m.Cols)
+	m.DecodeRow(x, 0)
+	out := make([]byte, 4*m.Cols)
+	for i, v := range x {
+		binary.LittleEndian.PutUint32(out[4*i:], math.Float32bits(v+1))
+	}
+	return tensor.Mat{Type: tensor.F32, Rows: 1, Cols: m.Cols, Data: out}, nil
+}

@@ -1,0 +1,226 @@
+package model
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"ridge/internal/cpu"
+	"ridge/tensor"
+)
+
+// golden is what Hugging Face transformers computed for a tiny model of random
+// weights: see internal/tinymodel.
+type golden struct {
+	dir     string
+	Context int     `json:"context"`
+	Vocab   int     `json:"vocab"`
+	Prompt  []int32 `json:"prompt"`
+	logits  []float32
+	greedy  []int32
+}
+
+const tinyModels = "../internal/tinymodel/testdata"
+
+// logitTolerance is the largest difference from transformers' float32 logits.
+const logitTolerance = 1e-3
+
+func readGolden(t *testing.T, dir string) *golden {
+	t.Helper()
+	g := &golden{dir: dir}
+	for name, v := range map[string]any{"golden.json": g, "greedy.json": &g.greedy} {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(b, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "logits.f32"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(b) != 4*g.Vocab*len(g.Prompt) {
+		t.Fatalf("logits.f32: %d bytes, want %d rows of %d", len(b), len(g.Prompt), g.Vocab)
+	}
+	for ; len(b) > 0; b = b[4:] {
+		g.logits = append(g.logits, math.Float32frombits(binary.LittleEndian.Uint32(b)))
+	}
+	return g
+}
+
+func tinyCases(t *testing.T) []string {
+	t.Helper()
+	dirs, err := filepath.Glob(tinyModels + "/*/golden.json")
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("no tiny models in %s: %v", tinyModels, err)
+	}
+	for i := range dirs {
+		dirs[i] = filepath.Dir(dirs[i])
+	}
+	return dirs
+}
+
+// files returns the forms in which a tiny model is stored.
+func (g *golden) files() map[string]string {
+	f := map[string]string{}
+	for _, name := range []string{"model.safetensors", "model.safetensors.index.json"} {
+		if exists(filepath.Join(g.dir, name)) {
+			f["safetensors"] = g.dir
+		}
+	}
+	for _, end := range []string{".gguf", "-00001-of-00002.gguf"} {
+		if path := filepath.Join(g.dir, filepath.Base(g.dir)+end); exists(path) {
+			f["gguf"] = path
+		}
+	}
+	return f
+}
+
+func exists(path string) bool { _, err := os.Stat(path); return err == nil }
+
+func openTiny(t testing.TB, path string, context int, o Options) *Model {
+	t.Helper()
+	o.Context = context
+	m, err := Open(path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+// compute runs tokens in chunks and returns the logits of all of them.
+func compute(t testing.TB, m *Model, tokens []int32, chunk int) []float32 {
+	t.Helper()
+	seq := m.Pool().NewSeq()
+	defer m.Pool().Free(seq)
+	var out []float32
+	for i := 0; i < len(tokens); i += chunk {
+		part := tokens[i:min(i+chunk, len(tokens))]
+		if err := m.Forward([]Segment{{Seq: seq, Tokens: part, Outputs: len(part)}}); err != nil {
+			t.Fatal(err)
+		}
+		for j := range part {
+			out = append(out, m.Logits(j)...)
+		}
+	}
+	return out
+}
+
+func maxDiff(a, b []float32) (diff float64, at int) {
+	for i := range a {
+		d := math.Abs(float64(a[i]) - float64(b[i]))
+		if math.IsNaN(d) {
+			return math.NaN(), i
+		}
+		if d > diff {
+			diff, at = d, i
+		}
+	}
+	return diff, at
+}
+
+func equalBits(a, b []float32) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if math.Float32bits(a[i]) != math.Float32bits(b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Every architecture against Hugging Face transformers: logits of the whole
+// prompt, the same bits from either kind of file, and cached decoding.
+func TestAgainstTransformers(t *testing.T) {
+	for _, dir := range tinyCases(t) {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			g := readGolden(t, dir)
+			byFile := map[string][]float32{}
+			if len(g.files()) == 0 {
+				t.Fatal("no model file")
+			}
+			for kind, path := range g.files() {
+				m := openTiny(t, path, g.Context, Options{KV: tensor.F32, Workers: 2})
+				got := compute(t, m, g.Prompt, len(g.Prompt))
+				if len(got) != len(g.logits) {
+					t.Fatalf("%s: %d logits, want %d", kind, len(got), len(g.logits))
+				}
+				if d, at := maxDiff(got, g.logits); !(d <= logitTolerance) {
+					t.Errorf("%s: row %d token %d: logit %v, want %v", kind, at/g.Vocab, at%g.Vocab, got[at], g.logits[at])
+				}
+				if one := compute(t, m, g.Prompt, 1); !equalBits(one, got) {
+					d, at := maxDiff(one, got)
+					t.Errorf("%s: token by token differs from the whole prompt: row %d by %v", kind, at/g.Vocab, d)
+				}
+				byFile[kind] = got
+				checkGreedy(t, m, g, kind)
+			}
+			if a, b := byFile["gguf"], byFile["safetensors"]; a != nil && b != nil && !equalBits(a, b) {
+				d, at := maxDiff(a, b)
+				t.Errorf("GGUF and safetensors differ: row %d by %v", at/g.Vocab, d)
+			}
+		})
+	}
+}
+
+// checkGreedy continues the prompt with the most probable tokens, which must
+// be those that transformers chose with its cache.
+func checkGreedy(t *testing.T, m *Model, g *golden, kind string) {
+	t.Helper()
+	seq := m.Pool().NewSeq()
+	defer m.Pool().Free(seq)
+	next := g.Prompt
+	for i, want := range g.greedy {
+		if seq.Len()+len(next) > m.Context() {
+			return // some cases leave less room than tokens
+		}
+		if err := m.Forward([]Segment{{Seq: seq, Tokens: next, Outputs: 1}}); err != nil {
+			t.Fatal(err)
+		}
+		best := 0
+		logits := m.Logits(0)
+		for j, v := range logits {
+			if v > logits[best] {
+				best = j
+			}
+		}
+		if int32(best) != want {
+			if math.Abs(float64(logits[best]-logits[want])) < logitTolerance {
+				return // a tie, which rounding may break either way
+			}
+			t.Errorf("%s: greedy token %d: got %d, want %d", kind, i, best, want)
+			return
+		}
+		next = []int32{want}
+	}
+}
+
+// The reference tier computes the same as the kernels do.
+func TestReferenceTier(t *testing.T) {
+	for _, name := range []string{"llama", "gemma3", "gpt2"} {
+		dir := filepath.Join(tinyModels, name)
+		if !exists(dir) {
+			t.Fatalf("no tiny model %s", name)
+		}
+		t.Run(name, func(t *testing.T) {
+			g := readGolden(t, dir)
+			defer cpu.Set(cpu.Ref)()
+			m := openTiny(t, dir, g.Context, Options{KV: tensor.F32, Workers: 1})
+			if d, at := maxDiff(compute(t, m, g.Prompt, len(g.Prompt)), g.logits); !(d <= logitTolerance) {
+				t.Errorf("row %d: logits differ by %v", at/g.Vocab, d)
+			}
+		})
+	}
+}

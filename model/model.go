@@ -1,0 +1,266 @@
+// Package model opens language models and runs them. Open reads a GGUF file or
+// a Hugging Face checkpoint; Forward computes a batch of tokens of any number
+// of sequences and appends their keys and values to a page pool.
+package model
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"ridge/gguf"
+	"ridge/internal/pool"
+	"ridge/kvcache"
+	"ridge/nn"
+	"ridge/safetensors"
+	"ridge/tensor"
+	"ridge/tokenizer"
+)
+
+// Options are the choices that Open leaves to its caller.
+type Options struct {
+	Workers    int          // threads; 0 means one per core given to the process
+	KV         tensor.DType // element type of keys and values, F16 or F32; 0 (F32) is kept, see DefaultOptions
+	PageTokens int          // tokens in a page of keys and values; 0 means 64
+	KVBytes    int64        // memory for keys and values; 0 means one sequence of Context tokens
+	Context    int          // positions that will be used; 0 means what the model was made for
+	MaxContext int          // bound of Context when that is 0; 0 means none
+	// Progress, when not nil, is told how many bytes of weights were packed.
+	Progress func(done, total int64)
+}
+
+// DefaultOptions returns the options that suit most uses.
+func DefaultOptions() Options { return Options{KV: tensor.F16} }
+
+// Model is an open model. Its methods other than the accessors must not be
+// called at the same time.
+type Model struct {
+	cfg  Config
+	w    *weights
+	src  source
+	gg   *gguf.File // nil for a checkpoint directory
+	kv   *kvcache.Pool
+	pool *pool.Pool
+	exec *nn.Exec
+	run  runState
+
+	tok       *tokenizer.Tokenizer
+	template  string
+	context   int
+	path      string
+	ropeInv   [][]float32
+	ropeScale []float32
+	slopes    []float32
+}
+
+// Open reads the model at path: a GGUF file (any shard of a split one) or a
+// directory with config.json and safetensors files. The errors name the file,
+// the field, what was expected and what was found.
+func Open(path string, o Options) (*Model, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	m := &Model{path: path}
+	open := m.openGGUF
+	if st.IsDir() {
+		open = m.openHF
+	}
+	if err := open(path); err != nil {
+		m.Close()
+		return nil, err
+	}
+	if err := m.setup(o); err != nil {
+		m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+func (m *Model) openGGUF(path string) error {
+	f, err := gguf.Open(path)
+	if err != nil {
+		return err
+	}
+	m.gg, m.src = f, ggufSource{f}
+	arch, _ := f.Lookup("general.architecture")
+	name, _ := arch.(string)
+	fam, ok := byArch[name]
+	if !ok {
+		return fmt.Errorf("model: %s: metadata %q: expected one of %v, found %q", path, "general.architecture", Architectures(), name)
+	}
+	meta := &ggufMeta{f: f, arch: name}
+	fam.readGGUF(meta, &m.cfg)
+	if meta.err != nil {
+		return meta.err
+	}
+	if t, ok := f.Tensor("token_embd.weight"); ok && len(t.Dims) == 2 {
+		m.cfg.Vocab = int(min(t.Dims[1], 1<<31))
+	}
+	m.template = f.String("tokenizer.chat_template", "")
+	return nil
+}
+
+func (m *Model) openHF(dir string) error {
+	h, err := readHF(dir)
+	if err != nil {
+		return err
+	}
+	kind := h.str("", "model_type")
+	fam, ok := byHF[kind]
+	if !ok {
+		return fmt.Errorf("model: %s: model_type: expected one of %v, found %q", h.path, hfTypes(), kind)
+	}
+	fam.readHF(h, &m.cfg)
+	if h.err != nil {
+		return h.err
+	}
+	st, err := safetensors.Open(dir)
+	if err != nil {
+		return err
+	}
+	m.src = fam.layout.open(st, dir, &m.cfg)
+	m.template, err = hfTemplate(dir)
+	return err
+}
+
+// setup does what is left once the configuration is known: weights and
+// tokenizer side by side, then the page pool.
+func (m *Model) setup(o Options) error {
+	c := &m.cfg
+	c.defaults()
+	if err := c.Validate(); err != nil {
+		return fmt.Errorf("model: %s: %w", m.path, err)
+	}
+	if m.context = o.Context; m.context <= 0 {
+		m.context = c.Context
+		if o.MaxContext > 0 {
+			m.context = min(m.context, o.MaxContext)
+		}
+	}
+	if o.Workers <= 0 {
+		o.Workers = pool.DefaultWorkers()
+	}
+	m.pool = pool.New(o.Workers)
+	m.exec = nn.NewExec(m.pool)
+
+	var wg sync.WaitGroup
+	var tokErr error
+	wg.Go(func() { m.tok, tokErr = m.readTokenizer() })
+	var err error
+	m.w, err = load(m.src, c, m.pool, o.Progress)
+	wg.Wait()
+	if err == nil {
+		err = tokErr
+	}
+	if err != nil {
+		return err
+	}
+	if rows := m.w.position.Rows; rows > 0 && m.context > rows {
+		return fmt.Errorf("model: %s: context: expected at most %d, the learned positions, found %d", m.path, rows, m.context)
+	}
+	if c.AlibiBias > 0 {
+		m.slopes = alibiSlopes(c)
+	}
+	for i := range c.Rope {
+		factors := m.w.factors
+		if i > 0 {
+			factors = nil
+		}
+		inv, scale := c.Rope[i].frequencies(c.RopeDim, m.context, factors)
+		m.ropeInv, m.ropeScale = append(m.ropeInv, inv), append(m.ropeScale, scale)
+	}
+	return m.openPool(o)
+}
+
+func (m *Model) openPool(o Options) error {
+	cfg := kvcache.Config{DType: o.KV, PageTokens: o.PageTokens, MaxBytes: o.KVBytes}
+	token := int64(0)
+	for _, n := range m.cfg.KVHeads {
+		cfg.Layers = append(cfg.Layers, kvcache.LayerShape{Heads: n, KDim: m.cfg.HeadDim, VDim: m.cfg.HeadDim})
+		token += int64(2*n*m.cfg.HeadDim) * int64(max(o.KV.BlockBytes(), 1))
+	}
+	if cfg.MaxBytes == 0 {
+		page := max(o.PageTokens, 64)
+		cfg.MaxBytes = token * int64((m.context+page-1)/page+1) * int64(page)
+	}
+	var err error
+	m.kv, err = kvcache.New(cfg)
+	return err
+}
+
+func (m *Model) readTokenizer() (*tokenizer.Tokenizer, error) {
+	if m.gg != nil {
+		if _, ok := m.gg.Lookup("tokenizer.ggml.model"); !ok {
+			return nil, nil
+		}
+		t, err := tokenizer.FromGGUF(m.gg)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", m.path, err)
+		}
+		return t, nil
+	}
+	b, err := os.ReadFile(filepath.Join(m.path, "tokenizer.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	cfg, err := os.ReadFile(filepath.Join(m.path, "tokenizer_config.json"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	t, err := tokenizer.FromJSON(b, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.path, err)
+	}
+	return t, nil
+}
+
+// Config returns what is known of the architecture.
+func (m *Model) Config() Config { return m.cfg }
+
+// Context returns the number of positions that a sequence may have.
+func (m *Model) Context() int { return m.context }
+
+// Tokenizer returns the model's tokenizer, nil if the files carry none.
+func (m *Model) Tokenizer() *tokenizer.Tokenizer { return m.tok }
+
+// ChatTemplate returns the source of the model's chat template, "" if the
+// files carry none.
+func (m *Model) ChatTemplate() string { return m.template }
+
+// GGUF returns the file that the model was read from, nil for a directory.
+func (m *Model) GGUF() *gguf.File { return m.gg }
+
+// Pool returns the pool that holds keys and values. It belongs to the model.
+func (m *Model) Pool() *kvcache.Pool { return m.kv }
+
+// Workers returns the number of threads that compute.
+func (m *Model) Workers() int { return m.pool.Workers() }
+
+// Parameters returns the number of weights.
+func (m *Model) Parameters() int64 { return m.w.params }
+
+// WeightBytes returns the bytes of matrices that a decoded token reads.
+func (m *Model) WeightBytes() int64 { return m.w.bytes }
+
+// Close gives memory and threads back.
+func (m *Model) Close() error {
+	var errs []error
+	if m.pool != nil {
+		m.pool.Close()
+	}
+	if m.kv != nil {
+		errs = append(errs, m.kv.Close())
+	}
+	if m.w != nil {
+		errs = append(errs, m.w.free())
+	}
+	if m.src != nil {
+		errs = append(errs, m.src.close())
+	}
+	return errors.Join(errs...)
+}
