@@ -13,6 +13,9 @@ import (
 // bytes behind the weights it reads; 0 is for none.
 type mulFunc func(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
+// plainFunc is mulFunc for weights in plain numbers.
+type plainFunc func(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
 // unpackFunc unpacks superblocks of one group to panel blocks.
 type unpackFunc func(u *byte, w *byte, supers int)
 
@@ -42,8 +45,12 @@ const (
 // it has any.
 func mulTier(p *Packed, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) bool {
 	switch tier := cpu.Current(); {
-	case p.layout == nil || tier < cpu.AVX2:
+	case tier < cpu.AVX2:
 		return false
+	case p.layout == nil && tier == cpu.AVX2:
+		mulPlain(p, plain2[p.Type], tiles2[:4], dst, ldd, x, r0, r1, g0, g1)
+	case p.layout == nil:
+		mulPlain(p, plain512[p.Type], tilesPlain, dst, ldd, x, r0, r1, g0, g1)
 	case tier == cpu.AVX2:
 		mulDirect(p, mul2[p.Type], tiles2, dst, ldd, x, r0, r1, g0, g1)
 	case r1-r0 > directRows:
@@ -61,8 +68,9 @@ const directRows = 24
 // tiles512 and tiles2 have, for a number of rows that is left, the rows that
 // the next kernel takes.
 var (
-	tiles512 = []int{0, 1, 2, 3, 4, 5, 6, 7, 8}
-	tiles2   = []int{0, 1, 2, 3, 4, 3, 6}
+	tiles512   = []int{0, 1, 2, 3, 4, 5, 6, 7, 8}
+	tiles2     = []int{0, 1, 2, 3, 4, 3, 6}
+	tilesPlain = []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 5, 10, 6, 12}
 )
 
 // isIntel tells the processors whose hardware prefetcher falls behind kernels
@@ -90,6 +98,24 @@ func mulDirect(p *Packed, kernels []mulFunc, tiles []int, dst []float32, ldd int
 			for r := r0; r < end; {
 				mr := tiles[min(end-r, len(tiles)-1)]
 				kernels[mr](&dst[r*ldd+g*Lanes], ldd, w, &x.Q[r*x.LDQ], x.LDQ, supers, n, aheadBytes(mr))
+				r += mr
+			}
+		}
+	}
+}
+
+// mulPlain is mulDirect for weights in plain numbers.
+func mulPlain(p *Packed, kernels []plainFunc, tiles []int, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
+	step := max(1, callBytes/p.GroupBytes)
+	block := max(len(tiles)-1, actBytes/(4*p.Cols))
+	for ; r0 < r1; r0 += block {
+		end := min(r0+block, r1)
+		for g := g0; g < g1; g += step {
+			n := min(step, g1-g)
+			w := &p.Data[g*p.GroupBytes]
+			for r := r0; r < end; {
+				mr := tiles[min(end-r, len(tiles)-1)]
+				kernels[mr](&dst[r*ldd+g*Lanes], ldd, w, &x.F32[r*x.LDF], x.LDF, p.Cols, n, p.GroupBytes, aheadBytes(mr))
 				r += mr
 			}
 		}

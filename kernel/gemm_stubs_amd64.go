@@ -1224,6 +1224,201 @@ func panel16mx2x2AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx i
 //go:noescape
 func panel16mx1x2AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
 
+// mulF32x1AVX512 multiplies F32 groups with 1 rows.
+//
+//go:noescape
+func mulF32x1AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulF32x2AVX512 multiplies F32 groups with 2 rows.
+//
+//go:noescape
+func mulF32x2AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulF32x3AVX512 multiplies F32 groups with 3 rows.
+//
+//go:noescape
+func mulF32x3AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulF32x4AVX512 multiplies F32 groups with 4 rows.
+//
+//go:noescape
+func mulF32x4AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulF32x5AVX512 multiplies F32 groups with 5 rows.
+//
+//go:noescape
+func mulF32x5AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulF32x6AVX512 multiplies F32 groups with 6 rows.
+//
+//go:noescape
+func mulF32x6AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulF32x7AVX512 multiplies F32 groups with 7 rows.
+//
+//go:noescape
+func mulF32x7AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulF32x8AVX512 multiplies F32 groups with 8 rows.
+//
+//go:noescape
+func mulF32x8AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulF32x10AVX512 multiplies F32 groups with 10 rows.
+//
+//go:noescape
+func mulF32x10AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulF32x12AVX512 multiplies F32 groups with 12 rows.
+//
+//go:noescape
+func mulF32x12AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulF32x1AVX2 multiplies F32 groups with 1 rows.
+//
+//go:noescape
+func mulF32x1AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulF32x2AVX2 multiplies F32 groups with 2 rows.
+//
+//go:noescape
+func mulF32x2AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulF32x3AVX2 multiplies F32 groups with 3 rows.
+//
+//go:noescape
+func mulF32x3AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulF16x1AVX512 multiplies F16 groups with 1 rows.
+//
+//go:noescape
+func mulF16x1AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulF16x2AVX512 multiplies F16 groups with 2 rows.
+//
+//go:noescape
+func mulF16x2AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulF16x3AVX512 multiplies F16 groups with 3 rows.
+//
+//go:noescape
+func mulF16x3AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulF16x4AVX512 multiplies F16 groups with 4 rows.
+//
+//go:noescape
+func mulF16x4AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulF16x5AVX512 multiplies F16 groups with 5 rows.
+//
+//go:noescape
+func mulF16x5AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulF16x6AVX512 multiplies F16 groups with 6 rows.
+//
+//go:noescape
+func mulF16x6AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulF16x7AVX512 multiplies F16 groups with 7 rows.
+//
+//go:noescape
+func mulF16x7AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulF16x8AVX512 multiplies F16 groups with 8 rows.
+//
+//go:noescape
+func mulF16x8AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulF16x10AVX512 multiplies F16 groups with 10 rows.
+//
+//go:noescape
+func mulF16x10AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulF16x12AVX512 multiplies F16 groups with 12 rows.
+//
+//go:noescape
+func mulF16x12AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulF16x1AVX2 multiplies F16 groups with 1 rows.
+//
+//go:noescape
+func mulF16x1AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulF16x2AVX2 multiplies F16 groups with 2 rows.
+//
+//go:noescape
+func mulF16x2AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulF16x3AVX2 multiplies F16 groups with 3 rows.
+//
+//go:noescape
+func mulF16x3AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulBF16x1AVX512 multiplies BF16 groups with 1 rows.
+//
+//go:noescape
+func mulBF16x1AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulBF16x2AVX512 multiplies BF16 groups with 2 rows.
+//
+//go:noescape
+func mulBF16x2AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulBF16x3AVX512 multiplies BF16 groups with 3 rows.
+//
+//go:noescape
+func mulBF16x3AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulBF16x4AVX512 multiplies BF16 groups with 4 rows.
+//
+//go:noescape
+func mulBF16x4AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulBF16x5AVX512 multiplies BF16 groups with 5 rows.
+//
+//go:noescape
+func mulBF16x5AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulBF16x6AVX512 multiplies BF16 groups with 6 rows.
+//
+//go:noescape
+func mulBF16x6AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulBF16x7AVX512 multiplies BF16 groups with 7 rows.
+//
+//go:noescape
+func mulBF16x7AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulBF16x8AVX512 multiplies BF16 groups with 8 rows.
+//
+//go:noescape
+func mulBF16x8AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulBF16x10AVX512 multiplies BF16 groups with 10 rows.
+//
+//go:noescape
+func mulBF16x10AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulBF16x12AVX512 multiplies BF16 groups with 12 rows.
+//
+//go:noescape
+func mulBF16x12AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulBF16x1AVX2 multiplies BF16 groups with 1 rows.
+//
+//go:noescape
+func mulBF16x1AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulBF16x2AVX2 multiplies BF16 groups with 2 rows.
+//
+//go:noescape
+func mulBF16x2AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
+// mulBF16x3AVX2 multiplies BF16 groups with 3 rows.
+//
+//go:noescape
+func mulBF16x3AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+
 // cpuVendor returns the first four letters of the processor's vendor, the first in the lowest byte.
 func cpuVendor() uint32
 

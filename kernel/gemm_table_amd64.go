@@ -40,6 +40,18 @@ var mul2 = [numTypes][]mulFunc{
 	tensor.TQ2_0:  {1: mulTQ20x1AVX2, 2: mulTQ20x2AVX2, 3: mulTQ20x3AVX2, 4: mulTQ20x4AVX2, 6: mulTQ20x6AVX2},
 }
 
+var plain512 = [numTypes][]plainFunc{
+	tensor.F32:  {1: mulF32x1AVX512, 2: mulF32x2AVX512, 3: mulF32x3AVX512, 4: mulF32x4AVX512, 5: mulF32x5AVX512, 6: mulF32x6AVX512, 7: mulF32x7AVX512, 8: mulF32x8AVX512, 10: mulF32x10AVX512, 12: mulF32x12AVX512},
+	tensor.F16:  {1: mulF16x1AVX512, 2: mulF16x2AVX512, 3: mulF16x3AVX512, 4: mulF16x4AVX512, 5: mulF16x5AVX512, 6: mulF16x6AVX512, 7: mulF16x7AVX512, 8: mulF16x8AVX512, 10: mulF16x10AVX512, 12: mulF16x12AVX512},
+	tensor.BF16: {1: mulBF16x1AVX512, 2: mulBF16x2AVX512, 3: mulBF16x3AVX512, 4: mulBF16x4AVX512, 5: mulBF16x5AVX512, 6: mulBF16x6AVX512, 7: mulBF16x7AVX512, 8: mulBF16x8AVX512, 10: mulBF16x10AVX512, 12: mulBF16x12AVX512},
+}
+
+var plain2 = [numTypes][]plainFunc{
+	tensor.F32:  {1: mulF32x1AVX2, 2: mulF32x2AVX2, 3: mulF32x3AVX2},
+	tensor.F16:  {1: mulF16x1AVX2, 2: mulF16x2AVX2, 3: mulF16x3AVX2},
+	tensor.BF16: {1: mulBF16x1AVX2, 2: mulBF16x2AVX2, 3: mulBF16x3AVX2},
+}
+
 var unpack512 = [numTypes]unpackFunc{
 	tensor.Q8_0:   unpackQ80AVX512,
 	tensor.Q4_0:   unpackQ40AVX512,

@@ -35,6 +35,13 @@ func main() {
 			panel512(form(fm), t[0], t[1])
 		}
 	}
+	for _, p := range plains {
+		for _, wide := range []bool{true, false} {
+			for _, mr := range plainRows[wide] {
+				mulPlain(p, mr, wide)
+			}
+		}
+	}
 	cpuVendor()
 	readProbe()
 	dotProbe()
@@ -71,6 +78,16 @@ func writeTable() {
 			row += fmt.Sprintf("%d: %s, ", mr, mulName2(f, mr))
 		}
 		writeRow(&b, f, row)
+	}
+	for _, wide := range []bool{true, false} {
+		fmt.Fprintf(&b, "}\n\nvar %s = [numTypes][]plainFunc{\n", map[bool]string{true: "plain512", false: "plain2"}[wide])
+		for _, p := range plains {
+			fmt.Fprintf(&b, "\ttensor.%s: {", p.name)
+			for _, mr := range plainRows[wide] {
+				fmt.Fprintf(&b, "%d: %s, ", mr, plainName(p, mr, wide))
+			}
+			b.WriteString("},\n")
+		}
 	}
 	b.WriteString("}\n\nvar unpack512 = [numTypes]unpackFunc{\n")
 	for _, f := range formats {

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Weights in plain numbers, the 16 rows' values of a column beside each other,
+// times float32 activations. Even and odd columns have sums of their own, so
+// that one row's chain of additions does not bound the speed.
+
+type plain struct {
+	name string
+	size int // bytes of a value
+}
+
+var plains = []plain{{"F32", 4}, {"F16", 2}, {"BF16", 2}}
+
+// plainRows has the row counts that kernels are generated for, by width.
+var plainRows = map[bool][]int{true: {1, 2, 3, 4, 5, 6, 7, 8, 10, 12}, false: {1, 2, 3}}
+
+func plainName(p plain, mr int, wide bool) string {
+	return fmt.Sprintf("mul%sx%d%s", p.name, mr, map[bool]string{true: "AVX512", false: "AVX2"}[wide])
+}
+
+// mulPlain generates the product of groups of float weights with mr rows, in
+// vectors of 16 lanes (wide) or 8.
+func mulPlain(p plain, mr int, wide bool) {
+	name := plainName(p, mr, wide)
+	function(name, "func(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)",
+		fmt.Sprintf("%s multiplies %s groups with %d rows.", name, p.name, mr))
+	dst := Load(Param("dst"), GP64())
+	ldd := Load(Param("ldd"), GP64())
+	group := Load(Param("w"), GP64())
+	ldx := Load(Param("ldx"), GP64()).(reg.GPVirtual)
+	ahead := Load(Param("ahead"), GP64())
+	SHLQ(Imm(2), ldd)
+	SHLQ(Imm(2), ldx)
+	sides, regs := 1, zmms
+	if !wide {
+		sides, regs = 2, ymms
+	}
+	acc := regs[:2*mr*sides] // by parity, side, row
+	weights, t := regs[len(acc):len(acc)+sides], regs[len(regs)-1]
+	x := newRows(mr, ldx)
+	w, left := GP64(), GP64()
+
+	columns := func(n int) {
+		for c := range n {
+			if c*16*p.size%64 == 0 { // the first column of a line
+				PREFETCHT0(Mem{Base: w, Index: ahead, Scale: 1, Disp: c * 16 * p.size})
+			}
+			for side, z := range weights {
+				loadPlain(p, Mem{Base: w, Disp: (16*c + 8*side) * p.size}, z)
+			}
+			for r := range mr {
+				at := (c%2*sides)*mr + r
+				if wide {
+					VFMADD231PS_BCST(x.at(r, 4*c), weights[0], acc[at])
+					continue
+				}
+				VBROADCASTSS(x.at(r, 4*c), t)
+				for side, z := range weights {
+					VFMADD231PS(t, z, acc[at+side*mr])
+				}
+			}
+		}
+		ADDQ(U32(uint32(16*n*p.size)), w)
+		x.advance(4 * n)
+	}
+
+	Label("group")
+	Load(Param("x"), x.base[0])
+	x.set(x.base[0])
+	MOVQ(group, w)
+	for _, z := range acc {
+		if wide {
+			VPXORD(z, z, z)
+		} else {
+			VXORPS(z, z, z)
+		}
+	}
+	Load(Param("cols"), left)
+	SUBQ(Imm(4), left)
+	JLT(LabelRef("tail"))
+	Label("loop")
+	columns(4)
+	SUBQ(Imm(4), left)
+	JGE(LabelRef("loop"))
+	Label("tail")
+	ADDQ(Imm(4), left)
+	for _, n := range []int{2, 1} {
+		next := fmt.Sprintf("below%d", n)
+		TESTQ(U32(uint32(n)), left)
+		JEQ(LabelRef(next))
+		columns(n)
+		Label(next)
+	}
+	out := GP64()
+	MOVQ(dst, out)
+	for r := range mr {
+		for side := range sides {
+			even, odd := acc[side*mr+r], acc[(sides+side)*mr+r]
+			VADDPS(odd, even, even)
+			VMOVUPS(even, Mem{Base: out, Disp: 32 * side})
+		}
+		if r < mr-1 {
+			ADDQ(ldd, out)
+		}
+	}
+	ADDQ(U32(64), dst)
+	step := GP64()
+	Load(Param("groupBytes"), step)
+	ADDQ(step, group)
+	count := NewParamAddr("groups", 48)
+	DECQ(count)
+	JNE(LabelRef("group"))
+	VZEROUPPER()
+	RET()
+}
+
+// loadPlain loads values as floats, as many as z has lanes.
+func loadPlain(p plain, m Mem, z reg.VecPhysical) {
+	switch p.name {
+	case "F32":
+		VMOVUPS(m, z)
+	case "F16":
+		VCVTPH2PS(m, z)
+	case "BF16":
+		VPMOVZXWD(m, z)
+		VPSLLD(Imm(16), z, z)
+	}
+}
