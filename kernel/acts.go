@@ -9,14 +9,14 @@ import (
 // to know of them. All fields are little-endian; offsets are in bytes.
 //
 //	 0  int8[32]  q, x ≈ d·q, |q| <= 127
-//	32  float32   d, the scale: max|x|/127
-//	36  float32   ds = d·Σq
-//	40  int32     actMagic - 128·Σq
-//	44  int32     actMagic - 128·Σq[:16]
-//	48  int32     actMagic - 128·Σq[16:]
+//	32  int32     actMagic - 128·Σq
+//	36  int32     actMagic - 128·Σq[:16]
+//	40  int32     actMagic - 128·Σq[16:]
+//	44  int32     actMagic
+//	48  float32   d·Σq
 //	52  float32   d·Σq[:16]
 //	56  float32   d·Σq[16:]
-//	60  int32     actMagic
+//	60  float32   d, the scale: max|x|/127
 //
 // The three sums with actMagic are what an integer accumulator starts from:
 // weights are multiplied as unsigned bytes u = w+128, so Σ(u-128)q needs the
@@ -24,14 +24,14 @@ import (
 // as the float32 1.5·2²³ + sum, which saves the conversion.
 const (
 	actBlock = 64 // bytes of one block
-	actD     = 32
-	actDS    = 36
-	actN     = 40
-	actN0    = 44
-	actN1    = 48
+	actN     = 32
+	actN0    = 36
+	actN1    = 40
+	actM     = 44
+	actDS    = 48
 	actDS0   = 52
 	actDS1   = 56
-	actM     = 60
+	actD     = 60
 
 	actMagic = 0x4b400000 // bits of float32(1.5 * 2^23)
 	actTiny  = 0x1p-100   // a block with no value of at least this size is stored as zeros
@@ -57,7 +57,9 @@ func ActRowBytes(k int) int { return (k + 63) / 64 * 2 * actBlock }
 // every product with it is NaN.
 func QuantizeRow(dst []byte, x []float32) {
 	n := ActRowBytes(len(x))
-	quantizeGeneric(dst[:n:n], x)
+	dst = dst[:n:n]
+	done := quantizeTier(dst, x)
+	quantizeGeneric(dst[done/32*actBlock:], x[done:])
 }
 
 // quantizeGeneric is the definition of QuantizeRow.

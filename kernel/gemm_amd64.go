@@ -31,6 +31,8 @@ const (
 	// callBytes bounds the weights that one call of assembly reads, which the
 	// Go scheduler cannot interrupt: some 25 µs.
 	callBytes = 256 << 10
+	// actCall bounds the blocks that one call quantizes.
+	actCall = 4096
 	// actBytes bounds the activations that are multiplied with one stretch of
 	// weights after the other: they stay in the second-level cache.
 	actBytes = 640 << 10
@@ -174,6 +176,19 @@ var panelTile = [3][]int{
 func alignBytes(b []byte) []byte { return b[-addressOf(b)&63:] }
 
 func addressOf(b []byte) int { return int(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
+
+// quantizeTier quantizes the whole blocks at the start of x with the assembly
+// of the tier in use and returns how many values that were.
+func quantizeTier(dst []byte, x []float32) int {
+	n := len(x) / 32
+	if n == 0 || cpu.Current() < cpu.AVX2 {
+		return 0
+	}
+	for i := 0; i < n; i += actCall {
+		quantizeAVX2(&dst[i*actBlock], &x[32*i], min(actCall, n-i))
+	}
+	return n * 32
+}
 
 // readProbe reads b from end to end.
 func readProbe(b []byte) {

@@ -1419,6 +1419,11 @@ func mulBF16x2AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int
 //go:noescape
 func mulBF16x3AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
 
+// quantizeAVX2 quantizes blocks of 32 activations.
+//
+//go:noescape
+func quantizeAVX2(dst *byte, x *float32, blocks int)
+
 // cpuVendor returns the first four letters of the processor's vendor, the first in the lowest byte.
 func cpuVendor() uint32
 

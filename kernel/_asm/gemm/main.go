@@ -42,6 +42,7 @@ func main() {
 			}
 		}
 	}
+	quantizeAVX2()
 	cpuVendor()
 	readProbe()
 	dotProbe()
@@ -129,13 +130,13 @@ func writeRow(b *strings.Builder, f format, row string) {
 // The layout of activation blocks and panels: kernel/acts.go, packed_formats.go.
 const (
 	actBlock = 64
-	actD     = 32
-	actDS    = 36
-	actN     = 40
-	actN0    = 44
-	actN1    = 48
+	actN     = 32
+	actN0    = 36
+	actN1    = 40
+	actDS    = 48
 	actDS0   = 52
 	actDS1   = 56
+	actD     = 60
 	actMagic = 0x4b400000
 
 	panelM1    = 0
