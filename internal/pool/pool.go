@@ -1,10 +1,19 @@
 // Package pool runs one task at a time on a fixed set of workers, with a start
 // and a finish cheap enough for the hundreds of short regions of a forward
-// pass.
+// pass: a region costs some tenths of a microsecond, a goroutine some ten.
+//
+// Workers are locked to threads of their own. Between regions they watch for
+// the next one for some tens of microseconds, then sleep in the system until
+// it comes, so that an idle pool takes no processor time. All waiting loops
+// can be stopped by the garbage collector.
 package pool
 
 import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
 	"sync"
+	"sync/atomic"
 )
 
 // Task is work cut into as many parts as there are workers.
@@ -17,23 +26,35 @@ type Task interface {
 type Pool struct {
 	mu      sync.Mutex // one region at a time
 	workers int
-	start   []chan Task
-	done    sync.WaitGroup
+	spins   int  // how often to look before sleeping
+	task    Task // of the region, written before epoch changes
+	closed  bool
+	exited  sync.WaitGroup
+	fault   atomic.Pointer[fault] // first panic of a worker in the region
+
+	// The words that threads wait on, and how many sleep there, are kept on
+	// cache lines of their own: a change reaches only who waits for it.
+	_        [64]byte
+	epoch    atomic.Uint32 // counts regions; workers wait for it to change
+	sleepers atomic.Int32  // workers that sleep or are about to
+	_        [64]byte
+	pending  atomic.Uint32 // workers not done yet; the caller waits for zero
+	asleep   atomic.Bool   // the caller sleeps or is about to
+	_        [64]byte
+}
+
+// fault is a panic on a worker.
+type fault struct {
+	value any
+	stack []byte
 }
 
 // New starts a pool of the given number of workers, at least 1, of which one
 // is the caller of Run.
 func New(workers int) *Pool {
-	p := &Pool{workers: max(workers, 1)}
+	p := &Pool{workers: max(workers, 1), spins: spinCalls()}
 	for i := 1; i < p.workers; i++ {
-		c := make(chan Task)
-		p.start = append(p.start, c)
-		go func() {
-			for t := range c {
-				t.Do(i, p.workers)
-				p.done.Done()
-			}
-		}()
+		p.exited.Go(func() { p.work(i) })
 	}
 	return p
 }
@@ -42,27 +63,110 @@ func New(workers int) *Pool {
 func (p *Pool) Workers() int { return p.workers }
 
 // Run calls t.Do once for every worker, part 0 on the calling goroutine, and
-// returns when all are done: what the parts wrote is visible to the caller.
-// Calls from several goroutines run one after the other.
+// returns when all are done: what the parts wrote is visible to the caller. It
+// allocates nothing. Calls from several goroutines run one after the other. A
+// panic in any part ends in a panic here, after all parts are done. On a
+// closed pool the caller does all parts itself.
 func (p *Pool) Run(t Task) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.done.Add(len(p.start))
-	for _, c := range p.start {
-		c <- t
+	if p.closed || p.workers == 1 {
+		defer p.mu.Unlock()
+		for i := range p.workers {
+			t.Do(i, p.workers)
+		}
+		return
 	}
+	p.task = t
+	p.pending.Store(uint32(p.workers - 1))
+	p.epoch.Add(1)
+	if p.sleepers.Load() > 0 {
+		wake(&p.epoch)
+	}
+	defer p.finish()
 	t.Do(0, p.workers)
-	p.done.Wait()
 }
 
-// Close ends the workers. The pool must not be used afterwards.
+// finish waits for the workers and ends the region.
+func (p *Pool) finish() {
+	for n := 0; p.pending.Load() != 0; n++ {
+		v := p.pending.Load()
+		if v == 0 {
+			break
+		}
+		if n < p.spins {
+			spin(&p.pending, v)
+			continue
+		}
+		p.asleep.Store(true)
+		if v = p.pending.Load(); v != 0 {
+			sleep(&p.pending, v)
+		}
+		p.asleep.Store(false)
+	}
+	p.task = nil
+	f := p.fault.Swap(nil)
+	p.mu.Unlock()
+	if f != nil {
+		panic(fmt.Sprintf("pool: a worker panicked: %v\n%s", f.value, f.stack))
+	}
+}
+
+// work is the life of worker i.
+func (p *Pool) work(i int) {
+	runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+	for seen := uint32(0); ; {
+		seen = p.next(seen)
+		if p.task == nil {
+			return
+		}
+		p.do(i)
+		if p.pending.Add(^uint32(0)) == 0 && p.asleep.Load() {
+			wake(&p.pending)
+		}
+	}
+}
+
+// next waits for a region after the one seen last.
+func (p *Pool) next(seen uint32) uint32 {
+	for range p.spins {
+		if e := p.epoch.Load(); e != seen {
+			return e
+		}
+		spin(&p.epoch, seen)
+	}
+	p.sleepers.Add(1)
+	defer p.sleepers.Add(-1)
+	for {
+		if e := p.epoch.Load(); e != seen {
+			return e
+		}
+		sleep(&p.epoch, seen)
+	}
+}
+
+// do runs part i and keeps its panic for the caller of Run.
+func (p *Pool) do(i int) {
+	defer func() {
+		if v := recover(); v != nil {
+			p.fault.CompareAndSwap(nil, &fault{v, debug.Stack()})
+		}
+	}()
+	p.task.Do(i, p.workers)
+}
+
+// Close ends the workers and returns when they are gone. It waits for a region
+// that runs.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, c := range p.start {
-		close(c)
+	if p.closed {
+		return
 	}
-	p.start = nil
+	p.closed = true
+	p.task = nil
+	p.epoch.Add(1)
+	wake(&p.epoch)
+	p.exited.Wait()
 }
 
 // Split cuts [0, n) into workers nearly equal parts and returns part worker.

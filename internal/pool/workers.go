@@ -1,7 +1,68 @@
 package pool
 
-import "runtime"
+import (
+	"os"
+	"path"
+	"runtime"
+	"strconv"
+	"strings"
+)
 
 // DefaultWorkers returns the number of workers that this process can keep
-// busy.
-func DefaultWorkers() int { return runtime.GOMAXPROCS(0) }
+// busy: one for each core that its affinity mask has (threads of one core
+// count once, they share the vector units), at most GOMAXPROCS and what the
+// cgroup's processor quota pays for.
+func DefaultWorkers() int {
+	n := min(runtime.GOMAXPROCS(0), cores())
+	if q := quota("/"); q > 0 {
+		n = min(n, int(q)) // a fraction of a processor is not worth a thread that waits for it
+	}
+	return max(n, 1)
+}
+
+// quota returns the processors that the cgroup of this process, or one around
+// it, may use, 0 for no limit. root is the root of the file system.
+func quota(root string) float64 {
+	text, err := os.ReadFile(path.Join(root, "proc/self/cgroup"))
+	if err != nil {
+		return 0
+	}
+	least := 0.0
+	note := func(limit, period string) {
+		l, err1 := strconv.ParseFloat(limit, 64)
+		p, err2 := strconv.ParseFloat(period, 64)
+		if err1 == nil && err2 == nil && l > 0 && p > 0 && (least == 0 || l/p < least) {
+			least = l / p
+		}
+	}
+	for line := range strings.Lines(string(text)) {
+		// hierarchy:controllers:path, with 0 and no controllers for version 2
+		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(f) != 3 || f[1] != "" && !strings.Contains(","+f[1]+",", ",cpu,") {
+			continue
+		}
+		for dir := path.Clean("/" + f[2]); ; dir = path.Dir(dir) {
+			if f[1] == "" {
+				if w := strings.Fields(firstLine(path.Join(root, "sys/fs/cgroup", dir, "cpu.max"))); len(w) == 2 {
+					note(w[0], w[1])
+				}
+			} else {
+				base := path.Join(root, "sys/fs/cgroup/cpu", dir)
+				note(firstLine(base+"/cpu.cfs_quota_us"), firstLine(base+"/cpu.cfs_period_us"))
+			}
+			if dir == "/" {
+				break
+			}
+		}
+	}
+	return least
+}
+
+func firstLine(name string) string {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	return strings.TrimSpace(line)
+}
