@@ -241,6 +241,75 @@ func mulSameBits(t *testing.T, typ tensor.DType, cols int) {
 	}
 }
 
+// TestMulExtremes multiplies weights with scales at the ends of what the
+// formats can store. A number must come out where the definition has one.
+func TestMulExtremes(t *testing.T) {
+	scales := []uint16{0, 0x8000, 1, 0x03ff, 0x8001, 0x7bff, 0xfbff, 0x0400} // zeros, subnormals, largest, smallest normal
+	tiers(t, func(t *testing.T) {
+		for _, typ := range packedTypes {
+			if f16Offsets[typ] == nil {
+				continue
+			}
+			rng := rand.New(rand.NewPCG(uint64(typ), 9))
+			const rows, cols, n = 16, 512, 9
+			m := randomMat(rng, typ, rows, cols)
+			for at, i := 0, 0; at < len(m.Data); at += typ.BlockBytes() {
+				for _, o := range f16Offsets[typ] {
+					binary.LittleEndian.PutUint16(m.Data[at+o:], scales[i%len(scales)])
+					i++
+				}
+			}
+			p := packTest(t, m)
+			x := randomActs(rng, n, cols)
+			dst := make([]float32, n*Lanes)
+			p.Mul(dst, Lanes, x, 0, n, 0, 1)
+			w := make([]float32, cols)
+			for r := range n {
+				acts := actValues(x.Q[r*x.LDQ:], cols)
+				for o := range rows {
+					typ.Decode(w, m.Row(o))
+					var want, size float64
+					for k, v := range w {
+						want += float64(v) * acts[k]
+						size += math.Abs(float64(v) * acts[k])
+					}
+					if got := float64(dst[r*Lanes+o]); !(math.Abs(got-want) <= budgetDot*size*8) {
+						t.Errorf("%s row %d output %d: got %v, want %v of %v", typ, r, o, got, want, size)
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestMulNotFinite checks that an infinite or NaN scale or activation makes
+// its own results NaN or infinite and no others.
+func TestMulNotFinite(t *testing.T) {
+	tiers(t, func(t *testing.T) {
+		for _, typ := range packedTypes {
+			if f16Offsets[typ] == nil {
+				continue
+			}
+			rng := rand.New(rand.NewPCG(uint64(typ), 10))
+			const rows, cols, n = 16, 512, 5
+			m := randomMat(rng, typ, rows, cols)
+			binary.LittleEndian.PutUint16(m.Row(3)[f16Offsets[typ][0]:], 0x7c00)
+			p := packTest(t, m)
+			x := randomActs(rng, n, cols)
+			x.F32[2*x.LDF+100] = float32(math.Inf(-1))
+			QuantizeRow(x.Q[2*x.LDQ:], x.F32[2*x.LDF:][:cols])
+			dst := make([]float32, n*Lanes)
+			p.Mul(dst, Lanes, x, 0, n, 0, 1)
+			for i, v := range dst {
+				finite := !math.IsNaN(float64(v)) && !math.IsInf(float64(v), 0)
+				if want := i/Lanes != 2 && i%Lanes != 3; finite != want {
+					t.Errorf("%s row %d output %d: %v", typ, i/Lanes, i%Lanes, v)
+				}
+			}
+		}
+	})
+}
+
 // TestRefTier checks that the Ref tier keeps the native rows.
 func TestRefTier(t *testing.T) {
 	defer cpu.Set(cpu.Ref)()
