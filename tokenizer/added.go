@@ -1,7 +1,7 @@
 package tokenizer
 
 import (
-	"slices"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -19,23 +19,32 @@ type added struct {
 // addedSet finds added tokens in a text: the leftmost, of those the longest.
 type addedSet struct {
 	tokens []added
-	index  map[string]int32 // by text, into tokens
-	pairs  []uint64         // bit a<<8|b: a token starts with the bytes a, b
-	first  [256][]uint16    // by first byte: the lengths of tokens, longest first
-	only   int              // the one byte that tokens start with, or -1
+	trie   trie     // of their texts; what it finds are indices of tokens
+	pairs  []uint64 // bit a<<8|b: a token starts with the bytes a, b
+	only   int      // the one byte that tokens start with, or -1
 }
 
 // newAddedSet returns the set of the given tokens, nil for none. Of two with
 // the same text the first counts; empty texts are left out.
-func newAddedSet(tokens []added) *addedSet {
-	a := &addedSet{index: make(map[string]int32, len(tokens)), pairs: make([]uint64, 1<<16/64), only: -1}
+func newAddedSet(tokens []added) (*addedSet, error) {
+	if len(tokens) == 0 {
+		return nil, nil
+	}
+	total := 0
 	for _, tok := range tokens {
+		total += len(tok.text)
+	}
+	if total > maxTrieBytes {
+		return nil, fmt.Errorf("added tokens of %d bytes in all, at most %d are supported", total, maxTrieBytes)
+	}
+	a := &addedSet{tokens: tokens, pairs: make([]uint64, 1<<16/64), only: -1}
+	a.trie.init(2 * len(tokens))
+	for i, tok := range tokens {
 		n := len(tok.text)
-		if _, ok := a.index[tok.text]; ok || n == 0 || n > 1<<16-1 {
+		if n == 0 {
 			continue
 		}
-		a.index[tok.text] = int32(len(a.tokens))
-		a.tokens = append(a.tokens, tok)
+		a.trie.insert(tok.text, int32(i))
 		lo := int(tok.text[0]) << 8
 		hi := lo + 255
 		if n > 1 {
@@ -45,17 +54,10 @@ func newAddedSet(tokens []added) *addedSet {
 		for k := lo; k <= hi; k++ {
 			a.pairs[k/64] |= 1 << (k % 64)
 		}
-		if ls := a.first[tok.text[0]]; !slices.Contains(ls, uint16(n)) {
-			a.first[tok.text[0]] = append(ls, uint16(n))
-		}
-	}
-	if len(a.tokens) == 0 {
-		return nil
 	}
 	starts := 0
-	for b, ls := range a.first {
-		slices.SortFunc(ls, func(x, y uint16) int { return int(y) - int(x) })
-		if len(ls) > 0 {
+	for b, node := range a.trie.root {
+		if node >= 0 {
 			starts++
 			a.only = b
 		}
@@ -63,7 +65,7 @@ func newAddedSet(tokens []added) *addedSet {
 	if starts > 1 {
 		a.only = -1
 	}
-	return a
+	return a, nil
 }
 
 // next returns the first token of s at or after from and the part of s that
@@ -112,17 +114,16 @@ func (a *addedSet) next(s string, from int, special bool) (lo, hi int, tok *adde
 
 // at returns the longest token that s has at i, or nil.
 func (a *addedSet) at(s string, i int, special bool) *added {
-	for _, n := range a.first[s[i]] {
-		end := i + int(n)
-		if end > len(s) {
-			continue
+	var found *added
+	for node := int32(0); i < len(s); i++ {
+		if node = a.trie.child(node, s[i]); node < 0 {
+			break
 		}
-		k, ok := a.index[s[i:end]]
-		if ok && (special || !a.tokens[k].special) {
-			return &a.tokens[k]
+		if k := a.trie.token[node]; k >= 0 && (special || !a.tokens[k].special) {
+			found = &a.tokens[k]
 		}
 	}
-	return nil
+	return found
 }
 
 // endsWord reports whether the character before i > 0 is a word character.

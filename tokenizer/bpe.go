@@ -62,11 +62,17 @@ func newPairTable(n int) (pairTable, error) {
 	return t, nil
 }
 
+// noMerge as the left token takes a rank that no pair has.
+const noMerge = -1
+
 // add appends a merge. Of equal pairs the last one counts.
 func (t *pairTable) add(left, right, product int32) {
 	key := uint64(left)<<21 | uint64(right)
 	rank := uint64(len(t.product))
 	t.product = append(t.product, product)
+	if left == noMerge {
+		return
+	}
 	mask := uint64(len(t.slots) - 1)
 	for i := key * t.mult >> t.shift; ; i = (i + 1) & mask {
 		if t.slots[i] == emptySlot || t.slots[i]>>rankBits == key {
@@ -129,17 +135,24 @@ func (m *bpe) addMerge(left, right string, buf []byte, guess int32) ([]byte, int
 			return buf, -1, fmt.Errorf("%q of the pair %q %q is not in the vocabulary", buf, left, right)
 		}
 	}
+	if m.v.typ[p] == tokControl {
+		l = noMerge // text never becomes a mark
+	}
 	m.merges.add(l, r, p)
 	return buf, p, nil
 }
 
-// initBytes finds the tokens of the 256 bytes of a byte-level vocabulary.
+// initBytes finds the tokens of the 256 bytes of a byte-level vocabulary; unk
+// must be set.
 func (m *bpe) initBytes() {
 	m.byByte = true
 	for b := range m.bytes {
 		id := m.v.find(byteText[b])
 		if id >= 0 && m.v.typ[id] == tokUser {
 			id = -1 // a text that happens to look like the byte's character
+		}
+		if id < 0 {
+			id = m.unk
 		}
 		m.bytes[b] = id
 	}
@@ -172,15 +185,17 @@ func (m *bpe) encodeBytes(sc *scratch, dst []int32, piece string) []int32 {
 	}
 	sc.syms = grow(sc.syms, len(piece))
 	syms := sc.syms
-	for i := range syms {
-		syms[i] = span{m.bytes[piece[i]], int32(i), int32(i) + 1}
-	}
-	for _, s := range sc.merge(m, piece, syms) {
-		if s.id >= 0 {
-			dst = append(dst, s.id)
-		} else if m.unk >= 0 {
-			dst = append(dst, m.unk)
+	n := 0
+	for i := range len(piece) {
+		// A byte without a token is gone before merging: what is around it
+		// may merge.
+		if id := m.bytes[piece[i]]; id >= 0 {
+			syms[n] = span{id, int32(i), int32(i) + 1}
+			n++
 		}
+	}
+	for _, s := range sc.merge(m, piece, syms[:n]) {
+		dst = append(dst, s.id)
 	}
 	return dst
 }

@@ -231,8 +231,8 @@ func (t *Tokenizer) ggufBPE(r *ggufReader, model string) error {
 		}
 		return nil
 	}
+	// A byte without a token is dropped, as the original tokenizers do.
 	m.initBytes()
-	m.unk = r.id("unknown_token_id", -1, t.vocab.size())
 	if pre.nfc {
 		t.norm = []normalizer{nfc}
 	}
@@ -281,7 +281,7 @@ func stageFor(s string) (stage, error) {
 	case stagePunctuation:
 		return stage{kind: stageScan, match: punctuationRun}, nil
 	case stageByteNumbers:
-		return stage{kind: stageScan, match: byteNumbers}, nil
+		return stage{kind: stageScan, match: byteNumbers, byteSteps: true}, nil
 	}
 	if m, ok := scanners[s]; ok {
 		return stage{kind: stageScan, match: m}, nil
@@ -334,7 +334,9 @@ func (t *Tokenizer) ggufUnigram(r *ggufReader) error {
 	}
 	wide := make([]float64, n)
 	for i, s := range scores {
-		wide[i] = float64(s)
+		if t.vocab.typ[i] != tokUser { // else 0, so that it wins
+			wide[i] = float64(s)
+		}
 	}
 	m, err := newUnigram(t.vocab, wide, unk, false)
 	if err != nil {

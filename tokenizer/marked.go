@@ -13,7 +13,7 @@ import (
 // cut where no token can span the cut: between two characters that no token
 // has side by side. The result is the same.
 type marked struct {
-	mark   string // "▁"
+	mark   string // "▁"; empty: spaces stay
 	prefix prefixRule
 	// The mark is put in front even of a text that starts with a space.
 	prefixSpaces bool
@@ -36,6 +36,9 @@ func (m *marked) learnJoins(v *vocab) {
 				m.joins[k/64] |= 1 << (k % 64)
 			}
 		}
+	}
+	if m.mark == "" {
+		return
 	}
 	last, start := m.mark[len(m.mark)-1], m.mark[0]
 	for c := range 256 {
@@ -119,7 +122,7 @@ func (t *Tokenizer) encodeRun(sc *scratch, s string, pre bool) {
 // rewrite returns s with marks for spaces, and one in front if pre. The result
 // is valid until the next call.
 func (m *marked) rewrite(sc *scratch, s string, pre bool) string {
-	if !pre && strings.IndexByte(s, ' ') < 0 {
+	if !pre && (m.mark == "" || strings.IndexByte(s, ' ') < 0) {
 		return s
 	}
 	buf := sc.piece[:0]

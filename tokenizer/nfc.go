@@ -20,11 +20,12 @@ var (
 	nfd = unicodeForm{norm.NFD}
 )
 
-// longRun is the number of marks in a row from which on x/text may insert.
-const longRun = 30
+// longRun is the number of marks in a row from which on x/text may insert: one
+// may become two, and the character before may end with three.
+const longRun = 14
 
 func (f unicodeForm) same(s string) bool {
-	return f.form.QuickSpanString(s) == len(s) || f.form.IsNormalString(s)
+	return f.form.QuickSpanString(s) == len(s)
 }
 
 func (f unicodeForm) append(dst []byte, s string) []byte {
@@ -79,8 +80,8 @@ type charClass struct {
 	raw byte
 }
 
-// markRun returns the length of the longest run of characters that have a
-// combining class, once they are decomposed.
+// markRun returns the length of the longest run of marks, counting characters
+// that may become marks.
 func markRun(s string) int {
 	longest, run := 0, 0
 	for i := 0; i < len(s); {
@@ -89,14 +90,13 @@ func markRun(s string) int {
 			i++
 			continue
 		}
-		p := norm.NFKD.PropertiesString(s[i:])
-		if p.CCC() == 0 && p.LeadCCC() == 0 {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		run++
+		if classTable[r]&clM == 0 && r != 0xFF9E && r != 0xFF9F {
 			run = 0
 		}
-		// A decomposition may end with several marks.
-		run += 1 + len(p.Decomposition())/2
 		longest = max(longest, run)
-		i += max(p.Size(), 1)
+		i += n
 	}
 	return longest
 }

@@ -147,6 +147,9 @@ func (lowercase) append(dst []byte, s string) []byte {
 	return dst
 }
 
+// markAny are all marks.
+var markAny = unicode.M
+
 // markNonSpacing are the marks that Bert calls accents.
 var markNonSpacing = unicode.Mn
 

@@ -33,7 +33,9 @@ const (
 type stage struct {
 	kind stageKind
 
-	match matcher // stageScan
+	match     matcher // stageScan
+	onBytes   matcher // does to bytes what match does to byte-level text, or nil
+	byteSteps bool    // match is tried at each byte, not at each character
 
 	pat    pattern // stageSplit
 	behave behavior
@@ -99,13 +101,16 @@ func (t *Tokenizer) pretokenize(sc *scratch, level int, piece string, first bool
 
 // scan isolates the matches of a matcher.
 func (t *Tokenizer) scan(sc *scratch, level int, piece string, first bool) {
-	match := t.stages[level].match
+	match, byteSteps := t.stages[level].match, t.stages[level].byteSteps
 	last := level+1 == len(t.stages)
 	gap := 0 // what is not matched yet starts here
 	for i := 0; i < len(piece); {
 		end := match(piece, i)
 		if end <= i {
-			_, n := class(piece, i)
+			n := 1
+			if !byteSteps {
+				_, n = class(piece, i)
+			}
 			i += n
 			continue
 		}

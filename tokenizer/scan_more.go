@@ -161,6 +161,9 @@ func isPunctuation(s string, i int) bool {
 	return b&clP != 0 || b&clS != 0 && s[i] < utf8.RuneSelf
 }
 
+// byteNumber matches one digit of byteNumbers.
+func byteNumber(s string, i int) int { return min(byteNumbers(s[:i+1], i), i+1) }
+
 // byteNumbers matches a run of digits as a byte-level text has them: the
 // bytes B2, B3, B9 and BC to BE are written as superscripts and fractions.
 func byteNumbers(s string, i int) int {

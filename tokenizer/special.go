@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -44,7 +45,7 @@ func (t *Tokenizer) findEnds(ids ...int32) {
 		if id < 0 || padNames[name] && t.vocab.typ[id] != tokControl {
 			continue
 		}
-		if t.kind == "wordpiece" || t.kind == "wordlevel" {
+		if t.vocab.typ[id] == tokNormal && !t.isMark(id, name) {
 			continue
 		}
 		t.eog[id] = true
@@ -66,6 +67,19 @@ func (t *Tokenizer) findEnds(ids ...int32) {
 		delete(t.eog, id)
 		t.vocab.typ[id] = tokNormal
 	}
+}
+
+// isMark reports whether a token that the file calls normal, but whose name is
+// that of a mark, is one: files with wrong types exist, and so do vocabularies
+// that have </s> as a piece of HTML.
+func (t *Tokenizer) isMark(id int32, name string) bool {
+	switch m := t.model.(type) {
+	case *bpe:
+		return t.extra == nil && !slices.Contains(m.merges.product, id)
+	case *spm, *unigram:
+		return t.extra == nil && name != "</s>"
+	}
+	return false
 }
 
 // ggufSpecial reads which tokens are special and what goes around a text.
@@ -145,7 +159,10 @@ func (t *Tokenizer) ggufAdded(r *ggufReader) {
 		}
 		found = append(found, tok)
 	}
-	t.added = newAddedSet(found)
+	var err error
+	if t.added, err = newAddedSet(found); err != nil {
+		r.fail(ggufPrefix+"tokens", "%v", err)
+	}
 }
 
 // bertNormalizers returns what Bert does to a text before cutting it.

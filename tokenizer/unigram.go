@@ -3,8 +3,6 @@ package tokenizer
 import (
 	"fmt"
 	"math"
-	"math/bits"
-	"math/rand/v2"
 	"unicode/utf8"
 )
 
@@ -45,10 +43,10 @@ func newUnigram(v *vocab, scores []float64, unk int32, byteFallback bool) (*unig
 		least = 0
 	}
 	m.unkScore = least - unkPenalty
-	if total > maxTrieNodes {
-		return nil, fmt.Errorf("%d bytes of token text, at most %d are supported", total, maxTrieNodes)
+	if total > maxTrieBytes {
+		return nil, fmt.Errorf("%d bytes of token text, at most %d are supported", total, maxTrieBytes)
 	}
-	m.trie.init(total)
+	m.trie.init(total / 4)
 	for id, s := range v.text {
 		if t := v.typ[id]; t == tokNormal || t == tokUser || t == tokUnused {
 			m.trie.insert(s, int32(id))
@@ -91,10 +89,7 @@ func (m *unigram) encode(sc *scratch, dst []int32, piece string) []int32 {
 			if id < 0 {
 				continue
 			}
-			s := at
-			if m.v.typ[id] != tokUser {
-				s += m.score[id]
-			}
+			s := at + m.score[id]
 			if best[j].id < 0 || s > best[j].score {
 				best[j] = step{s, int32(i), id}
 			}
@@ -128,79 +123,4 @@ func (m *unigram) encode(sc *scratch, dst []int32, piece string) []int32 {
 		dst[a], dst[b] = dst[b], dst[a]
 	}
 	return dst
-}
-
-// trie finds all tokens that start a text. Nodes are numbered from 0, the
-// root; edges are in one open-addressing table.
-type trie struct {
-	root  [256]int32
-	edges []uint64 // parent (24 bits), byte (8), child (32); 0: empty
-	shift uint
-	mult  uint64
-	token []int32 // by node: the token that ends there, or -1
-}
-
-const maxTrieNodes = 1<<24 - 1
-
-// init makes room for tokens of size bytes in all.
-func (t *trie) init(size int) {
-	log := bits.Len(uint(size + size/2 + 8))
-	t.edges = make([]uint64, 1<<log)
-	t.shift = uint(64 - log)
-	t.mult = rand.Uint64() | 1<<63 | 1
-	t.token = append(make([]int32, 0, size/2+1), -1)
-	for b := range t.root {
-		t.root[b] = -1
-	}
-}
-
-func (t *trie) insert(s string, id int32) {
-	if s == "" {
-		return
-	}
-	node := int32(0)
-	for i := range len(s) {
-		next := t.child(node, s[i])
-		if next < 0 {
-			next = int32(len(t.token))
-			t.token = append(t.token, -1)
-			if node == 0 {
-				t.root[s[i]] = next
-			} else {
-				t.addEdge(node, s[i], next)
-			}
-		}
-		node = next
-	}
-	if t.token[node] < 0 {
-		t.token[node] = id
-	}
-}
-
-func (t *trie) addEdge(node int32, b byte, next int32) {
-	key := uint64(node)<<8 | uint64(b)
-	mask := uint64(len(t.edges) - 1)
-	i := key * t.mult >> t.shift
-	for t.edges[i] != 0 {
-		i = (i + 1) & mask
-	}
-	t.edges[i] = key<<32 | uint64(next)
-}
-
-// child returns the node reached from node by b, or -1.
-func (t *trie) child(node int32, b byte) int32 {
-	if node == 0 {
-		return t.root[b]
-	}
-	key := uint64(node)<<8 | uint64(b)
-	mask := uint64(len(t.edges) - 1)
-	for i := key * t.mult >> t.shift; ; i = (i + 1) & mask {
-		e := t.edges[i&mask]
-		if e>>32 == key {
-			return int32(uint32(e))
-		}
-		if e == 0 {
-			return -1
-		}
-	}
 }
