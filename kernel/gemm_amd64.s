@@ -57929,18 +57929,17 @@ super:
 // func mulIQ4XSx1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
 TEXT ·mulIQ4XSx1AVX512(SB), $256-64
-	MOVQ            dst+0(FP), AX
-	MOVQ            ldd+8(FP), CX
-	MOVQ            w+16(FP), DX
-	MOVQ            ldx+32(FP), BX
-	MOVQ            groups+48(FP), BX
-	MOVQ            ahead+56(FP), SI
-	SHLQ            $0x02, CX
-	MOVL            $0xcb400000, CX
-	VPBROADCASTD    CX, Z2
-	VBROADCASTI32X4 ·codesIQ4+0(SB), Z8
-	MOVL            $0x0f0f0f0f, CX
-	VPBROADCASTD    CX, Z9
+	MOVQ         dst+0(FP), AX
+	MOVQ         ldd+8(FP), CX
+	MOVQ         w+16(FP), DX
+	MOVQ         ldx+32(FP), BX
+	MOVQ         groups+48(FP), BX
+	MOVQ         ahead+56(FP), SI
+	SHLQ         $0x02, CX
+	MOVL         $0xcb400000, CX
+	VPBROADCASTD CX, Z2
+	MOVL         $0x0f0f0f0f, CX
+	VPBROADCASTD CX, Z9
 
 group:
 	MOVQ   x+24(FP), CX
@@ -57948,9 +57947,11 @@ group:
 	VPXORD Z0, Z0, Z0
 
 super:
-	VCVTPH2PS (DX), Z10
-	ADDQ      $0x00000040, DX
-	MOVQ      $0x00000004, R8
+	VCVTPH2PS       (DX), Z10
+	VBROADCASTI32X4 32(DX), Z8
+	VMULPS.BCST     48(DX), Z10, Z10
+	ADDQ            $0x00000040, DX
+	MOVQ            $0x00000004, R8
 
 pair:
 	PREFETCHT0       (DX)(SI*1)
@@ -58057,18 +58058,17 @@ pair:
 // func mulIQ4XSx2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
 TEXT ·mulIQ4XSx2AVX512(SB), $256-64
-	MOVQ            dst+0(FP), AX
-	MOVQ            ldd+8(FP), CX
-	MOVQ            w+16(FP), DX
-	MOVQ            ldx+32(FP), BX
-	MOVQ            groups+48(FP), SI
-	MOVQ            ahead+56(FP), DI
-	SHLQ            $0x02, CX
-	MOVL            $0xcb400000, R8
-	VPBROADCASTD    R8, Z4
-	VBROADCASTI32X4 ·codesIQ4+0(SB), Z10
-	MOVL            $0x0f0f0f0f, R8
-	VPBROADCASTD    R8, Z11
+	MOVQ         dst+0(FP), AX
+	MOVQ         ldd+8(FP), CX
+	MOVQ         w+16(FP), DX
+	MOVQ         ldx+32(FP), BX
+	MOVQ         groups+48(FP), SI
+	MOVQ         ahead+56(FP), DI
+	SHLQ         $0x02, CX
+	MOVL         $0xcb400000, R8
+	VPBROADCASTD R8, Z4
+	MOVL         $0x0f0f0f0f, R8
+	VPBROADCASTD R8, Z11
 
 group:
 	MOVQ   x+24(FP), R8
@@ -58077,9 +58077,11 @@ group:
 	VPXORD Z1, Z1, Z1
 
 super:
-	VCVTPH2PS (DX), Z12
-	ADDQ      $0x00000040, DX
-	MOVQ      $0x00000004, R10
+	VCVTPH2PS       (DX), Z12
+	VBROADCASTI32X4 32(DX), Z10
+	VMULPS.BCST     48(DX), Z12, Z12
+	ADDQ            $0x00000040, DX
+	MOVQ            $0x00000004, R10
 
 pair:
 	PREFETCHT0       (DX)(DI*1)
@@ -58210,18 +58212,17 @@ pair:
 // func mulIQ4XSx3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
 TEXT ·mulIQ4XSx3AVX512(SB), $256-64
-	MOVQ            dst+0(FP), AX
-	MOVQ            ldd+8(FP), CX
-	MOVQ            w+16(FP), DX
-	MOVQ            ldx+32(FP), BX
-	MOVQ            groups+48(FP), SI
-	MOVQ            ahead+56(FP), DI
-	SHLQ            $0x02, CX
-	MOVL            $0xcb400000, R8
-	VPBROADCASTD    R8, Z6
-	VBROADCASTI32X4 ·codesIQ4+0(SB), Z12
-	MOVL            $0x0f0f0f0f, R8
-	VPBROADCASTD    R8, Z13
+	MOVQ         dst+0(FP), AX
+	MOVQ         ldd+8(FP), CX
+	MOVQ         w+16(FP), DX
+	MOVQ         ldx+32(FP), BX
+	MOVQ         groups+48(FP), SI
+	MOVQ         ahead+56(FP), DI
+	SHLQ         $0x02, CX
+	MOVL         $0xcb400000, R8
+	VPBROADCASTD R8, Z6
+	MOVL         $0x0f0f0f0f, R8
+	VPBROADCASTD R8, Z13
 
 group:
 	MOVQ   x+24(FP), R8
@@ -58231,9 +58232,11 @@ group:
 	VPXORD Z2, Z2, Z2
 
 super:
-	VCVTPH2PS (DX), Z14
-	ADDQ      $0x00000040, DX
-	MOVQ      $0x00000004, R10
+	VCVTPH2PS       (DX), Z14
+	VBROADCASTI32X4 32(DX), Z12
+	VMULPS.BCST     48(DX), Z14, Z14
+	ADDQ            $0x00000040, DX
+	MOVQ            $0x00000004, R10
 
 pair:
 	PREFETCHT0       (DX)(DI*1)
@@ -58388,19 +58391,18 @@ pair:
 // func mulIQ4XSx4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
 TEXT ·mulIQ4XSx4AVX512(SB), $256-64
-	MOVQ            dst+0(FP), AX
-	MOVQ            ldd+8(FP), CX
-	MOVQ            w+16(FP), DX
-	MOVQ            ldx+32(FP), BX
-	MOVQ            groups+48(FP), SI
-	MOVQ            ahead+56(FP), DI
-	SHLQ            $0x02, CX
-	MOVL            $0xcb400000, R8
-	VPBROADCASTD    R8, Z8
-	LEAQ            (BX)(BX*2), R9
-	VBROADCASTI32X4 ·codesIQ4+0(SB), Z14
-	MOVL            $0x0f0f0f0f, R8
-	VPBROADCASTD    R8, Z15
+	MOVQ         dst+0(FP), AX
+	MOVQ         ldd+8(FP), CX
+	MOVQ         w+16(FP), DX
+	MOVQ         ldx+32(FP), BX
+	MOVQ         groups+48(FP), SI
+	MOVQ         ahead+56(FP), DI
+	SHLQ         $0x02, CX
+	MOVL         $0xcb400000, R8
+	VPBROADCASTD R8, Z8
+	LEAQ         (BX)(BX*2), R9
+	MOVL         $0x0f0f0f0f, R8
+	VPBROADCASTD R8, Z15
 
 group:
 	MOVQ   x+24(FP), R8
@@ -58411,9 +58413,11 @@ group:
 	VPXORD Z3, Z3, Z3
 
 super:
-	VCVTPH2PS (DX), Z16
-	ADDQ      $0x00000040, DX
-	MOVQ      $0x00000004, R11
+	VCVTPH2PS       (DX), Z16
+	VBROADCASTI32X4 32(DX), Z14
+	VMULPS.BCST     48(DX), Z16, Z16
+	ADDQ            $0x00000040, DX
+	MOVQ            $0x00000004, R11
 
 pair:
 	PREFETCHT0       (DX)(DI*1)
@@ -58592,19 +58596,18 @@ pair:
 // func mulIQ4XSx5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
 TEXT ·mulIQ4XSx5AVX512(SB), $256-64
-	MOVQ            dst+0(FP), AX
-	MOVQ            ldd+8(FP), CX
-	MOVQ            w+16(FP), DX
-	MOVQ            ldx+32(FP), BX
-	MOVQ            groups+48(FP), SI
-	MOVQ            ahead+56(FP), DI
-	SHLQ            $0x02, CX
-	MOVL            $0xcb400000, R8
-	VPBROADCASTD    R8, Z10
-	LEAQ            (BX)(BX*2), R10
-	VBROADCASTI32X4 ·codesIQ4+0(SB), Z16
-	MOVL            $0x0f0f0f0f, R8
-	VPBROADCASTD    R8, Z17
+	MOVQ         dst+0(FP), AX
+	MOVQ         ldd+8(FP), CX
+	MOVQ         w+16(FP), DX
+	MOVQ         ldx+32(FP), BX
+	MOVQ         groups+48(FP), SI
+	MOVQ         ahead+56(FP), DI
+	SHLQ         $0x02, CX
+	MOVL         $0xcb400000, R8
+	VPBROADCASTD R8, Z10
+	LEAQ         (BX)(BX*2), R10
+	MOVL         $0x0f0f0f0f, R8
+	VPBROADCASTD R8, Z17
 
 group:
 	MOVQ   x+24(FP), R8
@@ -58617,9 +58620,11 @@ group:
 	VPXORD Z4, Z4, Z4
 
 super:
-	VCVTPH2PS (DX), Z18
-	ADDQ      $0x00000040, DX
-	MOVQ      $0x00000004, R12
+	VCVTPH2PS       (DX), Z18
+	VBROADCASTI32X4 32(DX), Z16
+	VMULPS.BCST     48(DX), Z18, Z18
+	ADDQ            $0x00000040, DX
+	MOVQ            $0x00000004, R12
 
 pair:
 	PREFETCHT0       (DX)(DI*1)
@@ -58823,19 +58828,18 @@ pair:
 // func mulIQ4XSx6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
 TEXT ·mulIQ4XSx6AVX512(SB), $256-64
-	MOVQ            dst+0(FP), AX
-	MOVQ            ldd+8(FP), CX
-	MOVQ            w+16(FP), DX
-	MOVQ            ldx+32(FP), BX
-	MOVQ            groups+48(FP), SI
-	MOVQ            ahead+56(FP), DI
-	SHLQ            $0x02, CX
-	MOVL            $0xcb400000, R8
-	VPBROADCASTD    R8, Z12
-	LEAQ            (BX)(BX*2), R10
-	VBROADCASTI32X4 ·codesIQ4+0(SB), Z18
-	MOVL            $0x0f0f0f0f, R8
-	VPBROADCASTD    R8, Z19
+	MOVQ         dst+0(FP), AX
+	MOVQ         ldd+8(FP), CX
+	MOVQ         w+16(FP), DX
+	MOVQ         ldx+32(FP), BX
+	MOVQ         groups+48(FP), SI
+	MOVQ         ahead+56(FP), DI
+	SHLQ         $0x02, CX
+	MOVL         $0xcb400000, R8
+	VPBROADCASTD R8, Z12
+	LEAQ         (BX)(BX*2), R10
+	MOVL         $0x0f0f0f0f, R8
+	VPBROADCASTD R8, Z19
 
 group:
 	MOVQ   x+24(FP), R8
@@ -58849,9 +58853,11 @@ group:
 	VPXORD Z5, Z5, Z5
 
 super:
-	VCVTPH2PS (DX), Z20
-	ADDQ      $0x00000040, DX
-	MOVQ      $0x00000004, R12
+	VCVTPH2PS       (DX), Z20
+	VBROADCASTI32X4 32(DX), Z18
+	VMULPS.BCST     48(DX), Z20, Z20
+	ADDQ            $0x00000040, DX
+	MOVQ            $0x00000004, R12
 
 pair:
 	PREFETCHT0       (DX)(DI*1)
@@ -59079,19 +59085,18 @@ pair:
 // func mulIQ4XSx7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
 TEXT ·mulIQ4XSx7AVX512(SB), $256-64
-	MOVQ            dst+0(FP), AX
-	MOVQ            ldd+8(FP), CX
-	MOVQ            w+16(FP), DX
-	MOVQ            ldx+32(FP), BX
-	MOVQ            groups+48(FP), SI
-	MOVQ            ahead+56(FP), DI
-	SHLQ            $0x02, CX
-	MOVL            $0xcb400000, R8
-	VPBROADCASTD    R8, Z14
-	LEAQ            (BX)(BX*2), R10
-	VBROADCASTI32X4 ·codesIQ4+0(SB), Z20
-	MOVL            $0x0f0f0f0f, R8
-	VPBROADCASTD    R8, Z21
+	MOVQ         dst+0(FP), AX
+	MOVQ         ldd+8(FP), CX
+	MOVQ         w+16(FP), DX
+	MOVQ         ldx+32(FP), BX
+	MOVQ         groups+48(FP), SI
+	MOVQ         ahead+56(FP), DI
+	SHLQ         $0x02, CX
+	MOVL         $0xcb400000, R8
+	VPBROADCASTD R8, Z14
+	LEAQ         (BX)(BX*2), R10
+	MOVL         $0x0f0f0f0f, R8
+	VPBROADCASTD R8, Z21
 
 group:
 	MOVQ   x+24(FP), R8
@@ -59106,9 +59111,11 @@ group:
 	VPXORD Z6, Z6, Z6
 
 super:
-	VCVTPH2PS (DX), Z22
-	ADDQ      $0x00000040, DX
-	MOVQ      $0x00000004, R12
+	VCVTPH2PS       (DX), Z22
+	VBROADCASTI32X4 32(DX), Z20
+	VMULPS.BCST     48(DX), Z22, Z22
+	ADDQ            $0x00000040, DX
+	MOVQ            $0x00000004, R12
 
 pair:
 	PREFETCHT0       (DX)(DI*1)
@@ -59360,19 +59367,18 @@ pair:
 // func mulIQ4XSx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
 TEXT ·mulIQ4XSx8AVX512(SB), $256-64
-	MOVQ            dst+0(FP), AX
-	MOVQ            ldd+8(FP), CX
-	MOVQ            w+16(FP), DX
-	MOVQ            ldx+32(FP), BX
-	MOVQ            groups+48(FP), SI
-	MOVQ            ahead+56(FP), DI
-	SHLQ            $0x02, CX
-	MOVL            $0xcb400000, R8
-	VPBROADCASTD    R8, Z16
-	LEAQ            (BX)(BX*2), R10
-	VBROADCASTI32X4 ·codesIQ4+0(SB), Z22
-	MOVL            $0x0f0f0f0f, R8
-	VPBROADCASTD    R8, Z23
+	MOVQ         dst+0(FP), AX
+	MOVQ         ldd+8(FP), CX
+	MOVQ         w+16(FP), DX
+	MOVQ         ldx+32(FP), BX
+	MOVQ         groups+48(FP), SI
+	MOVQ         ahead+56(FP), DI
+	SHLQ         $0x02, CX
+	MOVL         $0xcb400000, R8
+	VPBROADCASTD R8, Z16
+	LEAQ         (BX)(BX*2), R10
+	MOVL         $0x0f0f0f0f, R8
+	VPBROADCASTD R8, Z23
 
 group:
 	MOVQ   x+24(FP), R8
@@ -59388,9 +59394,11 @@ group:
 	VPXORD Z7, Z7, Z7
 
 super:
-	VCVTPH2PS (DX), Z24
-	ADDQ      $0x00000040, DX
-	MOVQ      $0x00000004, R12
+	VCVTPH2PS       (DX), Z24
+	VBROADCASTI32X4 32(DX), Z22
+	VMULPS.BCST     48(DX), Z24, Z24
+	ADDQ            $0x00000040, DX
+	MOVQ            $0x00000004, R12
 
 pair:
 	PREFETCHT0       (DX)(DI*1)
@@ -59666,17 +59674,18 @@ pair:
 // func unpackIQ4XSAVX512(u *byte, w *byte, supers int)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·unpackIQ4XSAVX512(SB), $256-24
-	MOVQ            u+0(FP), AX
-	MOVQ            w+8(FP), CX
-	MOVQ            supers+16(FP), DX
-	VBROADCASTI32X4 ·codesIQ4+0(SB), Z3
-	MOVL            $0x0f0f0f0f, BX
-	VPBROADCASTD    BX, Z4
+	MOVQ         u+0(FP), AX
+	MOVQ         w+8(FP), CX
+	MOVQ         supers+16(FP), DX
+	MOVL         $0x0f0f0f0f, BX
+	VPBROADCASTD BX, Z4
 
 super:
-	VCVTPH2PS (CX), Z5
-	ADDQ      $0x00000040, CX
-	MOVQ      $0x00000004, BX
+	VCVTPH2PS       (CX), Z5
+	VBROADCASTI32X4 32(CX), Z3
+	VMULPS.BCST     48(CX), Z5, Z5
+	ADDQ            $0x00000040, CX
+	MOVQ            $0x00000004, BX
 
 pair:
 	VPMOVSXBD (CX), Z6
@@ -59779,12 +59788,20 @@ group:
 	VMOVUPS Y1, 32(SI)
 
 super:
-	VCVTPH2PS (CX), Y1
-	VMOVUPS   Y1, (SP)
-	VCVTPH2PS 16(CX), Y1
-	VMOVUPS   Y1, 32(SP)
-	ADDQ      $0x00000040, CX
-	MOVQ      $0x00000004, R8
+	VCVTPH2PS    (CX), Y1
+	VBROADCASTSS 48(CX), Y2
+	VMULPS       Y2, Y1, Y1
+	VMOVDQU      32(CX), X2
+	VMOVDQU      X2, 128(SP)
+	VMOVUPS      Y1, (SP)
+	VCVTPH2PS    16(CX), Y1
+	VBROADCASTSS 48(CX), Y2
+	VMULPS       Y2, Y1, Y1
+	VMOVDQU      32(CX), X2
+	VMOVDQU      X2, 128(SP)
+	VMOVUPS      Y1, 32(SP)
+	ADDQ         $0x00000040, CX
+	MOVQ         $0x00000004, R8
 
 pair:
 	PREFETCHT0     (CX)(BX*1)
@@ -59793,7 +59810,7 @@ pair:
 	PREFETCHT0     192(CX)(BX*1)
 	VMOVDQU        64(CX), Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -59803,7 +59820,7 @@ pair:
 	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
 	VMOVDQU        128(CX), Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -59814,7 +59831,7 @@ pair:
 	VPADDD         Y15, Y0, Y0
 	VMOVDQU        192(CX), Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -59825,7 +59842,7 @@ pair:
 	VPADDD         Y15, Y0, Y0
 	VMOVDQU        256(CX), Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -59837,7 +59854,7 @@ pair:
 	VMOVDQU        64(CX), Y1
 	VPSRLW         $0x04, Y1, Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -59849,7 +59866,7 @@ pair:
 	VMOVDQU        128(CX), Y1
 	VPSRLW         $0x04, Y1, Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -59861,7 +59878,7 @@ pair:
 	VMOVDQU        192(CX), Y1
 	VPSRLW         $0x04, Y1, Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -59873,7 +59890,7 @@ pair:
 	VMOVDQU        256(CX), Y1
 	VPSRLW         $0x04, Y1, Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -59894,7 +59911,7 @@ pair:
 	VMOVUPS        Y5, (SI)
 	VMOVDQU        96(CX), Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -59904,7 +59921,7 @@ pair:
 	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
 	VMOVDQU        160(CX), Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -59915,7 +59932,7 @@ pair:
 	VPADDD         Y15, Y0, Y0
 	VMOVDQU        224(CX), Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -59926,7 +59943,7 @@ pair:
 	VPADDD         Y15, Y0, Y0
 	VMOVDQU        288(CX), Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -59938,7 +59955,7 @@ pair:
 	VMOVDQU        96(CX), Y1
 	VPSRLW         $0x04, Y1, Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -59950,7 +59967,7 @@ pair:
 	VMOVDQU        160(CX), Y1
 	VPSRLW         $0x04, Y1, Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -59962,7 +59979,7 @@ pair:
 	VMOVDQU        224(CX), Y1
 	VPSRLW         $0x04, Y1, Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -59974,7 +59991,7 @@ pair:
 	VMOVDQU        288(CX), Y1
 	VPSRLW         $0x04, Y1, Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -60000,7 +60017,7 @@ pair:
 	PREFETCHT0     512(CX)(BX*1)
 	VMOVDQU        320(CX), Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -60010,7 +60027,7 @@ pair:
 	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
 	VMOVDQU        384(CX), Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -60021,7 +60038,7 @@ pair:
 	VPADDD         Y15, Y0, Y0
 	VMOVDQU        448(CX), Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -60032,7 +60049,7 @@ pair:
 	VPADDD         Y15, Y0, Y0
 	VMOVDQU        512(CX), Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -60044,7 +60061,7 @@ pair:
 	VMOVDQU        320(CX), Y1
 	VPSRLW         $0x04, Y1, Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -60056,7 +60073,7 @@ pair:
 	VMOVDQU        384(CX), Y1
 	VPSRLW         $0x04, Y1, Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -60068,7 +60085,7 @@ pair:
 	VMOVDQU        448(CX), Y1
 	VPSRLW         $0x04, Y1, Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -60080,7 +60097,7 @@ pair:
 	VMOVDQU        512(CX), Y1
 	VPSRLW         $0x04, Y1, Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -60101,7 +60118,7 @@ pair:
 	VMOVUPS        Y5, (SI)
 	VMOVDQU        352(CX), Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -60111,7 +60128,7 @@ pair:
 	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
 	VMOVDQU        416(CX), Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -60122,7 +60139,7 @@ pair:
 	VPADDD         Y15, Y0, Y0
 	VMOVDQU        480(CX), Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -60133,7 +60150,7 @@ pair:
 	VPADDD         Y15, Y0, Y0
 	VMOVDQU        544(CX), Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -60145,7 +60162,7 @@ pair:
 	VMOVDQU        352(CX), Y1
 	VPSRLW         $0x04, Y1, Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -60157,7 +60174,7 @@ pair:
 	VMOVDQU        416(CX), Y1
 	VPSRLW         $0x04, Y1, Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -60169,7 +60186,7 @@ pair:
 	VMOVDQU        480(CX), Y1
 	VPSRLW         $0x04, Y1, Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -60181,7 +60198,7 @@ pair:
 	VMOVDQU        544(CX), Y1
 	VPSRLW         $0x04, Y1, Y1
 	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
-	VBROADCASTI128 ·codesIQ4+0(SB), Y2
+	VBROADCASTI128 128(SP), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPXOR          gemm80808080<>+0(SB), Y1, Y1
 	VPABSB         Y1, Y2
@@ -60233,12 +60250,20 @@ group:
 	VMOVUPS Y2, 32(R8)(CX*1)
 
 super:
-	VCVTPH2PS (DX), Y2
-	VMOVUPS   Y2, (SP)
-	VCVTPH2PS 16(DX), Y2
-	VMOVUPS   Y2, 32(SP)
-	ADDQ      $0x00000040, DX
-	MOVQ      $0x00000004, R10
+	VCVTPH2PS    (DX), Y2
+	VBROADCASTSS 48(DX), Y3
+	VMULPS       Y3, Y2, Y2
+	VMOVDQU      32(DX), X3
+	VMOVDQU      X3, 128(SP)
+	VMOVUPS      Y2, (SP)
+	VCVTPH2PS    16(DX), Y2
+	VBROADCASTSS 48(DX), Y3
+	VMULPS       Y3, Y2, Y2
+	VMOVDQU      32(DX), X3
+	VMOVDQU      X3, 128(SP)
+	VMOVUPS      Y2, 32(SP)
+	ADDQ         $0x00000040, DX
+	MOVQ         $0x00000004, R10
 
 pair:
 	PREFETCHT0     (DX)(SI*1)
@@ -60247,7 +60272,7 @@ pair:
 	PREFETCHT0     192(DX)(SI*1)
 	VMOVDQU        64(DX), Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60261,7 +60286,7 @@ pair:
 	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
 	VMOVDQU        128(DX), Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60277,7 +60302,7 @@ pair:
 	VPADDD         Y15, Y1, Y1
 	VMOVDQU        192(DX), Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60293,7 +60318,7 @@ pair:
 	VPADDD         Y15, Y1, Y1
 	VMOVDQU        256(DX), Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60310,7 +60335,7 @@ pair:
 	VMOVDQU        64(DX), Y2
 	VPSRLW         $0x04, Y2, Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60327,7 +60352,7 @@ pair:
 	VMOVDQU        128(DX), Y2
 	VPSRLW         $0x04, Y2, Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60344,7 +60369,7 @@ pair:
 	VMOVDQU        192(DX), Y2
 	VPSRLW         $0x04, Y2, Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60361,7 +60386,7 @@ pair:
 	VMOVDQU        256(DX), Y2
 	VPSRLW         $0x04, Y2, Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60393,7 +60418,7 @@ pair:
 	VMOVUPS        Y6, (R8)(CX*1)
 	VMOVDQU        96(DX), Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60407,7 +60432,7 @@ pair:
 	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
 	VMOVDQU        160(DX), Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60423,7 +60448,7 @@ pair:
 	VPADDD         Y15, Y1, Y1
 	VMOVDQU        224(DX), Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60439,7 +60464,7 @@ pair:
 	VPADDD         Y15, Y1, Y1
 	VMOVDQU        288(DX), Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60456,7 +60481,7 @@ pair:
 	VMOVDQU        96(DX), Y2
 	VPSRLW         $0x04, Y2, Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60473,7 +60498,7 @@ pair:
 	VMOVDQU        160(DX), Y2
 	VPSRLW         $0x04, Y2, Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60490,7 +60515,7 @@ pair:
 	VMOVDQU        224(DX), Y2
 	VPSRLW         $0x04, Y2, Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60507,7 +60532,7 @@ pair:
 	VMOVDQU        288(DX), Y2
 	VPSRLW         $0x04, Y2, Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60544,7 +60569,7 @@ pair:
 	PREFETCHT0     512(DX)(SI*1)
 	VMOVDQU        320(DX), Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60558,7 +60583,7 @@ pair:
 	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
 	VMOVDQU        384(DX), Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60574,7 +60599,7 @@ pair:
 	VPADDD         Y15, Y1, Y1
 	VMOVDQU        448(DX), Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60590,7 +60615,7 @@ pair:
 	VPADDD         Y15, Y1, Y1
 	VMOVDQU        512(DX), Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60607,7 +60632,7 @@ pair:
 	VMOVDQU        320(DX), Y2
 	VPSRLW         $0x04, Y2, Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60624,7 +60649,7 @@ pair:
 	VMOVDQU        384(DX), Y2
 	VPSRLW         $0x04, Y2, Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60641,7 +60666,7 @@ pair:
 	VMOVDQU        448(DX), Y2
 	VPSRLW         $0x04, Y2, Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60658,7 +60683,7 @@ pair:
 	VMOVDQU        512(DX), Y2
 	VPSRLW         $0x04, Y2, Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60690,7 +60715,7 @@ pair:
 	VMOVUPS        Y6, (R8)(CX*1)
 	VMOVDQU        352(DX), Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60704,7 +60729,7 @@ pair:
 	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
 	VMOVDQU        416(DX), Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60720,7 +60745,7 @@ pair:
 	VPADDD         Y15, Y1, Y1
 	VMOVDQU        480(DX), Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60736,7 +60761,7 @@ pair:
 	VPADDD         Y15, Y1, Y1
 	VMOVDQU        544(DX), Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60753,7 +60778,7 @@ pair:
 	VMOVDQU        352(DX), Y2
 	VPSRLW         $0x04, Y2, Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60770,7 +60795,7 @@ pair:
 	VMOVDQU        416(DX), Y2
 	VPSRLW         $0x04, Y2, Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60787,7 +60812,7 @@ pair:
 	VMOVDQU        480(DX), Y2
 	VPSRLW         $0x04, Y2, Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60804,7 +60829,7 @@ pair:
 	VMOVDQU        544(DX), Y2
 	VPSRLW         $0x04, Y2, Y2
 	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
-	VBROADCASTI128 ·codesIQ4+0(SB), Y3
+	VBROADCASTI128 128(SP), Y3
 	VPSHUFB        Y2, Y3, Y2
 	VPXOR          gemm80808080<>+0(SB), Y2, Y2
 	VPABSB         Y2, Y3
@@ -60869,12 +60894,20 @@ group:
 	VMOVUPS Y3, 32(R8)(CX*2)
 
 super:
-	VCVTPH2PS (DX), Y3
-	VMOVUPS   Y3, (SP)
-	VCVTPH2PS 16(DX), Y3
-	VMOVUPS   Y3, 32(SP)
-	ADDQ      $0x00000040, DX
-	MOVQ      $0x00000004, R10
+	VCVTPH2PS    (DX), Y3
+	VBROADCASTSS 48(DX), Y4
+	VMULPS       Y4, Y3, Y3
+	VMOVDQU      32(DX), X4
+	VMOVDQU      X4, 128(SP)
+	VMOVUPS      Y3, (SP)
+	VCVTPH2PS    16(DX), Y3
+	VBROADCASTSS 48(DX), Y4
+	VMULPS       Y4, Y3, Y3
+	VMOVDQU      32(DX), X4
+	VMOVDQU      X4, 128(SP)
+	VMOVUPS      Y3, 32(SP)
+	ADDQ         $0x00000040, DX
+	MOVQ         $0x00000004, R10
 
 pair:
 	PREFETCHT0     (DX)(SI*1)
@@ -60883,7 +60916,7 @@ pair:
 	PREFETCHT0     192(DX)(SI*1)
 	VMOVDQU        64(DX), Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -60901,7 +60934,7 @@ pair:
 	VPMADDWD       gemm00010001<>+0(SB), Y15, Y2
 	VMOVDQU        128(DX), Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -60922,7 +60955,7 @@ pair:
 	VPADDD         Y15, Y2, Y2
 	VMOVDQU        192(DX), Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -60943,7 +60976,7 @@ pair:
 	VPADDD         Y15, Y2, Y2
 	VMOVDQU        256(DX), Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -60965,7 +60998,7 @@ pair:
 	VMOVDQU        64(DX), Y3
 	VPSRLW         $0x04, Y3, Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -60987,7 +61020,7 @@ pair:
 	VMOVDQU        128(DX), Y3
 	VPSRLW         $0x04, Y3, Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -61009,7 +61042,7 @@ pair:
 	VMOVDQU        192(DX), Y3
 	VPSRLW         $0x04, Y3, Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -61031,7 +61064,7 @@ pair:
 	VMOVDQU        256(DX), Y3
 	VPSRLW         $0x04, Y3, Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -61074,7 +61107,7 @@ pair:
 	VMOVUPS        Y7, (R8)(CX*2)
 	VMOVDQU        96(DX), Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -61092,7 +61125,7 @@ pair:
 	VPMADDWD       gemm00010001<>+0(SB), Y15, Y2
 	VMOVDQU        160(DX), Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -61113,7 +61146,7 @@ pair:
 	VPADDD         Y15, Y2, Y2
 	VMOVDQU        224(DX), Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -61134,7 +61167,7 @@ pair:
 	VPADDD         Y15, Y2, Y2
 	VMOVDQU        288(DX), Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -61156,7 +61189,7 @@ pair:
 	VMOVDQU        96(DX), Y3
 	VPSRLW         $0x04, Y3, Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -61178,7 +61211,7 @@ pair:
 	VMOVDQU        160(DX), Y3
 	VPSRLW         $0x04, Y3, Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -61200,7 +61233,7 @@ pair:
 	VMOVDQU        224(DX), Y3
 	VPSRLW         $0x04, Y3, Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -61222,7 +61255,7 @@ pair:
 	VMOVDQU        288(DX), Y3
 	VPSRLW         $0x04, Y3, Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -61270,7 +61303,7 @@ pair:
 	PREFETCHT0     512(DX)(SI*1)
 	VMOVDQU        320(DX), Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -61288,7 +61321,7 @@ pair:
 	VPMADDWD       gemm00010001<>+0(SB), Y15, Y2
 	VMOVDQU        384(DX), Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -61309,7 +61342,7 @@ pair:
 	VPADDD         Y15, Y2, Y2
 	VMOVDQU        448(DX), Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -61330,7 +61363,7 @@ pair:
 	VPADDD         Y15, Y2, Y2
 	VMOVDQU        512(DX), Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -61352,7 +61385,7 @@ pair:
 	VMOVDQU        320(DX), Y3
 	VPSRLW         $0x04, Y3, Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -61374,7 +61407,7 @@ pair:
 	VMOVDQU        384(DX), Y3
 	VPSRLW         $0x04, Y3, Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -61396,7 +61429,7 @@ pair:
 	VMOVDQU        448(DX), Y3
 	VPSRLW         $0x04, Y3, Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -61418,7 +61451,7 @@ pair:
 	VMOVDQU        512(DX), Y3
 	VPSRLW         $0x04, Y3, Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -61461,7 +61494,7 @@ pair:
 	VMOVUPS        Y7, (R8)(CX*2)
 	VMOVDQU        352(DX), Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -61479,7 +61512,7 @@ pair:
 	VPMADDWD       gemm00010001<>+0(SB), Y15, Y2
 	VMOVDQU        416(DX), Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -61500,7 +61533,7 @@ pair:
 	VPADDD         Y15, Y2, Y2
 	VMOVDQU        480(DX), Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -61521,7 +61554,7 @@ pair:
 	VPADDD         Y15, Y2, Y2
 	VMOVDQU        544(DX), Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -61543,7 +61576,7 @@ pair:
 	VMOVDQU        352(DX), Y3
 	VPSRLW         $0x04, Y3, Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -61565,7 +61598,7 @@ pair:
 	VMOVDQU        416(DX), Y3
 	VPSRLW         $0x04, Y3, Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -61587,7 +61620,7 @@ pair:
 	VMOVDQU        480(DX), Y3
 	VPSRLW         $0x04, Y3, Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -61609,7 +61642,7 @@ pair:
 	VMOVDQU        544(DX), Y3
 	VPSRLW         $0x04, Y3, Y3
 	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
-	VBROADCASTI128 ·codesIQ4+0(SB), Y4
+	VBROADCASTI128 128(SP), Y4
 	VPSHUFB        Y3, Y4, Y3
 	VPXOR          gemm80808080<>+0(SB), Y3, Y3
 	VPABSB         Y3, Y4
@@ -61689,12 +61722,20 @@ group:
 	VMOVUPS Y4, 32(R9)(R10*1)
 
 super:
-	VCVTPH2PS (DX), Y4
-	VMOVUPS   Y4, (SP)
-	VCVTPH2PS 16(DX), Y4
-	VMOVUPS   Y4, 32(SP)
-	ADDQ      $0x00000040, DX
-	MOVQ      $0x00000004, R12
+	VCVTPH2PS    (DX), Y4
+	VBROADCASTSS 48(DX), Y5
+	VMULPS       Y5, Y4, Y4
+	VMOVDQU      32(DX), X5
+	VMOVDQU      X5, 128(SP)
+	VMOVUPS      Y4, (SP)
+	VCVTPH2PS    16(DX), Y4
+	VBROADCASTSS 48(DX), Y5
+	VMULPS       Y5, Y4, Y4
+	VMOVDQU      32(DX), X5
+	VMOVDQU      X5, 128(SP)
+	VMOVUPS      Y4, 32(SP)
+	ADDQ         $0x00000040, DX
+	MOVQ         $0x00000004, R12
 
 pair:
 	PREFETCHT0     (DX)(SI*1)
@@ -61703,7 +61744,7 @@ pair:
 	PREFETCHT0     192(DX)(SI*1)
 	VMOVDQU        64(DX), Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -61725,7 +61766,7 @@ pair:
 	VPMADDWD       gemm00010001<>+0(SB), Y15, Y3
 	VMOVDQU        128(DX), Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -61751,7 +61792,7 @@ pair:
 	VPADDD         Y15, Y3, Y3
 	VMOVDQU        192(DX), Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -61777,7 +61818,7 @@ pair:
 	VPADDD         Y15, Y3, Y3
 	VMOVDQU        256(DX), Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -61804,7 +61845,7 @@ pair:
 	VMOVDQU        64(DX), Y4
 	VPSRLW         $0x04, Y4, Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -61831,7 +61872,7 @@ pair:
 	VMOVDQU        128(DX), Y4
 	VPSRLW         $0x04, Y4, Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -61858,7 +61899,7 @@ pair:
 	VMOVDQU        192(DX), Y4
 	VPSRLW         $0x04, Y4, Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -61885,7 +61926,7 @@ pair:
 	VMOVDQU        256(DX), Y4
 	VPSRLW         $0x04, Y4, Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -61939,7 +61980,7 @@ pair:
 	VMOVUPS        Y8, (R9)(R10*1)
 	VMOVDQU        96(DX), Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -61961,7 +62002,7 @@ pair:
 	VPMADDWD       gemm00010001<>+0(SB), Y15, Y3
 	VMOVDQU        160(DX), Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -61987,7 +62028,7 @@ pair:
 	VPADDD         Y15, Y3, Y3
 	VMOVDQU        224(DX), Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -62013,7 +62054,7 @@ pair:
 	VPADDD         Y15, Y3, Y3
 	VMOVDQU        288(DX), Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -62040,7 +62081,7 @@ pair:
 	VMOVDQU        96(DX), Y4
 	VPSRLW         $0x04, Y4, Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -62067,7 +62108,7 @@ pair:
 	VMOVDQU        160(DX), Y4
 	VPSRLW         $0x04, Y4, Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -62094,7 +62135,7 @@ pair:
 	VMOVDQU        224(DX), Y4
 	VPSRLW         $0x04, Y4, Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -62121,7 +62162,7 @@ pair:
 	VMOVDQU        288(DX), Y4
 	VPSRLW         $0x04, Y4, Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -62180,7 +62221,7 @@ pair:
 	PREFETCHT0     512(DX)(SI*1)
 	VMOVDQU        320(DX), Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -62202,7 +62243,7 @@ pair:
 	VPMADDWD       gemm00010001<>+0(SB), Y15, Y3
 	VMOVDQU        384(DX), Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -62228,7 +62269,7 @@ pair:
 	VPADDD         Y15, Y3, Y3
 	VMOVDQU        448(DX), Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -62254,7 +62295,7 @@ pair:
 	VPADDD         Y15, Y3, Y3
 	VMOVDQU        512(DX), Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -62281,7 +62322,7 @@ pair:
 	VMOVDQU        320(DX), Y4
 	VPSRLW         $0x04, Y4, Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -62308,7 +62349,7 @@ pair:
 	VMOVDQU        384(DX), Y4
 	VPSRLW         $0x04, Y4, Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -62335,7 +62376,7 @@ pair:
 	VMOVDQU        448(DX), Y4
 	VPSRLW         $0x04, Y4, Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -62362,7 +62403,7 @@ pair:
 	VMOVDQU        512(DX), Y4
 	VPSRLW         $0x04, Y4, Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -62416,7 +62457,7 @@ pair:
 	VMOVUPS        Y8, (R9)(R10*1)
 	VMOVDQU        352(DX), Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -62438,7 +62479,7 @@ pair:
 	VPMADDWD       gemm00010001<>+0(SB), Y15, Y3
 	VMOVDQU        416(DX), Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -62464,7 +62505,7 @@ pair:
 	VPADDD         Y15, Y3, Y3
 	VMOVDQU        480(DX), Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -62490,7 +62531,7 @@ pair:
 	VPADDD         Y15, Y3, Y3
 	VMOVDQU        544(DX), Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -62517,7 +62558,7 @@ pair:
 	VMOVDQU        352(DX), Y4
 	VPSRLW         $0x04, Y4, Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -62544,7 +62585,7 @@ pair:
 	VMOVDQU        416(DX), Y4
 	VPSRLW         $0x04, Y4, Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -62571,7 +62612,7 @@ pair:
 	VMOVDQU        480(DX), Y4
 	VPSRLW         $0x04, Y4, Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -62598,7 +62639,7 @@ pair:
 	VMOVDQU        544(DX), Y4
 	VPSRLW         $0x04, Y4, Y4
 	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
-	VBROADCASTI128 ·codesIQ4+0(SB), Y5
+	VBROADCASTI128 128(SP), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPXOR          gemm80808080<>+0(SB), Y4, Y4
 	VPABSB         Y4, Y5
@@ -62695,12 +62736,20 @@ group:
 	VMOVUPS Y6, 32(R11)(CX*1)
 
 super:
-	VCVTPH2PS (DX), Y6
-	VMOVUPS   Y6, (SP)
-	VCVTPH2PS 16(DX), Y6
-	VMOVUPS   Y6, 32(SP)
-	ADDQ      $0x00000040, DX
-	MOVQ      $0x00000004, R14
+	VCVTPH2PS    (DX), Y6
+	VBROADCASTSS 48(DX), Y7
+	VMULPS       Y7, Y6, Y6
+	VMOVDQU      32(DX), X7
+	VMOVDQU      X7, 128(SP)
+	VMOVUPS      Y6, (SP)
+	VCVTPH2PS    16(DX), Y6
+	VBROADCASTSS 48(DX), Y7
+	VMULPS       Y7, Y6, Y6
+	VMOVDQU      32(DX), X7
+	VMOVDQU      X7, 128(SP)
+	VMOVUPS      Y6, 32(SP)
+	ADDQ         $0x00000040, DX
+	MOVQ         $0x00000004, R14
 
 pair:
 	PREFETCHT0     (DX)(SI*1)
@@ -62709,7 +62758,7 @@ pair:
 	PREFETCHT0     192(DX)(SI*1)
 	VMOVDQU        64(DX), Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -62739,7 +62788,7 @@ pair:
 	VPMADDWD       gemm00010001<>+0(SB), Y15, Y5
 	VMOVDQU        128(DX), Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -62775,7 +62824,7 @@ pair:
 	VPADDD         Y15, Y5, Y5
 	VMOVDQU        192(DX), Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -62811,7 +62860,7 @@ pair:
 	VPADDD         Y15, Y5, Y5
 	VMOVDQU        256(DX), Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -62848,7 +62897,7 @@ pair:
 	VMOVDQU        64(DX), Y6
 	VPSRLW         $0x04, Y6, Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -62885,7 +62934,7 @@ pair:
 	VMOVDQU        128(DX), Y6
 	VPSRLW         $0x04, Y6, Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -62922,7 +62971,7 @@ pair:
 	VMOVDQU        192(DX), Y6
 	VPSRLW         $0x04, Y6, Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -62959,7 +63008,7 @@ pair:
 	VMOVDQU        256(DX), Y6
 	VPSRLW         $0x04, Y6, Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -63035,7 +63084,7 @@ pair:
 	VMOVUPS        Y10, (R11)(CX*1)
 	VMOVDQU        96(DX), Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -63065,7 +63114,7 @@ pair:
 	VPMADDWD       gemm00010001<>+0(SB), Y15, Y5
 	VMOVDQU        160(DX), Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -63101,7 +63150,7 @@ pair:
 	VPADDD         Y15, Y5, Y5
 	VMOVDQU        224(DX), Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -63137,7 +63186,7 @@ pair:
 	VPADDD         Y15, Y5, Y5
 	VMOVDQU        288(DX), Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -63174,7 +63223,7 @@ pair:
 	VMOVDQU        96(DX), Y6
 	VPSRLW         $0x04, Y6, Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -63211,7 +63260,7 @@ pair:
 	VMOVDQU        160(DX), Y6
 	VPSRLW         $0x04, Y6, Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -63248,7 +63297,7 @@ pair:
 	VMOVDQU        224(DX), Y6
 	VPSRLW         $0x04, Y6, Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -63285,7 +63334,7 @@ pair:
 	VMOVDQU        288(DX), Y6
 	VPSRLW         $0x04, Y6, Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -63366,7 +63415,7 @@ pair:
 	PREFETCHT0     512(DX)(SI*1)
 	VMOVDQU        320(DX), Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -63396,7 +63445,7 @@ pair:
 	VPMADDWD       gemm00010001<>+0(SB), Y15, Y5
 	VMOVDQU        384(DX), Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -63432,7 +63481,7 @@ pair:
 	VPADDD         Y15, Y5, Y5
 	VMOVDQU        448(DX), Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -63468,7 +63517,7 @@ pair:
 	VPADDD         Y15, Y5, Y5
 	VMOVDQU        512(DX), Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -63505,7 +63554,7 @@ pair:
 	VMOVDQU        320(DX), Y6
 	VPSRLW         $0x04, Y6, Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -63542,7 +63591,7 @@ pair:
 	VMOVDQU        384(DX), Y6
 	VPSRLW         $0x04, Y6, Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -63579,7 +63628,7 @@ pair:
 	VMOVDQU        448(DX), Y6
 	VPSRLW         $0x04, Y6, Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -63616,7 +63665,7 @@ pair:
 	VMOVDQU        512(DX), Y6
 	VPSRLW         $0x04, Y6, Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -63692,7 +63741,7 @@ pair:
 	VMOVUPS        Y10, (R11)(CX*1)
 	VMOVDQU        352(DX), Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -63722,7 +63771,7 @@ pair:
 	VPMADDWD       gemm00010001<>+0(SB), Y15, Y5
 	VMOVDQU        416(DX), Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -63758,7 +63807,7 @@ pair:
 	VPADDD         Y15, Y5, Y5
 	VMOVDQU        480(DX), Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -63794,7 +63843,7 @@ pair:
 	VPADDD         Y15, Y5, Y5
 	VMOVDQU        544(DX), Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -63831,7 +63880,7 @@ pair:
 	VMOVDQU        352(DX), Y6
 	VPSRLW         $0x04, Y6, Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -63868,7 +63917,7 @@ pair:
 	VMOVDQU        416(DX), Y6
 	VPSRLW         $0x04, Y6, Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -63905,7 +63954,7 @@ pair:
 	VMOVDQU        480(DX), Y6
 	VPSRLW         $0x04, Y6, Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -63942,7 +63991,7 @@ pair:
 	VMOVDQU        544(DX), Y6
 	VPSRLW         $0x04, Y6, Y6
 	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
-	VBROADCASTI128 ·codesIQ4+0(SB), Y7
+	VBROADCASTI128 128(SP), Y7
 	VPSHUFB        Y6, Y7, Y6
 	VPXOR          gemm80808080<>+0(SB), Y6, Y6
 	VPABSB         Y6, Y7
@@ -63977,6 +64026,6919 @@ pair:
 	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
 	VPADDD         Y15, Y5, Y5
 	VPMOVSXBD      24(DX), Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         32(SP), Y6, Y6
+	VMULPS         gemmcb400000<>+0(SB), Y6, Y7
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y7, Y6, Y0
+	VBROADCASTSS   124(DI), Y9
+	VMOVUPS        32(R10), Y10
+	VFMADD231PS    Y9, Y0, Y10
+	VMOVUPS        Y10, 32(R10)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y7, Y6, Y1
+	VBROADCASTSS   124(DI)(AX*1), Y9
+	VMOVUPS        32(R10)(CX*1), Y10
+	VFMADD231PS    Y9, Y1, Y10
+	VMOVUPS        Y10, 32(R10)(CX*1)
+	VPADDD         gemm4b400000<>+0(SB), Y2, Y2
+	VFMADD213PS    Y7, Y6, Y2
+	VBROADCASTSS   124(DI)(AX*2), Y9
+	VMOVUPS        32(R10)(CX*2), Y10
+	VFMADD231PS    Y9, Y2, Y10
+	VMOVUPS        Y10, 32(R10)(CX*2)
+	VPADDD         gemm4b400000<>+0(SB), Y3, Y3
+	VFMADD213PS    Y7, Y6, Y3
+	VBROADCASTSS   124(DI)(R9*1), Y9
+	VMOVUPS        32(R10)(R12*1), Y10
+	VFMADD231PS    Y9, Y3, Y10
+	VMOVUPS        Y10, 32(R10)(R12*1)
+	VPADDD         gemm4b400000<>+0(SB), Y4, Y4
+	VFMADD213PS    Y7, Y6, Y4
+	VBROADCASTSS   124(R8), Y9
+	VMOVUPS        32(R11), Y10
+	VFMADD231PS    Y9, Y4, Y10
+	VMOVUPS        Y10, 32(R11)
+	VPADDD         gemm4b400000<>+0(SB), Y5, Y5
+	VFMADD213PS    Y7, Y6, Y5
+	VBROADCASTSS   124(R8)(AX*1), Y9
+	VMOVUPS        32(R11)(CX*1), Y10
+	VFMADD231PS    Y9, Y5, Y10
+	VMOVUPS        Y10, 32(R11)(CX*1)
+	ADDQ           $0x00000240, DX
+	ADDQ           $0x00000080, DI
+	ADDQ           $0x00000080, R8
+	DECQ           R14
+	JNE            pair
+	DECQ           R13
+	JNE            super
+	ADDQ           $0x00000040, R10
+	ADDQ           $0x00000040, R11
+	DECQ           BX
+	JNE            group
+	VZEROUPPER
+	RET
+
+// func mulIQ2XSx1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
+TEXT ·mulIQ2XSx1AVX512(SB), $256-64
+	MOVQ         dst+0(FP), AX
+	MOVQ         ldd+8(FP), CX
+	MOVQ         w+16(FP), DX
+	MOVQ         ldx+32(FP), BX
+	MOVQ         groups+48(FP), BX
+	MOVQ         ahead+56(FP), SI
+	SHLQ         $0x02, CX
+	MOVL         $0xcb400000, CX
+	VPBROADCASTD CX, Z2
+	MOVL         $0x0f0f0f0f, CX
+	VPBROADCASTD CX, Z9
+
+group:
+	MOVQ   x+24(FP), CX
+	MOVQ   supers+40(FP), DI
+	VPXORD Z0, Z0, Z0
+
+super:
+	VCVTPH2PS       (DX), Z10
+	VBROADCASTI32X4 32(DX), Z8
+	VMULPS.BCST     48(DX), Z10, Z10
+	ADDQ            $0x00000040, DX
+	MOVQ            $0x00000004, R8
+
+pair:
+	PREFETCHT0       (DX)(SI*1)
+	PREFETCHT0       64(DX)(SI*1)
+	PREFETCHT0       128(DX)(SI*1)
+	PREFETCHT0       192(DX)(SI*1)
+	VPMOVSXBD        (DX), Z3
+	VCVTDQ2PS        Z3, Z3
+	VMULPS           Z10, Z3, Z3
+	VPBROADCASTD     36(CX), Z1
+	VMOVDQU64        64(DX), Z5
+	VPANDD           Z5, Z9, Z5
+	VPSHUFB          Z5, Z8, Z5
+	VPDPBUSD.BCST    (CX), Z5, Z1
+	VMOVDQU64        128(DX), Z5
+	VPANDD           Z5, Z9, Z5
+	VPSHUFB          Z5, Z8, Z5
+	VPDPBUSD.BCST    4(CX), Z5, Z1
+	VMOVDQU64        192(DX), Z5
+	VPANDD           Z5, Z9, Z5
+	VPSHUFB          Z5, Z8, Z5
+	VPDPBUSD.BCST    8(CX), Z5, Z1
+	VMOVDQU64        256(DX), Z5
+	VPANDD           Z5, Z9, Z5
+	VPSHUFB          Z5, Z8, Z5
+	VPDPBUSD.BCST    12(CX), Z5, Z1
+	VMOVDQU64        64(DX), Z5
+	VPSRLW           $0x04, Z5, Z5
+	VPANDD           Z5, Z9, Z5
+	VPSHUFB          Z5, Z8, Z5
+	VMULPS           Z2, Z3, Z4
+	VFMADD213PS      Z4, Z3, Z1
+	VFMADD231PS.BCST 60(CX), Z1, Z0
+	VPMOVSXBD        16(DX), Z3
+	VCVTDQ2PS        Z3, Z3
+	VMULPS           Z10, Z3, Z3
+	VPBROADCASTD     40(CX), Z1
+	VPDPBUSD.BCST    16(CX), Z5, Z1
+	VMOVDQU64        128(DX), Z5
+	VPSRLW           $0x04, Z5, Z5
+	VPANDD           Z5, Z9, Z5
+	VPSHUFB          Z5, Z8, Z5
+	VPDPBUSD.BCST    20(CX), Z5, Z1
+	VMOVDQU64        192(DX), Z5
+	VPSRLW           $0x04, Z5, Z5
+	VPANDD           Z5, Z9, Z5
+	VPSHUFB          Z5, Z8, Z5
+	VPDPBUSD.BCST    24(CX), Z5, Z1
+	VMOVDQU64        256(DX), Z5
+	VPSRLW           $0x04, Z5, Z5
+	VPANDD           Z5, Z9, Z5
+	VPSHUFB          Z5, Z8, Z5
+	VPDPBUSD.BCST    28(CX), Z5, Z1
+	VMULPS           Z2, Z3, Z4
+	VFMADD213PS      Z4, Z3, Z1
+	VFMADD231PS.BCST 60(CX), Z1, Z0
+	PREFETCHT0       256(DX)(SI*1)
+	PREFETCHT0       320(DX)(SI*1)
+	PREFETCHT0       384(DX)(SI*1)
+	PREFETCHT0       448(DX)(SI*1)
+	PREFETCHT0       512(DX)(SI*1)
+	VPMOVSXBD        32(DX), Z3
+	VCVTDQ2PS        Z3, Z3
+	VMULPS           Z10, Z3, Z3
+	VPBROADCASTD     100(CX), Z1
+	VMOVDQU64        320(DX), Z5
+	VPANDD           Z5, Z9, Z5
+	VPSHUFB          Z5, Z8, Z5
+	VPDPBUSD.BCST    64(CX), Z5, Z1
+	VMOVDQU64        384(DX), Z5
+	VPANDD           Z5, Z9, Z5
+	VPSHUFB          Z5, Z8, Z5
+	VPDPBUSD.BCST    68(CX), Z5, Z1
+	VMOVDQU64        448(DX), Z5
+	VPANDD           Z5, Z9, Z5
+	VPSHUFB          Z5, Z8, Z5
+	VPDPBUSD.BCST    72(CX), Z5, Z1
+	VMOVDQU64        512(DX), Z5
+	VPANDD           Z5, Z9, Z5
+	VPSHUFB          Z5, Z8, Z5
+	VPDPBUSD.BCST    76(CX), Z5, Z1
+	VMOVDQU64        320(DX), Z5
+	VPSRLW           $0x04, Z5, Z5
+	VPANDD           Z5, Z9, Z5
+	VPSHUFB          Z5, Z8, Z5
+	VMULPS           Z2, Z3, Z4
+	VFMADD213PS      Z4, Z3, Z1
+	VFMADD231PS.BCST 124(CX), Z1, Z0
+	VPMOVSXBD        48(DX), Z3
+	VCVTDQ2PS        Z3, Z3
+	VMULPS           Z10, Z3, Z3
+	VPBROADCASTD     104(CX), Z1
+	VPDPBUSD.BCST    80(CX), Z5, Z1
+	VMOVDQU64        384(DX), Z5
+	VPSRLW           $0x04, Z5, Z5
+	VPANDD           Z5, Z9, Z5
+	VPSHUFB          Z5, Z8, Z5
+	VPDPBUSD.BCST    84(CX), Z5, Z1
+	VMOVDQU64        448(DX), Z5
+	VPSRLW           $0x04, Z5, Z5
+	VPANDD           Z5, Z9, Z5
+	VPSHUFB          Z5, Z8, Z5
+	VPDPBUSD.BCST    88(CX), Z5, Z1
+	VMOVDQU64        512(DX), Z5
+	VPSRLW           $0x04, Z5, Z5
+	VPANDD           Z5, Z9, Z5
+	VPSHUFB          Z5, Z8, Z5
+	VPDPBUSD.BCST    92(CX), Z5, Z1
+	VMULPS           Z2, Z3, Z4
+	VFMADD213PS      Z4, Z3, Z1
+	VFMADD231PS.BCST 124(CX), Z1, Z0
+	ADDQ             $0x00000240, DX
+	ADDQ             $0x00000080, CX
+	DECQ             R8
+	JNE              pair
+	DECQ             DI
+	JNE              super
+	MOVQ             AX, CX
+	VMOVUPS          Z0, (CX)
+	ADDQ             $0x00000040, AX
+	DECQ             BX
+	JNE              group
+	VZEROUPPER
+	RET
+
+// func mulIQ2XSx2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
+TEXT ·mulIQ2XSx2AVX512(SB), $256-64
+	MOVQ         dst+0(FP), AX
+	MOVQ         ldd+8(FP), CX
+	MOVQ         w+16(FP), DX
+	MOVQ         ldx+32(FP), BX
+	MOVQ         groups+48(FP), SI
+	MOVQ         ahead+56(FP), DI
+	SHLQ         $0x02, CX
+	MOVL         $0xcb400000, R8
+	VPBROADCASTD R8, Z4
+	MOVL         $0x0f0f0f0f, R8
+	VPBROADCASTD R8, Z11
+
+group:
+	MOVQ   x+24(FP), R8
+	MOVQ   supers+40(FP), R9
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+
+super:
+	VCVTPH2PS       (DX), Z12
+	VBROADCASTI32X4 32(DX), Z10
+	VMULPS.BCST     48(DX), Z12, Z12
+	ADDQ            $0x00000040, DX
+	MOVQ            $0x00000004, R10
+
+pair:
+	PREFETCHT0       (DX)(DI*1)
+	PREFETCHT0       64(DX)(DI*1)
+	PREFETCHT0       128(DX)(DI*1)
+	PREFETCHT0       192(DX)(DI*1)
+	VPMOVSXBD        (DX), Z5
+	VCVTDQ2PS        Z5, Z5
+	VMULPS           Z12, Z5, Z5
+	VPBROADCASTD     36(R8), Z2
+	VPBROADCASTD     36(R8)(BX*1), Z3
+	VMOVDQU64        64(DX), Z7
+	VPANDD           Z7, Z11, Z7
+	VPSHUFB          Z7, Z10, Z7
+	VPDPBUSD.BCST    (R8), Z7, Z2
+	VPDPBUSD.BCST    (R8)(BX*1), Z7, Z3
+	VMOVDQU64        128(DX), Z7
+	VPANDD           Z7, Z11, Z7
+	VPSHUFB          Z7, Z10, Z7
+	VPDPBUSD.BCST    4(R8), Z7, Z2
+	VPDPBUSD.BCST    4(R8)(BX*1), Z7, Z3
+	VMOVDQU64        192(DX), Z7
+	VPANDD           Z7, Z11, Z7
+	VPSHUFB          Z7, Z10, Z7
+	VPDPBUSD.BCST    8(R8), Z7, Z2
+	VPDPBUSD.BCST    8(R8)(BX*1), Z7, Z3
+	VMOVDQU64        256(DX), Z7
+	VPANDD           Z7, Z11, Z7
+	VPSHUFB          Z7, Z10, Z7
+	VPDPBUSD.BCST    12(R8), Z7, Z2
+	VPDPBUSD.BCST    12(R8)(BX*1), Z7, Z3
+	VMOVDQU64        64(DX), Z7
+	VPSRLW           $0x04, Z7, Z7
+	VPANDD           Z7, Z11, Z7
+	VPSHUFB          Z7, Z10, Z7
+	VMULPS           Z4, Z5, Z6
+	VFMADD213PS      Z6, Z5, Z2
+	VFMADD213PS      Z6, Z5, Z3
+	VFMADD231PS.BCST 60(R8), Z2, Z0
+	VFMADD231PS.BCST 60(R8)(BX*1), Z3, Z1
+	VPMOVSXBD        16(DX), Z5
+	VCVTDQ2PS        Z5, Z5
+	VMULPS           Z12, Z5, Z5
+	VPBROADCASTD     40(R8), Z2
+	VPBROADCASTD     40(R8)(BX*1), Z3
+	VPDPBUSD.BCST    16(R8), Z7, Z2
+	VPDPBUSD.BCST    16(R8)(BX*1), Z7, Z3
+	VMOVDQU64        128(DX), Z7
+	VPSRLW           $0x04, Z7, Z7
+	VPANDD           Z7, Z11, Z7
+	VPSHUFB          Z7, Z10, Z7
+	VPDPBUSD.BCST    20(R8), Z7, Z2
+	VPDPBUSD.BCST    20(R8)(BX*1), Z7, Z3
+	VMOVDQU64        192(DX), Z7
+	VPSRLW           $0x04, Z7, Z7
+	VPANDD           Z7, Z11, Z7
+	VPSHUFB          Z7, Z10, Z7
+	VPDPBUSD.BCST    24(R8), Z7, Z2
+	VPDPBUSD.BCST    24(R8)(BX*1), Z7, Z3
+	VMOVDQU64        256(DX), Z7
+	VPSRLW           $0x04, Z7, Z7
+	VPANDD           Z7, Z11, Z7
+	VPSHUFB          Z7, Z10, Z7
+	VPDPBUSD.BCST    28(R8), Z7, Z2
+	VPDPBUSD.BCST    28(R8)(BX*1), Z7, Z3
+	VMULPS           Z4, Z5, Z6
+	VFMADD213PS      Z6, Z5, Z2
+	VFMADD213PS      Z6, Z5, Z3
+	VFMADD231PS.BCST 60(R8), Z2, Z0
+	VFMADD231PS.BCST 60(R8)(BX*1), Z3, Z1
+	PREFETCHT0       256(DX)(DI*1)
+	PREFETCHT0       320(DX)(DI*1)
+	PREFETCHT0       384(DX)(DI*1)
+	PREFETCHT0       448(DX)(DI*1)
+	PREFETCHT0       512(DX)(DI*1)
+	VPMOVSXBD        32(DX), Z5
+	VCVTDQ2PS        Z5, Z5
+	VMULPS           Z12, Z5, Z5
+	VPBROADCASTD     100(R8), Z2
+	VPBROADCASTD     100(R8)(BX*1), Z3
+	VMOVDQU64        320(DX), Z7
+	VPANDD           Z7, Z11, Z7
+	VPSHUFB          Z7, Z10, Z7
+	VPDPBUSD.BCST    64(R8), Z7, Z2
+	VPDPBUSD.BCST    64(R8)(BX*1), Z7, Z3
+	VMOVDQU64        384(DX), Z7
+	VPANDD           Z7, Z11, Z7
+	VPSHUFB          Z7, Z10, Z7
+	VPDPBUSD.BCST    68(R8), Z7, Z2
+	VPDPBUSD.BCST    68(R8)(BX*1), Z7, Z3
+	VMOVDQU64        448(DX), Z7
+	VPANDD           Z7, Z11, Z7
+	VPSHUFB          Z7, Z10, Z7
+	VPDPBUSD.BCST    72(R8), Z7, Z2
+	VPDPBUSD.BCST    72(R8)(BX*1), Z7, Z3
+	VMOVDQU64        512(DX), Z7
+	VPANDD           Z7, Z11, Z7
+	VPSHUFB          Z7, Z10, Z7
+	VPDPBUSD.BCST    76(R8), Z7, Z2
+	VPDPBUSD.BCST    76(R8)(BX*1), Z7, Z3
+	VMOVDQU64        320(DX), Z7
+	VPSRLW           $0x04, Z7, Z7
+	VPANDD           Z7, Z11, Z7
+	VPSHUFB          Z7, Z10, Z7
+	VMULPS           Z4, Z5, Z6
+	VFMADD213PS      Z6, Z5, Z2
+	VFMADD213PS      Z6, Z5, Z3
+	VFMADD231PS.BCST 124(R8), Z2, Z0
+	VFMADD231PS.BCST 124(R8)(BX*1), Z3, Z1
+	VPMOVSXBD        48(DX), Z5
+	VCVTDQ2PS        Z5, Z5
+	VMULPS           Z12, Z5, Z5
+	VPBROADCASTD     104(R8), Z2
+	VPBROADCASTD     104(R8)(BX*1), Z3
+	VPDPBUSD.BCST    80(R8), Z7, Z2
+	VPDPBUSD.BCST    80(R8)(BX*1), Z7, Z3
+	VMOVDQU64        384(DX), Z7
+	VPSRLW           $0x04, Z7, Z7
+	VPANDD           Z7, Z11, Z7
+	VPSHUFB          Z7, Z10, Z7
+	VPDPBUSD.BCST    84(R8), Z7, Z2
+	VPDPBUSD.BCST    84(R8)(BX*1), Z7, Z3
+	VMOVDQU64        448(DX), Z7
+	VPSRLW           $0x04, Z7, Z7
+	VPANDD           Z7, Z11, Z7
+	VPSHUFB          Z7, Z10, Z7
+	VPDPBUSD.BCST    88(R8), Z7, Z2
+	VPDPBUSD.BCST    88(R8)(BX*1), Z7, Z3
+	VMOVDQU64        512(DX), Z7
+	VPSRLW           $0x04, Z7, Z7
+	VPANDD           Z7, Z11, Z7
+	VPSHUFB          Z7, Z10, Z7
+	VPDPBUSD.BCST    92(R8), Z7, Z2
+	VPDPBUSD.BCST    92(R8)(BX*1), Z7, Z3
+	VMULPS           Z4, Z5, Z6
+	VFMADD213PS      Z6, Z5, Z2
+	VFMADD213PS      Z6, Z5, Z3
+	VFMADD231PS.BCST 124(R8), Z2, Z0
+	VFMADD231PS.BCST 124(R8)(BX*1), Z3, Z1
+	ADDQ             $0x00000240, DX
+	ADDQ             $0x00000080, R8
+	DECQ             R10
+	JNE              pair
+	DECQ             R9
+	JNE              super
+	MOVQ             AX, R8
+	VMOVUPS          Z0, (R8)
+	ADDQ             CX, R8
+	VMOVUPS          Z1, (R8)
+	ADDQ             $0x00000040, AX
+	DECQ             SI
+	JNE              group
+	VZEROUPPER
+	RET
+
+// func mulIQ2XSx3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
+TEXT ·mulIQ2XSx3AVX512(SB), $256-64
+	MOVQ         dst+0(FP), AX
+	MOVQ         ldd+8(FP), CX
+	MOVQ         w+16(FP), DX
+	MOVQ         ldx+32(FP), BX
+	MOVQ         groups+48(FP), SI
+	MOVQ         ahead+56(FP), DI
+	SHLQ         $0x02, CX
+	MOVL         $0xcb400000, R8
+	VPBROADCASTD R8, Z6
+	MOVL         $0x0f0f0f0f, R8
+	VPBROADCASTD R8, Z13
+
+group:
+	MOVQ   x+24(FP), R8
+	MOVQ   supers+40(FP), R9
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+
+super:
+	VCVTPH2PS       (DX), Z14
+	VBROADCASTI32X4 32(DX), Z12
+	VMULPS.BCST     48(DX), Z14, Z14
+	ADDQ            $0x00000040, DX
+	MOVQ            $0x00000004, R10
+
+pair:
+	PREFETCHT0       (DX)(DI*1)
+	PREFETCHT0       64(DX)(DI*1)
+	PREFETCHT0       128(DX)(DI*1)
+	PREFETCHT0       192(DX)(DI*1)
+	VPMOVSXBD        (DX), Z7
+	VCVTDQ2PS        Z7, Z7
+	VMULPS           Z14, Z7, Z7
+	VPBROADCASTD     36(R8), Z3
+	VPBROADCASTD     36(R8)(BX*1), Z4
+	VPBROADCASTD     36(R8)(BX*2), Z5
+	VMOVDQU64        64(DX), Z9
+	VPANDD           Z9, Z13, Z9
+	VPSHUFB          Z9, Z12, Z9
+	VPDPBUSD.BCST    (R8), Z9, Z3
+	VPDPBUSD.BCST    (R8)(BX*1), Z9, Z4
+	VPDPBUSD.BCST    (R8)(BX*2), Z9, Z5
+	VMOVDQU64        128(DX), Z9
+	VPANDD           Z9, Z13, Z9
+	VPSHUFB          Z9, Z12, Z9
+	VPDPBUSD.BCST    4(R8), Z9, Z3
+	VPDPBUSD.BCST    4(R8)(BX*1), Z9, Z4
+	VPDPBUSD.BCST    4(R8)(BX*2), Z9, Z5
+	VMOVDQU64        192(DX), Z9
+	VPANDD           Z9, Z13, Z9
+	VPSHUFB          Z9, Z12, Z9
+	VPDPBUSD.BCST    8(R8), Z9, Z3
+	VPDPBUSD.BCST    8(R8)(BX*1), Z9, Z4
+	VPDPBUSD.BCST    8(R8)(BX*2), Z9, Z5
+	VMOVDQU64        256(DX), Z9
+	VPANDD           Z9, Z13, Z9
+	VPSHUFB          Z9, Z12, Z9
+	VPDPBUSD.BCST    12(R8), Z9, Z3
+	VPDPBUSD.BCST    12(R8)(BX*1), Z9, Z4
+	VPDPBUSD.BCST    12(R8)(BX*2), Z9, Z5
+	VMOVDQU64        64(DX), Z9
+	VPSRLW           $0x04, Z9, Z9
+	VPANDD           Z9, Z13, Z9
+	VPSHUFB          Z9, Z12, Z9
+	VMULPS           Z6, Z7, Z8
+	VFMADD213PS      Z8, Z7, Z3
+	VFMADD213PS      Z8, Z7, Z4
+	VFMADD213PS      Z8, Z7, Z5
+	VFMADD231PS.BCST 60(R8), Z3, Z0
+	VFMADD231PS.BCST 60(R8)(BX*1), Z4, Z1
+	VFMADD231PS.BCST 60(R8)(BX*2), Z5, Z2
+	VPMOVSXBD        16(DX), Z7
+	VCVTDQ2PS        Z7, Z7
+	VMULPS           Z14, Z7, Z7
+	VPBROADCASTD     40(R8), Z3
+	VPBROADCASTD     40(R8)(BX*1), Z4
+	VPBROADCASTD     40(R8)(BX*2), Z5
+	VPDPBUSD.BCST    16(R8), Z9, Z3
+	VPDPBUSD.BCST    16(R8)(BX*1), Z9, Z4
+	VPDPBUSD.BCST    16(R8)(BX*2), Z9, Z5
+	VMOVDQU64        128(DX), Z9
+	VPSRLW           $0x04, Z9, Z9
+	VPANDD           Z9, Z13, Z9
+	VPSHUFB          Z9, Z12, Z9
+	VPDPBUSD.BCST    20(R8), Z9, Z3
+	VPDPBUSD.BCST    20(R8)(BX*1), Z9, Z4
+	VPDPBUSD.BCST    20(R8)(BX*2), Z9, Z5
+	VMOVDQU64        192(DX), Z9
+	VPSRLW           $0x04, Z9, Z9
+	VPANDD           Z9, Z13, Z9
+	VPSHUFB          Z9, Z12, Z9
+	VPDPBUSD.BCST    24(R8), Z9, Z3
+	VPDPBUSD.BCST    24(R8)(BX*1), Z9, Z4
+	VPDPBUSD.BCST    24(R8)(BX*2), Z9, Z5
+	VMOVDQU64        256(DX), Z9
+	VPSRLW           $0x04, Z9, Z9
+	VPANDD           Z9, Z13, Z9
+	VPSHUFB          Z9, Z12, Z9
+	VPDPBUSD.BCST    28(R8), Z9, Z3
+	VPDPBUSD.BCST    28(R8)(BX*1), Z9, Z4
+	VPDPBUSD.BCST    28(R8)(BX*2), Z9, Z5
+	VMULPS           Z6, Z7, Z8
+	VFMADD213PS      Z8, Z7, Z3
+	VFMADD213PS      Z8, Z7, Z4
+	VFMADD213PS      Z8, Z7, Z5
+	VFMADD231PS.BCST 60(R8), Z3, Z0
+	VFMADD231PS.BCST 60(R8)(BX*1), Z4, Z1
+	VFMADD231PS.BCST 60(R8)(BX*2), Z5, Z2
+	PREFETCHT0       256(DX)(DI*1)
+	PREFETCHT0       320(DX)(DI*1)
+	PREFETCHT0       384(DX)(DI*1)
+	PREFETCHT0       448(DX)(DI*1)
+	PREFETCHT0       512(DX)(DI*1)
+	VPMOVSXBD        32(DX), Z7
+	VCVTDQ2PS        Z7, Z7
+	VMULPS           Z14, Z7, Z7
+	VPBROADCASTD     100(R8), Z3
+	VPBROADCASTD     100(R8)(BX*1), Z4
+	VPBROADCASTD     100(R8)(BX*2), Z5
+	VMOVDQU64        320(DX), Z9
+	VPANDD           Z9, Z13, Z9
+	VPSHUFB          Z9, Z12, Z9
+	VPDPBUSD.BCST    64(R8), Z9, Z3
+	VPDPBUSD.BCST    64(R8)(BX*1), Z9, Z4
+	VPDPBUSD.BCST    64(R8)(BX*2), Z9, Z5
+	VMOVDQU64        384(DX), Z9
+	VPANDD           Z9, Z13, Z9
+	VPSHUFB          Z9, Z12, Z9
+	VPDPBUSD.BCST    68(R8), Z9, Z3
+	VPDPBUSD.BCST    68(R8)(BX*1), Z9, Z4
+	VPDPBUSD.BCST    68(R8)(BX*2), Z9, Z5
+	VMOVDQU64        448(DX), Z9
+	VPANDD           Z9, Z13, Z9
+	VPSHUFB          Z9, Z12, Z9
+	VPDPBUSD.BCST    72(R8), Z9, Z3
+	VPDPBUSD.BCST    72(R8)(BX*1), Z9, Z4
+	VPDPBUSD.BCST    72(R8)(BX*2), Z9, Z5
+	VMOVDQU64        512(DX), Z9
+	VPANDD           Z9, Z13, Z9
+	VPSHUFB          Z9, Z12, Z9
+	VPDPBUSD.BCST    76(R8), Z9, Z3
+	VPDPBUSD.BCST    76(R8)(BX*1), Z9, Z4
+	VPDPBUSD.BCST    76(R8)(BX*2), Z9, Z5
+	VMOVDQU64        320(DX), Z9
+	VPSRLW           $0x04, Z9, Z9
+	VPANDD           Z9, Z13, Z9
+	VPSHUFB          Z9, Z12, Z9
+	VMULPS           Z6, Z7, Z8
+	VFMADD213PS      Z8, Z7, Z3
+	VFMADD213PS      Z8, Z7, Z4
+	VFMADD213PS      Z8, Z7, Z5
+	VFMADD231PS.BCST 124(R8), Z3, Z0
+	VFMADD231PS.BCST 124(R8)(BX*1), Z4, Z1
+	VFMADD231PS.BCST 124(R8)(BX*2), Z5, Z2
+	VPMOVSXBD        48(DX), Z7
+	VCVTDQ2PS        Z7, Z7
+	VMULPS           Z14, Z7, Z7
+	VPBROADCASTD     104(R8), Z3
+	VPBROADCASTD     104(R8)(BX*1), Z4
+	VPBROADCASTD     104(R8)(BX*2), Z5
+	VPDPBUSD.BCST    80(R8), Z9, Z3
+	VPDPBUSD.BCST    80(R8)(BX*1), Z9, Z4
+	VPDPBUSD.BCST    80(R8)(BX*2), Z9, Z5
+	VMOVDQU64        384(DX), Z9
+	VPSRLW           $0x04, Z9, Z9
+	VPANDD           Z9, Z13, Z9
+	VPSHUFB          Z9, Z12, Z9
+	VPDPBUSD.BCST    84(R8), Z9, Z3
+	VPDPBUSD.BCST    84(R8)(BX*1), Z9, Z4
+	VPDPBUSD.BCST    84(R8)(BX*2), Z9, Z5
+	VMOVDQU64        448(DX), Z9
+	VPSRLW           $0x04, Z9, Z9
+	VPANDD           Z9, Z13, Z9
+	VPSHUFB          Z9, Z12, Z9
+	VPDPBUSD.BCST    88(R8), Z9, Z3
+	VPDPBUSD.BCST    88(R8)(BX*1), Z9, Z4
+	VPDPBUSD.BCST    88(R8)(BX*2), Z9, Z5
+	VMOVDQU64        512(DX), Z9
+	VPSRLW           $0x04, Z9, Z9
+	VPANDD           Z9, Z13, Z9
+	VPSHUFB          Z9, Z12, Z9
+	VPDPBUSD.BCST    92(R8), Z9, Z3
+	VPDPBUSD.BCST    92(R8)(BX*1), Z9, Z4
+	VPDPBUSD.BCST    92(R8)(BX*2), Z9, Z5
+	VMULPS           Z6, Z7, Z8
+	VFMADD213PS      Z8, Z7, Z3
+	VFMADD213PS      Z8, Z7, Z4
+	VFMADD213PS      Z8, Z7, Z5
+	VFMADD231PS.BCST 124(R8), Z3, Z0
+	VFMADD231PS.BCST 124(R8)(BX*1), Z4, Z1
+	VFMADD231PS.BCST 124(R8)(BX*2), Z5, Z2
+	ADDQ             $0x00000240, DX
+	ADDQ             $0x00000080, R8
+	DECQ             R10
+	JNE              pair
+	DECQ             R9
+	JNE              super
+	MOVQ             AX, R8
+	VMOVUPS          Z0, (R8)
+	ADDQ             CX, R8
+	VMOVUPS          Z1, (R8)
+	ADDQ             CX, R8
+	VMOVUPS          Z2, (R8)
+	ADDQ             $0x00000040, AX
+	DECQ             SI
+	JNE              group
+	VZEROUPPER
+	RET
+
+// func mulIQ2XSx4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
+TEXT ·mulIQ2XSx4AVX512(SB), $256-64
+	MOVQ         dst+0(FP), AX
+	MOVQ         ldd+8(FP), CX
+	MOVQ         w+16(FP), DX
+	MOVQ         ldx+32(FP), BX
+	MOVQ         groups+48(FP), SI
+	MOVQ         ahead+56(FP), DI
+	SHLQ         $0x02, CX
+	MOVL         $0xcb400000, R8
+	VPBROADCASTD R8, Z8
+	LEAQ         (BX)(BX*2), R9
+	MOVL         $0x0f0f0f0f, R8
+	VPBROADCASTD R8, Z15
+
+group:
+	MOVQ   x+24(FP), R8
+	MOVQ   supers+40(FP), R10
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+super:
+	VCVTPH2PS       (DX), Z16
+	VBROADCASTI32X4 32(DX), Z14
+	VMULPS.BCST     48(DX), Z16, Z16
+	ADDQ            $0x00000040, DX
+	MOVQ            $0x00000004, R11
+
+pair:
+	PREFETCHT0       (DX)(DI*1)
+	PREFETCHT0       64(DX)(DI*1)
+	PREFETCHT0       128(DX)(DI*1)
+	PREFETCHT0       192(DX)(DI*1)
+	VPMOVSXBD        (DX), Z9
+	VCVTDQ2PS        Z9, Z9
+	VMULPS           Z16, Z9, Z9
+	VPBROADCASTD     36(R8), Z4
+	VPBROADCASTD     36(R8)(BX*1), Z5
+	VPBROADCASTD     36(R8)(BX*2), Z6
+	VPBROADCASTD     36(R8)(R9*1), Z7
+	VMOVDQU64        64(DX), Z11
+	VPANDD           Z11, Z15, Z11
+	VPSHUFB          Z11, Z14, Z11
+	VPDPBUSD.BCST    (R8), Z11, Z4
+	VPDPBUSD.BCST    (R8)(BX*1), Z11, Z5
+	VPDPBUSD.BCST    (R8)(BX*2), Z11, Z6
+	VPDPBUSD.BCST    (R8)(R9*1), Z11, Z7
+	VMOVDQU64        128(DX), Z11
+	VPANDD           Z11, Z15, Z11
+	VPSHUFB          Z11, Z14, Z11
+	VPDPBUSD.BCST    4(R8), Z11, Z4
+	VPDPBUSD.BCST    4(R8)(BX*1), Z11, Z5
+	VPDPBUSD.BCST    4(R8)(BX*2), Z11, Z6
+	VPDPBUSD.BCST    4(R8)(R9*1), Z11, Z7
+	VMOVDQU64        192(DX), Z11
+	VPANDD           Z11, Z15, Z11
+	VPSHUFB          Z11, Z14, Z11
+	VPDPBUSD.BCST    8(R8), Z11, Z4
+	VPDPBUSD.BCST    8(R8)(BX*1), Z11, Z5
+	VPDPBUSD.BCST    8(R8)(BX*2), Z11, Z6
+	VPDPBUSD.BCST    8(R8)(R9*1), Z11, Z7
+	VMOVDQU64        256(DX), Z11
+	VPANDD           Z11, Z15, Z11
+	VPSHUFB          Z11, Z14, Z11
+	VPDPBUSD.BCST    12(R8), Z11, Z4
+	VPDPBUSD.BCST    12(R8)(BX*1), Z11, Z5
+	VPDPBUSD.BCST    12(R8)(BX*2), Z11, Z6
+	VPDPBUSD.BCST    12(R8)(R9*1), Z11, Z7
+	VMOVDQU64        64(DX), Z11
+	VPSRLW           $0x04, Z11, Z11
+	VPANDD           Z11, Z15, Z11
+	VPSHUFB          Z11, Z14, Z11
+	VMULPS           Z8, Z9, Z10
+	VFMADD213PS      Z10, Z9, Z4
+	VFMADD213PS      Z10, Z9, Z5
+	VFMADD213PS      Z10, Z9, Z6
+	VFMADD213PS      Z10, Z9, Z7
+	VFMADD231PS.BCST 60(R8), Z4, Z0
+	VFMADD231PS.BCST 60(R8)(BX*1), Z5, Z1
+	VFMADD231PS.BCST 60(R8)(BX*2), Z6, Z2
+	VFMADD231PS.BCST 60(R8)(R9*1), Z7, Z3
+	VPMOVSXBD        16(DX), Z9
+	VCVTDQ2PS        Z9, Z9
+	VMULPS           Z16, Z9, Z9
+	VPBROADCASTD     40(R8), Z4
+	VPBROADCASTD     40(R8)(BX*1), Z5
+	VPBROADCASTD     40(R8)(BX*2), Z6
+	VPBROADCASTD     40(R8)(R9*1), Z7
+	VPDPBUSD.BCST    16(R8), Z11, Z4
+	VPDPBUSD.BCST    16(R8)(BX*1), Z11, Z5
+	VPDPBUSD.BCST    16(R8)(BX*2), Z11, Z6
+	VPDPBUSD.BCST    16(R8)(R9*1), Z11, Z7
+	VMOVDQU64        128(DX), Z11
+	VPSRLW           $0x04, Z11, Z11
+	VPANDD           Z11, Z15, Z11
+	VPSHUFB          Z11, Z14, Z11
+	VPDPBUSD.BCST    20(R8), Z11, Z4
+	VPDPBUSD.BCST    20(R8)(BX*1), Z11, Z5
+	VPDPBUSD.BCST    20(R8)(BX*2), Z11, Z6
+	VPDPBUSD.BCST    20(R8)(R9*1), Z11, Z7
+	VMOVDQU64        192(DX), Z11
+	VPSRLW           $0x04, Z11, Z11
+	VPANDD           Z11, Z15, Z11
+	VPSHUFB          Z11, Z14, Z11
+	VPDPBUSD.BCST    24(R8), Z11, Z4
+	VPDPBUSD.BCST    24(R8)(BX*1), Z11, Z5
+	VPDPBUSD.BCST    24(R8)(BX*2), Z11, Z6
+	VPDPBUSD.BCST    24(R8)(R9*1), Z11, Z7
+	VMOVDQU64        256(DX), Z11
+	VPSRLW           $0x04, Z11, Z11
+	VPANDD           Z11, Z15, Z11
+	VPSHUFB          Z11, Z14, Z11
+	VPDPBUSD.BCST    28(R8), Z11, Z4
+	VPDPBUSD.BCST    28(R8)(BX*1), Z11, Z5
+	VPDPBUSD.BCST    28(R8)(BX*2), Z11, Z6
+	VPDPBUSD.BCST    28(R8)(R9*1), Z11, Z7
+	VMULPS           Z8, Z9, Z10
+	VFMADD213PS      Z10, Z9, Z4
+	VFMADD213PS      Z10, Z9, Z5
+	VFMADD213PS      Z10, Z9, Z6
+	VFMADD213PS      Z10, Z9, Z7
+	VFMADD231PS.BCST 60(R8), Z4, Z0
+	VFMADD231PS.BCST 60(R8)(BX*1), Z5, Z1
+	VFMADD231PS.BCST 60(R8)(BX*2), Z6, Z2
+	VFMADD231PS.BCST 60(R8)(R9*1), Z7, Z3
+	PREFETCHT0       256(DX)(DI*1)
+	PREFETCHT0       320(DX)(DI*1)
+	PREFETCHT0       384(DX)(DI*1)
+	PREFETCHT0       448(DX)(DI*1)
+	PREFETCHT0       512(DX)(DI*1)
+	VPMOVSXBD        32(DX), Z9
+	VCVTDQ2PS        Z9, Z9
+	VMULPS           Z16, Z9, Z9
+	VPBROADCASTD     100(R8), Z4
+	VPBROADCASTD     100(R8)(BX*1), Z5
+	VPBROADCASTD     100(R8)(BX*2), Z6
+	VPBROADCASTD     100(R8)(R9*1), Z7
+	VMOVDQU64        320(DX), Z11
+	VPANDD           Z11, Z15, Z11
+	VPSHUFB          Z11, Z14, Z11
+	VPDPBUSD.BCST    64(R8), Z11, Z4
+	VPDPBUSD.BCST    64(R8)(BX*1), Z11, Z5
+	VPDPBUSD.BCST    64(R8)(BX*2), Z11, Z6
+	VPDPBUSD.BCST    64(R8)(R9*1), Z11, Z7
+	VMOVDQU64        384(DX), Z11
+	VPANDD           Z11, Z15, Z11
+	VPSHUFB          Z11, Z14, Z11
+	VPDPBUSD.BCST    68(R8), Z11, Z4
+	VPDPBUSD.BCST    68(R8)(BX*1), Z11, Z5
+	VPDPBUSD.BCST    68(R8)(BX*2), Z11, Z6
+	VPDPBUSD.BCST    68(R8)(R9*1), Z11, Z7
+	VMOVDQU64        448(DX), Z11
+	VPANDD           Z11, Z15, Z11
+	VPSHUFB          Z11, Z14, Z11
+	VPDPBUSD.BCST    72(R8), Z11, Z4
+	VPDPBUSD.BCST    72(R8)(BX*1), Z11, Z5
+	VPDPBUSD.BCST    72(R8)(BX*2), Z11, Z6
+	VPDPBUSD.BCST    72(R8)(R9*1), Z11, Z7
+	VMOVDQU64        512(DX), Z11
+	VPANDD           Z11, Z15, Z11
+	VPSHUFB          Z11, Z14, Z11
+	VPDPBUSD.BCST    76(R8), Z11, Z4
+	VPDPBUSD.BCST    76(R8)(BX*1), Z11, Z5
+	VPDPBUSD.BCST    76(R8)(BX*2), Z11, Z6
+	VPDPBUSD.BCST    76(R8)(R9*1), Z11, Z7
+	VMOVDQU64        320(DX), Z11
+	VPSRLW           $0x04, Z11, Z11
+	VPANDD           Z11, Z15, Z11
+	VPSHUFB          Z11, Z14, Z11
+	VMULPS           Z8, Z9, Z10
+	VFMADD213PS      Z10, Z9, Z4
+	VFMADD213PS      Z10, Z9, Z5
+	VFMADD213PS      Z10, Z9, Z6
+	VFMADD213PS      Z10, Z9, Z7
+	VFMADD231PS.BCST 124(R8), Z4, Z0
+	VFMADD231PS.BCST 124(R8)(BX*1), Z5, Z1
+	VFMADD231PS.BCST 124(R8)(BX*2), Z6, Z2
+	VFMADD231PS.BCST 124(R8)(R9*1), Z7, Z3
+	VPMOVSXBD        48(DX), Z9
+	VCVTDQ2PS        Z9, Z9
+	VMULPS           Z16, Z9, Z9
+	VPBROADCASTD     104(R8), Z4
+	VPBROADCASTD     104(R8)(BX*1), Z5
+	VPBROADCASTD     104(R8)(BX*2), Z6
+	VPBROADCASTD     104(R8)(R9*1), Z7
+	VPDPBUSD.BCST    80(R8), Z11, Z4
+	VPDPBUSD.BCST    80(R8)(BX*1), Z11, Z5
+	VPDPBUSD.BCST    80(R8)(BX*2), Z11, Z6
+	VPDPBUSD.BCST    80(R8)(R9*1), Z11, Z7
+	VMOVDQU64        384(DX), Z11
+	VPSRLW           $0x04, Z11, Z11
+	VPANDD           Z11, Z15, Z11
+	VPSHUFB          Z11, Z14, Z11
+	VPDPBUSD.BCST    84(R8), Z11, Z4
+	VPDPBUSD.BCST    84(R8)(BX*1), Z11, Z5
+	VPDPBUSD.BCST    84(R8)(BX*2), Z11, Z6
+	VPDPBUSD.BCST    84(R8)(R9*1), Z11, Z7
+	VMOVDQU64        448(DX), Z11
+	VPSRLW           $0x04, Z11, Z11
+	VPANDD           Z11, Z15, Z11
+	VPSHUFB          Z11, Z14, Z11
+	VPDPBUSD.BCST    88(R8), Z11, Z4
+	VPDPBUSD.BCST    88(R8)(BX*1), Z11, Z5
+	VPDPBUSD.BCST    88(R8)(BX*2), Z11, Z6
+	VPDPBUSD.BCST    88(R8)(R9*1), Z11, Z7
+	VMOVDQU64        512(DX), Z11
+	VPSRLW           $0x04, Z11, Z11
+	VPANDD           Z11, Z15, Z11
+	VPSHUFB          Z11, Z14, Z11
+	VPDPBUSD.BCST    92(R8), Z11, Z4
+	VPDPBUSD.BCST    92(R8)(BX*1), Z11, Z5
+	VPDPBUSD.BCST    92(R8)(BX*2), Z11, Z6
+	VPDPBUSD.BCST    92(R8)(R9*1), Z11, Z7
+	VMULPS           Z8, Z9, Z10
+	VFMADD213PS      Z10, Z9, Z4
+	VFMADD213PS      Z10, Z9, Z5
+	VFMADD213PS      Z10, Z9, Z6
+	VFMADD213PS      Z10, Z9, Z7
+	VFMADD231PS.BCST 124(R8), Z4, Z0
+	VFMADD231PS.BCST 124(R8)(BX*1), Z5, Z1
+	VFMADD231PS.BCST 124(R8)(BX*2), Z6, Z2
+	VFMADD231PS.BCST 124(R8)(R9*1), Z7, Z3
+	ADDQ             $0x00000240, DX
+	ADDQ             $0x00000080, R8
+	DECQ             R11
+	JNE              pair
+	DECQ             R10
+	JNE              super
+	MOVQ             AX, R8
+	VMOVUPS          Z0, (R8)
+	ADDQ             CX, R8
+	VMOVUPS          Z1, (R8)
+	ADDQ             CX, R8
+	VMOVUPS          Z2, (R8)
+	ADDQ             CX, R8
+	VMOVUPS          Z3, (R8)
+	ADDQ             $0x00000040, AX
+	DECQ             SI
+	JNE              group
+	VZEROUPPER
+	RET
+
+// func mulIQ2XSx5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
+TEXT ·mulIQ2XSx5AVX512(SB), $256-64
+	MOVQ         dst+0(FP), AX
+	MOVQ         ldd+8(FP), CX
+	MOVQ         w+16(FP), DX
+	MOVQ         ldx+32(FP), BX
+	MOVQ         groups+48(FP), SI
+	MOVQ         ahead+56(FP), DI
+	SHLQ         $0x02, CX
+	MOVL         $0xcb400000, R8
+	VPBROADCASTD R8, Z10
+	LEAQ         (BX)(BX*2), R10
+	MOVL         $0x0f0f0f0f, R8
+	VPBROADCASTD R8, Z17
+
+group:
+	MOVQ   x+24(FP), R8
+	LEAQ   (R8)(BX*4), R9
+	MOVQ   supers+40(FP), R11
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+
+super:
+	VCVTPH2PS       (DX), Z18
+	VBROADCASTI32X4 32(DX), Z16
+	VMULPS.BCST     48(DX), Z18, Z18
+	ADDQ            $0x00000040, DX
+	MOVQ            $0x00000004, R12
+
+pair:
+	PREFETCHT0       (DX)(DI*1)
+	PREFETCHT0       64(DX)(DI*1)
+	PREFETCHT0       128(DX)(DI*1)
+	PREFETCHT0       192(DX)(DI*1)
+	VPMOVSXBD        (DX), Z11
+	VCVTDQ2PS        Z11, Z11
+	VMULPS           Z18, Z11, Z11
+	VPBROADCASTD     36(R8), Z5
+	VPBROADCASTD     36(R8)(BX*1), Z6
+	VPBROADCASTD     36(R8)(BX*2), Z7
+	VPBROADCASTD     36(R8)(R10*1), Z8
+	VPBROADCASTD     36(R9), Z9
+	VMOVDQU64        64(DX), Z13
+	VPANDD           Z13, Z17, Z13
+	VPSHUFB          Z13, Z16, Z13
+	VPDPBUSD.BCST    (R8), Z13, Z5
+	VPDPBUSD.BCST    (R8)(BX*1), Z13, Z6
+	VPDPBUSD.BCST    (R8)(BX*2), Z13, Z7
+	VPDPBUSD.BCST    (R8)(R10*1), Z13, Z8
+	VPDPBUSD.BCST    (R9), Z13, Z9
+	VMOVDQU64        128(DX), Z13
+	VPANDD           Z13, Z17, Z13
+	VPSHUFB          Z13, Z16, Z13
+	VPDPBUSD.BCST    4(R8), Z13, Z5
+	VPDPBUSD.BCST    4(R8)(BX*1), Z13, Z6
+	VPDPBUSD.BCST    4(R8)(BX*2), Z13, Z7
+	VPDPBUSD.BCST    4(R8)(R10*1), Z13, Z8
+	VPDPBUSD.BCST    4(R9), Z13, Z9
+	VMOVDQU64        192(DX), Z13
+	VPANDD           Z13, Z17, Z13
+	VPSHUFB          Z13, Z16, Z13
+	VPDPBUSD.BCST    8(R8), Z13, Z5
+	VPDPBUSD.BCST    8(R8)(BX*1), Z13, Z6
+	VPDPBUSD.BCST    8(R8)(BX*2), Z13, Z7
+	VPDPBUSD.BCST    8(R8)(R10*1), Z13, Z8
+	VPDPBUSD.BCST    8(R9), Z13, Z9
+	VMOVDQU64        256(DX), Z13
+	VPANDD           Z13, Z17, Z13
+	VPSHUFB          Z13, Z16, Z13
+	VPDPBUSD.BCST    12(R8), Z13, Z5
+	VPDPBUSD.BCST    12(R8)(BX*1), Z13, Z6
+	VPDPBUSD.BCST    12(R8)(BX*2), Z13, Z7
+	VPDPBUSD.BCST    12(R8)(R10*1), Z13, Z8
+	VPDPBUSD.BCST    12(R9), Z13, Z9
+	VMOVDQU64        64(DX), Z13
+	VPSRLW           $0x04, Z13, Z13
+	VPANDD           Z13, Z17, Z13
+	VPSHUFB          Z13, Z16, Z13
+	VMULPS           Z10, Z11, Z12
+	VFMADD213PS      Z12, Z11, Z5
+	VFMADD213PS      Z12, Z11, Z6
+	VFMADD213PS      Z12, Z11, Z7
+	VFMADD213PS      Z12, Z11, Z8
+	VFMADD213PS      Z12, Z11, Z9
+	VFMADD231PS.BCST 60(R8), Z5, Z0
+	VFMADD231PS.BCST 60(R8)(BX*1), Z6, Z1
+	VFMADD231PS.BCST 60(R8)(BX*2), Z7, Z2
+	VFMADD231PS.BCST 60(R8)(R10*1), Z8, Z3
+	VFMADD231PS.BCST 60(R9), Z9, Z4
+	VPMOVSXBD        16(DX), Z11
+	VCVTDQ2PS        Z11, Z11
+	VMULPS           Z18, Z11, Z11
+	VPBROADCASTD     40(R8), Z5
+	VPBROADCASTD     40(R8)(BX*1), Z6
+	VPBROADCASTD     40(R8)(BX*2), Z7
+	VPBROADCASTD     40(R8)(R10*1), Z8
+	VPBROADCASTD     40(R9), Z9
+	VPDPBUSD.BCST    16(R8), Z13, Z5
+	VPDPBUSD.BCST    16(R8)(BX*1), Z13, Z6
+	VPDPBUSD.BCST    16(R8)(BX*2), Z13, Z7
+	VPDPBUSD.BCST    16(R8)(R10*1), Z13, Z8
+	VPDPBUSD.BCST    16(R9), Z13, Z9
+	VMOVDQU64        128(DX), Z13
+	VPSRLW           $0x04, Z13, Z13
+	VPANDD           Z13, Z17, Z13
+	VPSHUFB          Z13, Z16, Z13
+	VPDPBUSD.BCST    20(R8), Z13, Z5
+	VPDPBUSD.BCST    20(R8)(BX*1), Z13, Z6
+	VPDPBUSD.BCST    20(R8)(BX*2), Z13, Z7
+	VPDPBUSD.BCST    20(R8)(R10*1), Z13, Z8
+	VPDPBUSD.BCST    20(R9), Z13, Z9
+	VMOVDQU64        192(DX), Z13
+	VPSRLW           $0x04, Z13, Z13
+	VPANDD           Z13, Z17, Z13
+	VPSHUFB          Z13, Z16, Z13
+	VPDPBUSD.BCST    24(R8), Z13, Z5
+	VPDPBUSD.BCST    24(R8)(BX*1), Z13, Z6
+	VPDPBUSD.BCST    24(R8)(BX*2), Z13, Z7
+	VPDPBUSD.BCST    24(R8)(R10*1), Z13, Z8
+	VPDPBUSD.BCST    24(R9), Z13, Z9
+	VMOVDQU64        256(DX), Z13
+	VPSRLW           $0x04, Z13, Z13
+	VPANDD           Z13, Z17, Z13
+	VPSHUFB          Z13, Z16, Z13
+	VPDPBUSD.BCST    28(R8), Z13, Z5
+	VPDPBUSD.BCST    28(R8)(BX*1), Z13, Z6
+	VPDPBUSD.BCST    28(R8)(BX*2), Z13, Z7
+	VPDPBUSD.BCST    28(R8)(R10*1), Z13, Z8
+	VPDPBUSD.BCST    28(R9), Z13, Z9
+	VMULPS           Z10, Z11, Z12
+	VFMADD213PS      Z12, Z11, Z5
+	VFMADD213PS      Z12, Z11, Z6
+	VFMADD213PS      Z12, Z11, Z7
+	VFMADD213PS      Z12, Z11, Z8
+	VFMADD213PS      Z12, Z11, Z9
+	VFMADD231PS.BCST 60(R8), Z5, Z0
+	VFMADD231PS.BCST 60(R8)(BX*1), Z6, Z1
+	VFMADD231PS.BCST 60(R8)(BX*2), Z7, Z2
+	VFMADD231PS.BCST 60(R8)(R10*1), Z8, Z3
+	VFMADD231PS.BCST 60(R9), Z9, Z4
+	PREFETCHT0       256(DX)(DI*1)
+	PREFETCHT0       320(DX)(DI*1)
+	PREFETCHT0       384(DX)(DI*1)
+	PREFETCHT0       448(DX)(DI*1)
+	PREFETCHT0       512(DX)(DI*1)
+	VPMOVSXBD        32(DX), Z11
+	VCVTDQ2PS        Z11, Z11
+	VMULPS           Z18, Z11, Z11
+	VPBROADCASTD     100(R8), Z5
+	VPBROADCASTD     100(R8)(BX*1), Z6
+	VPBROADCASTD     100(R8)(BX*2), Z7
+	VPBROADCASTD     100(R8)(R10*1), Z8
+	VPBROADCASTD     100(R9), Z9
+	VMOVDQU64        320(DX), Z13
+	VPANDD           Z13, Z17, Z13
+	VPSHUFB          Z13, Z16, Z13
+	VPDPBUSD.BCST    64(R8), Z13, Z5
+	VPDPBUSD.BCST    64(R8)(BX*1), Z13, Z6
+	VPDPBUSD.BCST    64(R8)(BX*2), Z13, Z7
+	VPDPBUSD.BCST    64(R8)(R10*1), Z13, Z8
+	VPDPBUSD.BCST    64(R9), Z13, Z9
+	VMOVDQU64        384(DX), Z13
+	VPANDD           Z13, Z17, Z13
+	VPSHUFB          Z13, Z16, Z13
+	VPDPBUSD.BCST    68(R8), Z13, Z5
+	VPDPBUSD.BCST    68(R8)(BX*1), Z13, Z6
+	VPDPBUSD.BCST    68(R8)(BX*2), Z13, Z7
+	VPDPBUSD.BCST    68(R8)(R10*1), Z13, Z8
+	VPDPBUSD.BCST    68(R9), Z13, Z9
+	VMOVDQU64        448(DX), Z13
+	VPANDD           Z13, Z17, Z13
+	VPSHUFB          Z13, Z16, Z13
+	VPDPBUSD.BCST    72(R8), Z13, Z5
+	VPDPBUSD.BCST    72(R8)(BX*1), Z13, Z6
+	VPDPBUSD.BCST    72(R8)(BX*2), Z13, Z7
+	VPDPBUSD.BCST    72(R8)(R10*1), Z13, Z8
+	VPDPBUSD.BCST    72(R9), Z13, Z9
+	VMOVDQU64        512(DX), Z13
+	VPANDD           Z13, Z17, Z13
+	VPSHUFB          Z13, Z16, Z13
+	VPDPBUSD.BCST    76(R8), Z13, Z5
+	VPDPBUSD.BCST    76(R8)(BX*1), Z13, Z6
+	VPDPBUSD.BCST    76(R8)(BX*2), Z13, Z7
+	VPDPBUSD.BCST    76(R8)(R10*1), Z13, Z8
+	VPDPBUSD.BCST    76(R9), Z13, Z9
+	VMOVDQU64        320(DX), Z13
+	VPSRLW           $0x04, Z13, Z13
+	VPANDD           Z13, Z17, Z13
+	VPSHUFB          Z13, Z16, Z13
+	VMULPS           Z10, Z11, Z12
+	VFMADD213PS      Z12, Z11, Z5
+	VFMADD213PS      Z12, Z11, Z6
+	VFMADD213PS      Z12, Z11, Z7
+	VFMADD213PS      Z12, Z11, Z8
+	VFMADD213PS      Z12, Z11, Z9
+	VFMADD231PS.BCST 124(R8), Z5, Z0
+	VFMADD231PS.BCST 124(R8)(BX*1), Z6, Z1
+	VFMADD231PS.BCST 124(R8)(BX*2), Z7, Z2
+	VFMADD231PS.BCST 124(R8)(R10*1), Z8, Z3
+	VFMADD231PS.BCST 124(R9), Z9, Z4
+	VPMOVSXBD        48(DX), Z11
+	VCVTDQ2PS        Z11, Z11
+	VMULPS           Z18, Z11, Z11
+	VPBROADCASTD     104(R8), Z5
+	VPBROADCASTD     104(R8)(BX*1), Z6
+	VPBROADCASTD     104(R8)(BX*2), Z7
+	VPBROADCASTD     104(R8)(R10*1), Z8
+	VPBROADCASTD     104(R9), Z9
+	VPDPBUSD.BCST    80(R8), Z13, Z5
+	VPDPBUSD.BCST    80(R8)(BX*1), Z13, Z6
+	VPDPBUSD.BCST    80(R8)(BX*2), Z13, Z7
+	VPDPBUSD.BCST    80(R8)(R10*1), Z13, Z8
+	VPDPBUSD.BCST    80(R9), Z13, Z9
+	VMOVDQU64        384(DX), Z13
+	VPSRLW           $0x04, Z13, Z13
+	VPANDD           Z13, Z17, Z13
+	VPSHUFB          Z13, Z16, Z13
+	VPDPBUSD.BCST    84(R8), Z13, Z5
+	VPDPBUSD.BCST    84(R8)(BX*1), Z13, Z6
+	VPDPBUSD.BCST    84(R8)(BX*2), Z13, Z7
+	VPDPBUSD.BCST    84(R8)(R10*1), Z13, Z8
+	VPDPBUSD.BCST    84(R9), Z13, Z9
+	VMOVDQU64        448(DX), Z13
+	VPSRLW           $0x04, Z13, Z13
+	VPANDD           Z13, Z17, Z13
+	VPSHUFB          Z13, Z16, Z13
+	VPDPBUSD.BCST    88(R8), Z13, Z5
+	VPDPBUSD.BCST    88(R8)(BX*1), Z13, Z6
+	VPDPBUSD.BCST    88(R8)(BX*2), Z13, Z7
+	VPDPBUSD.BCST    88(R8)(R10*1), Z13, Z8
+	VPDPBUSD.BCST    88(R9), Z13, Z9
+	VMOVDQU64        512(DX), Z13
+	VPSRLW           $0x04, Z13, Z13
+	VPANDD           Z13, Z17, Z13
+	VPSHUFB          Z13, Z16, Z13
+	VPDPBUSD.BCST    92(R8), Z13, Z5
+	VPDPBUSD.BCST    92(R8)(BX*1), Z13, Z6
+	VPDPBUSD.BCST    92(R8)(BX*2), Z13, Z7
+	VPDPBUSD.BCST    92(R8)(R10*1), Z13, Z8
+	VPDPBUSD.BCST    92(R9), Z13, Z9
+	VMULPS           Z10, Z11, Z12
+	VFMADD213PS      Z12, Z11, Z5
+	VFMADD213PS      Z12, Z11, Z6
+	VFMADD213PS      Z12, Z11, Z7
+	VFMADD213PS      Z12, Z11, Z8
+	VFMADD213PS      Z12, Z11, Z9
+	VFMADD231PS.BCST 124(R8), Z5, Z0
+	VFMADD231PS.BCST 124(R8)(BX*1), Z6, Z1
+	VFMADD231PS.BCST 124(R8)(BX*2), Z7, Z2
+	VFMADD231PS.BCST 124(R8)(R10*1), Z8, Z3
+	VFMADD231PS.BCST 124(R9), Z9, Z4
+	ADDQ             $0x00000240, DX
+	ADDQ             $0x00000080, R8
+	ADDQ             $0x00000080, R9
+	DECQ             R12
+	JNE              pair
+	DECQ             R11
+	JNE              super
+	MOVQ             AX, R8
+	VMOVUPS          Z0, (R8)
+	ADDQ             CX, R8
+	VMOVUPS          Z1, (R8)
+	ADDQ             CX, R8
+	VMOVUPS          Z2, (R8)
+	ADDQ             CX, R8
+	VMOVUPS          Z3, (R8)
+	ADDQ             CX, R8
+	VMOVUPS          Z4, (R8)
+	ADDQ             $0x00000040, AX
+	DECQ             SI
+	JNE              group
+	VZEROUPPER
+	RET
+
+// func mulIQ2XSx6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
+TEXT ·mulIQ2XSx6AVX512(SB), $256-64
+	MOVQ         dst+0(FP), AX
+	MOVQ         ldd+8(FP), CX
+	MOVQ         w+16(FP), DX
+	MOVQ         ldx+32(FP), BX
+	MOVQ         groups+48(FP), SI
+	MOVQ         ahead+56(FP), DI
+	SHLQ         $0x02, CX
+	MOVL         $0xcb400000, R8
+	VPBROADCASTD R8, Z12
+	LEAQ         (BX)(BX*2), R10
+	MOVL         $0x0f0f0f0f, R8
+	VPBROADCASTD R8, Z19
+
+group:
+	MOVQ   x+24(FP), R8
+	LEAQ   (R8)(BX*4), R9
+	MOVQ   supers+40(FP), R11
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+
+super:
+	VCVTPH2PS       (DX), Z20
+	VBROADCASTI32X4 32(DX), Z18
+	VMULPS.BCST     48(DX), Z20, Z20
+	ADDQ            $0x00000040, DX
+	MOVQ            $0x00000004, R12
+
+pair:
+	PREFETCHT0       (DX)(DI*1)
+	PREFETCHT0       64(DX)(DI*1)
+	PREFETCHT0       128(DX)(DI*1)
+	PREFETCHT0       192(DX)(DI*1)
+	VPMOVSXBD        (DX), Z13
+	VCVTDQ2PS        Z13, Z13
+	VMULPS           Z20, Z13, Z13
+	VPBROADCASTD     36(R8), Z6
+	VPBROADCASTD     36(R8)(BX*1), Z7
+	VPBROADCASTD     36(R8)(BX*2), Z8
+	VPBROADCASTD     36(R8)(R10*1), Z9
+	VPBROADCASTD     36(R9), Z10
+	VPBROADCASTD     36(R9)(BX*1), Z11
+	VMOVDQU64        64(DX), Z15
+	VPANDD           Z15, Z19, Z15
+	VPSHUFB          Z15, Z18, Z15
+	VPDPBUSD.BCST    (R8), Z15, Z6
+	VPDPBUSD.BCST    (R8)(BX*1), Z15, Z7
+	VPDPBUSD.BCST    (R8)(BX*2), Z15, Z8
+	VPDPBUSD.BCST    (R8)(R10*1), Z15, Z9
+	VPDPBUSD.BCST    (R9), Z15, Z10
+	VPDPBUSD.BCST    (R9)(BX*1), Z15, Z11
+	VMOVDQU64        128(DX), Z15
+	VPANDD           Z15, Z19, Z15
+	VPSHUFB          Z15, Z18, Z15
+	VPDPBUSD.BCST    4(R8), Z15, Z6
+	VPDPBUSD.BCST    4(R8)(BX*1), Z15, Z7
+	VPDPBUSD.BCST    4(R8)(BX*2), Z15, Z8
+	VPDPBUSD.BCST    4(R8)(R10*1), Z15, Z9
+	VPDPBUSD.BCST    4(R9), Z15, Z10
+	VPDPBUSD.BCST    4(R9)(BX*1), Z15, Z11
+	VMOVDQU64        192(DX), Z15
+	VPANDD           Z15, Z19, Z15
+	VPSHUFB          Z15, Z18, Z15
+	VPDPBUSD.BCST    8(R8), Z15, Z6
+	VPDPBUSD.BCST    8(R8)(BX*1), Z15, Z7
+	VPDPBUSD.BCST    8(R8)(BX*2), Z15, Z8
+	VPDPBUSD.BCST    8(R8)(R10*1), Z15, Z9
+	VPDPBUSD.BCST    8(R9), Z15, Z10
+	VPDPBUSD.BCST    8(R9)(BX*1), Z15, Z11
+	VMOVDQU64        256(DX), Z15
+	VPANDD           Z15, Z19, Z15
+	VPSHUFB          Z15, Z18, Z15
+	VPDPBUSD.BCST    12(R8), Z15, Z6
+	VPDPBUSD.BCST    12(R8)(BX*1), Z15, Z7
+	VPDPBUSD.BCST    12(R8)(BX*2), Z15, Z8
+	VPDPBUSD.BCST    12(R8)(R10*1), Z15, Z9
+	VPDPBUSD.BCST    12(R9), Z15, Z10
+	VPDPBUSD.BCST    12(R9)(BX*1), Z15, Z11
+	VMOVDQU64        64(DX), Z15
+	VPSRLW           $0x04, Z15, Z15
+	VPANDD           Z15, Z19, Z15
+	VPSHUFB          Z15, Z18, Z15
+	VMULPS           Z12, Z13, Z14
+	VFMADD213PS      Z14, Z13, Z6
+	VFMADD213PS      Z14, Z13, Z7
+	VFMADD213PS      Z14, Z13, Z8
+	VFMADD213PS      Z14, Z13, Z9
+	VFMADD213PS      Z14, Z13, Z10
+	VFMADD213PS      Z14, Z13, Z11
+	VFMADD231PS.BCST 60(R8), Z6, Z0
+	VFMADD231PS.BCST 60(R8)(BX*1), Z7, Z1
+	VFMADD231PS.BCST 60(R8)(BX*2), Z8, Z2
+	VFMADD231PS.BCST 60(R8)(R10*1), Z9, Z3
+	VFMADD231PS.BCST 60(R9), Z10, Z4
+	VFMADD231PS.BCST 60(R9)(BX*1), Z11, Z5
+	VPMOVSXBD        16(DX), Z13
+	VCVTDQ2PS        Z13, Z13
+	VMULPS           Z20, Z13, Z13
+	VPBROADCASTD     40(R8), Z6
+	VPBROADCASTD     40(R8)(BX*1), Z7
+	VPBROADCASTD     40(R8)(BX*2), Z8
+	VPBROADCASTD     40(R8)(R10*1), Z9
+	VPBROADCASTD     40(R9), Z10
+	VPBROADCASTD     40(R9)(BX*1), Z11
+	VPDPBUSD.BCST    16(R8), Z15, Z6
+	VPDPBUSD.BCST    16(R8)(BX*1), Z15, Z7
+	VPDPBUSD.BCST    16(R8)(BX*2), Z15, Z8
+	VPDPBUSD.BCST    16(R8)(R10*1), Z15, Z9
+	VPDPBUSD.BCST    16(R9), Z15, Z10
+	VPDPBUSD.BCST    16(R9)(BX*1), Z15, Z11
+	VMOVDQU64        128(DX), Z15
+	VPSRLW           $0x04, Z15, Z15
+	VPANDD           Z15, Z19, Z15
+	VPSHUFB          Z15, Z18, Z15
+	VPDPBUSD.BCST    20(R8), Z15, Z6
+	VPDPBUSD.BCST    20(R8)(BX*1), Z15, Z7
+	VPDPBUSD.BCST    20(R8)(BX*2), Z15, Z8
+	VPDPBUSD.BCST    20(R8)(R10*1), Z15, Z9
+	VPDPBUSD.BCST    20(R9), Z15, Z10
+	VPDPBUSD.BCST    20(R9)(BX*1), Z15, Z11
+	VMOVDQU64        192(DX), Z15
+	VPSRLW           $0x04, Z15, Z15
+	VPANDD           Z15, Z19, Z15
+	VPSHUFB          Z15, Z18, Z15
+	VPDPBUSD.BCST    24(R8), Z15, Z6
+	VPDPBUSD.BCST    24(R8)(BX*1), Z15, Z7
+	VPDPBUSD.BCST    24(R8)(BX*2), Z15, Z8
+	VPDPBUSD.BCST    24(R8)(R10*1), Z15, Z9
+	VPDPBUSD.BCST    24(R9), Z15, Z10
+	VPDPBUSD.BCST    24(R9)(BX*1), Z15, Z11
+	VMOVDQU64        256(DX), Z15
+	VPSRLW           $0x04, Z15, Z15
+	VPANDD           Z15, Z19, Z15
+	VPSHUFB          Z15, Z18, Z15
+	VPDPBUSD.BCST    28(R8), Z15, Z6
+	VPDPBUSD.BCST    28(R8)(BX*1), Z15, Z7
+	VPDPBUSD.BCST    28(R8)(BX*2), Z15, Z8
+	VPDPBUSD.BCST    28(R8)(R10*1), Z15, Z9
+	VPDPBUSD.BCST    28(R9), Z15, Z10
+	VPDPBUSD.BCST    28(R9)(BX*1), Z15, Z11
+	VMULPS           Z12, Z13, Z14
+	VFMADD213PS      Z14, Z13, Z6
+	VFMADD213PS      Z14, Z13, Z7
+	VFMADD213PS      Z14, Z13, Z8
+	VFMADD213PS      Z14, Z13, Z9
+	VFMADD213PS      Z14, Z13, Z10
+	VFMADD213PS      Z14, Z13, Z11
+	VFMADD231PS.BCST 60(R8), Z6, Z0
+	VFMADD231PS.BCST 60(R8)(BX*1), Z7, Z1
+	VFMADD231PS.BCST 60(R8)(BX*2), Z8, Z2
+	VFMADD231PS.BCST 60(R8)(R10*1), Z9, Z3
+	VFMADD231PS.BCST 60(R9), Z10, Z4
+	VFMADD231PS.BCST 60(R9)(BX*1), Z11, Z5
+	PREFETCHT0       256(DX)(DI*1)
+	PREFETCHT0       320(DX)(DI*1)
+	PREFETCHT0       384(DX)(DI*1)
+	PREFETCHT0       448(DX)(DI*1)
+	PREFETCHT0       512(DX)(DI*1)
+	VPMOVSXBD        32(DX), Z13
+	VCVTDQ2PS        Z13, Z13
+	VMULPS           Z20, Z13, Z13
+	VPBROADCASTD     100(R8), Z6
+	VPBROADCASTD     100(R8)(BX*1), Z7
+	VPBROADCASTD     100(R8)(BX*2), Z8
+	VPBROADCASTD     100(R8)(R10*1), Z9
+	VPBROADCASTD     100(R9), Z10
+	VPBROADCASTD     100(R9)(BX*1), Z11
+	VMOVDQU64        320(DX), Z15
+	VPANDD           Z15, Z19, Z15
+	VPSHUFB          Z15, Z18, Z15
+	VPDPBUSD.BCST    64(R8), Z15, Z6
+	VPDPBUSD.BCST    64(R8)(BX*1), Z15, Z7
+	VPDPBUSD.BCST    64(R8)(BX*2), Z15, Z8
+	VPDPBUSD.BCST    64(R8)(R10*1), Z15, Z9
+	VPDPBUSD.BCST    64(R9), Z15, Z10
+	VPDPBUSD.BCST    64(R9)(BX*1), Z15, Z11
+	VMOVDQU64        384(DX), Z15
+	VPANDD           Z15, Z19, Z15
+	VPSHUFB          Z15, Z18, Z15
+	VPDPBUSD.BCST    68(R8), Z15, Z6
+	VPDPBUSD.BCST    68(R8)(BX*1), Z15, Z7
+	VPDPBUSD.BCST    68(R8)(BX*2), Z15, Z8
+	VPDPBUSD.BCST    68(R8)(R10*1), Z15, Z9
+	VPDPBUSD.BCST    68(R9), Z15, Z10
+	VPDPBUSD.BCST    68(R9)(BX*1), Z15, Z11
+	VMOVDQU64        448(DX), Z15
+	VPANDD           Z15, Z19, Z15
+	VPSHUFB          Z15, Z18, Z15
+	VPDPBUSD.BCST    72(R8), Z15, Z6
+	VPDPBUSD.BCST    72(R8)(BX*1), Z15, Z7
+	VPDPBUSD.BCST    72(R8)(BX*2), Z15, Z8
+	VPDPBUSD.BCST    72(R8)(R10*1), Z15, Z9
+	VPDPBUSD.BCST    72(R9), Z15, Z10
+	VPDPBUSD.BCST    72(R9)(BX*1), Z15, Z11
+	VMOVDQU64        512(DX), Z15
+	VPANDD           Z15, Z19, Z15
+	VPSHUFB          Z15, Z18, Z15
+	VPDPBUSD.BCST    76(R8), Z15, Z6
+	VPDPBUSD.BCST    76(R8)(BX*1), Z15, Z7
+	VPDPBUSD.BCST    76(R8)(BX*2), Z15, Z8
+	VPDPBUSD.BCST    76(R8)(R10*1), Z15, Z9
+	VPDPBUSD.BCST    76(R9), Z15, Z10
+	VPDPBUSD.BCST    76(R9)(BX*1), Z15, Z11
+	VMOVDQU64        320(DX), Z15
+	VPSRLW           $0x04, Z15, Z15
+	VPANDD           Z15, Z19, Z15
+	VPSHUFB          Z15, Z18, Z15
+	VMULPS           Z12, Z13, Z14
+	VFMADD213PS      Z14, Z13, Z6
+	VFMADD213PS      Z14, Z13, Z7
+	VFMADD213PS      Z14, Z13, Z8
+	VFMADD213PS      Z14, Z13, Z9
+	VFMADD213PS      Z14, Z13, Z10
+	VFMADD213PS      Z14, Z13, Z11
+	VFMADD231PS.BCST 124(R8), Z6, Z0
+	VFMADD231PS.BCST 124(R8)(BX*1), Z7, Z1
+	VFMADD231PS.BCST 124(R8)(BX*2), Z8, Z2
+	VFMADD231PS.BCST 124(R8)(R10*1), Z9, Z3
+	VFMADD231PS.BCST 124(R9), Z10, Z4
+	VFMADD231PS.BCST 124(R9)(BX*1), Z11, Z5
+	VPMOVSXBD        48(DX), Z13
+	VCVTDQ2PS        Z13, Z13
+	VMULPS           Z20, Z13, Z13
+	VPBROADCASTD     104(R8), Z6
+	VPBROADCASTD     104(R8)(BX*1), Z7
+	VPBROADCASTD     104(R8)(BX*2), Z8
+	VPBROADCASTD     104(R8)(R10*1), Z9
+	VPBROADCASTD     104(R9), Z10
+	VPBROADCASTD     104(R9)(BX*1), Z11
+	VPDPBUSD.BCST    80(R8), Z15, Z6
+	VPDPBUSD.BCST    80(R8)(BX*1), Z15, Z7
+	VPDPBUSD.BCST    80(R8)(BX*2), Z15, Z8
+	VPDPBUSD.BCST    80(R8)(R10*1), Z15, Z9
+	VPDPBUSD.BCST    80(R9), Z15, Z10
+	VPDPBUSD.BCST    80(R9)(BX*1), Z15, Z11
+	VMOVDQU64        384(DX), Z15
+	VPSRLW           $0x04, Z15, Z15
+	VPANDD           Z15, Z19, Z15
+	VPSHUFB          Z15, Z18, Z15
+	VPDPBUSD.BCST    84(R8), Z15, Z6
+	VPDPBUSD.BCST    84(R8)(BX*1), Z15, Z7
+	VPDPBUSD.BCST    84(R8)(BX*2), Z15, Z8
+	VPDPBUSD.BCST    84(R8)(R10*1), Z15, Z9
+	VPDPBUSD.BCST    84(R9), Z15, Z10
+	VPDPBUSD.BCST    84(R9)(BX*1), Z15, Z11
+	VMOVDQU64        448(DX), Z15
+	VPSRLW           $0x04, Z15, Z15
+	VPANDD           Z15, Z19, Z15
+	VPSHUFB          Z15, Z18, Z15
+	VPDPBUSD.BCST    88(R8), Z15, Z6
+	VPDPBUSD.BCST    88(R8)(BX*1), Z15, Z7
+	VPDPBUSD.BCST    88(R8)(BX*2), Z15, Z8
+	VPDPBUSD.BCST    88(R8)(R10*1), Z15, Z9
+	VPDPBUSD.BCST    88(R9), Z15, Z10
+	VPDPBUSD.BCST    88(R9)(BX*1), Z15, Z11
+	VMOVDQU64        512(DX), Z15
+	VPSRLW           $0x04, Z15, Z15
+	VPANDD           Z15, Z19, Z15
+	VPSHUFB          Z15, Z18, Z15
+	VPDPBUSD.BCST    92(R8), Z15, Z6
+	VPDPBUSD.BCST    92(R8)(BX*1), Z15, Z7
+	VPDPBUSD.BCST    92(R8)(BX*2), Z15, Z8
+	VPDPBUSD.BCST    92(R8)(R10*1), Z15, Z9
+	VPDPBUSD.BCST    92(R9), Z15, Z10
+	VPDPBUSD.BCST    92(R9)(BX*1), Z15, Z11
+	VMULPS           Z12, Z13, Z14
+	VFMADD213PS      Z14, Z13, Z6
+	VFMADD213PS      Z14, Z13, Z7
+	VFMADD213PS      Z14, Z13, Z8
+	VFMADD213PS      Z14, Z13, Z9
+	VFMADD213PS      Z14, Z13, Z10
+	VFMADD213PS      Z14, Z13, Z11
+	VFMADD231PS.BCST 124(R8), Z6, Z0
+	VFMADD231PS.BCST 124(R8)(BX*1), Z7, Z1
+	VFMADD231PS.BCST 124(R8)(BX*2), Z8, Z2
+	VFMADD231PS.BCST 124(R8)(R10*1), Z9, Z3
+	VFMADD231PS.BCST 124(R9), Z10, Z4
+	VFMADD231PS.BCST 124(R9)(BX*1), Z11, Z5
+	ADDQ             $0x00000240, DX
+	ADDQ             $0x00000080, R8
+	ADDQ             $0x00000080, R9
+	DECQ             R12
+	JNE              pair
+	DECQ             R11
+	JNE              super
+	MOVQ             AX, R8
+	VMOVUPS          Z0, (R8)
+	ADDQ             CX, R8
+	VMOVUPS          Z1, (R8)
+	ADDQ             CX, R8
+	VMOVUPS          Z2, (R8)
+	ADDQ             CX, R8
+	VMOVUPS          Z3, (R8)
+	ADDQ             CX, R8
+	VMOVUPS          Z4, (R8)
+	ADDQ             CX, R8
+	VMOVUPS          Z5, (R8)
+	ADDQ             $0x00000040, AX
+	DECQ             SI
+	JNE              group
+	VZEROUPPER
+	RET
+
+// func mulIQ2XSx7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
+TEXT ·mulIQ2XSx7AVX512(SB), $256-64
+	MOVQ         dst+0(FP), AX
+	MOVQ         ldd+8(FP), CX
+	MOVQ         w+16(FP), DX
+	MOVQ         ldx+32(FP), BX
+	MOVQ         groups+48(FP), SI
+	MOVQ         ahead+56(FP), DI
+	SHLQ         $0x02, CX
+	MOVL         $0xcb400000, R8
+	VPBROADCASTD R8, Z14
+	LEAQ         (BX)(BX*2), R10
+	MOVL         $0x0f0f0f0f, R8
+	VPBROADCASTD R8, Z21
+
+group:
+	MOVQ   x+24(FP), R8
+	LEAQ   (R8)(BX*4), R9
+	MOVQ   supers+40(FP), R11
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+
+super:
+	VCVTPH2PS       (DX), Z22
+	VBROADCASTI32X4 32(DX), Z20
+	VMULPS.BCST     48(DX), Z22, Z22
+	ADDQ            $0x00000040, DX
+	MOVQ            $0x00000004, R12
+
+pair:
+	PREFETCHT0       (DX)(DI*1)
+	PREFETCHT0       64(DX)(DI*1)
+	PREFETCHT0       128(DX)(DI*1)
+	PREFETCHT0       192(DX)(DI*1)
+	VPMOVSXBD        (DX), Z15
+	VCVTDQ2PS        Z15, Z15
+	VMULPS           Z22, Z15, Z15
+	VPBROADCASTD     36(R8), Z7
+	VPBROADCASTD     36(R8)(BX*1), Z8
+	VPBROADCASTD     36(R8)(BX*2), Z9
+	VPBROADCASTD     36(R8)(R10*1), Z10
+	VPBROADCASTD     36(R9), Z11
+	VPBROADCASTD     36(R9)(BX*1), Z12
+	VPBROADCASTD     36(R9)(BX*2), Z13
+	VMOVDQU64        64(DX), Z17
+	VPANDD           Z17, Z21, Z17
+	VPSHUFB          Z17, Z20, Z17
+	VPDPBUSD.BCST    (R8), Z17, Z7
+	VPDPBUSD.BCST    (R8)(BX*1), Z17, Z8
+	VPDPBUSD.BCST    (R8)(BX*2), Z17, Z9
+	VPDPBUSD.BCST    (R8)(R10*1), Z17, Z10
+	VPDPBUSD.BCST    (R9), Z17, Z11
+	VPDPBUSD.BCST    (R9)(BX*1), Z17, Z12
+	VPDPBUSD.BCST    (R9)(BX*2), Z17, Z13
+	VMOVDQU64        128(DX), Z17
+	VPANDD           Z17, Z21, Z17
+	VPSHUFB          Z17, Z20, Z17
+	VPDPBUSD.BCST    4(R8), Z17, Z7
+	VPDPBUSD.BCST    4(R8)(BX*1), Z17, Z8
+	VPDPBUSD.BCST    4(R8)(BX*2), Z17, Z9
+	VPDPBUSD.BCST    4(R8)(R10*1), Z17, Z10
+	VPDPBUSD.BCST    4(R9), Z17, Z11
+	VPDPBUSD.BCST    4(R9)(BX*1), Z17, Z12
+	VPDPBUSD.BCST    4(R9)(BX*2), Z17, Z13
+	VMOVDQU64        192(DX), Z17
+	VPANDD           Z17, Z21, Z17
+	VPSHUFB          Z17, Z20, Z17
+	VPDPBUSD.BCST    8(R8), Z17, Z7
+	VPDPBUSD.BCST    8(R8)(BX*1), Z17, Z8
+	VPDPBUSD.BCST    8(R8)(BX*2), Z17, Z9
+	VPDPBUSD.BCST    8(R8)(R10*1), Z17, Z10
+	VPDPBUSD.BCST    8(R9), Z17, Z11
+	VPDPBUSD.BCST    8(R9)(BX*1), Z17, Z12
+	VPDPBUSD.BCST    8(R9)(BX*2), Z17, Z13
+	VMOVDQU64        256(DX), Z17
+	VPANDD           Z17, Z21, Z17
+	VPSHUFB          Z17, Z20, Z17
+	VPDPBUSD.BCST    12(R8), Z17, Z7
+	VPDPBUSD.BCST    12(R8)(BX*1), Z17, Z8
+	VPDPBUSD.BCST    12(R8)(BX*2), Z17, Z9
+	VPDPBUSD.BCST    12(R8)(R10*1), Z17, Z10
+	VPDPBUSD.BCST    12(R9), Z17, Z11
+	VPDPBUSD.BCST    12(R9)(BX*1), Z17, Z12
+	VPDPBUSD.BCST    12(R9)(BX*2), Z17, Z13
+	VMOVDQU64        64(DX), Z17
+	VPSRLW           $0x04, Z17, Z17
+	VPANDD           Z17, Z21, Z17
+	VPSHUFB          Z17, Z20, Z17
+	VMULPS           Z14, Z15, Z16
+	VFMADD213PS      Z16, Z15, Z7
+	VFMADD213PS      Z16, Z15, Z8
+	VFMADD213PS      Z16, Z15, Z9
+	VFMADD213PS      Z16, Z15, Z10
+	VFMADD213PS      Z16, Z15, Z11
+	VFMADD213PS      Z16, Z15, Z12
+	VFMADD213PS      Z16, Z15, Z13
+	VFMADD231PS.BCST 60(R8), Z7, Z0
+	VFMADD231PS.BCST 60(R8)(BX*1), Z8, Z1
+	VFMADD231PS.BCST 60(R8)(BX*2), Z9, Z2
+	VFMADD231PS.BCST 60(R8)(R10*1), Z10, Z3
+	VFMADD231PS.BCST 60(R9), Z11, Z4
+	VFMADD231PS.BCST 60(R9)(BX*1), Z12, Z5
+	VFMADD231PS.BCST 60(R9)(BX*2), Z13, Z6
+	VPMOVSXBD        16(DX), Z15
+	VCVTDQ2PS        Z15, Z15
+	VMULPS           Z22, Z15, Z15
+	VPBROADCASTD     40(R8), Z7
+	VPBROADCASTD     40(R8)(BX*1), Z8
+	VPBROADCASTD     40(R8)(BX*2), Z9
+	VPBROADCASTD     40(R8)(R10*1), Z10
+	VPBROADCASTD     40(R9), Z11
+	VPBROADCASTD     40(R9)(BX*1), Z12
+	VPBROADCASTD     40(R9)(BX*2), Z13
+	VPDPBUSD.BCST    16(R8), Z17, Z7
+	VPDPBUSD.BCST    16(R8)(BX*1), Z17, Z8
+	VPDPBUSD.BCST    16(R8)(BX*2), Z17, Z9
+	VPDPBUSD.BCST    16(R8)(R10*1), Z17, Z10
+	VPDPBUSD.BCST    16(R9), Z17, Z11
+	VPDPBUSD.BCST    16(R9)(BX*1), Z17, Z12
+	VPDPBUSD.BCST    16(R9)(BX*2), Z17, Z13
+	VMOVDQU64        128(DX), Z17
+	VPSRLW           $0x04, Z17, Z17
+	VPANDD           Z17, Z21, Z17
+	VPSHUFB          Z17, Z20, Z17
+	VPDPBUSD.BCST    20(R8), Z17, Z7
+	VPDPBUSD.BCST    20(R8)(BX*1), Z17, Z8
+	VPDPBUSD.BCST    20(R8)(BX*2), Z17, Z9
+	VPDPBUSD.BCST    20(R8)(R10*1), Z17, Z10
+	VPDPBUSD.BCST    20(R9), Z17, Z11
+	VPDPBUSD.BCST    20(R9)(BX*1), Z17, Z12
+	VPDPBUSD.BCST    20(R9)(BX*2), Z17, Z13
+	VMOVDQU64        192(DX), Z17
+	VPSRLW           $0x04, Z17, Z17
+	VPANDD           Z17, Z21, Z17
+	VPSHUFB          Z17, Z20, Z17
+	VPDPBUSD.BCST    24(R8), Z17, Z7
+	VPDPBUSD.BCST    24(R8)(BX*1), Z17, Z8
+	VPDPBUSD.BCST    24(R8)(BX*2), Z17, Z9
+	VPDPBUSD.BCST    24(R8)(R10*1), Z17, Z10
+	VPDPBUSD.BCST    24(R9), Z17, Z11
+	VPDPBUSD.BCST    24(R9)(BX*1), Z17, Z12
+	VPDPBUSD.BCST    24(R9)(BX*2), Z17, Z13
+	VMOVDQU64        256(DX), Z17
+	VPSRLW           $0x04, Z17, Z17
+	VPANDD           Z17, Z21, Z17
+	VPSHUFB          Z17, Z20, Z17
+	VPDPBUSD.BCST    28(R8), Z17, Z7
+	VPDPBUSD.BCST    28(R8)(BX*1), Z17, Z8
+	VPDPBUSD.BCST    28(R8)(BX*2), Z17, Z9
+	VPDPBUSD.BCST    28(R8)(R10*1), Z17, Z10
+	VPDPBUSD.BCST    28(R9), Z17, Z11
+	VPDPBUSD.BCST    28(R9)(BX*1), Z17, Z12
+	VPDPBUSD.BCST    28(R9)(BX*2), Z17, Z13
+	VMULPS           Z14, Z15, Z16
+	VFMADD213PS      Z16, Z15, Z7
+	VFMADD213PS      Z16, Z15, Z8
+	VFMADD213PS      Z16, Z15, Z9
+	VFMADD213PS      Z16, Z15, Z10
+	VFMADD213PS      Z16, Z15, Z11
+	VFMADD213PS      Z16, Z15, Z12
+	VFMADD213PS      Z16, Z15, Z13
+	VFMADD231PS.BCST 60(R8), Z7, Z0
+	VFMADD231PS.BCST 60(R8)(BX*1), Z8, Z1
+	VFMADD231PS.BCST 60(R8)(BX*2), Z9, Z2
+	VFMADD231PS.BCST 60(R8)(R10*1), Z10, Z3
+	VFMADD231PS.BCST 60(R9), Z11, Z4
+	VFMADD231PS.BCST 60(R9)(BX*1), Z12, Z5
+	VFMADD231PS.BCST 60(R9)(BX*2), Z13, Z6
+	PREFETCHT0       256(DX)(DI*1)
+	PREFETCHT0       320(DX)(DI*1)
+	PREFETCHT0       384(DX)(DI*1)
+	PREFETCHT0       448(DX)(DI*1)
+	PREFETCHT0       512(DX)(DI*1)
+	VPMOVSXBD        32(DX), Z15
+	VCVTDQ2PS        Z15, Z15
+	VMULPS           Z22, Z15, Z15
+	VPBROADCASTD     100(R8), Z7
+	VPBROADCASTD     100(R8)(BX*1), Z8
+	VPBROADCASTD     100(R8)(BX*2), Z9
+	VPBROADCASTD     100(R8)(R10*1), Z10
+	VPBROADCASTD     100(R9), Z11
+	VPBROADCASTD     100(R9)(BX*1), Z12
+	VPBROADCASTD     100(R9)(BX*2), Z13
+	VMOVDQU64        320(DX), Z17
+	VPANDD           Z17, Z21, Z17
+	VPSHUFB          Z17, Z20, Z17
+	VPDPBUSD.BCST    64(R8), Z17, Z7
+	VPDPBUSD.BCST    64(R8)(BX*1), Z17, Z8
+	VPDPBUSD.BCST    64(R8)(BX*2), Z17, Z9
+	VPDPBUSD.BCST    64(R8)(R10*1), Z17, Z10
+	VPDPBUSD.BCST    64(R9), Z17, Z11
+	VPDPBUSD.BCST    64(R9)(BX*1), Z17, Z12
+	VPDPBUSD.BCST    64(R9)(BX*2), Z17, Z13
+	VMOVDQU64        384(DX), Z17
+	VPANDD           Z17, Z21, Z17
+	VPSHUFB          Z17, Z20, Z17
+	VPDPBUSD.BCST    68(R8), Z17, Z7
+	VPDPBUSD.BCST    68(R8)(BX*1), Z17, Z8
+	VPDPBUSD.BCST    68(R8)(BX*2), Z17, Z9
+	VPDPBUSD.BCST    68(R8)(R10*1), Z17, Z10
+	VPDPBUSD.BCST    68(R9), Z17, Z11
+	VPDPBUSD.BCST    68(R9)(BX*1), Z17, Z12
+	VPDPBUSD.BCST    68(R9)(BX*2), Z17, Z13
+	VMOVDQU64        448(DX), Z17
+	VPANDD           Z17, Z21, Z17
+	VPSHUFB          Z17, Z20, Z17
+	VPDPBUSD.BCST    72(R8), Z17, Z7
+	VPDPBUSD.BCST    72(R8)(BX*1), Z17, Z8
+	VPDPBUSD.BCST    72(R8)(BX*2), Z17, Z9
+	VPDPBUSD.BCST    72(R8)(R10*1), Z17, Z10
+	VPDPBUSD.BCST    72(R9), Z17, Z11
+	VPDPBUSD.BCST    72(R9)(BX*1), Z17, Z12
+	VPDPBUSD.BCST    72(R9)(BX*2), Z17, Z13
+	VMOVDQU64        512(DX), Z17
+	VPANDD           Z17, Z21, Z17
+	VPSHUFB          Z17, Z20, Z17
+	VPDPBUSD.BCST    76(R8), Z17, Z7
+	VPDPBUSD.BCST    76(R8)(BX*1), Z17, Z8
+	VPDPBUSD.BCST    76(R8)(BX*2), Z17, Z9
+	VPDPBUSD.BCST    76(R8)(R10*1), Z17, Z10
+	VPDPBUSD.BCST    76(R9), Z17, Z11
+	VPDPBUSD.BCST    76(R9)(BX*1), Z17, Z12
+	VPDPBUSD.BCST    76(R9)(BX*2), Z17, Z13
+	VMOVDQU64        320(DX), Z17
+	VPSRLW           $0x04, Z17, Z17
+	VPANDD           Z17, Z21, Z17
+	VPSHUFB          Z17, Z20, Z17
+	VMULPS           Z14, Z15, Z16
+	VFMADD213PS      Z16, Z15, Z7
+	VFMADD213PS      Z16, Z15, Z8
+	VFMADD213PS      Z16, Z15, Z9
+	VFMADD213PS      Z16, Z15, Z10
+	VFMADD213PS      Z16, Z15, Z11
+	VFMADD213PS      Z16, Z15, Z12
+	VFMADD213PS      Z16, Z15, Z13
+	VFMADD231PS.BCST 124(R8), Z7, Z0
+	VFMADD231PS.BCST 124(R8)(BX*1), Z8, Z1
+	VFMADD231PS.BCST 124(R8)(BX*2), Z9, Z2
+	VFMADD231PS.BCST 124(R8)(R10*1), Z10, Z3
+	VFMADD231PS.BCST 124(R9), Z11, Z4
+	VFMADD231PS.BCST 124(R9)(BX*1), Z12, Z5
+	VFMADD231PS.BCST 124(R9)(BX*2), Z13, Z6
+	VPMOVSXBD        48(DX), Z15
+	VCVTDQ2PS        Z15, Z15
+	VMULPS           Z22, Z15, Z15
+	VPBROADCASTD     104(R8), Z7
+	VPBROADCASTD     104(R8)(BX*1), Z8
+	VPBROADCASTD     104(R8)(BX*2), Z9
+	VPBROADCASTD     104(R8)(R10*1), Z10
+	VPBROADCASTD     104(R9), Z11
+	VPBROADCASTD     104(R9)(BX*1), Z12
+	VPBROADCASTD     104(R9)(BX*2), Z13
+	VPDPBUSD.BCST    80(R8), Z17, Z7
+	VPDPBUSD.BCST    80(R8)(BX*1), Z17, Z8
+	VPDPBUSD.BCST    80(R8)(BX*2), Z17, Z9
+	VPDPBUSD.BCST    80(R8)(R10*1), Z17, Z10
+	VPDPBUSD.BCST    80(R9), Z17, Z11
+	VPDPBUSD.BCST    80(R9)(BX*1), Z17, Z12
+	VPDPBUSD.BCST    80(R9)(BX*2), Z17, Z13
+	VMOVDQU64        384(DX), Z17
+	VPSRLW           $0x04, Z17, Z17
+	VPANDD           Z17, Z21, Z17
+	VPSHUFB          Z17, Z20, Z17
+	VPDPBUSD.BCST    84(R8), Z17, Z7
+	VPDPBUSD.BCST    84(R8)(BX*1), Z17, Z8
+	VPDPBUSD.BCST    84(R8)(BX*2), Z17, Z9
+	VPDPBUSD.BCST    84(R8)(R10*1), Z17, Z10
+	VPDPBUSD.BCST    84(R9), Z17, Z11
+	VPDPBUSD.BCST    84(R9)(BX*1), Z17, Z12
+	VPDPBUSD.BCST    84(R9)(BX*2), Z17, Z13
+	VMOVDQU64        448(DX), Z17
+	VPSRLW           $0x04, Z17, Z17
+	VPANDD           Z17, Z21, Z17
+	VPSHUFB          Z17, Z20, Z17
+	VPDPBUSD.BCST    88(R8), Z17, Z7
+	VPDPBUSD.BCST    88(R8)(BX*1), Z17, Z8
+	VPDPBUSD.BCST    88(R8)(BX*2), Z17, Z9
+	VPDPBUSD.BCST    88(R8)(R10*1), Z17, Z10
+	VPDPBUSD.BCST    88(R9), Z17, Z11
+	VPDPBUSD.BCST    88(R9)(BX*1), Z17, Z12
+	VPDPBUSD.BCST    88(R9)(BX*2), Z17, Z13
+	VMOVDQU64        512(DX), Z17
+	VPSRLW           $0x04, Z17, Z17
+	VPANDD           Z17, Z21, Z17
+	VPSHUFB          Z17, Z20, Z17
+	VPDPBUSD.BCST    92(R8), Z17, Z7
+	VPDPBUSD.BCST    92(R8)(BX*1), Z17, Z8
+	VPDPBUSD.BCST    92(R8)(BX*2), Z17, Z9
+	VPDPBUSD.BCST    92(R8)(R10*1), Z17, Z10
+	VPDPBUSD.BCST    92(R9), Z17, Z11
+	VPDPBUSD.BCST    92(R9)(BX*1), Z17, Z12
+	VPDPBUSD.BCST    92(R9)(BX*2), Z17, Z13
+	VMULPS           Z14, Z15, Z16
+	VFMADD213PS      Z16, Z15, Z7
+	VFMADD213PS      Z16, Z15, Z8
+	VFMADD213PS      Z16, Z15, Z9
+	VFMADD213PS      Z16, Z15, Z10
+	VFMADD213PS      Z16, Z15, Z11
+	VFMADD213PS      Z16, Z15, Z12
+	VFMADD213PS      Z16, Z15, Z13
+	VFMADD231PS.BCST 124(R8), Z7, Z0
+	VFMADD231PS.BCST 124(R8)(BX*1), Z8, Z1
+	VFMADD231PS.BCST 124(R8)(BX*2), Z9, Z2
+	VFMADD231PS.BCST 124(R8)(R10*1), Z10, Z3
+	VFMADD231PS.BCST 124(R9), Z11, Z4
+	VFMADD231PS.BCST 124(R9)(BX*1), Z12, Z5
+	VFMADD231PS.BCST 124(R9)(BX*2), Z13, Z6
+	ADDQ             $0x00000240, DX
+	ADDQ             $0x00000080, R8
+	ADDQ             $0x00000080, R9
+	DECQ             R12
+	JNE              pair
+	DECQ             R11
+	JNE              super
+	MOVQ             AX, R8
+	VMOVUPS          Z0, (R8)
+	ADDQ             CX, R8
+	VMOVUPS          Z1, (R8)
+	ADDQ             CX, R8
+	VMOVUPS          Z2, (R8)
+	ADDQ             CX, R8
+	VMOVUPS          Z3, (R8)
+	ADDQ             CX, R8
+	VMOVUPS          Z4, (R8)
+	ADDQ             CX, R8
+	VMOVUPS          Z5, (R8)
+	ADDQ             CX, R8
+	VMOVUPS          Z6, (R8)
+	ADDQ             $0x00000040, AX
+	DECQ             SI
+	JNE              group
+	VZEROUPPER
+	RET
+
+// func mulIQ2XSx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
+TEXT ·mulIQ2XSx8AVX512(SB), $256-64
+	MOVQ         dst+0(FP), AX
+	MOVQ         ldd+8(FP), CX
+	MOVQ         w+16(FP), DX
+	MOVQ         ldx+32(FP), BX
+	MOVQ         groups+48(FP), SI
+	MOVQ         ahead+56(FP), DI
+	SHLQ         $0x02, CX
+	MOVL         $0xcb400000, R8
+	VPBROADCASTD R8, Z16
+	LEAQ         (BX)(BX*2), R10
+	MOVL         $0x0f0f0f0f, R8
+	VPBROADCASTD R8, Z23
+
+group:
+	MOVQ   x+24(FP), R8
+	LEAQ   (R8)(BX*4), R9
+	MOVQ   supers+40(FP), R11
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+
+super:
+	VCVTPH2PS       (DX), Z24
+	VBROADCASTI32X4 32(DX), Z22
+	VMULPS.BCST     48(DX), Z24, Z24
+	ADDQ            $0x00000040, DX
+	MOVQ            $0x00000004, R12
+
+pair:
+	PREFETCHT0       (DX)(DI*1)
+	PREFETCHT0       64(DX)(DI*1)
+	PREFETCHT0       128(DX)(DI*1)
+	PREFETCHT0       192(DX)(DI*1)
+	VPMOVSXBD        (DX), Z17
+	VCVTDQ2PS        Z17, Z17
+	VMULPS           Z24, Z17, Z17
+	VPBROADCASTD     36(R8), Z8
+	VPBROADCASTD     36(R8)(BX*1), Z9
+	VPBROADCASTD     36(R8)(BX*2), Z10
+	VPBROADCASTD     36(R8)(R10*1), Z11
+	VPBROADCASTD     36(R9), Z12
+	VPBROADCASTD     36(R9)(BX*1), Z13
+	VPBROADCASTD     36(R9)(BX*2), Z14
+	VPBROADCASTD     36(R9)(R10*1), Z15
+	VMOVDQU64        64(DX), Z19
+	VPANDD           Z19, Z23, Z19
+	VPSHUFB          Z19, Z22, Z19
+	VPDPBUSD.BCST    (R8), Z19, Z8
+	VPDPBUSD.BCST    (R8)(BX*1), Z19, Z9
+	VPDPBUSD.BCST    (R8)(BX*2), Z19, Z10
+	VPDPBUSD.BCST    (R8)(R10*1), Z19, Z11
+	VPDPBUSD.BCST    (R9), Z19, Z12
+	VPDPBUSD.BCST    (R9)(BX*1), Z19, Z13
+	VPDPBUSD.BCST    (R9)(BX*2), Z19, Z14
+	VPDPBUSD.BCST    (R9)(R10*1), Z19, Z15
+	VMOVDQU64        128(DX), Z19
+	VPANDD           Z19, Z23, Z19
+	VPSHUFB          Z19, Z22, Z19
+	VPDPBUSD.BCST    4(R8), Z19, Z8
+	VPDPBUSD.BCST    4(R8)(BX*1), Z19, Z9
+	VPDPBUSD.BCST    4(R8)(BX*2), Z19, Z10
+	VPDPBUSD.BCST    4(R8)(R10*1), Z19, Z11
+	VPDPBUSD.BCST    4(R9), Z19, Z12
+	VPDPBUSD.BCST    4(R9)(BX*1), Z19, Z13
+	VPDPBUSD.BCST    4(R9)(BX*2), Z19, Z14
+	VPDPBUSD.BCST    4(R9)(R10*1), Z19, Z15
+	VMOVDQU64        192(DX), Z19
+	VPANDD           Z19, Z23, Z19
+	VPSHUFB          Z19, Z22, Z19
+	VPDPBUSD.BCST    8(R8), Z19, Z8
+	VPDPBUSD.BCST    8(R8)(BX*1), Z19, Z9
+	VPDPBUSD.BCST    8(R8)(BX*2), Z19, Z10
+	VPDPBUSD.BCST    8(R8)(R10*1), Z19, Z11
+	VPDPBUSD.BCST    8(R9), Z19, Z12
+	VPDPBUSD.BCST    8(R9)(BX*1), Z19, Z13
+	VPDPBUSD.BCST    8(R9)(BX*2), Z19, Z14
+	VPDPBUSD.BCST    8(R9)(R10*1), Z19, Z15
+	VMOVDQU64        256(DX), Z19
+	VPANDD           Z19, Z23, Z19
+	VPSHUFB          Z19, Z22, Z19
+	VPDPBUSD.BCST    12(R8), Z19, Z8
+	VPDPBUSD.BCST    12(R8)(BX*1), Z19, Z9
+	VPDPBUSD.BCST    12(R8)(BX*2), Z19, Z10
+	VPDPBUSD.BCST    12(R8)(R10*1), Z19, Z11
+	VPDPBUSD.BCST    12(R9), Z19, Z12
+	VPDPBUSD.BCST    12(R9)(BX*1), Z19, Z13
+	VPDPBUSD.BCST    12(R9)(BX*2), Z19, Z14
+	VPDPBUSD.BCST    12(R9)(R10*1), Z19, Z15
+	VMOVDQU64        64(DX), Z19
+	VPSRLW           $0x04, Z19, Z19
+	VPANDD           Z19, Z23, Z19
+	VPSHUFB          Z19, Z22, Z19
+	VMULPS           Z16, Z17, Z18
+	VFMADD213PS      Z18, Z17, Z8
+	VFMADD213PS      Z18, Z17, Z9
+	VFMADD213PS      Z18, Z17, Z10
+	VFMADD213PS      Z18, Z17, Z11
+	VFMADD213PS      Z18, Z17, Z12
+	VFMADD213PS      Z18, Z17, Z13
+	VFMADD213PS      Z18, Z17, Z14
+	VFMADD213PS      Z18, Z17, Z15
+	VFMADD231PS.BCST 60(R8), Z8, Z0
+	VFMADD231PS.BCST 60(R8)(BX*1), Z9, Z1
+	VFMADD231PS.BCST 60(R8)(BX*2), Z10, Z2
+	VFMADD231PS.BCST 60(R8)(R10*1), Z11, Z3
+	VFMADD231PS.BCST 60(R9), Z12, Z4
+	VFMADD231PS.BCST 60(R9)(BX*1), Z13, Z5
+	VFMADD231PS.BCST 60(R9)(BX*2), Z14, Z6
+	VFMADD231PS.BCST 60(R9)(R10*1), Z15, Z7
+	VPMOVSXBD        16(DX), Z17
+	VCVTDQ2PS        Z17, Z17
+	VMULPS           Z24, Z17, Z17
+	VPBROADCASTD     40(R8), Z8
+	VPBROADCASTD     40(R8)(BX*1), Z9
+	VPBROADCASTD     40(R8)(BX*2), Z10
+	VPBROADCASTD     40(R8)(R10*1), Z11
+	VPBROADCASTD     40(R9), Z12
+	VPBROADCASTD     40(R9)(BX*1), Z13
+	VPBROADCASTD     40(R9)(BX*2), Z14
+	VPBROADCASTD     40(R9)(R10*1), Z15
+	VPDPBUSD.BCST    16(R8), Z19, Z8
+	VPDPBUSD.BCST    16(R8)(BX*1), Z19, Z9
+	VPDPBUSD.BCST    16(R8)(BX*2), Z19, Z10
+	VPDPBUSD.BCST    16(R8)(R10*1), Z19, Z11
+	VPDPBUSD.BCST    16(R9), Z19, Z12
+	VPDPBUSD.BCST    16(R9)(BX*1), Z19, Z13
+	VPDPBUSD.BCST    16(R9)(BX*2), Z19, Z14
+	VPDPBUSD.BCST    16(R9)(R10*1), Z19, Z15
+	VMOVDQU64        128(DX), Z19
+	VPSRLW           $0x04, Z19, Z19
+	VPANDD           Z19, Z23, Z19
+	VPSHUFB          Z19, Z22, Z19
+	VPDPBUSD.BCST    20(R8), Z19, Z8
+	VPDPBUSD.BCST    20(R8)(BX*1), Z19, Z9
+	VPDPBUSD.BCST    20(R8)(BX*2), Z19, Z10
+	VPDPBUSD.BCST    20(R8)(R10*1), Z19, Z11
+	VPDPBUSD.BCST    20(R9), Z19, Z12
+	VPDPBUSD.BCST    20(R9)(BX*1), Z19, Z13
+	VPDPBUSD.BCST    20(R9)(BX*2), Z19, Z14
+	VPDPBUSD.BCST    20(R9)(R10*1), Z19, Z15
+	VMOVDQU64        192(DX), Z19
+	VPSRLW           $0x04, Z19, Z19
+	VPANDD           Z19, Z23, Z19
+	VPSHUFB          Z19, Z22, Z19
+	VPDPBUSD.BCST    24(R8), Z19, Z8
+	VPDPBUSD.BCST    24(R8)(BX*1), Z19, Z9
+	VPDPBUSD.BCST    24(R8)(BX*2), Z19, Z10
+	VPDPBUSD.BCST    24(R8)(R10*1), Z19, Z11
+	VPDPBUSD.BCST    24(R9), Z19, Z12
+	VPDPBUSD.BCST    24(R9)(BX*1), Z19, Z13
+	VPDPBUSD.BCST    24(R9)(BX*2), Z19, Z14
+	VPDPBUSD.BCST    24(R9)(R10*1), Z19, Z15
+	VMOVDQU64        256(DX), Z19
+	VPSRLW           $0x04, Z19, Z19
+	VPANDD           Z19, Z23, Z19
+	VPSHUFB          Z19, Z22, Z19
+	VPDPBUSD.BCST    28(R8), Z19, Z8
+	VPDPBUSD.BCST    28(R8)(BX*1), Z19, Z9
+	VPDPBUSD.BCST    28(R8)(BX*2), Z19, Z10
+	VPDPBUSD.BCST    28(R8)(R10*1), Z19, Z11
+	VPDPBUSD.BCST    28(R9), Z19, Z12
+	VPDPBUSD.BCST    28(R9)(BX*1), Z19, Z13
+	VPDPBUSD.BCST    28(R9)(BX*2), Z19, Z14
+	VPDPBUSD.BCST    28(R9)(R10*1), Z19, Z15
+	VMULPS           Z16, Z17, Z18
+	VFMADD213PS      Z18, Z17, Z8
+	VFMADD213PS      Z18, Z17, Z9
+	VFMADD213PS      Z18, Z17, Z10
+	VFMADD213PS      Z18, Z17, Z11
+	VFMADD213PS      Z18, Z17, Z12
+	VFMADD213PS      Z18, Z17, Z13
+	VFMADD213PS      Z18, Z17, Z14
+	VFMADD213PS      Z18, Z17, Z15
+	VFMADD231PS.BCST 60(R8), Z8, Z0
+	VFMADD231PS.BCST 60(R8)(BX*1), Z9, Z1
+	VFMADD231PS.BCST 60(R8)(BX*2), Z10, Z2
+	VFMADD231PS.BCST 60(R8)(R10*1), Z11, Z3
+	VFMADD231PS.BCST 60(R9), Z12, Z4
+	VFMADD231PS.BCST 60(R9)(BX*1), Z13, Z5
+	VFMADD231PS.BCST 60(R9)(BX*2), Z14, Z6
+	VFMADD231PS.BCST 60(R9)(R10*1), Z15, Z7
+	PREFETCHT0       256(DX)(DI*1)
+	PREFETCHT0       320(DX)(DI*1)
+	PREFETCHT0       384(DX)(DI*1)
+	PREFETCHT0       448(DX)(DI*1)
+	PREFETCHT0       512(DX)(DI*1)
+	VPMOVSXBD        32(DX), Z17
+	VCVTDQ2PS        Z17, Z17
+	VMULPS           Z24, Z17, Z17
+	VPBROADCASTD     100(R8), Z8
+	VPBROADCASTD     100(R8)(BX*1), Z9
+	VPBROADCASTD     100(R8)(BX*2), Z10
+	VPBROADCASTD     100(R8)(R10*1), Z11
+	VPBROADCASTD     100(R9), Z12
+	VPBROADCASTD     100(R9)(BX*1), Z13
+	VPBROADCASTD     100(R9)(BX*2), Z14
+	VPBROADCASTD     100(R9)(R10*1), Z15
+	VMOVDQU64        320(DX), Z19
+	VPANDD           Z19, Z23, Z19
+	VPSHUFB          Z19, Z22, Z19
+	VPDPBUSD.BCST    64(R8), Z19, Z8
+	VPDPBUSD.BCST    64(R8)(BX*1), Z19, Z9
+	VPDPBUSD.BCST    64(R8)(BX*2), Z19, Z10
+	VPDPBUSD.BCST    64(R8)(R10*1), Z19, Z11
+	VPDPBUSD.BCST    64(R9), Z19, Z12
+	VPDPBUSD.BCST    64(R9)(BX*1), Z19, Z13
+	VPDPBUSD.BCST    64(R9)(BX*2), Z19, Z14
+	VPDPBUSD.BCST    64(R9)(R10*1), Z19, Z15
+	VMOVDQU64        384(DX), Z19
+	VPANDD           Z19, Z23, Z19
+	VPSHUFB          Z19, Z22, Z19
+	VPDPBUSD.BCST    68(R8), Z19, Z8
+	VPDPBUSD.BCST    68(R8)(BX*1), Z19, Z9
+	VPDPBUSD.BCST    68(R8)(BX*2), Z19, Z10
+	VPDPBUSD.BCST    68(R8)(R10*1), Z19, Z11
+	VPDPBUSD.BCST    68(R9), Z19, Z12
+	VPDPBUSD.BCST    68(R9)(BX*1), Z19, Z13
+	VPDPBUSD.BCST    68(R9)(BX*2), Z19, Z14
+	VPDPBUSD.BCST    68(R9)(R10*1), Z19, Z15
+	VMOVDQU64        448(DX), Z19
+	VPANDD           Z19, Z23, Z19
+	VPSHUFB          Z19, Z22, Z19
+	VPDPBUSD.BCST    72(R8), Z19, Z8
+	VPDPBUSD.BCST    72(R8)(BX*1), Z19, Z9
+	VPDPBUSD.BCST    72(R8)(BX*2), Z19, Z10
+	VPDPBUSD.BCST    72(R8)(R10*1), Z19, Z11
+	VPDPBUSD.BCST    72(R9), Z19, Z12
+	VPDPBUSD.BCST    72(R9)(BX*1), Z19, Z13
+	VPDPBUSD.BCST    72(R9)(BX*2), Z19, Z14
+	VPDPBUSD.BCST    72(R9)(R10*1), Z19, Z15
+	VMOVDQU64        512(DX), Z19
+	VPANDD           Z19, Z23, Z19
+	VPSHUFB          Z19, Z22, Z19
+	VPDPBUSD.BCST    76(R8), Z19, Z8
+	VPDPBUSD.BCST    76(R8)(BX*1), Z19, Z9
+	VPDPBUSD.BCST    76(R8)(BX*2), Z19, Z10
+	VPDPBUSD.BCST    76(R8)(R10*1), Z19, Z11
+	VPDPBUSD.BCST    76(R9), Z19, Z12
+	VPDPBUSD.BCST    76(R9)(BX*1), Z19, Z13
+	VPDPBUSD.BCST    76(R9)(BX*2), Z19, Z14
+	VPDPBUSD.BCST    76(R9)(R10*1), Z19, Z15
+	VMOVDQU64        320(DX), Z19
+	VPSRLW           $0x04, Z19, Z19
+	VPANDD           Z19, Z23, Z19
+	VPSHUFB          Z19, Z22, Z19
+	VMULPS           Z16, Z17, Z18
+	VFMADD213PS      Z18, Z17, Z8
+	VFMADD213PS      Z18, Z17, Z9
+	VFMADD213PS      Z18, Z17, Z10
+	VFMADD213PS      Z18, Z17, Z11
+	VFMADD213PS      Z18, Z17, Z12
+	VFMADD213PS      Z18, Z17, Z13
+	VFMADD213PS      Z18, Z17, Z14
+	VFMADD213PS      Z18, Z17, Z15
+	VFMADD231PS.BCST 124(R8), Z8, Z0
+	VFMADD231PS.BCST 124(R8)(BX*1), Z9, Z1
+	VFMADD231PS.BCST 124(R8)(BX*2), Z10, Z2
+	VFMADD231PS.BCST 124(R8)(R10*1), Z11, Z3
+	VFMADD231PS.BCST 124(R9), Z12, Z4
+	VFMADD231PS.BCST 124(R9)(BX*1), Z13, Z5
+	VFMADD231PS.BCST 124(R9)(BX*2), Z14, Z6
+	VFMADD231PS.BCST 124(R9)(R10*1), Z15, Z7
+	VPMOVSXBD        48(DX), Z17
+	VCVTDQ2PS        Z17, Z17
+	VMULPS           Z24, Z17, Z17
+	VPBROADCASTD     104(R8), Z8
+	VPBROADCASTD     104(R8)(BX*1), Z9
+	VPBROADCASTD     104(R8)(BX*2), Z10
+	VPBROADCASTD     104(R8)(R10*1), Z11
+	VPBROADCASTD     104(R9), Z12
+	VPBROADCASTD     104(R9)(BX*1), Z13
+	VPBROADCASTD     104(R9)(BX*2), Z14
+	VPBROADCASTD     104(R9)(R10*1), Z15
+	VPDPBUSD.BCST    80(R8), Z19, Z8
+	VPDPBUSD.BCST    80(R8)(BX*1), Z19, Z9
+	VPDPBUSD.BCST    80(R8)(BX*2), Z19, Z10
+	VPDPBUSD.BCST    80(R8)(R10*1), Z19, Z11
+	VPDPBUSD.BCST    80(R9), Z19, Z12
+	VPDPBUSD.BCST    80(R9)(BX*1), Z19, Z13
+	VPDPBUSD.BCST    80(R9)(BX*2), Z19, Z14
+	VPDPBUSD.BCST    80(R9)(R10*1), Z19, Z15
+	VMOVDQU64        384(DX), Z19
+	VPSRLW           $0x04, Z19, Z19
+	VPANDD           Z19, Z23, Z19
+	VPSHUFB          Z19, Z22, Z19
+	VPDPBUSD.BCST    84(R8), Z19, Z8
+	VPDPBUSD.BCST    84(R8)(BX*1), Z19, Z9
+	VPDPBUSD.BCST    84(R8)(BX*2), Z19, Z10
+	VPDPBUSD.BCST    84(R8)(R10*1), Z19, Z11
+	VPDPBUSD.BCST    84(R9), Z19, Z12
+	VPDPBUSD.BCST    84(R9)(BX*1), Z19, Z13
+	VPDPBUSD.BCST    84(R9)(BX*2), Z19, Z14
+	VPDPBUSD.BCST    84(R9)(R10*1), Z19, Z15
+	VMOVDQU64        448(DX), Z19
+	VPSRLW           $0x04, Z19, Z19
+	VPANDD           Z19, Z23, Z19
+	VPSHUFB          Z19, Z22, Z19
+	VPDPBUSD.BCST    88(R8), Z19, Z8
+	VPDPBUSD.BCST    88(R8)(BX*1), Z19, Z9
+	VPDPBUSD.BCST    88(R8)(BX*2), Z19, Z10
+	VPDPBUSD.BCST    88(R8)(R10*1), Z19, Z11
+	VPDPBUSD.BCST    88(R9), Z19, Z12
+	VPDPBUSD.BCST    88(R9)(BX*1), Z19, Z13
+	VPDPBUSD.BCST    88(R9)(BX*2), Z19, Z14
+	VPDPBUSD.BCST    88(R9)(R10*1), Z19, Z15
+	VMOVDQU64        512(DX), Z19
+	VPSRLW           $0x04, Z19, Z19
+	VPANDD           Z19, Z23, Z19
+	VPSHUFB          Z19, Z22, Z19
+	VPDPBUSD.BCST    92(R8), Z19, Z8
+	VPDPBUSD.BCST    92(R8)(BX*1), Z19, Z9
+	VPDPBUSD.BCST    92(R8)(BX*2), Z19, Z10
+	VPDPBUSD.BCST    92(R8)(R10*1), Z19, Z11
+	VPDPBUSD.BCST    92(R9), Z19, Z12
+	VPDPBUSD.BCST    92(R9)(BX*1), Z19, Z13
+	VPDPBUSD.BCST    92(R9)(BX*2), Z19, Z14
+	VPDPBUSD.BCST    92(R9)(R10*1), Z19, Z15
+	VMULPS           Z16, Z17, Z18
+	VFMADD213PS      Z18, Z17, Z8
+	VFMADD213PS      Z18, Z17, Z9
+	VFMADD213PS      Z18, Z17, Z10
+	VFMADD213PS      Z18, Z17, Z11
+	VFMADD213PS      Z18, Z17, Z12
+	VFMADD213PS      Z18, Z17, Z13
+	VFMADD213PS      Z18, Z17, Z14
+	VFMADD213PS      Z18, Z17, Z15
+	VFMADD231PS.BCST 124(R8), Z8, Z0
+	VFMADD231PS.BCST 124(R8)(BX*1), Z9, Z1
+	VFMADD231PS.BCST 124(R8)(BX*2), Z10, Z2
+	VFMADD231PS.BCST 124(R8)(R10*1), Z11, Z3
+	VFMADD231PS.BCST 124(R9), Z12, Z4
+	VFMADD231PS.BCST 124(R9)(BX*1), Z13, Z5
+	VFMADD231PS.BCST 124(R9)(BX*2), Z14, Z6
+	VFMADD231PS.BCST 124(R9)(R10*1), Z15, Z7
+	ADDQ             $0x00000240, DX
+	ADDQ             $0x00000080, R8
+	ADDQ             $0x00000080, R9
+	DECQ             R12
+	JNE              pair
+	DECQ             R11
+	JNE              super
+	MOVQ             AX, R8
+	VMOVUPS          Z0, (R8)
+	ADDQ             CX, R8
+	VMOVUPS          Z1, (R8)
+	ADDQ             CX, R8
+	VMOVUPS          Z2, (R8)
+	ADDQ             CX, R8
+	VMOVUPS          Z3, (R8)
+	ADDQ             CX, R8
+	VMOVUPS          Z4, (R8)
+	ADDQ             CX, R8
+	VMOVUPS          Z5, (R8)
+	ADDQ             CX, R8
+	VMOVUPS          Z6, (R8)
+	ADDQ             CX, R8
+	VMOVUPS          Z7, (R8)
+	ADDQ             $0x00000040, AX
+	DECQ             SI
+	JNE              group
+	VZEROUPPER
+	RET
+
+// func unpackIQ2XSAVX512(u *byte, w *byte, supers int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·unpackIQ2XSAVX512(SB), $256-24
+	MOVQ         u+0(FP), AX
+	MOVQ         w+8(FP), CX
+	MOVQ         supers+16(FP), DX
+	MOVL         $0x0f0f0f0f, BX
+	VPBROADCASTD BX, Z4
+
+super:
+	VCVTPH2PS       (CX), Z5
+	VBROADCASTI32X4 32(CX), Z3
+	VMULPS.BCST     48(CX), Z5, Z5
+	ADDQ            $0x00000040, CX
+	MOVQ            $0x00000004, BX
+
+pair:
+	VPMOVSXBD (CX), Z6
+	VCVTDQ2PS Z6, Z6
+	VMULPS    Z5, Z6, Z6
+	VMOVUPS   Z6, 192(AX)
+	VPMOVSXBD 16(CX), Z6
+	VCVTDQ2PS Z6, Z6
+	VMULPS    Z5, Z6, Z6
+	VMOVUPS   Z6, 64(AX)
+	VMOVDQU64 64(CX), Z0
+	VPANDD    Z0, Z4, Z0
+	VPSHUFB   Z0, Z3, Z0
+	VMOVDQU64 Z0, 256(AX)
+	VMOVDQU64 128(CX), Z0
+	VPANDD    Z0, Z4, Z0
+	VPSHUFB   Z0, Z3, Z0
+	VMOVDQU64 Z0, 320(AX)
+	VMOVDQU64 192(CX), Z0
+	VPANDD    Z0, Z4, Z0
+	VPSHUFB   Z0, Z3, Z0
+	VMOVDQU64 Z0, 384(AX)
+	VMOVDQU64 256(CX), Z0
+	VPANDD    Z0, Z4, Z0
+	VPSHUFB   Z0, Z3, Z0
+	VMOVDQU64 Z0, 448(AX)
+	VMOVDQU64 64(CX), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    Z0, Z4, Z0
+	VPSHUFB   Z0, Z3, Z0
+	VMOVDQU64 Z0, 512(AX)
+	VMOVDQU64 128(CX), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    Z0, Z4, Z0
+	VPSHUFB   Z0, Z3, Z0
+	VMOVDQU64 Z0, 576(AX)
+	VMOVDQU64 192(CX), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    Z0, Z4, Z0
+	VPSHUFB   Z0, Z3, Z0
+	VMOVDQU64 Z0, 640(AX)
+	VMOVDQU64 256(CX), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    Z0, Z4, Z0
+	VPSHUFB   Z0, Z3, Z0
+	VMOVDQU64 Z0, 704(AX)
+	VPMOVSXBD 32(CX), Z6
+	VCVTDQ2PS Z6, Z6
+	VMULPS    Z5, Z6, Z6
+	VMOVUPS   Z6, 960(AX)
+	VPMOVSXBD 48(CX), Z6
+	VCVTDQ2PS Z6, Z6
+	VMULPS    Z5, Z6, Z6
+	VMOVUPS   Z6, 832(AX)
+	VMOVDQU64 320(CX), Z0
+	VPANDD    Z0, Z4, Z0
+	VPSHUFB   Z0, Z3, Z0
+	VMOVDQU64 Z0, 1024(AX)
+	VMOVDQU64 384(CX), Z0
+	VPANDD    Z0, Z4, Z0
+	VPSHUFB   Z0, Z3, Z0
+	VMOVDQU64 Z0, 1088(AX)
+	VMOVDQU64 448(CX), Z0
+	VPANDD    Z0, Z4, Z0
+	VPSHUFB   Z0, Z3, Z0
+	VMOVDQU64 Z0, 1152(AX)
+	VMOVDQU64 512(CX), Z0
+	VPANDD    Z0, Z4, Z0
+	VPSHUFB   Z0, Z3, Z0
+	VMOVDQU64 Z0, 1216(AX)
+	VMOVDQU64 320(CX), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    Z0, Z4, Z0
+	VPSHUFB   Z0, Z3, Z0
+	VMOVDQU64 Z0, 1280(AX)
+	VMOVDQU64 384(CX), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    Z0, Z4, Z0
+	VPSHUFB   Z0, Z3, Z0
+	VMOVDQU64 Z0, 1344(AX)
+	VMOVDQU64 448(CX), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    Z0, Z4, Z0
+	VPSHUFB   Z0, Z3, Z0
+	VMOVDQU64 Z0, 1408(AX)
+	VMOVDQU64 512(CX), Z0
+	VPSRLW    $0x04, Z0, Z0
+	VPANDD    Z0, Z4, Z0
+	VPSHUFB   Z0, Z3, Z0
+	VMOVDQU64 Z0, 1472(AX)
+	ADDQ      $0x00000240, CX
+	ADDQ      $0x00000600, AX
+	DECQ      BX
+	JNE       pair
+	DECQ      DX
+	JNE       super
+	VZEROUPPER
+	RET
+
+// func mulIQ2XSx1AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·mulIQ2XSx1AVX2(SB), $256-64
+	MOVQ ldx+32(FP), AX
+	MOVQ ldd+8(FP), AX
+	MOVQ w+16(FP), CX
+	MOVQ groups+48(FP), DX
+	MOVQ ahead+56(FP), BX
+	SHLQ $0x02, AX
+	MOVQ dst+0(FP), SI
+
+group:
+	MOVQ    x+24(FP), AX
+	MOVQ    supers+40(FP), DI
+	VXORPS  Y1, Y1, Y1
+	VMOVUPS Y1, (SI)
+	VMOVUPS Y1, 32(SI)
+
+super:
+	VCVTPH2PS    (CX), Y1
+	VBROADCASTSS 48(CX), Y2
+	VMULPS       Y2, Y1, Y1
+	VMOVDQU      32(CX), X2
+	VMOVDQU      X2, 128(SP)
+	VMOVUPS      Y1, (SP)
+	VCVTPH2PS    16(CX), Y1
+	VBROADCASTSS 48(CX), Y2
+	VMULPS       Y2, Y1, Y1
+	VMOVDQU      32(CX), X2
+	VMOVDQU      X2, 128(SP)
+	VMOVUPS      Y1, 32(SP)
+	ADDQ         $0x00000040, CX
+	MOVQ         $0x00000004, R8
+
+pair:
+	PREFETCHT0     (CX)(BX*1)
+	PREFETCHT0     64(CX)(BX*1)
+	PREFETCHT0     128(CX)(BX*1)
+	PREFETCHT0     192(CX)(BX*1)
+	VMOVDQU        64(CX), Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   (AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VMOVDQU        128(CX), Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   4(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VMOVDQU        192(CX), Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   8(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VMOVDQU        256(CX), Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   12(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPMOVSXBD      (CX), Y1
+	VCVTDQ2PS      Y1, Y1
+	VMULPS         (SP), Y1, Y1
+	VMULPS         gemmcb400000<>+0(SB), Y1, Y2
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y2, Y1, Y0
+	VBROADCASTSS   60(AX), Y4
+	VMOVUPS        (SI), Y5
+	VFMADD231PS    Y4, Y0, Y5
+	VMOVUPS        Y5, (SI)
+	VMOVDQU        64(CX), Y1
+	VPSRLW         $0x04, Y1, Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   16(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VMOVDQU        128(CX), Y1
+	VPSRLW         $0x04, Y1, Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   20(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VMOVDQU        192(CX), Y1
+	VPSRLW         $0x04, Y1, Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   24(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VMOVDQU        256(CX), Y1
+	VPSRLW         $0x04, Y1, Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   28(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPMOVSXBD      16(CX), Y1
+	VCVTDQ2PS      Y1, Y1
+	VMULPS         (SP), Y1, Y1
+	VMULPS         gemmcb400000<>+0(SB), Y1, Y2
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y2, Y1, Y0
+	VBROADCASTSS   60(AX), Y4
+	VMOVUPS        (SI), Y5
+	VFMADD231PS    Y4, Y0, Y5
+	VMOVUPS        Y5, (SI)
+	VMOVDQU        96(CX), Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   (AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VMOVDQU        160(CX), Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   4(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VMOVDQU        224(CX), Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   8(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VMOVDQU        288(CX), Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   12(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPMOVSXBD      8(CX), Y1
+	VCVTDQ2PS      Y1, Y1
+	VMULPS         32(SP), Y1, Y1
+	VMULPS         gemmcb400000<>+0(SB), Y1, Y2
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y2, Y1, Y0
+	VBROADCASTSS   60(AX), Y4
+	VMOVUPS        32(SI), Y5
+	VFMADD231PS    Y4, Y0, Y5
+	VMOVUPS        Y5, 32(SI)
+	VMOVDQU        96(CX), Y1
+	VPSRLW         $0x04, Y1, Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   16(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VMOVDQU        160(CX), Y1
+	VPSRLW         $0x04, Y1, Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   20(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VMOVDQU        224(CX), Y1
+	VPSRLW         $0x04, Y1, Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   24(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VMOVDQU        288(CX), Y1
+	VPSRLW         $0x04, Y1, Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   28(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPMOVSXBD      24(CX), Y1
+	VCVTDQ2PS      Y1, Y1
+	VMULPS         32(SP), Y1, Y1
+	VMULPS         gemmcb400000<>+0(SB), Y1, Y2
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y2, Y1, Y0
+	VBROADCASTSS   60(AX), Y4
+	VMOVUPS        32(SI), Y5
+	VFMADD231PS    Y4, Y0, Y5
+	VMOVUPS        Y5, 32(SI)
+	PREFETCHT0     256(CX)(BX*1)
+	PREFETCHT0     320(CX)(BX*1)
+	PREFETCHT0     384(CX)(BX*1)
+	PREFETCHT0     448(CX)(BX*1)
+	PREFETCHT0     512(CX)(BX*1)
+	VMOVDQU        320(CX), Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   64(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VMOVDQU        384(CX), Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   68(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VMOVDQU        448(CX), Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   72(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VMOVDQU        512(CX), Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   76(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPMOVSXBD      32(CX), Y1
+	VCVTDQ2PS      Y1, Y1
+	VMULPS         (SP), Y1, Y1
+	VMULPS         gemmcb400000<>+0(SB), Y1, Y2
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y2, Y1, Y0
+	VBROADCASTSS   124(AX), Y4
+	VMOVUPS        (SI), Y5
+	VFMADD231PS    Y4, Y0, Y5
+	VMOVUPS        Y5, (SI)
+	VMOVDQU        320(CX), Y1
+	VPSRLW         $0x04, Y1, Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   80(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VMOVDQU        384(CX), Y1
+	VPSRLW         $0x04, Y1, Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   84(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VMOVDQU        448(CX), Y1
+	VPSRLW         $0x04, Y1, Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   88(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VMOVDQU        512(CX), Y1
+	VPSRLW         $0x04, Y1, Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   92(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPMOVSXBD      48(CX), Y1
+	VCVTDQ2PS      Y1, Y1
+	VMULPS         (SP), Y1, Y1
+	VMULPS         gemmcb400000<>+0(SB), Y1, Y2
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y2, Y1, Y0
+	VBROADCASTSS   124(AX), Y4
+	VMOVUPS        (SI), Y5
+	VFMADD231PS    Y4, Y0, Y5
+	VMOVUPS        Y5, (SI)
+	VMOVDQU        352(CX), Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   64(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VMOVDQU        416(CX), Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   68(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VMOVDQU        480(CX), Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   72(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VMOVDQU        544(CX), Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   76(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPMOVSXBD      40(CX), Y1
+	VCVTDQ2PS      Y1, Y1
+	VMULPS         32(SP), Y1, Y1
+	VMULPS         gemmcb400000<>+0(SB), Y1, Y2
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y2, Y1, Y0
+	VBROADCASTSS   124(AX), Y4
+	VMOVUPS        32(SI), Y5
+	VFMADD231PS    Y4, Y0, Y5
+	VMOVUPS        Y5, 32(SI)
+	VMOVDQU        352(CX), Y1
+	VPSRLW         $0x04, Y1, Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   80(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VMOVDQU        416(CX), Y1
+	VPSRLW         $0x04, Y1, Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   84(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VMOVDQU        480(CX), Y1
+	VPSRLW         $0x04, Y1, Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   88(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VMOVDQU        544(CX), Y1
+	VPSRLW         $0x04, Y1, Y1
+	VPAND          gemm0f0f0f0f<>+0(SB), Y1, Y1
+	VBROADCASTI128 128(SP), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPXOR          gemm80808080<>+0(SB), Y1, Y1
+	VPABSB         Y1, Y2
+	VPBROADCASTD   92(AX), Y15
+	VPSIGNB        Y1, Y15, Y15
+	VPMADDUBSW     Y15, Y2, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPMOVSXBD      56(CX), Y1
+	VCVTDQ2PS      Y1, Y1
+	VMULPS         32(SP), Y1, Y1
+	VMULPS         gemmcb400000<>+0(SB), Y1, Y2
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y2, Y1, Y0
+	VBROADCASTSS   124(AX), Y4
+	VMOVUPS        32(SI), Y5
+	VFMADD231PS    Y4, Y0, Y5
+	VMOVUPS        Y5, 32(SI)
+	ADDQ           $0x00000240, CX
+	ADDQ           $0x00000080, AX
+	DECQ           R8
+	JNE            pair
+	DECQ           DI
+	JNE            super
+	ADDQ           $0x00000040, SI
+	DECQ           DX
+	JNE            group
+	VZEROUPPER
+	RET
+
+// func mulIQ2XSx2AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·mulIQ2XSx2AVX2(SB), $256-64
+	MOVQ ldx+32(FP), AX
+	MOVQ ldd+8(FP), CX
+	MOVQ w+16(FP), DX
+	MOVQ groups+48(FP), BX
+	MOVQ ahead+56(FP), SI
+	SHLQ $0x02, CX
+	MOVQ dst+0(FP), R8
+
+group:
+	MOVQ    x+24(FP), DI
+	MOVQ    supers+40(FP), R9
+	VXORPS  Y2, Y2, Y2
+	VMOVUPS Y2, (R8)
+	VMOVUPS Y2, 32(R8)
+	VMOVUPS Y2, (R8)(CX*1)
+	VMOVUPS Y2, 32(R8)(CX*1)
+
+super:
+	VCVTPH2PS    (DX), Y2
+	VBROADCASTSS 48(DX), Y3
+	VMULPS       Y3, Y2, Y2
+	VMOVDQU      32(DX), X3
+	VMOVDQU      X3, 128(SP)
+	VMOVUPS      Y2, (SP)
+	VCVTPH2PS    16(DX), Y2
+	VBROADCASTSS 48(DX), Y3
+	VMULPS       Y3, Y2, Y2
+	VMOVDQU      32(DX), X3
+	VMOVDQU      X3, 128(SP)
+	VMOVUPS      Y2, 32(SP)
+	ADDQ         $0x00000040, DX
+	MOVQ         $0x00000004, R10
+
+pair:
+	PREFETCHT0     (DX)(SI*1)
+	PREFETCHT0     64(DX)(SI*1)
+	PREFETCHT0     128(DX)(SI*1)
+	PREFETCHT0     192(DX)(SI*1)
+	VMOVDQU        64(DX), Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   (DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   (DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VMOVDQU        128(DX), Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   4(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   4(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VMOVDQU        192(DX), Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   8(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   8(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VMOVDQU        256(DX), Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   12(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   12(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPMOVSXBD      (DX), Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         (SP), Y2, Y2
+	VMULPS         gemmcb400000<>+0(SB), Y2, Y3
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y3, Y2, Y0
+	VBROADCASTSS   60(DI), Y5
+	VMOVUPS        (R8), Y6
+	VFMADD231PS    Y5, Y0, Y6
+	VMOVUPS        Y6, (R8)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y3, Y2, Y1
+	VBROADCASTSS   60(DI)(AX*1), Y5
+	VMOVUPS        (R8)(CX*1), Y6
+	VFMADD231PS    Y5, Y1, Y6
+	VMOVUPS        Y6, (R8)(CX*1)
+	VMOVDQU        64(DX), Y2
+	VPSRLW         $0x04, Y2, Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   16(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   16(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VMOVDQU        128(DX), Y2
+	VPSRLW         $0x04, Y2, Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   20(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   20(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VMOVDQU        192(DX), Y2
+	VPSRLW         $0x04, Y2, Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   24(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   24(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VMOVDQU        256(DX), Y2
+	VPSRLW         $0x04, Y2, Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   28(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   28(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPMOVSXBD      16(DX), Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         (SP), Y2, Y2
+	VMULPS         gemmcb400000<>+0(SB), Y2, Y3
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y3, Y2, Y0
+	VBROADCASTSS   60(DI), Y5
+	VMOVUPS        (R8), Y6
+	VFMADD231PS    Y5, Y0, Y6
+	VMOVUPS        Y6, (R8)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y3, Y2, Y1
+	VBROADCASTSS   60(DI)(AX*1), Y5
+	VMOVUPS        (R8)(CX*1), Y6
+	VFMADD231PS    Y5, Y1, Y6
+	VMOVUPS        Y6, (R8)(CX*1)
+	VMOVDQU        96(DX), Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   (DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   (DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VMOVDQU        160(DX), Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   4(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   4(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VMOVDQU        224(DX), Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   8(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   8(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VMOVDQU        288(DX), Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   12(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   12(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPMOVSXBD      8(DX), Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         32(SP), Y2, Y2
+	VMULPS         gemmcb400000<>+0(SB), Y2, Y3
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y3, Y2, Y0
+	VBROADCASTSS   60(DI), Y5
+	VMOVUPS        32(R8), Y6
+	VFMADD231PS    Y5, Y0, Y6
+	VMOVUPS        Y6, 32(R8)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y3, Y2, Y1
+	VBROADCASTSS   60(DI)(AX*1), Y5
+	VMOVUPS        32(R8)(CX*1), Y6
+	VFMADD231PS    Y5, Y1, Y6
+	VMOVUPS        Y6, 32(R8)(CX*1)
+	VMOVDQU        96(DX), Y2
+	VPSRLW         $0x04, Y2, Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   16(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   16(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VMOVDQU        160(DX), Y2
+	VPSRLW         $0x04, Y2, Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   20(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   20(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VMOVDQU        224(DX), Y2
+	VPSRLW         $0x04, Y2, Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   24(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   24(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VMOVDQU        288(DX), Y2
+	VPSRLW         $0x04, Y2, Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   28(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   28(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPMOVSXBD      24(DX), Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         32(SP), Y2, Y2
+	VMULPS         gemmcb400000<>+0(SB), Y2, Y3
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y3, Y2, Y0
+	VBROADCASTSS   60(DI), Y5
+	VMOVUPS        32(R8), Y6
+	VFMADD231PS    Y5, Y0, Y6
+	VMOVUPS        Y6, 32(R8)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y3, Y2, Y1
+	VBROADCASTSS   60(DI)(AX*1), Y5
+	VMOVUPS        32(R8)(CX*1), Y6
+	VFMADD231PS    Y5, Y1, Y6
+	VMOVUPS        Y6, 32(R8)(CX*1)
+	PREFETCHT0     256(DX)(SI*1)
+	PREFETCHT0     320(DX)(SI*1)
+	PREFETCHT0     384(DX)(SI*1)
+	PREFETCHT0     448(DX)(SI*1)
+	PREFETCHT0     512(DX)(SI*1)
+	VMOVDQU        320(DX), Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   64(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   64(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VMOVDQU        384(DX), Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   68(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   68(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VMOVDQU        448(DX), Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   72(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   72(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VMOVDQU        512(DX), Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   76(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   76(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPMOVSXBD      32(DX), Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         (SP), Y2, Y2
+	VMULPS         gemmcb400000<>+0(SB), Y2, Y3
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y3, Y2, Y0
+	VBROADCASTSS   124(DI), Y5
+	VMOVUPS        (R8), Y6
+	VFMADD231PS    Y5, Y0, Y6
+	VMOVUPS        Y6, (R8)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y3, Y2, Y1
+	VBROADCASTSS   124(DI)(AX*1), Y5
+	VMOVUPS        (R8)(CX*1), Y6
+	VFMADD231PS    Y5, Y1, Y6
+	VMOVUPS        Y6, (R8)(CX*1)
+	VMOVDQU        320(DX), Y2
+	VPSRLW         $0x04, Y2, Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   80(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   80(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VMOVDQU        384(DX), Y2
+	VPSRLW         $0x04, Y2, Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   84(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   84(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VMOVDQU        448(DX), Y2
+	VPSRLW         $0x04, Y2, Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   88(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   88(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VMOVDQU        512(DX), Y2
+	VPSRLW         $0x04, Y2, Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   92(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   92(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPMOVSXBD      48(DX), Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         (SP), Y2, Y2
+	VMULPS         gemmcb400000<>+0(SB), Y2, Y3
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y3, Y2, Y0
+	VBROADCASTSS   124(DI), Y5
+	VMOVUPS        (R8), Y6
+	VFMADD231PS    Y5, Y0, Y6
+	VMOVUPS        Y6, (R8)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y3, Y2, Y1
+	VBROADCASTSS   124(DI)(AX*1), Y5
+	VMOVUPS        (R8)(CX*1), Y6
+	VFMADD231PS    Y5, Y1, Y6
+	VMOVUPS        Y6, (R8)(CX*1)
+	VMOVDQU        352(DX), Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   64(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   64(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VMOVDQU        416(DX), Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   68(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   68(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VMOVDQU        480(DX), Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   72(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   72(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VMOVDQU        544(DX), Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   76(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   76(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPMOVSXBD      40(DX), Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         32(SP), Y2, Y2
+	VMULPS         gemmcb400000<>+0(SB), Y2, Y3
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y3, Y2, Y0
+	VBROADCASTSS   124(DI), Y5
+	VMOVUPS        32(R8), Y6
+	VFMADD231PS    Y5, Y0, Y6
+	VMOVUPS        Y6, 32(R8)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y3, Y2, Y1
+	VBROADCASTSS   124(DI)(AX*1), Y5
+	VMOVUPS        32(R8)(CX*1), Y6
+	VFMADD231PS    Y5, Y1, Y6
+	VMOVUPS        Y6, 32(R8)(CX*1)
+	VMOVDQU        352(DX), Y2
+	VPSRLW         $0x04, Y2, Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   80(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   80(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VMOVDQU        416(DX), Y2
+	VPSRLW         $0x04, Y2, Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   84(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   84(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VMOVDQU        480(DX), Y2
+	VPSRLW         $0x04, Y2, Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   88(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   88(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VMOVDQU        544(DX), Y2
+	VPSRLW         $0x04, Y2, Y2
+	VPAND          gemm0f0f0f0f<>+0(SB), Y2, Y2
+	VBROADCASTI128 128(SP), Y3
+	VPSHUFB        Y2, Y3, Y2
+	VPXOR          gemm80808080<>+0(SB), Y2, Y2
+	VPABSB         Y2, Y3
+	VPBROADCASTD   92(DI), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   92(DI)(AX*1), Y15
+	VPSIGNB        Y2, Y15, Y15
+	VPMADDUBSW     Y15, Y3, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPMOVSXBD      56(DX), Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         32(SP), Y2, Y2
+	VMULPS         gemmcb400000<>+0(SB), Y2, Y3
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y3, Y2, Y0
+	VBROADCASTSS   124(DI), Y5
+	VMOVUPS        32(R8), Y6
+	VFMADD231PS    Y5, Y0, Y6
+	VMOVUPS        Y6, 32(R8)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y3, Y2, Y1
+	VBROADCASTSS   124(DI)(AX*1), Y5
+	VMOVUPS        32(R8)(CX*1), Y6
+	VFMADD231PS    Y5, Y1, Y6
+	VMOVUPS        Y6, 32(R8)(CX*1)
+	ADDQ           $0x00000240, DX
+	ADDQ           $0x00000080, DI
+	DECQ           R10
+	JNE            pair
+	DECQ           R9
+	JNE            super
+	ADDQ           $0x00000040, R8
+	DECQ           BX
+	JNE            group
+	VZEROUPPER
+	RET
+
+// func mulIQ2XSx3AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·mulIQ2XSx3AVX2(SB), $256-64
+	MOVQ ldx+32(FP), AX
+	MOVQ ldd+8(FP), CX
+	MOVQ w+16(FP), DX
+	MOVQ groups+48(FP), BX
+	MOVQ ahead+56(FP), SI
+	SHLQ $0x02, CX
+	MOVQ dst+0(FP), R8
+
+group:
+	MOVQ    x+24(FP), DI
+	MOVQ    supers+40(FP), R9
+	VXORPS  Y3, Y3, Y3
+	VMOVUPS Y3, (R8)
+	VMOVUPS Y3, 32(R8)
+	VMOVUPS Y3, (R8)(CX*1)
+	VMOVUPS Y3, 32(R8)(CX*1)
+	VMOVUPS Y3, (R8)(CX*2)
+	VMOVUPS Y3, 32(R8)(CX*2)
+
+super:
+	VCVTPH2PS    (DX), Y3
+	VBROADCASTSS 48(DX), Y4
+	VMULPS       Y4, Y3, Y3
+	VMOVDQU      32(DX), X4
+	VMOVDQU      X4, 128(SP)
+	VMOVUPS      Y3, (SP)
+	VCVTPH2PS    16(DX), Y3
+	VBROADCASTSS 48(DX), Y4
+	VMULPS       Y4, Y3, Y3
+	VMOVDQU      32(DX), X4
+	VMOVDQU      X4, 128(SP)
+	VMOVUPS      Y3, 32(SP)
+	ADDQ         $0x00000040, DX
+	MOVQ         $0x00000004, R10
+
+pair:
+	PREFETCHT0     (DX)(SI*1)
+	PREFETCHT0     64(DX)(SI*1)
+	PREFETCHT0     128(DX)(SI*1)
+	PREFETCHT0     192(DX)(SI*1)
+	VMOVDQU        64(DX), Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   (DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   (DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VPBROADCASTD   (DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y2
+	VMOVDQU        128(DX), Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   4(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   4(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   4(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VMOVDQU        192(DX), Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   8(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   8(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   8(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VMOVDQU        256(DX), Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   12(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   12(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   12(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPMOVSXBD      (DX), Y3
+	VCVTDQ2PS      Y3, Y3
+	VMULPS         (SP), Y3, Y3
+	VMULPS         gemmcb400000<>+0(SB), Y3, Y4
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y4, Y3, Y0
+	VBROADCASTSS   60(DI), Y6
+	VMOVUPS        (R8), Y7
+	VFMADD231PS    Y6, Y0, Y7
+	VMOVUPS        Y7, (R8)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y4, Y3, Y1
+	VBROADCASTSS   60(DI)(AX*1), Y6
+	VMOVUPS        (R8)(CX*1), Y7
+	VFMADD231PS    Y6, Y1, Y7
+	VMOVUPS        Y7, (R8)(CX*1)
+	VPADDD         gemm4b400000<>+0(SB), Y2, Y2
+	VFMADD213PS    Y4, Y3, Y2
+	VBROADCASTSS   60(DI)(AX*2), Y6
+	VMOVUPS        (R8)(CX*2), Y7
+	VFMADD231PS    Y6, Y2, Y7
+	VMOVUPS        Y7, (R8)(CX*2)
+	VMOVDQU        64(DX), Y3
+	VPSRLW         $0x04, Y3, Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   16(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   16(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VPBROADCASTD   16(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y2
+	VMOVDQU        128(DX), Y3
+	VPSRLW         $0x04, Y3, Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   20(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   20(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   20(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VMOVDQU        192(DX), Y3
+	VPSRLW         $0x04, Y3, Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   24(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   24(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   24(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VMOVDQU        256(DX), Y3
+	VPSRLW         $0x04, Y3, Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   28(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   28(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   28(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPMOVSXBD      16(DX), Y3
+	VCVTDQ2PS      Y3, Y3
+	VMULPS         (SP), Y3, Y3
+	VMULPS         gemmcb400000<>+0(SB), Y3, Y4
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y4, Y3, Y0
+	VBROADCASTSS   60(DI), Y6
+	VMOVUPS        (R8), Y7
+	VFMADD231PS    Y6, Y0, Y7
+	VMOVUPS        Y7, (R8)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y4, Y3, Y1
+	VBROADCASTSS   60(DI)(AX*1), Y6
+	VMOVUPS        (R8)(CX*1), Y7
+	VFMADD231PS    Y6, Y1, Y7
+	VMOVUPS        Y7, (R8)(CX*1)
+	VPADDD         gemm4b400000<>+0(SB), Y2, Y2
+	VFMADD213PS    Y4, Y3, Y2
+	VBROADCASTSS   60(DI)(AX*2), Y6
+	VMOVUPS        (R8)(CX*2), Y7
+	VFMADD231PS    Y6, Y2, Y7
+	VMOVUPS        Y7, (R8)(CX*2)
+	VMOVDQU        96(DX), Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   (DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   (DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VPBROADCASTD   (DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y2
+	VMOVDQU        160(DX), Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   4(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   4(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   4(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VMOVDQU        224(DX), Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   8(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   8(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   8(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VMOVDQU        288(DX), Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   12(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   12(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   12(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPMOVSXBD      8(DX), Y3
+	VCVTDQ2PS      Y3, Y3
+	VMULPS         32(SP), Y3, Y3
+	VMULPS         gemmcb400000<>+0(SB), Y3, Y4
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y4, Y3, Y0
+	VBROADCASTSS   60(DI), Y6
+	VMOVUPS        32(R8), Y7
+	VFMADD231PS    Y6, Y0, Y7
+	VMOVUPS        Y7, 32(R8)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y4, Y3, Y1
+	VBROADCASTSS   60(DI)(AX*1), Y6
+	VMOVUPS        32(R8)(CX*1), Y7
+	VFMADD231PS    Y6, Y1, Y7
+	VMOVUPS        Y7, 32(R8)(CX*1)
+	VPADDD         gemm4b400000<>+0(SB), Y2, Y2
+	VFMADD213PS    Y4, Y3, Y2
+	VBROADCASTSS   60(DI)(AX*2), Y6
+	VMOVUPS        32(R8)(CX*2), Y7
+	VFMADD231PS    Y6, Y2, Y7
+	VMOVUPS        Y7, 32(R8)(CX*2)
+	VMOVDQU        96(DX), Y3
+	VPSRLW         $0x04, Y3, Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   16(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   16(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VPBROADCASTD   16(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y2
+	VMOVDQU        160(DX), Y3
+	VPSRLW         $0x04, Y3, Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   20(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   20(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   20(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VMOVDQU        224(DX), Y3
+	VPSRLW         $0x04, Y3, Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   24(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   24(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   24(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VMOVDQU        288(DX), Y3
+	VPSRLW         $0x04, Y3, Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   28(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   28(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   28(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPMOVSXBD      24(DX), Y3
+	VCVTDQ2PS      Y3, Y3
+	VMULPS         32(SP), Y3, Y3
+	VMULPS         gemmcb400000<>+0(SB), Y3, Y4
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y4, Y3, Y0
+	VBROADCASTSS   60(DI), Y6
+	VMOVUPS        32(R8), Y7
+	VFMADD231PS    Y6, Y0, Y7
+	VMOVUPS        Y7, 32(R8)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y4, Y3, Y1
+	VBROADCASTSS   60(DI)(AX*1), Y6
+	VMOVUPS        32(R8)(CX*1), Y7
+	VFMADD231PS    Y6, Y1, Y7
+	VMOVUPS        Y7, 32(R8)(CX*1)
+	VPADDD         gemm4b400000<>+0(SB), Y2, Y2
+	VFMADD213PS    Y4, Y3, Y2
+	VBROADCASTSS   60(DI)(AX*2), Y6
+	VMOVUPS        32(R8)(CX*2), Y7
+	VFMADD231PS    Y6, Y2, Y7
+	VMOVUPS        Y7, 32(R8)(CX*2)
+	PREFETCHT0     256(DX)(SI*1)
+	PREFETCHT0     320(DX)(SI*1)
+	PREFETCHT0     384(DX)(SI*1)
+	PREFETCHT0     448(DX)(SI*1)
+	PREFETCHT0     512(DX)(SI*1)
+	VMOVDQU        320(DX), Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   64(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   64(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VPBROADCASTD   64(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y2
+	VMOVDQU        384(DX), Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   68(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   68(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   68(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VMOVDQU        448(DX), Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   72(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   72(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   72(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VMOVDQU        512(DX), Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   76(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   76(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   76(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPMOVSXBD      32(DX), Y3
+	VCVTDQ2PS      Y3, Y3
+	VMULPS         (SP), Y3, Y3
+	VMULPS         gemmcb400000<>+0(SB), Y3, Y4
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y4, Y3, Y0
+	VBROADCASTSS   124(DI), Y6
+	VMOVUPS        (R8), Y7
+	VFMADD231PS    Y6, Y0, Y7
+	VMOVUPS        Y7, (R8)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y4, Y3, Y1
+	VBROADCASTSS   124(DI)(AX*1), Y6
+	VMOVUPS        (R8)(CX*1), Y7
+	VFMADD231PS    Y6, Y1, Y7
+	VMOVUPS        Y7, (R8)(CX*1)
+	VPADDD         gemm4b400000<>+0(SB), Y2, Y2
+	VFMADD213PS    Y4, Y3, Y2
+	VBROADCASTSS   124(DI)(AX*2), Y6
+	VMOVUPS        (R8)(CX*2), Y7
+	VFMADD231PS    Y6, Y2, Y7
+	VMOVUPS        Y7, (R8)(CX*2)
+	VMOVDQU        320(DX), Y3
+	VPSRLW         $0x04, Y3, Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   80(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   80(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VPBROADCASTD   80(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y2
+	VMOVDQU        384(DX), Y3
+	VPSRLW         $0x04, Y3, Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   84(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   84(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   84(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VMOVDQU        448(DX), Y3
+	VPSRLW         $0x04, Y3, Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   88(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   88(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   88(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VMOVDQU        512(DX), Y3
+	VPSRLW         $0x04, Y3, Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   92(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   92(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   92(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPMOVSXBD      48(DX), Y3
+	VCVTDQ2PS      Y3, Y3
+	VMULPS         (SP), Y3, Y3
+	VMULPS         gemmcb400000<>+0(SB), Y3, Y4
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y4, Y3, Y0
+	VBROADCASTSS   124(DI), Y6
+	VMOVUPS        (R8), Y7
+	VFMADD231PS    Y6, Y0, Y7
+	VMOVUPS        Y7, (R8)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y4, Y3, Y1
+	VBROADCASTSS   124(DI)(AX*1), Y6
+	VMOVUPS        (R8)(CX*1), Y7
+	VFMADD231PS    Y6, Y1, Y7
+	VMOVUPS        Y7, (R8)(CX*1)
+	VPADDD         gemm4b400000<>+0(SB), Y2, Y2
+	VFMADD213PS    Y4, Y3, Y2
+	VBROADCASTSS   124(DI)(AX*2), Y6
+	VMOVUPS        (R8)(CX*2), Y7
+	VFMADD231PS    Y6, Y2, Y7
+	VMOVUPS        Y7, (R8)(CX*2)
+	VMOVDQU        352(DX), Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   64(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   64(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VPBROADCASTD   64(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y2
+	VMOVDQU        416(DX), Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   68(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   68(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   68(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VMOVDQU        480(DX), Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   72(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   72(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   72(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VMOVDQU        544(DX), Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   76(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   76(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   76(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPMOVSXBD      40(DX), Y3
+	VCVTDQ2PS      Y3, Y3
+	VMULPS         32(SP), Y3, Y3
+	VMULPS         gemmcb400000<>+0(SB), Y3, Y4
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y4, Y3, Y0
+	VBROADCASTSS   124(DI), Y6
+	VMOVUPS        32(R8), Y7
+	VFMADD231PS    Y6, Y0, Y7
+	VMOVUPS        Y7, 32(R8)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y4, Y3, Y1
+	VBROADCASTSS   124(DI)(AX*1), Y6
+	VMOVUPS        32(R8)(CX*1), Y7
+	VFMADD231PS    Y6, Y1, Y7
+	VMOVUPS        Y7, 32(R8)(CX*1)
+	VPADDD         gemm4b400000<>+0(SB), Y2, Y2
+	VFMADD213PS    Y4, Y3, Y2
+	VBROADCASTSS   124(DI)(AX*2), Y6
+	VMOVUPS        32(R8)(CX*2), Y7
+	VFMADD231PS    Y6, Y2, Y7
+	VMOVUPS        Y7, 32(R8)(CX*2)
+	VMOVDQU        352(DX), Y3
+	VPSRLW         $0x04, Y3, Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   80(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   80(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VPBROADCASTD   80(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y2
+	VMOVDQU        416(DX), Y3
+	VPSRLW         $0x04, Y3, Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   84(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   84(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   84(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VMOVDQU        480(DX), Y3
+	VPSRLW         $0x04, Y3, Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   88(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   88(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   88(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VMOVDQU        544(DX), Y3
+	VPSRLW         $0x04, Y3, Y3
+	VPAND          gemm0f0f0f0f<>+0(SB), Y3, Y3
+	VBROADCASTI128 128(SP), Y4
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          gemm80808080<>+0(SB), Y3, Y3
+	VPABSB         Y3, Y4
+	VPBROADCASTD   92(DI), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   92(DI)(AX*1), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   92(DI)(AX*2), Y15
+	VPSIGNB        Y3, Y15, Y15
+	VPMADDUBSW     Y15, Y4, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPMOVSXBD      56(DX), Y3
+	VCVTDQ2PS      Y3, Y3
+	VMULPS         32(SP), Y3, Y3
+	VMULPS         gemmcb400000<>+0(SB), Y3, Y4
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y4, Y3, Y0
+	VBROADCASTSS   124(DI), Y6
+	VMOVUPS        32(R8), Y7
+	VFMADD231PS    Y6, Y0, Y7
+	VMOVUPS        Y7, 32(R8)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y4, Y3, Y1
+	VBROADCASTSS   124(DI)(AX*1), Y6
+	VMOVUPS        32(R8)(CX*1), Y7
+	VFMADD231PS    Y6, Y1, Y7
+	VMOVUPS        Y7, 32(R8)(CX*1)
+	VPADDD         gemm4b400000<>+0(SB), Y2, Y2
+	VFMADD213PS    Y4, Y3, Y2
+	VBROADCASTSS   124(DI)(AX*2), Y6
+	VMOVUPS        32(R8)(CX*2), Y7
+	VFMADD231PS    Y6, Y2, Y7
+	VMOVUPS        Y7, 32(R8)(CX*2)
+	ADDQ           $0x00000240, DX
+	ADDQ           $0x00000080, DI
+	DECQ           R10
+	JNE            pair
+	DECQ           R9
+	JNE            super
+	ADDQ           $0x00000040, R8
+	DECQ           BX
+	JNE            group
+	VZEROUPPER
+	RET
+
+// func mulIQ2XSx4AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·mulIQ2XSx4AVX2(SB), $256-64
+	MOVQ ldx+32(FP), AX
+	MOVQ ldd+8(FP), CX
+	MOVQ w+16(FP), DX
+	MOVQ groups+48(FP), BX
+	MOVQ ahead+56(FP), SI
+	SHLQ $0x02, CX
+	LEAQ (AX)(AX*2), R8
+	LEAQ (CX)(CX*2), R10
+	MOVQ dst+0(FP), R9
+
+group:
+	MOVQ    x+24(FP), DI
+	MOVQ    supers+40(FP), R11
+	VXORPS  Y4, Y4, Y4
+	VMOVUPS Y4, (R9)
+	VMOVUPS Y4, 32(R9)
+	VMOVUPS Y4, (R9)(CX*1)
+	VMOVUPS Y4, 32(R9)(CX*1)
+	VMOVUPS Y4, (R9)(CX*2)
+	VMOVUPS Y4, 32(R9)(CX*2)
+	VMOVUPS Y4, (R9)(R10*1)
+	VMOVUPS Y4, 32(R9)(R10*1)
+
+super:
+	VCVTPH2PS    (DX), Y4
+	VBROADCASTSS 48(DX), Y5
+	VMULPS       Y5, Y4, Y4
+	VMOVDQU      32(DX), X5
+	VMOVDQU      X5, 128(SP)
+	VMOVUPS      Y4, (SP)
+	VCVTPH2PS    16(DX), Y4
+	VBROADCASTSS 48(DX), Y5
+	VMULPS       Y5, Y4, Y4
+	VMOVDQU      32(DX), X5
+	VMOVDQU      X5, 128(SP)
+	VMOVUPS      Y4, 32(SP)
+	ADDQ         $0x00000040, DX
+	MOVQ         $0x00000004, R12
+
+pair:
+	PREFETCHT0     (DX)(SI*1)
+	PREFETCHT0     64(DX)(SI*1)
+	PREFETCHT0     128(DX)(SI*1)
+	PREFETCHT0     192(DX)(SI*1)
+	VMOVDQU        64(DX), Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   (DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   (DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VPBROADCASTD   (DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y2
+	VPBROADCASTD   (DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y3
+	VMOVDQU        128(DX), Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   4(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   4(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   4(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   4(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VMOVDQU        192(DX), Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   8(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   8(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   8(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   8(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VMOVDQU        256(DX), Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   12(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   12(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   12(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   12(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPMOVSXBD      (DX), Y4
+	VCVTDQ2PS      Y4, Y4
+	VMULPS         (SP), Y4, Y4
+	VMULPS         gemmcb400000<>+0(SB), Y4, Y5
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y5, Y4, Y0
+	VBROADCASTSS   60(DI), Y7
+	VMOVUPS        (R9), Y8
+	VFMADD231PS    Y7, Y0, Y8
+	VMOVUPS        Y8, (R9)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y5, Y4, Y1
+	VBROADCASTSS   60(DI)(AX*1), Y7
+	VMOVUPS        (R9)(CX*1), Y8
+	VFMADD231PS    Y7, Y1, Y8
+	VMOVUPS        Y8, (R9)(CX*1)
+	VPADDD         gemm4b400000<>+0(SB), Y2, Y2
+	VFMADD213PS    Y5, Y4, Y2
+	VBROADCASTSS   60(DI)(AX*2), Y7
+	VMOVUPS        (R9)(CX*2), Y8
+	VFMADD231PS    Y7, Y2, Y8
+	VMOVUPS        Y8, (R9)(CX*2)
+	VPADDD         gemm4b400000<>+0(SB), Y3, Y3
+	VFMADD213PS    Y5, Y4, Y3
+	VBROADCASTSS   60(DI)(R8*1), Y7
+	VMOVUPS        (R9)(R10*1), Y8
+	VFMADD231PS    Y7, Y3, Y8
+	VMOVUPS        Y8, (R9)(R10*1)
+	VMOVDQU        64(DX), Y4
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   16(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   16(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VPBROADCASTD   16(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y2
+	VPBROADCASTD   16(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y3
+	VMOVDQU        128(DX), Y4
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   20(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   20(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   20(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   20(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VMOVDQU        192(DX), Y4
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   24(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   24(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   24(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   24(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VMOVDQU        256(DX), Y4
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   28(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   28(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   28(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   28(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPMOVSXBD      16(DX), Y4
+	VCVTDQ2PS      Y4, Y4
+	VMULPS         (SP), Y4, Y4
+	VMULPS         gemmcb400000<>+0(SB), Y4, Y5
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y5, Y4, Y0
+	VBROADCASTSS   60(DI), Y7
+	VMOVUPS        (R9), Y8
+	VFMADD231PS    Y7, Y0, Y8
+	VMOVUPS        Y8, (R9)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y5, Y4, Y1
+	VBROADCASTSS   60(DI)(AX*1), Y7
+	VMOVUPS        (R9)(CX*1), Y8
+	VFMADD231PS    Y7, Y1, Y8
+	VMOVUPS        Y8, (R9)(CX*1)
+	VPADDD         gemm4b400000<>+0(SB), Y2, Y2
+	VFMADD213PS    Y5, Y4, Y2
+	VBROADCASTSS   60(DI)(AX*2), Y7
+	VMOVUPS        (R9)(CX*2), Y8
+	VFMADD231PS    Y7, Y2, Y8
+	VMOVUPS        Y8, (R9)(CX*2)
+	VPADDD         gemm4b400000<>+0(SB), Y3, Y3
+	VFMADD213PS    Y5, Y4, Y3
+	VBROADCASTSS   60(DI)(R8*1), Y7
+	VMOVUPS        (R9)(R10*1), Y8
+	VFMADD231PS    Y7, Y3, Y8
+	VMOVUPS        Y8, (R9)(R10*1)
+	VMOVDQU        96(DX), Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   (DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   (DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VPBROADCASTD   (DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y2
+	VPBROADCASTD   (DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y3
+	VMOVDQU        160(DX), Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   4(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   4(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   4(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   4(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VMOVDQU        224(DX), Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   8(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   8(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   8(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   8(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VMOVDQU        288(DX), Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   12(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   12(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   12(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   12(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPMOVSXBD      8(DX), Y4
+	VCVTDQ2PS      Y4, Y4
+	VMULPS         32(SP), Y4, Y4
+	VMULPS         gemmcb400000<>+0(SB), Y4, Y5
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y5, Y4, Y0
+	VBROADCASTSS   60(DI), Y7
+	VMOVUPS        32(R9), Y8
+	VFMADD231PS    Y7, Y0, Y8
+	VMOVUPS        Y8, 32(R9)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y5, Y4, Y1
+	VBROADCASTSS   60(DI)(AX*1), Y7
+	VMOVUPS        32(R9)(CX*1), Y8
+	VFMADD231PS    Y7, Y1, Y8
+	VMOVUPS        Y8, 32(R9)(CX*1)
+	VPADDD         gemm4b400000<>+0(SB), Y2, Y2
+	VFMADD213PS    Y5, Y4, Y2
+	VBROADCASTSS   60(DI)(AX*2), Y7
+	VMOVUPS        32(R9)(CX*2), Y8
+	VFMADD231PS    Y7, Y2, Y8
+	VMOVUPS        Y8, 32(R9)(CX*2)
+	VPADDD         gemm4b400000<>+0(SB), Y3, Y3
+	VFMADD213PS    Y5, Y4, Y3
+	VBROADCASTSS   60(DI)(R8*1), Y7
+	VMOVUPS        32(R9)(R10*1), Y8
+	VFMADD231PS    Y7, Y3, Y8
+	VMOVUPS        Y8, 32(R9)(R10*1)
+	VMOVDQU        96(DX), Y4
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   16(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   16(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VPBROADCASTD   16(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y2
+	VPBROADCASTD   16(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y3
+	VMOVDQU        160(DX), Y4
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   20(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   20(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   20(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   20(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VMOVDQU        224(DX), Y4
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   24(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   24(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   24(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   24(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VMOVDQU        288(DX), Y4
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   28(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   28(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   28(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   28(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPMOVSXBD      24(DX), Y4
+	VCVTDQ2PS      Y4, Y4
+	VMULPS         32(SP), Y4, Y4
+	VMULPS         gemmcb400000<>+0(SB), Y4, Y5
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y5, Y4, Y0
+	VBROADCASTSS   60(DI), Y7
+	VMOVUPS        32(R9), Y8
+	VFMADD231PS    Y7, Y0, Y8
+	VMOVUPS        Y8, 32(R9)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y5, Y4, Y1
+	VBROADCASTSS   60(DI)(AX*1), Y7
+	VMOVUPS        32(R9)(CX*1), Y8
+	VFMADD231PS    Y7, Y1, Y8
+	VMOVUPS        Y8, 32(R9)(CX*1)
+	VPADDD         gemm4b400000<>+0(SB), Y2, Y2
+	VFMADD213PS    Y5, Y4, Y2
+	VBROADCASTSS   60(DI)(AX*2), Y7
+	VMOVUPS        32(R9)(CX*2), Y8
+	VFMADD231PS    Y7, Y2, Y8
+	VMOVUPS        Y8, 32(R9)(CX*2)
+	VPADDD         gemm4b400000<>+0(SB), Y3, Y3
+	VFMADD213PS    Y5, Y4, Y3
+	VBROADCASTSS   60(DI)(R8*1), Y7
+	VMOVUPS        32(R9)(R10*1), Y8
+	VFMADD231PS    Y7, Y3, Y8
+	VMOVUPS        Y8, 32(R9)(R10*1)
+	PREFETCHT0     256(DX)(SI*1)
+	PREFETCHT0     320(DX)(SI*1)
+	PREFETCHT0     384(DX)(SI*1)
+	PREFETCHT0     448(DX)(SI*1)
+	PREFETCHT0     512(DX)(SI*1)
+	VMOVDQU        320(DX), Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   64(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   64(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VPBROADCASTD   64(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y2
+	VPBROADCASTD   64(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y3
+	VMOVDQU        384(DX), Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   68(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   68(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   68(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   68(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VMOVDQU        448(DX), Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   72(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   72(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   72(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   72(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VMOVDQU        512(DX), Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   76(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   76(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   76(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   76(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPMOVSXBD      32(DX), Y4
+	VCVTDQ2PS      Y4, Y4
+	VMULPS         (SP), Y4, Y4
+	VMULPS         gemmcb400000<>+0(SB), Y4, Y5
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y5, Y4, Y0
+	VBROADCASTSS   124(DI), Y7
+	VMOVUPS        (R9), Y8
+	VFMADD231PS    Y7, Y0, Y8
+	VMOVUPS        Y8, (R9)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y5, Y4, Y1
+	VBROADCASTSS   124(DI)(AX*1), Y7
+	VMOVUPS        (R9)(CX*1), Y8
+	VFMADD231PS    Y7, Y1, Y8
+	VMOVUPS        Y8, (R9)(CX*1)
+	VPADDD         gemm4b400000<>+0(SB), Y2, Y2
+	VFMADD213PS    Y5, Y4, Y2
+	VBROADCASTSS   124(DI)(AX*2), Y7
+	VMOVUPS        (R9)(CX*2), Y8
+	VFMADD231PS    Y7, Y2, Y8
+	VMOVUPS        Y8, (R9)(CX*2)
+	VPADDD         gemm4b400000<>+0(SB), Y3, Y3
+	VFMADD213PS    Y5, Y4, Y3
+	VBROADCASTSS   124(DI)(R8*1), Y7
+	VMOVUPS        (R9)(R10*1), Y8
+	VFMADD231PS    Y7, Y3, Y8
+	VMOVUPS        Y8, (R9)(R10*1)
+	VMOVDQU        320(DX), Y4
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   80(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   80(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VPBROADCASTD   80(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y2
+	VPBROADCASTD   80(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y3
+	VMOVDQU        384(DX), Y4
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   84(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   84(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   84(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   84(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VMOVDQU        448(DX), Y4
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   88(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   88(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   88(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   88(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VMOVDQU        512(DX), Y4
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   92(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   92(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   92(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   92(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPMOVSXBD      48(DX), Y4
+	VCVTDQ2PS      Y4, Y4
+	VMULPS         (SP), Y4, Y4
+	VMULPS         gemmcb400000<>+0(SB), Y4, Y5
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y5, Y4, Y0
+	VBROADCASTSS   124(DI), Y7
+	VMOVUPS        (R9), Y8
+	VFMADD231PS    Y7, Y0, Y8
+	VMOVUPS        Y8, (R9)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y5, Y4, Y1
+	VBROADCASTSS   124(DI)(AX*1), Y7
+	VMOVUPS        (R9)(CX*1), Y8
+	VFMADD231PS    Y7, Y1, Y8
+	VMOVUPS        Y8, (R9)(CX*1)
+	VPADDD         gemm4b400000<>+0(SB), Y2, Y2
+	VFMADD213PS    Y5, Y4, Y2
+	VBROADCASTSS   124(DI)(AX*2), Y7
+	VMOVUPS        (R9)(CX*2), Y8
+	VFMADD231PS    Y7, Y2, Y8
+	VMOVUPS        Y8, (R9)(CX*2)
+	VPADDD         gemm4b400000<>+0(SB), Y3, Y3
+	VFMADD213PS    Y5, Y4, Y3
+	VBROADCASTSS   124(DI)(R8*1), Y7
+	VMOVUPS        (R9)(R10*1), Y8
+	VFMADD231PS    Y7, Y3, Y8
+	VMOVUPS        Y8, (R9)(R10*1)
+	VMOVDQU        352(DX), Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   64(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   64(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VPBROADCASTD   64(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y2
+	VPBROADCASTD   64(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y3
+	VMOVDQU        416(DX), Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   68(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   68(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   68(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   68(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VMOVDQU        480(DX), Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   72(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   72(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   72(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   72(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VMOVDQU        544(DX), Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   76(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   76(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   76(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   76(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPMOVSXBD      40(DX), Y4
+	VCVTDQ2PS      Y4, Y4
+	VMULPS         32(SP), Y4, Y4
+	VMULPS         gemmcb400000<>+0(SB), Y4, Y5
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y5, Y4, Y0
+	VBROADCASTSS   124(DI), Y7
+	VMOVUPS        32(R9), Y8
+	VFMADD231PS    Y7, Y0, Y8
+	VMOVUPS        Y8, 32(R9)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y5, Y4, Y1
+	VBROADCASTSS   124(DI)(AX*1), Y7
+	VMOVUPS        32(R9)(CX*1), Y8
+	VFMADD231PS    Y7, Y1, Y8
+	VMOVUPS        Y8, 32(R9)(CX*1)
+	VPADDD         gemm4b400000<>+0(SB), Y2, Y2
+	VFMADD213PS    Y5, Y4, Y2
+	VBROADCASTSS   124(DI)(AX*2), Y7
+	VMOVUPS        32(R9)(CX*2), Y8
+	VFMADD231PS    Y7, Y2, Y8
+	VMOVUPS        Y8, 32(R9)(CX*2)
+	VPADDD         gemm4b400000<>+0(SB), Y3, Y3
+	VFMADD213PS    Y5, Y4, Y3
+	VBROADCASTSS   124(DI)(R8*1), Y7
+	VMOVUPS        32(R9)(R10*1), Y8
+	VFMADD231PS    Y7, Y3, Y8
+	VMOVUPS        Y8, 32(R9)(R10*1)
+	VMOVDQU        352(DX), Y4
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   80(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   80(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VPBROADCASTD   80(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y2
+	VPBROADCASTD   80(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y3
+	VMOVDQU        416(DX), Y4
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   84(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   84(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   84(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   84(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VMOVDQU        480(DX), Y4
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   88(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   88(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   88(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   88(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VMOVDQU        544(DX), Y4
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          gemm0f0f0f0f<>+0(SB), Y4, Y4
+	VBROADCASTI128 128(SP), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPXOR          gemm80808080<>+0(SB), Y4, Y4
+	VPABSB         Y4, Y5
+	VPBROADCASTD   92(DI), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   92(DI)(AX*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   92(DI)(AX*2), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   92(DI)(R8*1), Y15
+	VPSIGNB        Y4, Y15, Y15
+	VPMADDUBSW     Y15, Y5, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPMOVSXBD      56(DX), Y4
+	VCVTDQ2PS      Y4, Y4
+	VMULPS         32(SP), Y4, Y4
+	VMULPS         gemmcb400000<>+0(SB), Y4, Y5
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y5, Y4, Y0
+	VBROADCASTSS   124(DI), Y7
+	VMOVUPS        32(R9), Y8
+	VFMADD231PS    Y7, Y0, Y8
+	VMOVUPS        Y8, 32(R9)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y5, Y4, Y1
+	VBROADCASTSS   124(DI)(AX*1), Y7
+	VMOVUPS        32(R9)(CX*1), Y8
+	VFMADD231PS    Y7, Y1, Y8
+	VMOVUPS        Y8, 32(R9)(CX*1)
+	VPADDD         gemm4b400000<>+0(SB), Y2, Y2
+	VFMADD213PS    Y5, Y4, Y2
+	VBROADCASTSS   124(DI)(AX*2), Y7
+	VMOVUPS        32(R9)(CX*2), Y8
+	VFMADD231PS    Y7, Y2, Y8
+	VMOVUPS        Y8, 32(R9)(CX*2)
+	VPADDD         gemm4b400000<>+0(SB), Y3, Y3
+	VFMADD213PS    Y5, Y4, Y3
+	VBROADCASTSS   124(DI)(R8*1), Y7
+	VMOVUPS        32(R9)(R10*1), Y8
+	VFMADD231PS    Y7, Y3, Y8
+	VMOVUPS        Y8, 32(R9)(R10*1)
+	ADDQ           $0x00000240, DX
+	ADDQ           $0x00000080, DI
+	DECQ           R12
+	JNE            pair
+	DECQ           R11
+	JNE            super
+	ADDQ           $0x00000040, R9
+	DECQ           BX
+	JNE            group
+	VZEROUPPER
+	RET
+
+// func mulIQ2XSx6AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·mulIQ2XSx6AVX2(SB), $256-64
+	MOVQ ldx+32(FP), AX
+	MOVQ ldd+8(FP), CX
+	MOVQ w+16(FP), DX
+	MOVQ groups+48(FP), BX
+	MOVQ ahead+56(FP), SI
+	SHLQ $0x02, CX
+	LEAQ (AX)(AX*2), R9
+	LEAQ (CX)(CX*2), R12
+	MOVQ dst+0(FP), R10
+	LEAQ (R10)(CX*4), R11
+
+group:
+	MOVQ    x+24(FP), DI
+	LEAQ    (DI)(AX*4), R8
+	MOVQ    supers+40(FP), R13
+	VXORPS  Y6, Y6, Y6
+	VMOVUPS Y6, (R10)
+	VMOVUPS Y6, 32(R10)
+	VMOVUPS Y6, (R10)(CX*1)
+	VMOVUPS Y6, 32(R10)(CX*1)
+	VMOVUPS Y6, (R10)(CX*2)
+	VMOVUPS Y6, 32(R10)(CX*2)
+	VMOVUPS Y6, (R10)(R12*1)
+	VMOVUPS Y6, 32(R10)(R12*1)
+	VMOVUPS Y6, (R11)
+	VMOVUPS Y6, 32(R11)
+	VMOVUPS Y6, (R11)(CX*1)
+	VMOVUPS Y6, 32(R11)(CX*1)
+
+super:
+	VCVTPH2PS    (DX), Y6
+	VBROADCASTSS 48(DX), Y7
+	VMULPS       Y7, Y6, Y6
+	VMOVDQU      32(DX), X7
+	VMOVDQU      X7, 128(SP)
+	VMOVUPS      Y6, (SP)
+	VCVTPH2PS    16(DX), Y6
+	VBROADCASTSS 48(DX), Y7
+	VMULPS       Y7, Y6, Y6
+	VMOVDQU      32(DX), X7
+	VMOVDQU      X7, 128(SP)
+	VMOVUPS      Y6, 32(SP)
+	ADDQ         $0x00000040, DX
+	MOVQ         $0x00000004, R14
+
+pair:
+	PREFETCHT0     (DX)(SI*1)
+	PREFETCHT0     64(DX)(SI*1)
+	PREFETCHT0     128(DX)(SI*1)
+	PREFETCHT0     192(DX)(SI*1)
+	VMOVDQU        64(DX), Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   (DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   (DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VPBROADCASTD   (DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y2
+	VPBROADCASTD   (DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y3
+	VPBROADCASTD   (R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y4
+	VPBROADCASTD   (R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y5
+	VMOVDQU        128(DX), Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   4(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   4(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   4(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   4(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPBROADCASTD   4(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y4, Y4
+	VPBROADCASTD   4(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y5, Y5
+	VMOVDQU        192(DX), Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   8(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   8(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   8(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   8(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPBROADCASTD   8(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y4, Y4
+	VPBROADCASTD   8(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y5, Y5
+	VMOVDQU        256(DX), Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   12(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   12(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   12(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   12(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPBROADCASTD   12(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y4, Y4
+	VPBROADCASTD   12(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y5, Y5
+	VPMOVSXBD      (DX), Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         (SP), Y6, Y6
+	VMULPS         gemmcb400000<>+0(SB), Y6, Y7
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y7, Y6, Y0
+	VBROADCASTSS   60(DI), Y9
+	VMOVUPS        (R10), Y10
+	VFMADD231PS    Y9, Y0, Y10
+	VMOVUPS        Y10, (R10)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y7, Y6, Y1
+	VBROADCASTSS   60(DI)(AX*1), Y9
+	VMOVUPS        (R10)(CX*1), Y10
+	VFMADD231PS    Y9, Y1, Y10
+	VMOVUPS        Y10, (R10)(CX*1)
+	VPADDD         gemm4b400000<>+0(SB), Y2, Y2
+	VFMADD213PS    Y7, Y6, Y2
+	VBROADCASTSS   60(DI)(AX*2), Y9
+	VMOVUPS        (R10)(CX*2), Y10
+	VFMADD231PS    Y9, Y2, Y10
+	VMOVUPS        Y10, (R10)(CX*2)
+	VPADDD         gemm4b400000<>+0(SB), Y3, Y3
+	VFMADD213PS    Y7, Y6, Y3
+	VBROADCASTSS   60(DI)(R9*1), Y9
+	VMOVUPS        (R10)(R12*1), Y10
+	VFMADD231PS    Y9, Y3, Y10
+	VMOVUPS        Y10, (R10)(R12*1)
+	VPADDD         gemm4b400000<>+0(SB), Y4, Y4
+	VFMADD213PS    Y7, Y6, Y4
+	VBROADCASTSS   60(R8), Y9
+	VMOVUPS        (R11), Y10
+	VFMADD231PS    Y9, Y4, Y10
+	VMOVUPS        Y10, (R11)
+	VPADDD         gemm4b400000<>+0(SB), Y5, Y5
+	VFMADD213PS    Y7, Y6, Y5
+	VBROADCASTSS   60(R8)(AX*1), Y9
+	VMOVUPS        (R11)(CX*1), Y10
+	VFMADD231PS    Y9, Y5, Y10
+	VMOVUPS        Y10, (R11)(CX*1)
+	VMOVDQU        64(DX), Y6
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   16(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   16(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VPBROADCASTD   16(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y2
+	VPBROADCASTD   16(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y3
+	VPBROADCASTD   16(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y4
+	VPBROADCASTD   16(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y5
+	VMOVDQU        128(DX), Y6
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   20(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   20(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   20(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   20(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPBROADCASTD   20(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y4, Y4
+	VPBROADCASTD   20(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y5, Y5
+	VMOVDQU        192(DX), Y6
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   24(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   24(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   24(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   24(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPBROADCASTD   24(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y4, Y4
+	VPBROADCASTD   24(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y5, Y5
+	VMOVDQU        256(DX), Y6
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   28(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   28(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   28(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   28(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPBROADCASTD   28(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y4, Y4
+	VPBROADCASTD   28(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y5, Y5
+	VPMOVSXBD      16(DX), Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         (SP), Y6, Y6
+	VMULPS         gemmcb400000<>+0(SB), Y6, Y7
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y7, Y6, Y0
+	VBROADCASTSS   60(DI), Y9
+	VMOVUPS        (R10), Y10
+	VFMADD231PS    Y9, Y0, Y10
+	VMOVUPS        Y10, (R10)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y7, Y6, Y1
+	VBROADCASTSS   60(DI)(AX*1), Y9
+	VMOVUPS        (R10)(CX*1), Y10
+	VFMADD231PS    Y9, Y1, Y10
+	VMOVUPS        Y10, (R10)(CX*1)
+	VPADDD         gemm4b400000<>+0(SB), Y2, Y2
+	VFMADD213PS    Y7, Y6, Y2
+	VBROADCASTSS   60(DI)(AX*2), Y9
+	VMOVUPS        (R10)(CX*2), Y10
+	VFMADD231PS    Y9, Y2, Y10
+	VMOVUPS        Y10, (R10)(CX*2)
+	VPADDD         gemm4b400000<>+0(SB), Y3, Y3
+	VFMADD213PS    Y7, Y6, Y3
+	VBROADCASTSS   60(DI)(R9*1), Y9
+	VMOVUPS        (R10)(R12*1), Y10
+	VFMADD231PS    Y9, Y3, Y10
+	VMOVUPS        Y10, (R10)(R12*1)
+	VPADDD         gemm4b400000<>+0(SB), Y4, Y4
+	VFMADD213PS    Y7, Y6, Y4
+	VBROADCASTSS   60(R8), Y9
+	VMOVUPS        (R11), Y10
+	VFMADD231PS    Y9, Y4, Y10
+	VMOVUPS        Y10, (R11)
+	VPADDD         gemm4b400000<>+0(SB), Y5, Y5
+	VFMADD213PS    Y7, Y6, Y5
+	VBROADCASTSS   60(R8)(AX*1), Y9
+	VMOVUPS        (R11)(CX*1), Y10
+	VFMADD231PS    Y9, Y5, Y10
+	VMOVUPS        Y10, (R11)(CX*1)
+	VMOVDQU        96(DX), Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   (DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   (DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VPBROADCASTD   (DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y2
+	VPBROADCASTD   (DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y3
+	VPBROADCASTD   (R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y4
+	VPBROADCASTD   (R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y5
+	VMOVDQU        160(DX), Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   4(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   4(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   4(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   4(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPBROADCASTD   4(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y4, Y4
+	VPBROADCASTD   4(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y5, Y5
+	VMOVDQU        224(DX), Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   8(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   8(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   8(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   8(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPBROADCASTD   8(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y4, Y4
+	VPBROADCASTD   8(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y5, Y5
+	VMOVDQU        288(DX), Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   12(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   12(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   12(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   12(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPBROADCASTD   12(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y4, Y4
+	VPBROADCASTD   12(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y5, Y5
+	VPMOVSXBD      8(DX), Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         32(SP), Y6, Y6
+	VMULPS         gemmcb400000<>+0(SB), Y6, Y7
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y7, Y6, Y0
+	VBROADCASTSS   60(DI), Y9
+	VMOVUPS        32(R10), Y10
+	VFMADD231PS    Y9, Y0, Y10
+	VMOVUPS        Y10, 32(R10)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y7, Y6, Y1
+	VBROADCASTSS   60(DI)(AX*1), Y9
+	VMOVUPS        32(R10)(CX*1), Y10
+	VFMADD231PS    Y9, Y1, Y10
+	VMOVUPS        Y10, 32(R10)(CX*1)
+	VPADDD         gemm4b400000<>+0(SB), Y2, Y2
+	VFMADD213PS    Y7, Y6, Y2
+	VBROADCASTSS   60(DI)(AX*2), Y9
+	VMOVUPS        32(R10)(CX*2), Y10
+	VFMADD231PS    Y9, Y2, Y10
+	VMOVUPS        Y10, 32(R10)(CX*2)
+	VPADDD         gemm4b400000<>+0(SB), Y3, Y3
+	VFMADD213PS    Y7, Y6, Y3
+	VBROADCASTSS   60(DI)(R9*1), Y9
+	VMOVUPS        32(R10)(R12*1), Y10
+	VFMADD231PS    Y9, Y3, Y10
+	VMOVUPS        Y10, 32(R10)(R12*1)
+	VPADDD         gemm4b400000<>+0(SB), Y4, Y4
+	VFMADD213PS    Y7, Y6, Y4
+	VBROADCASTSS   60(R8), Y9
+	VMOVUPS        32(R11), Y10
+	VFMADD231PS    Y9, Y4, Y10
+	VMOVUPS        Y10, 32(R11)
+	VPADDD         gemm4b400000<>+0(SB), Y5, Y5
+	VFMADD213PS    Y7, Y6, Y5
+	VBROADCASTSS   60(R8)(AX*1), Y9
+	VMOVUPS        32(R11)(CX*1), Y10
+	VFMADD231PS    Y9, Y5, Y10
+	VMOVUPS        Y10, 32(R11)(CX*1)
+	VMOVDQU        96(DX), Y6
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   16(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   16(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VPBROADCASTD   16(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y2
+	VPBROADCASTD   16(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y3
+	VPBROADCASTD   16(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y4
+	VPBROADCASTD   16(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y5
+	VMOVDQU        160(DX), Y6
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   20(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   20(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   20(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   20(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPBROADCASTD   20(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y4, Y4
+	VPBROADCASTD   20(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y5, Y5
+	VMOVDQU        224(DX), Y6
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   24(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   24(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   24(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   24(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPBROADCASTD   24(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y4, Y4
+	VPBROADCASTD   24(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y5, Y5
+	VMOVDQU        288(DX), Y6
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   28(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   28(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   28(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   28(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPBROADCASTD   28(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y4, Y4
+	VPBROADCASTD   28(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y5, Y5
+	VPMOVSXBD      24(DX), Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         32(SP), Y6, Y6
+	VMULPS         gemmcb400000<>+0(SB), Y6, Y7
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y7, Y6, Y0
+	VBROADCASTSS   60(DI), Y9
+	VMOVUPS        32(R10), Y10
+	VFMADD231PS    Y9, Y0, Y10
+	VMOVUPS        Y10, 32(R10)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y7, Y6, Y1
+	VBROADCASTSS   60(DI)(AX*1), Y9
+	VMOVUPS        32(R10)(CX*1), Y10
+	VFMADD231PS    Y9, Y1, Y10
+	VMOVUPS        Y10, 32(R10)(CX*1)
+	VPADDD         gemm4b400000<>+0(SB), Y2, Y2
+	VFMADD213PS    Y7, Y6, Y2
+	VBROADCASTSS   60(DI)(AX*2), Y9
+	VMOVUPS        32(R10)(CX*2), Y10
+	VFMADD231PS    Y9, Y2, Y10
+	VMOVUPS        Y10, 32(R10)(CX*2)
+	VPADDD         gemm4b400000<>+0(SB), Y3, Y3
+	VFMADD213PS    Y7, Y6, Y3
+	VBROADCASTSS   60(DI)(R9*1), Y9
+	VMOVUPS        32(R10)(R12*1), Y10
+	VFMADD231PS    Y9, Y3, Y10
+	VMOVUPS        Y10, 32(R10)(R12*1)
+	VPADDD         gemm4b400000<>+0(SB), Y4, Y4
+	VFMADD213PS    Y7, Y6, Y4
+	VBROADCASTSS   60(R8), Y9
+	VMOVUPS        32(R11), Y10
+	VFMADD231PS    Y9, Y4, Y10
+	VMOVUPS        Y10, 32(R11)
+	VPADDD         gemm4b400000<>+0(SB), Y5, Y5
+	VFMADD213PS    Y7, Y6, Y5
+	VBROADCASTSS   60(R8)(AX*1), Y9
+	VMOVUPS        32(R11)(CX*1), Y10
+	VFMADD231PS    Y9, Y5, Y10
+	VMOVUPS        Y10, 32(R11)(CX*1)
+	PREFETCHT0     256(DX)(SI*1)
+	PREFETCHT0     320(DX)(SI*1)
+	PREFETCHT0     384(DX)(SI*1)
+	PREFETCHT0     448(DX)(SI*1)
+	PREFETCHT0     512(DX)(SI*1)
+	VMOVDQU        320(DX), Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   64(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   64(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VPBROADCASTD   64(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y2
+	VPBROADCASTD   64(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y3
+	VPBROADCASTD   64(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y4
+	VPBROADCASTD   64(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y5
+	VMOVDQU        384(DX), Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   68(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   68(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   68(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   68(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPBROADCASTD   68(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y4, Y4
+	VPBROADCASTD   68(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y5, Y5
+	VMOVDQU        448(DX), Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   72(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   72(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   72(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   72(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPBROADCASTD   72(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y4, Y4
+	VPBROADCASTD   72(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y5, Y5
+	VMOVDQU        512(DX), Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   76(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   76(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   76(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   76(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPBROADCASTD   76(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y4, Y4
+	VPBROADCASTD   76(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y5, Y5
+	VPMOVSXBD      32(DX), Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         (SP), Y6, Y6
+	VMULPS         gemmcb400000<>+0(SB), Y6, Y7
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y7, Y6, Y0
+	VBROADCASTSS   124(DI), Y9
+	VMOVUPS        (R10), Y10
+	VFMADD231PS    Y9, Y0, Y10
+	VMOVUPS        Y10, (R10)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y7, Y6, Y1
+	VBROADCASTSS   124(DI)(AX*1), Y9
+	VMOVUPS        (R10)(CX*1), Y10
+	VFMADD231PS    Y9, Y1, Y10
+	VMOVUPS        Y10, (R10)(CX*1)
+	VPADDD         gemm4b400000<>+0(SB), Y2, Y2
+	VFMADD213PS    Y7, Y6, Y2
+	VBROADCASTSS   124(DI)(AX*2), Y9
+	VMOVUPS        (R10)(CX*2), Y10
+	VFMADD231PS    Y9, Y2, Y10
+	VMOVUPS        Y10, (R10)(CX*2)
+	VPADDD         gemm4b400000<>+0(SB), Y3, Y3
+	VFMADD213PS    Y7, Y6, Y3
+	VBROADCASTSS   124(DI)(R9*1), Y9
+	VMOVUPS        (R10)(R12*1), Y10
+	VFMADD231PS    Y9, Y3, Y10
+	VMOVUPS        Y10, (R10)(R12*1)
+	VPADDD         gemm4b400000<>+0(SB), Y4, Y4
+	VFMADD213PS    Y7, Y6, Y4
+	VBROADCASTSS   124(R8), Y9
+	VMOVUPS        (R11), Y10
+	VFMADD231PS    Y9, Y4, Y10
+	VMOVUPS        Y10, (R11)
+	VPADDD         gemm4b400000<>+0(SB), Y5, Y5
+	VFMADD213PS    Y7, Y6, Y5
+	VBROADCASTSS   124(R8)(AX*1), Y9
+	VMOVUPS        (R11)(CX*1), Y10
+	VFMADD231PS    Y9, Y5, Y10
+	VMOVUPS        Y10, (R11)(CX*1)
+	VMOVDQU        320(DX), Y6
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   80(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   80(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VPBROADCASTD   80(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y2
+	VPBROADCASTD   80(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y3
+	VPBROADCASTD   80(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y4
+	VPBROADCASTD   80(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y5
+	VMOVDQU        384(DX), Y6
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   84(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   84(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   84(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   84(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPBROADCASTD   84(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y4, Y4
+	VPBROADCASTD   84(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y5, Y5
+	VMOVDQU        448(DX), Y6
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   88(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   88(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   88(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   88(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPBROADCASTD   88(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y4, Y4
+	VPBROADCASTD   88(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y5, Y5
+	VMOVDQU        512(DX), Y6
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   92(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   92(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   92(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   92(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPBROADCASTD   92(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y4, Y4
+	VPBROADCASTD   92(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y5, Y5
+	VPMOVSXBD      48(DX), Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         (SP), Y6, Y6
+	VMULPS         gemmcb400000<>+0(SB), Y6, Y7
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y7, Y6, Y0
+	VBROADCASTSS   124(DI), Y9
+	VMOVUPS        (R10), Y10
+	VFMADD231PS    Y9, Y0, Y10
+	VMOVUPS        Y10, (R10)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y7, Y6, Y1
+	VBROADCASTSS   124(DI)(AX*1), Y9
+	VMOVUPS        (R10)(CX*1), Y10
+	VFMADD231PS    Y9, Y1, Y10
+	VMOVUPS        Y10, (R10)(CX*1)
+	VPADDD         gemm4b400000<>+0(SB), Y2, Y2
+	VFMADD213PS    Y7, Y6, Y2
+	VBROADCASTSS   124(DI)(AX*2), Y9
+	VMOVUPS        (R10)(CX*2), Y10
+	VFMADD231PS    Y9, Y2, Y10
+	VMOVUPS        Y10, (R10)(CX*2)
+	VPADDD         gemm4b400000<>+0(SB), Y3, Y3
+	VFMADD213PS    Y7, Y6, Y3
+	VBROADCASTSS   124(DI)(R9*1), Y9
+	VMOVUPS        (R10)(R12*1), Y10
+	VFMADD231PS    Y9, Y3, Y10
+	VMOVUPS        Y10, (R10)(R12*1)
+	VPADDD         gemm4b400000<>+0(SB), Y4, Y4
+	VFMADD213PS    Y7, Y6, Y4
+	VBROADCASTSS   124(R8), Y9
+	VMOVUPS        (R11), Y10
+	VFMADD231PS    Y9, Y4, Y10
+	VMOVUPS        Y10, (R11)
+	VPADDD         gemm4b400000<>+0(SB), Y5, Y5
+	VFMADD213PS    Y7, Y6, Y5
+	VBROADCASTSS   124(R8)(AX*1), Y9
+	VMOVUPS        (R11)(CX*1), Y10
+	VFMADD231PS    Y9, Y5, Y10
+	VMOVUPS        Y10, (R11)(CX*1)
+	VMOVDQU        352(DX), Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   64(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   64(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VPBROADCASTD   64(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y2
+	VPBROADCASTD   64(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y3
+	VPBROADCASTD   64(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y4
+	VPBROADCASTD   64(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y5
+	VMOVDQU        416(DX), Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   68(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   68(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   68(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   68(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPBROADCASTD   68(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y4, Y4
+	VPBROADCASTD   68(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y5, Y5
+	VMOVDQU        480(DX), Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   72(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   72(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   72(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   72(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPBROADCASTD   72(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y4, Y4
+	VPBROADCASTD   72(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y5, Y5
+	VMOVDQU        544(DX), Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   76(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   76(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   76(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   76(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPBROADCASTD   76(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y4, Y4
+	VPBROADCASTD   76(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y5, Y5
+	VPMOVSXBD      40(DX), Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         32(SP), Y6, Y6
+	VMULPS         gemmcb400000<>+0(SB), Y6, Y7
+	VPADDD         gemm4b400000<>+0(SB), Y0, Y0
+	VFMADD213PS    Y7, Y6, Y0
+	VBROADCASTSS   124(DI), Y9
+	VMOVUPS        32(R10), Y10
+	VFMADD231PS    Y9, Y0, Y10
+	VMOVUPS        Y10, 32(R10)
+	VPADDD         gemm4b400000<>+0(SB), Y1, Y1
+	VFMADD213PS    Y7, Y6, Y1
+	VBROADCASTSS   124(DI)(AX*1), Y9
+	VMOVUPS        32(R10)(CX*1), Y10
+	VFMADD231PS    Y9, Y1, Y10
+	VMOVUPS        Y10, 32(R10)(CX*1)
+	VPADDD         gemm4b400000<>+0(SB), Y2, Y2
+	VFMADD213PS    Y7, Y6, Y2
+	VBROADCASTSS   124(DI)(AX*2), Y9
+	VMOVUPS        32(R10)(CX*2), Y10
+	VFMADD231PS    Y9, Y2, Y10
+	VMOVUPS        Y10, 32(R10)(CX*2)
+	VPADDD         gemm4b400000<>+0(SB), Y3, Y3
+	VFMADD213PS    Y7, Y6, Y3
+	VBROADCASTSS   124(DI)(R9*1), Y9
+	VMOVUPS        32(R10)(R12*1), Y10
+	VFMADD231PS    Y9, Y3, Y10
+	VMOVUPS        Y10, 32(R10)(R12*1)
+	VPADDD         gemm4b400000<>+0(SB), Y4, Y4
+	VFMADD213PS    Y7, Y6, Y4
+	VBROADCASTSS   124(R8), Y9
+	VMOVUPS        32(R11), Y10
+	VFMADD231PS    Y9, Y4, Y10
+	VMOVUPS        Y10, 32(R11)
+	VPADDD         gemm4b400000<>+0(SB), Y5, Y5
+	VFMADD213PS    Y7, Y6, Y5
+	VBROADCASTSS   124(R8)(AX*1), Y9
+	VMOVUPS        32(R11)(CX*1), Y10
+	VFMADD231PS    Y9, Y5, Y10
+	VMOVUPS        Y10, 32(R11)(CX*1)
+	VMOVDQU        352(DX), Y6
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   80(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y0
+	VPBROADCASTD   80(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y1
+	VPBROADCASTD   80(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y2
+	VPBROADCASTD   80(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y3
+	VPBROADCASTD   80(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y4
+	VPBROADCASTD   80(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y5
+	VMOVDQU        416(DX), Y6
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   84(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   84(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   84(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   84(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPBROADCASTD   84(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y4, Y4
+	VPBROADCASTD   84(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y5, Y5
+	VMOVDQU        480(DX), Y6
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   88(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   88(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   88(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   88(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPBROADCASTD   88(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y4, Y4
+	VPBROADCASTD   88(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y5, Y5
+	VMOVDQU        544(DX), Y6
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          gemm0f0f0f0f<>+0(SB), Y6, Y6
+	VBROADCASTI128 128(SP), Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPXOR          gemm80808080<>+0(SB), Y6, Y6
+	VPABSB         Y6, Y7
+	VPBROADCASTD   92(DI), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y0, Y0
+	VPBROADCASTD   92(DI)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y1, Y1
+	VPBROADCASTD   92(DI)(AX*2), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y2, Y2
+	VPBROADCASTD   92(DI)(R9*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y3, Y3
+	VPBROADCASTD   92(R8), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y4, Y4
+	VPBROADCASTD   92(R8)(AX*1), Y15
+	VPSIGNB        Y6, Y15, Y15
+	VPMADDUBSW     Y15, Y7, Y15
+	VPMADDWD       gemm00010001<>+0(SB), Y15, Y15
+	VPADDD         Y15, Y5, Y5
+	VPMOVSXBD      56(DX), Y6
 	VCVTDQ2PS      Y6, Y6
 	VMULPS         32(SP), Y6, Y6
 	VMULPS         gemmcb400000<>+0(SB), Y6, Y7

@@ -844,6 +844,76 @@ func mulIQ4XSx4AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int
 //go:noescape
 func mulIQ4XSx6AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
+// mulIQ2XSx1AVX512 multiplies IQ2_XS groups with 1 rows.
+//
+//go:noescape
+func mulIQ2XSx1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulIQ2XSx2AVX512 multiplies IQ2_XS groups with 2 rows.
+//
+//go:noescape
+func mulIQ2XSx2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulIQ2XSx3AVX512 multiplies IQ2_XS groups with 3 rows.
+//
+//go:noescape
+func mulIQ2XSx3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulIQ2XSx4AVX512 multiplies IQ2_XS groups with 4 rows.
+//
+//go:noescape
+func mulIQ2XSx4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulIQ2XSx5AVX512 multiplies IQ2_XS groups with 5 rows.
+//
+//go:noescape
+func mulIQ2XSx5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulIQ2XSx6AVX512 multiplies IQ2_XS groups with 6 rows.
+//
+//go:noescape
+func mulIQ2XSx6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulIQ2XSx7AVX512 multiplies IQ2_XS groups with 7 rows.
+//
+//go:noescape
+func mulIQ2XSx7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulIQ2XSx8AVX512 multiplies IQ2_XS groups with 8 rows.
+//
+//go:noescape
+func mulIQ2XSx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// unpackIQ2XSAVX512 unpacks superblocks of a IQ2_XS group.
+//
+//go:noescape
+func unpackIQ2XSAVX512(u *byte, w *byte, supers int)
+
+// mulIQ2XSx1AVX2 multiplies IQ2_XS groups with 1 rows.
+//
+//go:noescape
+func mulIQ2XSx1AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulIQ2XSx2AVX2 multiplies IQ2_XS groups with 2 rows.
+//
+//go:noescape
+func mulIQ2XSx2AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulIQ2XSx3AVX2 multiplies IQ2_XS groups with 3 rows.
+//
+//go:noescape
+func mulIQ2XSx3AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulIQ2XSx4AVX2 multiplies IQ2_XS groups with 4 rows.
+//
+//go:noescape
+func mulIQ2XSx4AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
+// mulIQ2XSx6AVX2 multiplies IQ2_XS groups with 6 rows.
+//
+//go:noescape
+func mulIQ2XSx6AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
+
 // mulMXFP4x1AVX512 multiplies MXFP4 groups with 1 rows.
 //
 //go:noescape

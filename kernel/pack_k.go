@@ -1,7 +1,5 @@
 package kernel
 
-import "encoding/binary"
-
 // Formats whose native blocks have 256 values: one of them makes a superblock
 // of four pairs. Where a native format spreads the bits of neighbouring blocks
 // over the same bytes, the packed one gives each block of 32 its own words.
@@ -128,21 +126,6 @@ func packQ2_K(dst []byte, lane int, src []byte) {
 			q[j] = le32(qs[4*j:]) >> (n & 3 * 2) & every(0x03) << 6
 		}
 		fold2(pair[64+n&1*128:][:128], lane, &q)
-	}
-}
-
-func packIQ4_XS(dst []byte, lane int, src []byte) {
-	const pairBytes = 64 + 2*256
-	if len(src) < 136 {
-		return
-	}
-	copy(dst[2*lane:], src[:2])
-	high := binary.LittleEndian.Uint16(src[2:])
-	for n := range 8 {
-		pair := dst[64+n/2*pairBytes:][:pairBytes]
-		low := src[4+n/2] >> (n & 1 * 4) & 15
-		pair[16*(n&1)+lane] = low | byte(high>>(2*n)&3)<<4 - 32
-		copyNibbles(pair[64+n&1*256:][:256], lane, src[8+16*n:][:16])
 	}
 }
 

@@ -75,10 +75,28 @@ var layouts = map[tensor.DType]*layout{
 	tensor.Q2_K: {form: form16m, bits: 2, pairs: 4, head: 64, pairHead: 64, pack: packQ2_K, scales: scalesQ2_K},
 
 	tensor.IQ4_NL: {form: form32, bits: 4, pairs: 1, pairHead: 64, codebook: &codesIQ4, pack: packNibbles(18), scales: scalesHalf(1)},
-	tensor.IQ4_XS: {form: form32, bits: 4, pairs: 4, head: 64, pairHead: 64, codebook: &codesIQ4, pack: packIQ4_XS, scales: scalesSigned32},
 	tensor.MXFP4:  {form: form32, bits: 4, pairs: 1, pairHead: 64, codebook: &codesMXFP4, pack: packMXFP4, scales: scalesMXFP4},
 	tensor.TQ1_0:  {form: form32, bits: 2, pairs: 4, head: 64, pack: packTQ1_0, scales: scalesSuper(1. / 64)},
 	tensor.TQ2_0:  {form: form32, bits: 2, pairs: 4, head: 64, pack: packTQ2_0, scales: scalesSuper(1. / 64)},
+
+	tensor.IQ4_XS:  levels32(levelsIQ4_XS, packIQ4_XS),
+	tensor.IQ3_XXS: levels32(levelsIQ3_XXS, packLevels(tensor.IQ3_XXS, levelsIQ3_XXS, 32, scalesIQ3_XXS)),
+	tensor.IQ3_S:   levels32(levelsIQ3_S, packLevels(tensor.IQ3_S, levelsIQ3_S, 32, scalesIQ3_S)),
+	tensor.IQ2_XXS: levels32(levelsIQ2, packLevels(tensor.IQ2_XXS, levelsIQ2, 32, scalesIQ2_XXS)),
+	tensor.IQ2_XS:  levels16(levelsIQ2, packLevels(tensor.IQ2_XS, levelsIQ2, 16, scalesIQ2_XS)),
+	tensor.IQ2_S:   levels16(levelsIQ2, packLevels(tensor.IQ2_S, levelsIQ2, 16, scalesIQ2_S)),
+	tensor.IQ1_S:   levels32(levelsIQ1, packLevels(tensor.IQ1_S, levelsIQ1, 32, scalesIQ1_S)),
+	tensor.IQ1_M:   levels16(levelsIQ1, packLevels(tensor.IQ1_M, levelsIQ1, 16, scalesIQ1_M)),
+}
+
+// levels32 and levels16 are the layouts of formats with a table of levels in
+// the superblock's header and a scale for 32 or 16 values.
+func levels32(l *levels, pack packFunc) *layout {
+	return &layout{form: form32, bits: 4, pairs: 4, head: 64, pairHead: 64, codebook: &l.u, pack: pack, scales: scalesSigned32(l.unit)}
+}
+
+func levels16(l *levels, pack packFunc) *layout {
+	return &layout{form: form16, bits: 4, pairs: 4, head: 64, pairHead: 64, codebook: &l.u, pack: pack, scales: scalesSigned16(l.unit)}
 }
 
 // codesIQ4 and codesMXFP4 are the values of the 4-bit codebooks plus 128.
@@ -144,9 +162,11 @@ func scalesSigned16(unit float32) scalesFunc {
 }
 
 // scalesSigned32 reads an int8 scale for each block and its float16 factor.
-func scalesSigned32(u *panelBlock, sb, pair []byte, b int) {
-	for l := range u.s0 {
-		u.s0[l] = tensor.F16ToF32(lane16(sb, l)) * float32(int8(pair[16*b+l]))
+func scalesSigned32(unit float32) scalesFunc {
+	return func(u *panelBlock, sb, pair []byte, b int) {
+		for l := range u.s0 {
+			u.s0[l] = tensor.F16ToF32(lane16(sb, l)) * unit * float32(int8(pair[16*b+l]))
+		}
 	}
 }
 

@@ -27,6 +27,7 @@ var packedTypes = []tensor.DType{
 	tensor.Q8_0, tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1,
 	tensor.Q4_K, tensor.Q5_K, tensor.Q6_K, tensor.Q3_K, tensor.Q2_K,
 	tensor.IQ4_NL, tensor.IQ4_XS, tensor.MXFP4, tensor.TQ1_0, tensor.TQ2_0,
+	tensor.IQ3_XXS, tensor.IQ3_S, tensor.IQ2_XXS, tensor.IQ2_XS, tensor.IQ2_S, tensor.IQ1_S, tensor.IQ1_M,
 	tensor.F16, tensor.BF16, tensor.F32,
 }
 
@@ -35,6 +36,7 @@ var f16Offsets = map[tensor.DType][]int{
 	tensor.Q8_0: {0}, tensor.Q4_0: {0}, tensor.Q4_1: {0, 2}, tensor.Q5_0: {0}, tensor.Q5_1: {0, 2},
 	tensor.Q4_K: {0, 2}, tensor.Q5_K: {0, 2}, tensor.Q6_K: {208}, tensor.Q3_K: {108}, tensor.Q2_K: {80, 82},
 	tensor.IQ4_NL: {0}, tensor.IQ4_XS: {0}, tensor.TQ1_0: {52}, tensor.TQ2_0: {64},
+	tensor.IQ3_XXS: {0}, tensor.IQ3_S: {0}, tensor.IQ2_XXS: {0}, tensor.IQ2_XS: {0}, tensor.IQ2_S: {0}, tensor.IQ1_S: {0},
 }
 
 // randomMat has random codes and scales: unlike encoded weights it uses every
@@ -53,6 +55,11 @@ func randomMat(rng *rand.Rand, t tensor.DType, rows, cols int) tensor.Mat {
 		switch t {
 		case tensor.MXFP4:
 			b[0] = byte(120 + rng.IntN(10))
+		case tensor.IQ1_M: // the nibbles of its float16 scale lie apart
+			h := tensor.F32ToF16(float32(rng.NormFloat64()) / 16)
+			for i := range 4 {
+				b[49+2*i] = b[49+2*i]&15 | byte(h>>(4*i)&15)<<4
+			}
 		case tensor.F32:
 			binary.LittleEndian.PutUint32(b, math.Float32bits(float32(rng.NormFloat64())))
 		case tensor.F16:

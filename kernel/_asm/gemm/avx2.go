@@ -26,6 +26,7 @@ type narrow struct {
 	wide    []reg.VecPhysical // per row: widened sums, for codes that need it within a block
 	t       []reg.VecPhysical // the other registers
 	d, dmin Mem               // factors of the superblock, in the frame
+	table   Mem               // codebook
 }
 
 // rows2 has the row counts that kernels are generated for.
@@ -75,6 +76,10 @@ func mulAVX2(f format, mr int) {
 	ahead := Load(Param("ahead"), GP64())
 	SHLQ(Imm(2), ldd)
 	n := &narrow{format: f, x: newRows(mr, ldx), dst: newRows(mr, ldd), d: frame, dmin: frame.Offset(64)}
+	n.table = frame.Offset(128)
+	if f.codebook != inHead {
+		n.table = NewDataAddr(Symbol{Name: "·" + f.codebook}, 0)
+	}
 	n.sum, n.t = ymms[:mr], ymms[mr:]
 	if f.bits == 5 || f.bits == 6 {
 		n.wide, n.t = n.t[:mr], n.t[mr:]
@@ -128,6 +133,12 @@ func (n *narrow) superHead(w Mem) {
 	t := n.t[0]
 	for side := range 2 {
 		VCVTPH2PS(w.Offset(16*side), t)
+		if n.codebook == inHead {
+			VBROADCASTSS(w.Offset(48), n.t[1])
+			VMULPS(n.t[1], t, t)
+			VMOVDQU(w.Offset(32), n.t[1].AsX())
+			VMOVDQU(n.t[1].AsX(), n.table)
+		}
 		if n.unit > 0 {
 			VMULPS(n.unitMem(), t, t)
 		}
@@ -314,7 +325,7 @@ func (n *narrow) codes(w Mem, emit func(j int, c, abs reg.VecPhysical)) {
 		for j := range 8 {
 			VMOVDQU(w.Offset(64*(j%4)), t0)
 			field(j/4*4, 0x0f, t0, t0)
-			VBROADCASTI128(NewDataAddr(Symbol{Name: "·" + n.codebook}, 0), t1)
+			VBROADCASTI128(n.table, t1)
 			VPSHUFB(t0, t1, t0)
 			VPXOR(constantBytes(0x80), t0, t0)
 			VPABSB(t0, t1)

@@ -48,6 +48,10 @@ type format struct {
 	same     []string // formats that are packed into the same layout
 }
 
+// inHead is the codebook of formats that have it in the superblock's header, at
+// byte 32, with the factor of the scale behind it.
+const inHead = "head"
+
 var formats = []format{
 	{name: "Q8_0", form: form32, bits: 8, pairs: 1, pairHead: 64, kind: perBlock},
 	{name: "Q4_0", form: form32, bits: 4, unit: 4, pairs: 1, pairHead: 64, kind: perBlock},
@@ -60,7 +64,10 @@ var formats = []format{
 	{name: "Q3_K", form: form16, bits: 3, unit: 5, pairs: 4, pairHead: 64, kind: signed16},
 	{name: "Q2_K", form: form16m, bits: 2, unit: 6, pairs: 4, pairHead: 64, kind: nibbles},
 	{name: "IQ4_NL", form: form32, bits: 4, pairs: 1, pairHead: 64, kind: perBlock, codebook: "codesIQ4"},
-	{name: "IQ4_XS", form: form32, bits: 4, pairs: 4, pairHead: 64, kind: signed, codebook: "codesIQ4"},
+	{name: "IQ4_XS", form: form32, bits: 4, pairs: 4, pairHead: 64, kind: signed, codebook: inHead,
+		same: []string{"IQ3_XXS", "IQ3_S", "IQ2_XXS", "IQ1_S"}},
+	{name: "IQ2_XS", form: form16, bits: 4, pairs: 4, pairHead: 64, kind: signed16, codebook: inHead,
+		same: []string{"IQ2_S", "IQ1_M"}},
 	{name: "MXFP4", form: form32, bits: 4, pairs: 1, pairHead: 64, kind: brain, codebook: "codesMXFP4"},
 	{name: "TQ2_0", form: form32, bits: 2, unit: 6, pairs: 4, kind: super, same: []string{"TQ1_0"}},
 }
@@ -92,6 +99,8 @@ func newUnpacker(f format, v *vectors) *unpacker {
 	if f.codebook != "" {
 		masks = []uint32{0x0f}
 		u.table = v.zmm()
+	}
+	if f.codebook != "" && f.codebook != inHead {
 		VBROADCASTI32X4(NewDataAddr(Symbol{Name: "·" + f.codebook}, 0), u.table)
 	}
 	for _, m := range masks {
@@ -114,6 +123,10 @@ func newUnpacker(f format, v *vectors) *unpacker {
 // superHead reads the header of the superblock at w.
 func (u *unpacker) superHead(w Mem) {
 	VCVTPH2PS(w, u.d)
+	if u.codebook == inHead {
+		VBROADCASTI32X4(w.Offset(32), u.table)
+		VMULPS_BCST(w.Offset(48), u.d, u.d)
+	}
 	if u.unit > 0 {
 		VMULPS(u.unitReg, u.d, u.d)
 	}
@@ -193,6 +206,16 @@ func (u *unpacker) quads(w Mem, emit func(j int, z reg.VecPhysical)) {
 			t := u.t[j%3]
 			VMOVDQU64(w.Offset(64*j), t)
 			emit(j, t)
+		}
+	case u.codebook != "" && u.form.halves():
+		for j := range 8 {
+			VMOVDQU64(w.Offset(64*(j%4)), t0)
+			if j >= 4 {
+				VPSRLW(Imm(4), t0, t0)
+			}
+			VPANDD(t0, u.masks[0x0f], t0)
+			VPSHUFB(t0, u.table, t0)
+			emit(j, t0)
 		}
 	case u.codebook != "":
 		for j := range 4 {
