@@ -32,7 +32,7 @@ const (
 // AttnSpec is what all calls for a layer share.
 type AttnSpec struct {
 	HeadDim, VHeadDim int          // values per head in queries and keys, and in values
-	Scale             float32      // factor of the scores, usually 1/√HeadDim
+	Scale             float32      // factor of the scores, positive, usually 1/√HeadDim
 	Softcap           float32      // scores become Softcap·tanh(score/Softcap); 0 for none
 	KV                tensor.DType // element type of the tiles, F16 or F32
 }
@@ -235,15 +235,20 @@ func (s attnStates) fold(p attnStates) {
 			a.max, a.sum = b.max, b.sum
 			copy(s.acc(i), p.acc(i))
 		default:
-			top := max(a.max, b.max)
-			fa, fb := exp2(a.max-top), exp2(b.max-top)
-			a.max, a.sum = top, a.sum*fa+b.sum*fb
-			x, y := s.acc(i), p.acc(i)
-			Scale(x, fa)
-			AddScaled(x, y, fb)
+			// One of the factors is 1.
+			fa, fb := float32(1), float32(1)
+			if a.max < b.max {
+				fa = exp2(a.max - b.max)
+				a.max = b.max
+				Scale(s.acc(i), fa)
+			} else {
+				fb = exp2(b.max - a.max)
+			}
+			a.sum = a.sum*fa + b.sum*fb
+			AddScaled(s.acc(i), p.acc(i), fb)
 		}
 	}
 }
 
 // exp2 returns 2^x.
-func exp2(x float32) float32 { return float32(math.Exp2(float64(x))) }
+func exp2(x float32) float32 { return weight(float64(x)) }

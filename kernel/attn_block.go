@@ -57,6 +57,7 @@ type attnGroupState struct {
 	kt, vt tensor.DType // the element types of keys and values there
 	next   uintptr      // memory to prefetch: the first tile of the next block
 	ahead  bool         // whether to
+	many   bool         // enough queries share the block for float32 copies to pay
 }
 
 // load copies the queries of the group that starts at q0.
@@ -142,12 +143,21 @@ func (g *attnGroupState) tile(i, n int, st attnStates) {
 		softcap(s.scores[:n*attnBlock], spec.Scale/spec.Softcap, spec.Softcap)
 		scale = math.Log2E
 	}
-	if g.kernels == nil {
+	k := g.kernels
+	if g.call.Slope != nil {
+		if k == nil {
+			alibiGeneric(t, s.scores, scale)
+		} else {
+			k.alibi(&t.mem[0], 4*t.stride, &s.scores[0], n, scale)
+		}
+		scale = 1
+	}
+	if k == nil {
 		softmaxGeneric(t, s.scores, scale)
 		accumulateGeneric(t, s.scores, &g.v, lo, hi)
 		return
 	}
-	g.kernels.softmax(&t.mem[0], 4*t.stride, &s.scores[0], n, scale)
+	k.softmax(&t.mem[0], 4*t.stride, &s.scores[0], n, scale)
 	g.accumulate(t, lo, hi)
 }
 
@@ -163,15 +173,15 @@ func (g *attnGroupState) loadBlock(first int) {
 		g.k[t], g.v[t] = tiles.key(i), tiles.value(i)
 	}
 	g.next, g.ahead = address(g.k[0]), false
-	many := g.kernels == nil || g.n > 2*attnTile
-	if many && g.kt == tensor.F16 {
+	g.many = g.kernels == nil || g.n > 2*attnTile
+	if g.many && g.kt == tensor.F16 {
 		g.convertKeys()
 	}
-	if vd := spec.VHeadDim; many && g.vt == tensor.F16 || vd != padded(vd) {
+	if vd := spec.VHeadDim; g.many && g.vt == tensor.F16 || vd != padded(vd) {
 		g.convertValues()
 	}
 	after := first/TileTokens + attnBlock/TileTokens
-	if !many && tiles.PerPage%(attnBlock/TileTokens) == 0 && after*TileTokens < g.end {
+	if !g.many && tiles.PerPage%(attnBlock/TileTokens) == 0 && after*TileTokens < g.end {
 		// The tiles of a block are next to each other.
 		g.next, g.ahead = address(tiles.key(after)), true
 	}
@@ -226,16 +236,12 @@ func (g *attnGroupState) scores(q []float32, n, lo, hi int) {
 	}
 	kernels := &g.kernels.scores[g.kt][n]
 	for t := lo; t <= hi; {
-		// the largest kernel for at most the tiles that are left, or one tile
-		// more for three
-		size := 0
-		for size < 2 && kernels[size+1] != nil && hi-t+1 >= size+2 {
+		// Several tiles at once are faster in the cache; from memory, tiles
+		// are read strictly forward, one by one.
+		size, step := 0, 0
+		for g.many && size < 2 && kernels[size+1] != nil && 2<<size <= attnBlock/TileTokens-t && size+2 <= hi-t+1 {
 			size++
 		}
-		if 1<<size > attnBlock/TileTokens-t {
-			size--
-		}
-		step := 0
 		if g.ahead {
 			step = 64 * max(1, g.kt.BlockBytes()<<size/2)
 		}
@@ -298,6 +304,7 @@ type (
 		scores  [2][attnTile + 1][3]scoresFunc
 		values  [2][attnTile + 1][4]valuesFunc
 		softmax softmaxFunc
+		alibi   softmaxFunc
 	}
 )
 

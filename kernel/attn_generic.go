@@ -24,33 +24,49 @@ func scoresGeneric(s, q []float32, n, hd int, k *[4]*byte, lo, hi int) {
 	}
 }
 
-// softmaxGeneric turns scores into weights: with t = s·scale + slope·distance,
-// and -Inf for masked keys, it updates the running maximum, replaces s by
-// 2^(t-max), sets alpha to the factor for what was summed before, and updates
+// alibiGeneric sets the scores s to s·scale + slope·distance.
+func alibiGeneric(st attnStates, s []float32, scale float32) {
+	for i := range st.n {
+		h := st.head(i)
+		for j, x := range s[i*attnBlock : (i+1)*attnBlock] {
+			s[i*attnBlock+j] = x*scale + h.slope*(h.ramp+float32(j))
+		}
+	}
+}
+
+// softmaxGeneric turns scores into weights: it updates the running maximum of
+// s·scale, replaces s by 2^(s·scale - maximum), by zero for masked keys and
+// below 2^-125, sets alpha to the factor for what was summed before, and updates
 // the running sum.
 func softmaxGeneric(st attnStates, s []float32, scale float32) {
 	for i := range st.n {
 		h, row := st.head(i), s[i*attnBlock:][:attnBlock]
 		mask := uint64(h.mask[0]) | uint64(h.mask[1])<<32
 		top := h.max
-		for j := range row {
-			if mask>>j&1 == 0 {
-				row[j] = float32(math.Inf(-1))
-				continue
-			}
-			row[j] = row[j]*scale + h.slope*(h.ramp+float32(j))
-			if row[j] > top {
-				top = row[j]
+		for j, x := range row {
+			if mask>>j&1 != 0 && x*scale > top {
+				top = x * scale
 			}
 		}
 		var sum float32
-		for j := range row {
-			row[j] = exp2(row[j] - top)
+		for j, x := range row {
+			row[j] = 0
+			if mask>>j&1 != 0 {
+				row[j] = weight(float64(x)*float64(scale) - float64(top))
+			}
 			sum += row[j]
 		}
-		h.alpha = exp2(h.max - top)
+		h.alpha = weight(float64(h.max) - float64(top))
 		h.max, h.sum = top, h.sum*h.alpha+sum
 	}
+}
+
+// weight returns 2^x, or zero where that would be tiny.
+func weight(x float64) float32 {
+	if x < -125 {
+		return 0
+	}
+	return float32(math.Exp2(x))
 }
 
 // accumulateGeneric sets acc = acc·alpha + Σ weight·value over the keys lo to

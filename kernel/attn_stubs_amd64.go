@@ -399,6 +399,11 @@ func valuesF16x6c4AVX512(acc *float32, alpha *float32, stride int, p *float32, v
 //go:noescape
 func attnSoftmaxAVX512(state *float32, stride int, s *float32, n int, scale float32)
 
+// attnAlibiAVX512 sets the scores s of n queries to scale·s + slope·distance, from their states, stride bytes apart.
+//
+//go:noescape
+func attnAlibiAVX512(state *float32, stride int, s *float32, n int, scale float32)
+
 // scoresF32x1t1AVX2 sets rows of s to the dot products of 1 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 2 cache lines at next, which it moves by step.
 //
 //go:noescape
@@ -603,3 +608,8 @@ func valuesF16x6c1AVX2(acc *float32, alpha *float32, stride int, p *float32, v *
 //
 //go:noescape
 func attnSoftmaxAVX2(state *float32, stride int, s *float32, n int, scale float32)
+
+// attnAlibiAVX2 sets the scores s of n queries to scale·s + slope·distance, from their states, stride bytes apart.
+//
+//go:noescape
+func attnAlibiAVX2(state *float32, stride int, s *float32, n int, scale float32)

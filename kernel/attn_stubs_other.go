@@ -162,6 +162,8 @@ func valuesF16x6c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, 
 
 func attnSoftmaxAVX512(state *float32, stride int, s *float32, n int, scale float32) { panic(noAssembly) }
 
+func attnAlibiAVX512(state *float32, stride int, s *float32, n int, scale float32) { panic(noAssembly) }
+
 func scoresF32x1t1AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
 func scoresF32x1t2AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
@@ -243,3 +245,5 @@ func scoresF16x6t1AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) 
 func valuesF16x6c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
 
 func attnSoftmaxAVX2(state *float32, stride int, s *float32, n int, scale float32) { panic(noAssembly) }
+
+func attnAlibiAVX2(state *float32, stride int, s *float32, n int, scale float32) { panic(noAssembly) }

@@ -42,6 +42,7 @@ var attnAVX512 = attnKernels{
 		},
 	},
 	softmax: attnSoftmaxAVX512,
+	alibi:   attnAlibiAVX512,
 }
 
 var attnAVX2 = attnKernels{
@@ -82,4 +83,5 @@ var attnAVX2 = attnKernels{
 		},
 	},
 	softmax: attnSoftmaxAVX2,
+	alibi:   attnAlibiAVX2,
 }

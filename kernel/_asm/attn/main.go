@@ -51,6 +51,7 @@ func main() {
 			}
 		}
 		softmax(a)
+		alibi(a)
 	}
 	vec.WriteStandIns("attn")
 	writeTable()
@@ -213,7 +214,7 @@ func scores(a vec.ISA, e elem, n, tiles int) {
 // prefetch reads ahead at the pointer next, in the shadow of the arithmetic.
 func prefetch(next, step reg.GPVirtual, lines int) {
 	for i := range max(1, lines) {
-		PREFETCHT0(operand.Mem{Base: next, Disp: 64 * i})
+		PREFETCHT1(operand.Mem{Base: next, Disp: 64 * i})
 	}
 	ADDQ(step, next)
 }
@@ -352,7 +353,7 @@ func writeTable() {
 			}
 			b.WriteString("\t\t},\n")
 		}
-		fmt.Fprintf(&b, "\t},\n\tsoftmax: attnSoftmax%s,\n}\n\n", a)
+		fmt.Fprintf(&b, "\t},\n\tsoftmax: attnSoftmax%s,\n\talibi:   attnAlibi%s,\n}\n\n", a, a)
 	}
 	if err := os.WriteFile(*table, []byte(strings.TrimSpace(b.String())+"\n"), 0o666); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -22,75 +22,88 @@ func softmax(a vec.ISA) {
 	scale := f.Scalar("scale")
 	f.HoldExp2()
 	f.HoldBits(negInf)
-	iota := ramp()
-	f.Label("query")
-	top := logits(f, state, s, scale, iota)
-	// the new maximum, in lane 0 and then in all lanes
-	max := f.Horizontal(top, true)
-	VMAXSS(operand.Mem{Base: state, Disp: headMax}, max, max)
-	all := f.Vec()
-	VBROADCASTSS(max, all)
-	sums := weights(f, s, all)
-	sum := f.Horizontal(sums, false)
-	alpha := rescale(f, state, max)
-	VMOVSS(alpha, operand.Mem{Base: state, Disp: headAlpha})
-	VFMADD231SS(operand.Mem{Base: state, Disp: headSum}, alpha, sum)
-	VMOVSS(sum, operand.Mem{Base: state, Disp: headSum})
-	VMOVSS(max, operand.Mem{Base: state, Disp: headMax})
-	ADDQ(stride, state)
-	ADDQ(operand.U32(rowBytes), s)
-	DECQ(n)
-	JNE(f.Ref("query"))
+	// Two passes over the queries: the chains of operations of several queries
+	// overlap better in each of them than in one long pass.
+	each := func(name string, body func(state, s reg.GPVirtual)) {
+		st, row, left := GP64(), GP64(), GP64()
+		MOVQ(state, st)
+		MOVQ(s, row)
+		MOVQ(n, left)
+		f.Label(name)
+		body(st, row)
+		ADDQ(stride, st)
+		ADDQ(operand.U32(rowBytes), row)
+		DECQ(left)
+		JNE(f.Ref(name))
+	}
+	each("max", func(state, s reg.GPVirtual) {
+		max := f.Horizontal(maxima(f, s, loadMasks(f, state)), true)
+		VMULSS(scale.AsX(), max, max)
+		VMAXSS(operand.Mem{Base: state, Disp: headMax}, max, max)
+		alpha := rescale(f, state, max)
+		VMOVSS(alpha, operand.Mem{Base: state, Disp: headAlpha})
+		VMOVSS(max, operand.Mem{Base: state, Disp: headMax})
+	})
+	each("weights", func(state, s reg.GPVirtual) {
+		top, alpha := f.Vec(), XMM()
+		VBROADCASTSS(operand.Mem{Base: state, Disp: headMax}, top)
+		sum := f.Horizontal(weights(f, s, scale, top, loadMasks(f, state)), false)
+		VMOVSS(operand.Mem{Base: state, Disp: headAlpha}, alpha)
+		VFMADD231SS(operand.Mem{Base: state, Disp: headSum}, alpha, sum)
+		VMOVSS(sum, operand.Mem{Base: state, Disp: headSum})
+	})
 	f.End()
 }
 
-// logits scales the scores of a row, adds the ALiBi ramp, masks them, stores
-// them, and returns the maxima of the lanes.
-func logits(f *vec.Func, state, s reg.GPVirtual, scale reg.VecVirtual, iota operand.Mem) []reg.VecVirtual {
-	slope, dist := f.Vec(), f.Vec()
-	VBROADCASTSS(operand.Mem{Base: state, Disp: headSlope}, slope)
-	VBROADCASTSS(operand.Mem{Base: state, Disp: headRamp}, dist)
-	inf := f.Bits(negInf).(reg.VecVirtual)
-	w := f.Lanes()
-	var bits reg.GPVirtual
-	if f.ISA == vec.AVX512 {
-		bits = GP64()
-		MOVQ(operand.Mem{Base: state, Disp: headMask}, bits)
-	}
-	var top []reg.VecVirtual
-	for j := range 64 / w {
-		t, r := f.Vec(), f.Vec()
-		at := operand.Mem{Base: s, Disp: 4 * w * j}
-		VMULPS(at, scale, t)
-		VADDPS(iota.Offset(4*w*j), dist, r)
-		VFMADD231PS(slope, r, t)
-		if f.ISA == vec.AVX512 {
-			k := K()
-			KMOVW(bits.As32(), k)
-			if j < 3 {
-				SHRQ(operand.Imm(16), bits)
-			}
-			VBLENDMPS(t, inf, k, t)
-		} else {
+// loadMasks returns a function that gives the mask of the keys of vector j that
+// the query sees. AVX2 makes it anew each time, being short of registers.
+func loadMasks(f *vec.Func, state reg.GPVirtual) func(j int) operand.Op {
+	if f.ISA == vec.AVX2 {
+		return func(j int) operand.Op {
 			m := f.Vec()
 			VPBROADCASTD(operand.Mem{Base: state, Disp: headMask + j/4*4}, m)
 			VPAND(bitTable().Offset(32*(j%4)), m, m)
 			VPCMPEQD(bitTable().Offset(32*(j%4)), m, m)
-			VBLENDVPS(m, t, inf, t)
+			return m
 		}
-		VMOVUPS(t, at)
-		if j < 16/w {
-			top = append(top, t)
-		} else {
-			VMAXPS(t, top[j%len(top)], top[j%len(top)])
+	}
+	var masks []reg.OpmaskVirtual
+	for j := range 4 {
+		k := K()
+		KMOVW(operand.Mem{Base: state, Disp: headMask + 2*j}, k)
+		masks = append(masks, k)
+	}
+	return func(j int) operand.Op { return masks[j] }
+}
+
+// maxima returns the maxima by lane of the scores that the query sees.
+func maxima(f *vec.Func, s reg.GPVirtual, masks func(j int) operand.Op) []reg.VecVirtual {
+	w := f.Lanes()
+	part := 16 / w
+	inf := f.Bits(negInf).(reg.VecVirtual)
+	var top []reg.VecVirtual
+	for range part {
+		t := f.Vec()
+		VMOVAPS(inf, t)
+		top = append(top, t)
+	}
+	for j := range 64 / w {
+		at, t := operand.Mem{Base: s, Disp: 4 * w * j}, top[j%part]
+		if f.ISA == vec.AVX512 {
+			VMAXPS(at, t, masks(j), t)
+			continue
 		}
+		x := f.Vec()
+		VBLENDVPS(masks(j), at, inf, x)
+		VMAXPS(x, t, t)
 	}
 	return top
 }
 
-// weights replaces the scores of a row by 2^(score - top) and returns the sums
-// of the lanes, the four vectors of 16 added as (0+1)+(2+3).
-func weights(f *vec.Func, s reg.GPVirtual, top reg.VecVirtual) []reg.VecVirtual {
+// weights replaces the scores of a row by 2^(scale·score - top), or zero where
+// the query does not see the key, and returns the sums by lane, the four
+// vectors of 16 added as (0+1)+(2+3).
+func weights(f *vec.Func, s reg.GPVirtual, scale, top reg.VecVirtual, masks func(j int) operand.Op) []reg.VecVirtual {
 	w := f.Lanes()
 	part := 16 / w
 	var sums []reg.VecVirtual
@@ -98,8 +111,8 @@ func weights(f *vec.Func, s reg.GPVirtual, top reg.VecVirtual) []reg.VecVirtual 
 		x := f.Vec()
 		at := operand.Mem{Base: s, Disp: 4 * w * j}
 		VMOVUPS(at, x)
-		VSUBPS(top, x, x)
-		p := f.Exp2(x)
+		VFMSUB213PS(top, scale, x)
+		p := f.Exp2(x, masks(j))
 		VMOVUPS(p, at)
 		switch i, h := j/part, j%part; i {
 		case 0, 2:
@@ -127,10 +140,36 @@ func rescale(f *vec.Func, state reg.GPVirtual, max reg.VecVirtual) reg.VecVirtua
 	d := f.Vec()
 	VSUBSS(max, old, old)
 	VBROADCASTSS(old, d)
-	e := f.Exp2(d)
+	e := f.Exp2(d, nil)
 	VMOVAPS(e, alpha)
 	f.Label("kept")
 	return alpha.AsX().(reg.VecVirtual)
+}
+
+// alibi generates the addition of ALiBi's ramp to scaled scores.
+func alibi(a vec.ISA) {
+	f := vec.Begin(a, "attnAlibi", "sets the scores s of n queries to scale·s + slope·distance, from their states, stride bytes apart.",
+		"(state *float32, stride int, s *float32, n int, scale float32)")
+	state, stride, s, n := f.Ptr("state"), f.Ptr("stride"), f.Ptr("s"), f.Ptr("n")
+	scale := f.Scalar("scale")
+	w := f.Lanes()
+	f.Label("query")
+	slope, dist := f.Vec(), f.Vec()
+	VBROADCASTSS(operand.Mem{Base: state, Disp: headSlope}, slope)
+	VBROADCASTSS(operand.Mem{Base: state, Disp: headRamp}, dist)
+	for j := range 64 / w {
+		t, r := f.Vec(), f.Vec()
+		at := operand.Mem{Base: s, Disp: 4 * w * j}
+		VMULPS(at, scale, t)
+		VADDPS(ramp().Offset(4*w*j), dist, r)
+		VFMADD231PS(slope, r, t)
+		VMOVUPS(t, at)
+	}
+	ADDQ(stride, state)
+	ADDQ(operand.U32(rowBytes), s)
+	DECQ(n)
+	JNE(f.Ref("query"))
+	f.End()
 }
 
 // ramp returns the float32 values 0 to 63.

@@ -26,22 +26,24 @@ const (
 	ln2Hi = 0.693145752    // 9 trailing zero bits: exact times any exponent
 	ln2Lo = 1.42860677e-06 // ln2 - ln2Hi
 
-	// e^-104 rounds to 0 and e^89 to infinity; 2^-160 rounds to 0.
-	expMin, expMax, exp2Min = -104, 89, -160
+	// Results below the normal numbers, 2^-126, are made zero: nobody misses
+	// them, and producing them takes processors a hundred cycles. e^89 rounds
+	// to infinity.
+	expMin, expMax, exp2Min = -87, 89, -125
 
 	tanhSmall = 0.625
 )
 
 // HoldExp loads what Exp needs.
 func (f *Func) HoldExp() {
-	f.Hold(expMin, expMax)
-	f.HoldWide(log2e, ln2Hi, ln2Lo)
+	f.Hold(expMax)
+	f.HoldWide(expMin, log2e, ln2Hi, ln2Lo)
 	f.HoldWide(expPoly...)
 }
 
 // HoldExp2 loads what Exp2 needs.
 func (f *Func) HoldExp2() {
-	f.Hold(exp2Min)
+	f.HoldWide(exp2Min)
 	f.HoldWide(exp2Poly...)
 }
 
@@ -64,50 +66,81 @@ func (f *Func) round(n reg.VecVirtual) {
 	}
 }
 
-// scale sets p to p·2^n for p around 1, rounded once; n is an integer between
-// -200 and 200 and is lost.
-func (f *Func) scale(p, n reg.VecVirtual) {
+// scale sets p, between 1/2 and 2, to p·2^n for integers n, -125 <= n <= 129,
+// and to zero in the lanes outside keep. n is lost.
+func (f *Func) scale(p, n reg.VecVirtual, keep operand.Op) {
 	if f.ISA == AVX512 {
-		VSCALEFPS(n, p, p)
+		VSCALEFPS_Z(n, p, keep, p)
 		return
 	}
-	// 2^n as the product of two powers of about half the exponent, so that
-	// the second product is the only one that can round, underflow or overflow.
+	// Half the exponent is added, the other half multiplied: the product is
+	// exact unless it overflows.
 	VCVTPS2DQ(n, n)
 	half := f.Vec()
 	VPSRAD(operand.Imm(1), n, half)
 	VPSUBD(half, n, n)
-	for _, e := range []reg.VecVirtual{half, n} {
-		VPADDD(f.Bits(127), e, e)
-		VPSLLD(operand.Imm(23), e, e)
-		VMULPS(e, p, p)
-	}
+	VPSLLD(operand.Imm(23), half, half)
+	VPADDD(half, p, p)
+	VPADDD(f.Bits(127), n, n)
+	VPSLLD(operand.Imm(23), n, n)
+	VMULPS(n, p, p)
+	VANDPS(keep.(reg.VecVirtual), p, p)
 }
 
-// Exp returns e^x and destroys x. NaN stays NaN. Results for arguments over
-// 88.72 and under -103.97 are infinite and zero.
+// atLeast returns the mask of the lanes in which x >= min, or x is NaN.
+func (f *Func) atLeast(x reg.VecVirtual, min float32) operand.Op {
+	const notLess = 5
+	if f.ISA == AVX512 {
+		k := K()
+		VCMPPS(operand.Imm(notLess), f.C(min), x, k)
+		return k
+	}
+	m := f.Vec()
+	VCMPPS(operand.Imm(notLess), f.C(min), x, m)
+	return m
+}
+
+// Exp returns e^x and destroys x. NaN stays NaN. Results are infinite for
+// arguments over 88.72, and zero for those under -87.
 func (f *Func) Exp(x reg.VecVirtual) reg.VecVirtual {
-	VMAXPS(x, f.C(expMin).(reg.VecVirtual), x) // the second operand, x, wins if it is NaN
-	VMINPS(x, f.C(expMax).(reg.VecVirtual), x)
+	keep := f.atLeast(x, expMin)
+	VMINPS(x, f.C(expMax).(reg.VecVirtual), x) // the second operand, x, wins if it is NaN
 	n := f.Vec()
 	VMULPS(f.C(log2e), x, n)
 	f.round(n)
 	VFNMADD231PS(f.C(ln2Hi), n, x)
 	VFNMADD231PS(f.C(ln2Lo), n, x)
 	p := f.poly(x, expPoly)
-	f.scale(p, n)
+	f.scale(p, n, keep)
 	return p
 }
 
-// Exp2 returns 2^x for x <= 0, or NaN for NaN, and destroys x.
-func (f *Func) Exp2(x reg.VecVirtual) reg.VecVirtual {
-	VMAXPS(x, f.C(exp2Min).(reg.VecVirtual), x)
+// Exp2 returns 2^x for x <= 1, or NaN for NaN, and destroys x. Results are zero
+// for arguments under -125, and in the lanes outside mask, if it is not nil.
+func (f *Func) Exp2(x reg.VecVirtual, mask operand.Op) reg.VecVirtual {
+	keep := f.atLeast(x, exp2Min)
 	n := f.Vec()
-	VMOVAPS(x, n)
-	f.round(n)
+	if f.ISA == AVX512 {
+		if mask != nil {
+			KANDW(mask, keep, keep)
+		}
+		VRNDSCALEPS(operand.Imm(8), x, n)
+	} else {
+		if mask != nil {
+			VANDPS(mask, keep.(reg.VecVirtual), keep)
+		}
+		VROUNDPS(operand.Imm(8), x, n)
+	}
 	VSUBPS(n, x, x)
 	p := f.poly(x, exp2Poly)
-	f.scale(p, n)
+	if f.ISA == AVX512 {
+		VSCALEFPS_Z(n, p, keep, p)
+		return p
+	}
+	VCVTPS2DQ(n, n)
+	VPSLLD(operand.Imm(23), n, n)
+	VPADDD(n, p, p)
+	VANDPS(keep.(reg.VecVirtual), p, p)
 	return p
 }
 
