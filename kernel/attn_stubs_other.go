@@ -10,13 +10,21 @@ func scoresF32x1t2AVX512(s, q *float32, hd int, k **byte, next uintptr, step int
 
 func scoresF32x1t4AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
-func valuesF32x1c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x1c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF32x1c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x1c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF32x1c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x1c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF32x1c8AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x1c8AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
 func scoresF32x2t1AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
@@ -24,13 +32,21 @@ func scoresF32x2t2AVX512(s, q *float32, hd int, k **byte, next uintptr, step int
 
 func scoresF32x2t4AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
-func valuesF32x2c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x2c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF32x2c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x2c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF32x2c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x2c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF32x2c8AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x2c8AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
 func scoresF32x3t1AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
@@ -38,13 +54,21 @@ func scoresF32x3t2AVX512(s, q *float32, hd int, k **byte, next uintptr, step int
 
 func scoresF32x3t4AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
-func valuesF32x3c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x3c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF32x3c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x3c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF32x3c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x3c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF32x3c8AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x3c8AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
 func scoresF32x4t1AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
@@ -52,11 +76,17 @@ func scoresF32x4t2AVX512(s, q *float32, hd int, k **byte, next uintptr, step int
 
 func scoresF32x4t4AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
-func valuesF32x4c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x4c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF32x4c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x4c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF32x4c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x4c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
 func scoresF32x5t1AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
@@ -64,11 +94,17 @@ func scoresF32x5t2AVX512(s, q *float32, hd int, k **byte, next uintptr, step int
 
 func scoresF32x5t4AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
-func valuesF32x5c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x5c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF32x5c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x5c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF32x5c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x5c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
 func scoresF32x6t1AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
@@ -76,11 +112,17 @@ func scoresF32x6t2AVX512(s, q *float32, hd int, k **byte, next uintptr, step int
 
 func scoresF32x6t4AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
-func valuesF32x6c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x6c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF32x6c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x6c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF32x6c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x6c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
 func scoresF16x1t1AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
@@ -88,13 +130,21 @@ func scoresF16x1t2AVX512(s, q *float32, hd int, k **byte, next uintptr, step int
 
 func scoresF16x1t4AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
-func valuesF16x1c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x1c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF16x1c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x1c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF16x1c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x1c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF16x1c8AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x1c8AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
 func scoresF16x2t1AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
@@ -102,13 +152,21 @@ func scoresF16x2t2AVX512(s, q *float32, hd int, k **byte, next uintptr, step int
 
 func scoresF16x2t4AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
-func valuesF16x2c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x2c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF16x2c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x2c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF16x2c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x2c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF16x2c8AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x2c8AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
 func scoresF16x3t1AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
@@ -116,13 +174,21 @@ func scoresF16x3t2AVX512(s, q *float32, hd int, k **byte, next uintptr, step int
 
 func scoresF16x3t4AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
-func valuesF16x3c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x3c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF16x3c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x3c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF16x3c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x3c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF16x3c8AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x3c8AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
 func scoresF16x4t1AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
@@ -130,11 +196,17 @@ func scoresF16x4t2AVX512(s, q *float32, hd int, k **byte, next uintptr, step int
 
 func scoresF16x4t4AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
-func valuesF16x4c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x4c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF16x4c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x4c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF16x4c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x4c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
 func scoresF16x5t1AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
@@ -142,11 +214,17 @@ func scoresF16x5t2AVX512(s, q *float32, hd int, k **byte, next uintptr, step int
 
 func scoresF16x5t4AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
-func valuesF16x5c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x5c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF16x5c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x5c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF16x5c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x5c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
 func scoresF16x6t1AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
@@ -154,13 +232,21 @@ func scoresF16x6t2AVX512(s, q *float32, hd int, k **byte, next uintptr, step int
 
 func scoresF16x6t4AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
-func valuesF16x6c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x6c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF16x6c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x6c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF16x6c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x6c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func attnSoftmaxAVX512(state *float32, stride int, s *float32, n int, scale float32) { panic(noAssembly) }
+func attnSoftmaxAVX512(state *float32, stride int, s *float32, n int, scale float32) {
+	panic(noAssembly)
+}
 
 func attnAlibiAVX512(state *float32, stride int, s *float32, n int, scale float32) { panic(noAssembly) }
 
@@ -170,39 +256,59 @@ func scoresF32x1t2AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) 
 
 func scoresF32x1t4AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
-func valuesF32x1c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x1c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF32x1c2AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x1c2AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF32x1c4AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x1c4AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
 func scoresF32x2t1AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
 func scoresF32x2t2AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
-func valuesF32x2c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x2c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF32x2c2AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x2c2AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
 func scoresF32x3t1AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
 func scoresF32x3t2AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
-func valuesF32x3c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x3c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF32x3c2AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x3c2AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
 func scoresF32x4t1AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
-func valuesF32x4c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x4c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
 func scoresF32x5t1AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
-func valuesF32x5c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x5c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
 func scoresF32x6t1AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
-func valuesF32x6c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF32x6c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
 func scoresF16x1t1AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
@@ -210,39 +316,59 @@ func scoresF16x1t2AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) 
 
 func scoresF16x1t4AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
-func valuesF16x1c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x1c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF16x1c2AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x1c2AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF16x1c4AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x1c4AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
 func scoresF16x2t1AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
 func scoresF16x2t2AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
-func valuesF16x2c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x2c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF16x2c2AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x2c2AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
 func scoresF16x3t1AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
 func scoresF16x3t2AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
-func valuesF16x3c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x3c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
-func valuesF16x3c2AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x3c2AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
 func scoresF16x4t1AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
-func valuesF16x4c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x4c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
 func scoresF16x5t1AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
-func valuesF16x5c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x5c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
 func scoresF16x6t1AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
-func valuesF16x6c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) { panic(noAssembly) }
+func valuesF16x6c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
 
 func attnSoftmaxAVX2(state *float32, stride int, s *float32, n int, scale float32) { panic(noAssembly) }
 

@@ -366,22 +366,38 @@ func TestAlibiSlopes(t *testing.T) {
 	}
 }
 
-func TestStoreKVSaturates(t *testing.T) {
-	inf := float32(math.Inf(1))
-	k := []float32{1e6, -1e6, inf, -inf, 65519, 1}
-	kt, vt := make([]byte, 16*6*2), make([]byte, 16*6*2)
-	StoreKV(kt, vt, 9, k, k, tensor.F16)
-	gk, gv := make([]float32, 6), make([]float32, 6)
-	LoadKV(gk, gv, kt, vt, 9, tensor.F16)
-	for i, want := range []float32{65504, -65504, 65504, -65504, 65504, 1} {
-		if gk[i] != want || gv[i] != want {
-			t.Errorf("%g: got %g and %g, want %g", k[i], gk[i], gv[i], want)
+func TestStoreKV(t *testing.T) {
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	special := []float32{1e6, -1e6, inf, -inf, 65519, 65504, 65503, nan, 1e-8, 6.1e-5, -0.1, 1}
+	want := []float32{65504, -65504, 65504, -65504, 65504, 65504, 65504, nan, 0, 6.1e-5, -0.1, 1}
+	forTiers(t, func(t *testing.T) {
+		for n := range 200 {
+			slot := n % TileTokens
+			k, v := make([]float32, n), make([]float32, n)
+			for i := range k {
+				k[i], v[i] = special[i%len(special)], special[(i+n)%len(special)]
+			}
+			kt, vt := make([]byte, 2*TileTokens*n+1), make([]byte, 2*TileTokens*n+1)
+			kt[len(kt)-1], vt[len(vt)-1] = 0xa5, 0xa5
+			StoreKV(kt, vt, slot, k, v, tensor.F16)
+			gk, gv := make([]float32, n), make([]float32, n)
+			LoadKV(gk, gv, kt, vt, slot, tensor.F16)
+			for i := range n {
+				wk, wv := want[i%len(want)], want[(i+n)%len(want)]
+				for _, p := range [][2]float32{{gk[i], wk}, {gv[i], wv}} {
+					if w := tensor.F16ToF32(tensor.F32ToF16(p[1])); p[0] != w && !(p[0] != p[0] && w != w) {
+						t.Fatalf("length %d: element %d: got %g want %g", n, i, p[0], w)
+					}
+				}
+			}
+			for i := range n * TileTokens { // other slots are untouched
+				if i%TileTokens != slot && (kt[2*i] != 0 || kt[2*i+1] != 0) || i/max(n, 1) != slot && (vt[2*i] != 0 || vt[2*i+1] != 0) {
+					t.Fatalf("length %d: wrote another slot", n)
+				}
+			}
+			if kt[len(kt)-1] != 0xa5 || vt[len(vt)-1] != 0xa5 {
+				t.Fatalf("length %d: wrote outside", n)
+			}
 		}
-	}
-	k[0] = float32(math.NaN())
-	StoreKV(kt, nil, 9, k, nil, tensor.F16)
-	LoadKV(gk, nil, kt, nil, 9, tensor.F16)
-	if !math.IsNaN(float64(gk[0])) {
-		t.Errorf("NaN: got %g", gk[0])
-	}
+	})
 }

@@ -4220,6 +4220,62 @@ encodeF16AVX512_done:
 	VZEROUPPER
 	RET
 
+// func encodeKVAVX512(dst *byte, src *float32, n int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·encodeKVAVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VBROADCASTSS k477fe000<>+0(SB), Z0
+	VBROADCASTSS kc77fe000<>+0(SB), Z1
+	SUBQ         $0x10, DX
+	JLT          encodeKVAVX512_tail
+
+encodeKVAVX512_loop:
+	VMOVUPS   (CX), Z2
+	VMINPS    Z2, Z0, Z2
+	VMAXPS    Z2, Z1, Z2
+	VCVTPS2PH $0x00, Z2, (AX)
+	ADDQ      $0x20, AX
+	ADDQ      $0x40, CX
+	SUBQ      $0x10, DX
+	JGE       encodeKVAVX512_loop
+
+encodeKVAVX512_tail:
+	ADDQ      $0x10, DX
+	JLE       encodeKVAVX512_done
+	MOVQ      $-1, BX
+	BZHIQ     DX, BX, BX
+	KMOVW     BX, K1
+	VMOVUPS.Z (CX), K1, Z2
+	VMINPS    Z2, Z0, Z2
+	VMAXPS    Z2, Z1, Z2
+	VCVTPS2PH $0x00, Z2, K1, (AX)
+
+encodeKVAVX512_done:
+	VZEROUPPER
+	RET
+
+DATA k477fe000<>+0(SB)/4, $0x477fe000
+DATA k477fe000<>+4(SB)/4, $0x477fe000
+DATA k477fe000<>+8(SB)/4, $0x477fe000
+DATA k477fe000<>+12(SB)/4, $0x477fe000
+DATA k477fe000<>+16(SB)/4, $0x477fe000
+DATA k477fe000<>+20(SB)/4, $0x477fe000
+DATA k477fe000<>+24(SB)/4, $0x477fe000
+DATA k477fe000<>+28(SB)/4, $0x477fe000
+GLOBL k477fe000<>(SB), RODATA|NOPTR, $32
+
+DATA kc77fe000<>+0(SB)/4, $0xc77fe000
+DATA kc77fe000<>+4(SB)/4, $0xc77fe000
+DATA kc77fe000<>+8(SB)/4, $0xc77fe000
+DATA kc77fe000<>+12(SB)/4, $0xc77fe000
+DATA kc77fe000<>+16(SB)/4, $0xc77fe000
+DATA kc77fe000<>+20(SB)/4, $0xc77fe000
+DATA kc77fe000<>+24(SB)/4, $0xc77fe000
+DATA kc77fe000<>+28(SB)/4, $0xc77fe000
+GLOBL kc77fe000<>(SB), RODATA|NOPTR, $32
+
 // func encodeBF16AVX512(dst *byte, src *float32, n int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·encodeBF16AVX512(SB), NOSPLIT, $0-24
@@ -4229,7 +4285,6 @@ TEXT ·encodeBF16AVX512(SB), NOSPLIT, $0-24
 	VBROADCASTSS k00000001<>+0(SB), Z0
 	VBROADCASTSS k00007fff<>+0(SB), Z1
 	VBROADCASTSS k00400000<>+0(SB), Z2
-	VBROADCASTSS k0000ffff<>+0(SB), Z3
 	SUBQ         $0x10, DX
 	JLT          encodeBF16AVX512_tail
 
@@ -4299,16 +4354,6 @@ DATA k00400000<>+20(SB)/4, $0x00400000
 DATA k00400000<>+24(SB)/4, $0x00400000
 DATA k00400000<>+28(SB)/4, $0x00400000
 GLOBL k00400000<>(SB), RODATA|NOPTR, $32
-
-DATA k0000ffff<>+0(SB)/4, $0x0000ffff
-DATA k0000ffff<>+4(SB)/4, $0x0000ffff
-DATA k0000ffff<>+8(SB)/4, $0x0000ffff
-DATA k0000ffff<>+12(SB)/4, $0x0000ffff
-DATA k0000ffff<>+16(SB)/4, $0x0000ffff
-DATA k0000ffff<>+20(SB)/4, $0x0000ffff
-DATA k0000ffff<>+24(SB)/4, $0x0000ffff
-DATA k0000ffff<>+28(SB)/4, $0x0000ffff
-GLOBL k0000ffff<>(SB), RODATA|NOPTR, $32
 
 // func ropeNeoxAVX2(x *float32, cos *float32, sin *float32, n int)
 // Requires: AVX, FMA3
@@ -4477,6 +4522,31 @@ encodeF16AVX2_done:
 	VZEROUPPER
 	RET
 
+// func encodeKVAVX2(dst *byte, src *float32, n int)
+// Requires: AVX, F16C
+TEXT ·encodeKVAVX2(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VBROADCASTSS k477fe000<>+0(SB), Y0
+	VBROADCASTSS kc77fe000<>+0(SB), Y1
+	SUBQ         $0x08, DX
+	JLT          encodeKVAVX2_done
+
+encodeKVAVX2_loop:
+	VMOVUPS   (CX), Y2
+	VMINPS    Y2, Y0, Y2
+	VMAXPS    Y2, Y1, Y2
+	VCVTPS2PH $0x00, Y2, (AX)
+	ADDQ      $0x10, AX
+	ADDQ      $0x20, CX
+	SUBQ      $0x08, DX
+	JGE       encodeKVAVX2_loop
+
+encodeKVAVX2_done:
+	VZEROUPPER
+	RET
+
 // func encodeBF16AVX2(dst *byte, src *float32, n int)
 // Requires: AVX, AVX2
 TEXT ·encodeBF16AVX2(SB), NOSPLIT, $0-24
@@ -4486,7 +4556,6 @@ TEXT ·encodeBF16AVX2(SB), NOSPLIT, $0-24
 	VBROADCASTSS k00000001<>+0(SB), Y0
 	VBROADCASTSS k00007fff<>+0(SB), Y1
 	VBROADCASTSS k00400000<>+0(SB), Y2
-	VBROADCASTSS k0000ffff<>+0(SB), Y3
 	SUBQ         $0x08, DX
 	JLT          encodeBF16AVX2_done
 

@@ -239,6 +239,11 @@ func decodeBF16AVX512(dst *float32, src *byte, n int)
 //go:noescape
 func encodeF16AVX512(dst *byte, src *float32, n int)
 
+// encodeKVAVX512 converts to binary16 after limiting magnitudes to 65504.
+//
+//go:noescape
+func encodeKVAVX512(dst *byte, src *float32, n int)
+
 // encodeBF16AVX512 converts to bfloat16, rounding to nearest even.
 //
 //go:noescape
@@ -268,6 +273,11 @@ func decodeBF16AVX2(dst *float32, src *byte, n int)
 //
 //go:noescape
 func encodeF16AVX2(dst *byte, src *float32, n int)
+
+// encodeKVAVX2 converts to binary16 after limiting magnitudes to 65504.
+//
+//go:noescape
+func encodeKVAVX2(dst *byte, src *float32, n int)
 
 // encodeBF16AVX2 converts to bfloat16, rounding to nearest even.
 //

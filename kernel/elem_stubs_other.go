@@ -98,6 +98,8 @@ func decodeBF16AVX512(dst *float32, src *byte, n int) { panic(noAssembly) }
 
 func encodeF16AVX512(dst *byte, src *float32, n int) { panic(noAssembly) }
 
+func encodeKVAVX512(dst *byte, src *float32, n int) { panic(noAssembly) }
+
 func encodeBF16AVX512(dst *byte, src *float32, n int) { panic(noAssembly) }
 
 func ropeNeoxAVX2(x, cos, sin *float32, n int) { panic(noAssembly) }
@@ -109,5 +111,7 @@ func decodeF16AVX2(dst *float32, src *byte, n int) { panic(noAssembly) }
 func decodeBF16AVX2(dst *float32, src *byte, n int) { panic(noAssembly) }
 
 func encodeF16AVX2(dst *byte, src *float32, n int) { panic(noAssembly) }
+
+func encodeKVAVX2(dst *byte, src *float32, n int) { panic(noAssembly) }
 
 func encodeBF16AVX2(dst *byte, src *float32, n int) { panic(noAssembly) }

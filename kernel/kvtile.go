@@ -6,6 +6,7 @@ import (
 	"math"
 	"unsafe"
 
+	"ridge/internal/cpu"
 	"ridge/tensor"
 )
 
@@ -60,12 +61,15 @@ func StoreKV(kTile, vTile []byte, slot int, k, v []float32, kv tensor.DType) {
 			le.PutUint32(vTile[4*d:], math.Float32bits(x))
 		}
 	case tensor.F16:
-		for d, x := range k {
-			le.PutUint16(kTile[2*(d*TileTokens+slot):], tensor.F32ToF16(clampF16(x)))
-		}
-		vTile = vTile[2*slot*len(v):]
-		for d, x := range v {
-			le.PutUint16(vTile[2*d:], tensor.F32ToF16(clampF16(x)))
+		encodeKV(vTile[2*slot*len(v):], v)
+		var buf [128]byte
+		for d := 0; d < len(k); d += len(buf) / 2 {
+			part := k[d:min(d+len(buf)/2, len(k))]
+			encodeKV(buf[:], part)
+			column := kTile[2*(d*TileTokens+slot):]
+			for i := range part {
+				le.PutUint16(column[2*TileTokens*i:], le.Uint16(buf[2*i:]))
+			}
 		}
 	default:
 		panic(badKV(kv))
@@ -92,6 +96,24 @@ func LoadKV(k, v []float32, kTile, vTile []byte, slot int, kv tensor.DType) {
 		DecodeF16(v, vTile[2*slot*len(v):])
 	default:
 		panic(badKV(kv))
+	}
+}
+
+// encodeKV converts src to float16 as StoreKV documents.
+func encodeKV(dst []byte, src []float32) {
+	n := len(src)
+	dst = dst[:2*n]
+	switch cpu.Current() {
+	case cpu.AVX512:
+		encodeKVAVX512(unsafe.SliceData(dst), unsafe.SliceData(src), n)
+		return
+	case cpu.AVX2:
+		m := n &^ 7
+		encodeKVAVX2(unsafe.SliceData(dst), unsafe.SliceData(src), m)
+		dst, src = dst[2*m:], src[m:]
+	}
+	for i, x := range src {
+		binary.LittleEndian.PutUint16(dst[2*i:], tensor.F32ToF16(clampF16(x)))
 	}
 }
 

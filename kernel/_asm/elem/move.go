@@ -121,6 +121,8 @@ func loadHalf(f *vec.Func, n reg.GPVirtual) func(p reg.GPVirtual) operand.Op {
 	}
 }
 
+const maxF16 = 65504 // the largest finite binary16
+
 // halves generates the conversions between float32 and the two 16-bit formats.
 // With AVX2, n is a multiple of 8.
 func halves(a vec.ISA) {
@@ -143,13 +145,21 @@ func halves(a vec.ISA) {
 		VPSLLD(operand.Imm(16), v, v)
 		f.Store(v, dst)
 	})
-	convert(a, "encodeF16", "converts to binary16, rounding to nearest even.", false, func(f *vec.Func, src, dst operand.Mem) {
-		v := f.Load(src)
+	encode := func(f *vec.Func, v one, dst operand.Mem) {
 		if k := f.Mask(); k != nil {
 			VCVTPS2PH(operand.Imm(0), v, k, dst)
 		} else {
 			VCVTPS2PH(operand.Imm(0), v, dst)
 		}
+	}
+	convert(a, "encodeF16", "converts to binary16, rounding to nearest even.", false, func(f *vec.Func, src, dst operand.Mem) {
+		encode(f, f.Load(src), dst)
+	})
+	convert(a, "encodeKV", "converts to binary16 after limiting magnitudes to 65504.", false, func(f *vec.Func, src, dst operand.Mem) {
+		v := f.Load(src)
+		VMINPS(v, f.C(maxF16).(one), v) // the second operand, v, wins if it is NaN
+		VMAXPS(v, f.C(-maxF16).(one), v)
+		encode(f, v, dst)
 	})
 	convert(a, "encodeBF16", "converts to bfloat16, rounding to nearest even.", false, encodeBF16)
 }
@@ -161,8 +171,11 @@ func convert(a vec.ISA, name, doc string, decode bool, body func(f *vec.Func, sr
 	}
 	f := vec.Begin(a, name, doc, sig)
 	dst, src, n := f.Ptr("dst"), f.Ptr("src"), f.Ptr("n")
-	if name == "encodeBF16" {
-		f.HoldBits(1, 0x7fff, 0x400000, 0xffff)
+	switch name {
+	case "encodeBF16":
+		f.HoldBits(1, 0x7fff, 0x400000)
+	case "encodeKV":
+		f.Hold(maxF16, -maxF16)
 	}
 	emit := func() { body(f, operand.Mem{Base: src}, operand.Mem{Base: dst}) }
 	if a == vec.AVX512 {
