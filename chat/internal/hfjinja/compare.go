@@ -111,6 +111,11 @@ func (st *state) orderAt(a, b value, op string, depth int) (int, error) {
 			return sign(x < y, x > y), nil
 		}
 	}
+	if x, ok := st.bigInteger(a); ok {
+		if y, ok := st.bigInteger(b); ok {
+			return x.Cmp(y), nil
+		}
+	}
 	if x, ok := st.text(a); ok {
 		if y, ok := st.text(b); ok {
 			if err := st.step(min(len(x), len(y)) >> 6); err != nil {
@@ -163,6 +168,9 @@ func (st *state) contains(container, item value) (bool, error) {
 	}
 	if container.IsDict() {
 		k, err := st.dictKey(item)
+		if err != nil && (item.IsList() || item.IsDict()) {
+			return false, st.errorf("unhashable type: '%s'", st.typeName(item))
+		}
 		return err == nil && container.AsDict().Has(k), nil
 	}
 	items, err := st.items(container)

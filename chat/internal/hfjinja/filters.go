@@ -74,8 +74,8 @@ func filterRound(st *state, v value, a args) (value, error) {
 	scale := math.Pow(10, float64(precision))
 	switch method {
 	case "common":
-		if v.IsInt() && precision >= 0 {
-			return v, nil // Python rounds an int to an int
+		if n, ok := integer(v); ok && precision >= 0 {
+			return jinja.NewInt(n), nil // Python rounds an int to an int
 		}
 		if math.IsInf(f, 0) || math.IsNaN(f) {
 			return jinja.NewFloat(f), nil
@@ -121,6 +121,9 @@ func filterInt(st *state, v value, a args) (value, error) {
 	if base < 2 || base > 36 {
 		return value{}, st.errorf("int: base must be in [2, 36], got %d", base)
 	}
+	if v.IsUndefined() {
+		return value{}, st.undefined("")
+	}
 	def := a.get(0, jinja.NewInt(0))
 	if n, ok := integer(v); ok {
 		return jinja.NewInt(n), nil
@@ -157,6 +160,9 @@ func parsePyFloat(s string) (float64, bool) {
 }
 
 func filterFloat(st *state, v value, a args) (value, error) {
+	if v.IsUndefined() {
+		return value{}, st.undefined("")
+	}
 	if f, ok := number(v); ok {
 		return jinja.NewFloat(f), nil
 	}
@@ -188,7 +194,7 @@ func filterSafe(st *state, v value, _ args) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
-	return st.carry(&markup{s}), nil
+	return st.markup(s), nil
 }
 
 func filterEscape(st *state, v value, a args) (value, error) {
@@ -206,7 +212,7 @@ func filterForceEscape(st *state, v value, _ args) (value, error) {
 	if err := st.alloc(5 * len(s)); err != nil {
 		return value{}, err
 	}
-	return st.carry(&markup{escapeHTML(s)}), nil
+	return st.markup(escapeHTML(s)), nil
 }
 
 // titleFilter capitalizes words; unlike str.title, only white space, hyphens
@@ -338,6 +344,9 @@ func filterWordCount(st *state, v value, _ args) (value, error) {
 }
 
 func filterURLEncode(st *state, v value, _ args) (value, error) {
+	if _, ok := st.sequence(v); ok || v.IsDict() {
+		return value{}, st.errorf("filter 'urlencode': expected a string, got %s", st.typeName(v))
+	}
 	s, err := st.print(v)
 	if err != nil {
 		return value{}, err

@@ -387,6 +387,9 @@ func filterGroupBy(st *state, v value, a args) (value, error) {
 	}
 	var out []value
 	for i := 0; i < len(ks); {
+		if ks[i].keys[0].IsUndefined() && len(ks) > 1 {
+			return value{}, st.errorf("filter 'groupby': an item has no attribute %s", orValue(self(st, a.vals[0])))
+		}
 		j := i + 1
 		for j < len(ks) {
 			same, err := st.equalItems(ks[i].keys, ks[j].keys)

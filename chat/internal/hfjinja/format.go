@@ -28,6 +28,7 @@ func (st *state) percent(tmpl, vals value) (value, error) {
 	s, _ := st.text(tmpl)
 	args := []value{vals}
 	named := vals.IsDict()
+	mapping := named || vals.IsList() // Python lets both be unused
 	if t, ok := st.object(vals).(*tuple); ok {
 		args = t.items
 	}
@@ -77,7 +78,7 @@ func (st *state) percent(tmpl, vals value) (value, error) {
 		b.WriteString(out)
 	}
 	b.WriteString(s)
-	if next < len(args) && !named {
+	if next < len(args) && !mapping {
 		return value{}, st.errorf("not all arguments converted during string formatting")
 	}
 	return st.like(tmpl, b.String())
@@ -188,8 +189,10 @@ func (st *state) format(v value, sp spec, percent bool) (string, error) {
 	case 's', 'r', 'a', 0:
 		_, isNum := number(v)
 		if sp.verb == 0 && isNum && !v.IsBool() {
-			if v.IsFloat() && (sp.prec >= 0 || sp.comma) {
-				num = formatFloat(v.AsFloat(), 'g', max(sp.prec, -1))
+			if v.IsFloat() && sp.prec >= 0 {
+				if num = formatFloat(v.AsFloat(), 'g', sp.prec); !strings.ContainsAny(num, ".en") {
+					num += ".0"
+				}
 			} else if num, err = st.repr(v); err != nil {
 				return "", err
 			}

@@ -81,10 +81,11 @@ func gPush(st *state, a []value) (value, error) {
 	return jinja.NewString(""), st.alloc(itemBytes)
 }
 
-// gMacro is Macro(body, "name", bytes, "hidden parameters", "param", ...).
+// gMacro is Macro(body, "name", bytes, "hidden parameters", required, "param", ...).
 func gMacro(st *state, a []value) (value, error) {
 	m := &macro{body: a[0], name: a[1].AsString(), bytes: int(a[2].AsInt()), hidden: strings.Fields(a[3].AsString())}
-	for _, p := range a[4:] {
+	m.required = int(a[4].AsInt())
+	for _, p := range a[5:] {
 		m.params = append(m.params, p.AsString())
 	}
 	return st.carry(m), st.alloc(itemBytes * len(a))

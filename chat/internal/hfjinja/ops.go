@@ -82,7 +82,7 @@ func (st *state) addText(l, r value, x, y string) (value, error) {
 		return value{}, err
 	}
 	if lm || rm {
-		return st.carry(&markup{x + y}), nil
+		return st.markup(x + y), nil
 	}
 	return jinja.NewString(x + y), nil
 }

@@ -33,7 +33,7 @@ func init() {
 		"mapping":   is(func(_ *state, v value) bool { return v.IsDict() }),
 		"sequence":  is(isSequence),
 		"iterable":  is(isIterable),
-		"callable":  is(func(st *state, v value) bool { _, ok := st.object(v).(caller); return ok }),
+		"callable":  is(func(st *state, v value) bool { _, ok := st.object(v).(caller); return ok || v.IsUndefined() }),
 		"escaped":   is(func(st *state, v value) bool { _, ok := st.object(v).(*markup); return ok }),
 		"lower":     {"", func(st *state, v value, _ args) (bool, error) { s, err := st.print(v); return isLower(s), err }},
 		"upper":     {"", func(st *state, v value, _ args) (bool, error) { s, err := st.print(v); return isUpper(s), err }},

@@ -276,12 +276,12 @@ func (l *loop) call(st *state, args []value, _ []kwarg) (value, error) {
 
 // macro is a {% macro %} or the body of a {% call %}.
 type macro struct {
-	name   string
-	params []string
-	hidden []string // of caller, varargs, kwargs, those that the body reads
-	bytes  int      // of text and code in the body
-	body   value    // the library's macro; takes params, then hidden
-	caller value    // bound by a call block
+	name     string
+	params   []string
+	required int      // parameters, the first ones, without a default
+	hidden   []string // of caller, varargs, kwargs, those that the body reads
+	bytes    int      // of text and code in the body
+	body     value    // the library's macro; takes params, then hidden
 }
 
 func (*macro) pyType() string { return "Macro" }
@@ -307,9 +307,10 @@ func (m *macro) invoke(st *state, args []value, kw []kwarg, caller value) (value
 	bound := make([]value, len(m.params), len(m.params)+len(m.hidden))
 	var extra []kwarg
 	for i := range bound {
-		bound[i] = st.carry(&missing{})
 		if i < len(args) {
 			bound[i] = args[i]
+		} else if i >= m.required {
+			bound[i] = st.carry(&missing{})
 		}
 	}
 next:

@@ -315,9 +315,10 @@ func (c *compiler) forFilter(t target, seq string) (code, list string) {
 	return code, list
 }
 
-// signature translates a parameter list; the returned statements set
-// parameters that were not passed to their defaults.
-func (c *compiler) signature(s *scope) (params, quoted []string, defaults string) {
+// signature translates a parameter list; required counts the parameters
+// without a default, and the returned statements set the others to theirs if
+// they were not passed.
+func (c *compiler) signature(s *scope) (params, quoted []string, required int, defaults string) {
 	c.expectOp("(")
 	var b strings.Builder
 	for c.err == nil && !c.isOp(")") {
@@ -329,13 +330,15 @@ func (c *compiler) signature(s *scope) (params, quoted []string, defaults string
 			b.WriteString("{% if " + c.guard("Missing", v) + " %}{% set " + v + " = " + e.code + " %}{% endif %}")
 		} else if b.Len() > 0 {
 			c.fail("parameter '%s' without a default after one with", name)
+		} else {
+			required++
 		}
 		if !c.isOp(")") {
 			c.expectOp(",")
 		}
 	}
 	c.expectOp(")")
-	return params, quoted, b.String()
+	return params, quoted, required, b.String()
 }
 
 // function translates a macro or the block of a call; it returns the macro's
@@ -344,9 +347,10 @@ func (c *compiler) function(name, endTag string, hasParams bool) (code, value st
 	s := c.push()
 	s.macro = map[string]string{}
 	var params, quoted []string
+	var required int
 	var defaults string
 	if hasParams {
-		params, quoted, defaults = c.signature(s)
+		params, quoted, required, defaults = c.signature(s)
 	}
 	if endTag == "endcall" {
 		// The call itself stands between the parameters and the body, and
@@ -375,7 +379,7 @@ func (c *compiler) function(name, endTag string, hasParams bool) (code, value st
 	}
 	body = defaults + c.pop(body)
 	m := c.sym()
-	args := append([]string{m, quote(name), strconv.Itoa(bytes), quote(strings.Join(hidden, " "))}, quoted...)
+	args := append([]string{m, quote(name), strconv.Itoa(bytes), quote(strings.Join(hidden, " ")), strconv.Itoa(required)}, quoted...)
 	return "{% macro " + m + "(" + strings.Join(params, ", ") + ") %}" + body + "{% endmacro %}",
 		c.guard("Macro", args...), call
 }

@@ -439,7 +439,7 @@ func (st *state) pad(v value, width int, fill string, left float64) (value, erro
 	}
 	n := width - utf8.RuneCountInString(s)
 	if n <= 0 {
-		return v, nil
+		return st.likeNoAlloc(v, s), nil
 	}
 	if n > st.bytes/len(fill) {
 		return value{}, st.alloc(st.bytes + 1)

@@ -88,9 +88,18 @@ func (st *state) like(v value, s string) (value, error) {
 
 func (st *state) likeNoAlloc(v value, s string) value {
 	if _, ok := st.object(v).(*markup); ok {
-		return st.carry(&markup{s})
+		return st.markup(s)
 	}
 	return jinja.NewString(s)
+}
+
+// markup makes a safe string. An empty one is an ordinary string: the library
+// takes every object to be true.
+func (st *state) markup(s string) value {
+	if s == "" {
+		return jinja.NewString("")
+	}
+	return st.carry(&markup{s})
 }
 
 // items returns what iterating over v gives. The slice may be shared with v.
@@ -155,6 +164,17 @@ func integer(v value) (int64, bool) {
 		return 0, true
 	}
 	return 0, false
+}
+
+// bigInteger returns v as an integer of any size.
+func (st *state) bigInteger(v value) (*big.Int, bool) {
+	if n, ok := integer(v); ok {
+		return big.NewInt(n), true
+	}
+	if b, ok := st.object(v).(*bigInt); ok {
+		return b.n, true
+	}
+	return nil, false
 }
 
 // number returns v as a float, for int, bool and float.

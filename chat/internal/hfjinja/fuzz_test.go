@@ -1,0 +1,52 @@
+package hfjinja
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// FuzzTemplate: any source with any JSON input compiles or not, renders or
+// not, in bounded time, with an error that is not an internal one.
+func FuzzTemplate(f *testing.F) {
+	_, sources := features(f)
+	for _, s := range sources {
+		f.Add(s, `{"k": [1, "a", null, 2.5, true]}`)
+	}
+	for _, name := range []string{"nested ranges", "doubling with ~", "mutual recursion", "recursive loop", "list in itself"} {
+		f.Add(hostile[name], `[]`)
+	}
+	vars := testVars(f)
+	f.Fuzz(func(t *testing.T, source, input string) {
+		if len(source) > 4096 || len(input) > 4096 {
+			return
+		}
+		p, err := Compile(source)
+		if err != nil {
+			checkError(t, err)
+			return
+		}
+		all := map[string]any{"x": json.RawMessage(input), "input": input}
+		for k, v := range vars {
+			all[k] = v
+		}
+		start := time.Now()
+		_, err = p.Render(all, Options{Now: testNow, Limits: Limits{Time: 2 * time.Second, Steps: 20_000, Bytes: 4 << 20}})
+		if err != nil {
+			checkError(t, err)
+		}
+		if d := time.Since(start); d > 10*time.Second {
+			t.Errorf("took %v", d)
+		}
+	})
+}
+
+func checkError(t *testing.T, err error) {
+	t.Helper()
+	var e *Error
+	if !errors.As(err, &e) || e.Line < 1 || strings.HasPrefix(e.Msg, "internal") {
+		t.Errorf("unclean error: %v", err)
+	}
+}
