@@ -238,6 +238,12 @@ func noConnection(err error) bool {
 	return errors.As(err, &dns) || (errors.As(err, &op) && op.Op == "dial")
 }
 
+// timedOut tells that the host took the connection and then said nothing.
+func timedOut(err error) bool {
+	var ne net.Error
+	return errors.Is(err, errStalled) || (errors.As(err, &ne) && ne.Timeout())
+}
+
 // reason puts a network error into the words of a person.
 func reason(err error) error {
 	var ue *url.Error
@@ -261,6 +267,9 @@ func reason(err error) error {
 	case errors.As(err, &cert):
 		return fmt.Errorf("host %s: certificate not trusted (SSL_CERT_FILE can name more authorities): %w", host, cert.Err)
 	}
+	if ue.Timeout() {
+		return fmt.Errorf("host %s takes the connection and sends no answer", host)
+	}
 	return fmt.Errorf("%s: %w", host, ue.Err)
 }
 
@@ -282,7 +291,7 @@ func get(ctx context.Context, h *http.Client, url string, header http.Header) (*
 func (c *client) document(ctx context.Context, h *http.Client, rawURL string, header http.Header) ([]byte, *http.Response, error) {
 	for try := 0; ; try++ {
 		b, resp, err := c.documentOnce(ctx, h, rawURL, header)
-		if err == nil || try >= 2 || ctx.Err() != nil || !transient(err) || noConnection(err) {
+		if err == nil || try >= 2 || ctx.Err() != nil || !transient(err) || noConnection(err) || timedOut(err) {
 			return b, resp, reason(err)
 		}
 		pause := retryPause << try

@@ -94,7 +94,12 @@ func (c *client) fetchOnce(ctx context.Context, obj object, path string, m meter
 	d := &download{c: c, obj: obj, path: path, f: f, st: st, m: m}
 	m.set(st.present())
 	if err := d.run(ctx); err != nil {
-		d.save()
+		if st.present() == 0 {
+			f.Close()
+			removePartial(path)
+		} else {
+			d.save()
+		}
 		return "", err
 	}
 	if err := f.Sync(); err != nil {
@@ -209,7 +214,7 @@ func (d *download) afterFailure(ctx context.Context, err error, moved bool) erro
 	switch {
 	case errors.Is(err, errChanged), errors.As(err, new(*spaceError)), errors.As(err, new(*os.PathError)):
 		return err
-	case !transient(err), noConnection(err) && !started:
+	case !transient(err), !started && (noConnection(err) || timedOut(err) && row >= 2):
 		return reason(err)
 	case row >= maxFailures, all >= maxTotalFailures:
 		return fmt.Errorf("given up after %d failures, the last: %w", all, reason(err))

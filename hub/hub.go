@@ -97,10 +97,14 @@ type Options struct {
 }
 
 func (o Options) dir() string {
-	if o.Dir != "" {
-		return o.Dir
+	d := o.Dir
+	if d == "" {
+		d = DefaultDir()
 	}
-	return DefaultDir()
+	if abs, err := filepath.Abs(d); err == nil {
+		return abs
+	}
+	return d
 }
 
 func (o Options) offline() bool { return o.Offline || envTrue("RIDGE_OFFLINE") }

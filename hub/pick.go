@@ -30,7 +30,10 @@ func quantOf(name string) string {
 		return ""
 	}
 	q := strings.ToUpper(all[len(all)-1][1])
-	return strings.Replace(q, "FP", "F", 1)
+	if rest, ok := strings.CutPrefix(q, "FP"); ok {
+		return "F" + rest
+	}
+	return q
 }
 
 // isModelGGUF leaves out the GGUF files that are not language models by

@@ -119,6 +119,9 @@ func (c *client) pull(ctx context.Context, r reference) (*Model, error) {
 		}
 	}
 	os.Remove(dir) // if nothing has arrived
+	if r.kind != kindCatalog {
+		return nil, fmt.Errorf("hub: %s: %w", r.text, failed.errs[0])
+	}
 	return nil, failed
 }
 

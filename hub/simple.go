@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"html"
@@ -32,7 +33,7 @@ type wheel struct {
 // (PEP 503), into the wheels of the project. base is the page's final URL.
 func parseSimple(body []byte, contentType string, base *url.URL, project string) ([]wheel, error) {
 	mediaType, _, _ := mime.ParseMediaType(contentType)
-	if strings.HasSuffix(mediaType, "json") {
+	if strings.HasSuffix(mediaType, "json") || bytes.HasPrefix(body, []byte("{")) {
 		return parseSimpleJSON(body, base, project)
 	}
 	return parseSimpleHTML(body, base, project)

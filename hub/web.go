@@ -24,7 +24,9 @@ func (c *client) planURL(ctx context.Context, r reference) (*plan, error) {
 	p := &plan{source: r.text, open: shards[0]}
 	for _, name := range shards {
 		v := *u
-		v.Path, v.RawPath = path.Dir(u.Path)+"/"+name, ""
+		if len(shards) > 1 {
+			v.Path, v.RawPath = path.Join(path.Dir(u.Path), name), ""
+		}
 		obj := object{url: v.String(), http: c.plain, size: -1, sha256: r.sum}
 		if obj.size, err = c.remoteSize(ctx, obj); err != nil {
 			return nil, err
