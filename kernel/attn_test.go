@@ -174,6 +174,11 @@ func TestAttendAgainstNaive(t *testing.T) {
 func checkNaive(t *testing.T, name string, c *AttnCall, seq *kvSeq) {
 	t.Helper()
 	for row := range c.Rows {
+		for _, x := range c.Out[row*c.LDO+c.Heads*c.Spec.VHeadDim : (row+1)*c.LDO] {
+			if x != 0 {
+				t.Fatalf("%s: row %d: wrote outside", name, row)
+			}
+		}
 		for h := range c.Heads {
 			got := c.Out[row*c.LDO+h*c.Spec.VHeadDim:]
 			for d, want := range naiveAttention(c, seq, row, h) {
