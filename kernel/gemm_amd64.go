@@ -35,12 +35,13 @@ const (
 	actCall = 4096
 	// actBytes bounds the activations that are multiplied with one stretch of
 	// weights after the other: they stay in the second-level cache.
-	actBytes = 640 << 10
+	actBytes = 768 << 10
 	// panelPairs bounds the columns of a panel, in pairs of blocks: panels of
 	// two groups and a tile's activations stay in the second-level cache.
 	panelPairs = 32
-	// panelRows is the number of rows that a panel is unpacked for.
-	panelRows = 192
+	// panelRows divides the number of rows that a panel is unpacked for: a
+	// multiple of all tiles.
+	panelRows = 24
 )
 
 // mulTier multiplies with the assembly of the tier in use and reports whether
@@ -139,8 +140,9 @@ func mulPanels(p *Packed, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
 	l := p.layout
 	step := panelPairs / l.pairs
 	supers := l.supers(p.Cols)
-	for r := r0; r < r1; r += panelRows {
-		rows := min(panelRows, r1-r)
+	block := max(panelRows, actBytes/min(x.LDQ, panelPairs*2*actBlock)/panelRows*panelRows)
+	for r := r0; r < r1; r += block {
+		rows := min(block, r1-r)
 		for s := 0; s < supers; s += step {
 			for g := g0; g < g1; g += 2 {
 				mulPanel(p, u, dst[r*ldd+g*Lanes:], ldd, x.Q[r*x.LDQ:], x.LDQ, rows, s, min(step, supers-s), g, min(2, g1-g))
@@ -188,6 +190,12 @@ func quantizeTier(dst []byte, x []float32) int {
 		quantizeAVX2(&dst[i*actBlock], &x[32*i], min(actCall, n-i))
 	}
 	return n * 32
+}
+
+func prefetchTier(b []byte) {
+	if n := len(b) / 64; n > 0 {
+		prefetchLines(&b[0], n)
+	}
 }
 
 // readProbe reads b from end to end.

@@ -99027,6 +99027,19 @@ DATA gemm7fc00000<>+24(SB)/4, $0x7fc00000
 DATA gemm7fc00000<>+28(SB)/4, $0x7fc00000
 GLOBL gemm7fc00000<>(SB), RODATA|NOPTR, $32
 
+// func prefetchLines(p *byte, lines int)
+// Requires: MMX+
+TEXT ·prefetchLines(SB), $256-16
+	MOVQ p+0(FP), AX
+	MOVQ lines+8(FP), CX
+
+loop:
+	PREFETCHT0 (AX)
+	ADDQ       $0x00000040, AX
+	DECQ       CX
+	JNE        loop
+	RET
+
 // func cpuVendor() uint32
 // Requires: CPUID
 TEXT ·cpuVendor(SB), NOSPLIT, $0-4

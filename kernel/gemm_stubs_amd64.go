@@ -1494,6 +1494,11 @@ func mulBF16x3AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int
 //go:noescape
 func quantizeAVX2(dst *byte, x *float32, blocks int)
 
+// prefetchLines asks for lines of 64 bytes.
+//
+//go:noescape
+func prefetchLines(p *byte, lines int)
+
 // cpuVendor returns the first four letters of the processor's vendor, the first in the lowest byte.
 func cpuVendor() uint32
 

@@ -7,10 +7,15 @@ import "encoding/binary"
 
 func le32(b []byte) uint32 { return binary.LittleEndian.Uint32(b) }
 
+// putHalf copies the two bytes at src to the lane of a row of them.
+func putHalf(dst []byte, lane int, src []byte) {
+	binary.LittleEndian.PutUint16(dst[2*lane:], binary.LittleEndian.Uint16(src))
+}
+
 func packQ8_0(dst []byte, lane int, src []byte) {
 	const size = 34
 	for b := 0; b < 2 && len(src) >= size; b++ {
-		copy(dst[32*b+2*lane:], src[:2])
+		putHalf(dst[32*b:], lane, src)
 		block := dst[64+512*b : 64+512*b+512]
 		for j := range 8 {
 			put(block, lane, j, le32(src[2+4*j:])^every(0x80))
@@ -24,7 +29,7 @@ func packQ8_0(dst []byte, lane int, src []byte) {
 func packNibbles(size int) packFunc {
 	return func(dst []byte, lane int, src []byte) {
 		for b := 0; b < 2 && len(src) >= size; b++ {
-			copy(dst[32*b+2*lane:], src[:2])
+			putHalf(dst[32*b:], lane, src)
 			copyNibbles(dst[64+256*b:64+256*b+256], lane, src[2:18])
 			src = src[size:]
 		}
@@ -42,8 +47,8 @@ func copyNibbles(block []byte, lane int, src []byte) {
 func packNibblesMin(dst []byte, lane int, src []byte) {
 	const size = 20
 	for b := 0; b < 2 && len(src) >= size; b++ {
-		copy(dst[32*b+2*lane:], src[:2])
-		copy(dst[64+32*b+2*lane:], src[2:4])
+		putHalf(dst[32*b:], lane, src)
+		putHalf(dst[64+32*b:], lane, src[2:])
 		copyNibbles(dst[128+256*b:128+256*b+256], lane, src[4:20])
 		src = src[size:]
 	}
@@ -88,7 +93,7 @@ func packQ5_0(dst []byte, lane int, src []byte) {
 	const size = 22
 	var q [8]uint32
 	for b := 0; b < 2 && len(src) >= size; b++ {
-		copy(dst[32*b+2*lane:], src[:2])
+		putHalf(dst[32*b:], lane, src)
 		quads5(&q, src[6:22], le32(src[2:]))
 		fold5(dst[64+320*b:64+320*b+320], lane, &q)
 		src = src[size:]
@@ -99,8 +104,8 @@ func packQ5_1(dst []byte, lane int, src []byte) {
 	const size = 24
 	var q [8]uint32
 	for b := 0; b < 2 && len(src) >= size; b++ {
-		copy(dst[32*b+2*lane:], src[:2])
-		copy(dst[64+32*b+2*lane:], src[2:4])
+		putHalf(dst[32*b:], lane, src)
+		putHalf(dst[64+32*b:], lane, src[2:])
 		quads5(&q, src[8:24], le32(src[4:]))
 		fold5(dst[128+320*b:128+320*b+320], lane, &q)
 		src = src[size:]

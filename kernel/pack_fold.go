@@ -10,7 +10,8 @@ import "encoding/binary"
 
 // put stores v as the lane's part of vector vec of the block at dst.
 func put(dst []byte, lane, vec int, v uint32) {
-	binary.LittleEndian.PutUint32(dst[64*vec+4*lane:], v)
+	at := 64*vec + 4*lane
+	binary.LittleEndian.PutUint32(dst[at:at+4], v)
 }
 
 // every repeats a byte in all four bytes of a quad.

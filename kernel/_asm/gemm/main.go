@@ -43,6 +43,7 @@ func main() {
 		}
 	}
 	quantizeAVX2()
+	prefetchLines()
 	cpuVendor()
 	readProbe()
 	dotProbe()
