@@ -109,7 +109,8 @@ func (m *bpe) pair(_ string, left, right span) (uint32, int32) {
 }
 
 // addMerge resolves one merge of left and right, given as token texts, and
-// appends it. guess is a token that the product may well be.
+// appends it. guess is a token that the product, or the one before the
+// product, may well be.
 func (m *bpe) addMerge(left, right string, buf []byte, guess int32) ([]byte, int32, error) {
 	l, r := m.v.find(left), m.v.find(right)
 	if l < 0 || r < 0 {
@@ -123,13 +124,11 @@ func (m *bpe) addMerge(left, right string, buf []byte, guess int32) ([]byte, int
 	if m.prefix != "" && len(tail) >= len(m.prefix) {
 		tail = tail[len(m.prefix):]
 	}
-	p := int32(-1)
-	if m.v.valid(guess) {
-		if t := m.v.text[guess]; len(t) == len(left)+len(tail) && t[:len(left)] == left && t[len(left):] == tail {
-			p = guess
-		}
+	p := guess
+	if !m.spells(p, left, tail) {
+		p++
 	}
-	if p < 0 {
+	if !m.spells(p, left, tail) {
 		buf = append(append(buf[:0], left...), tail...)
 		if p = m.v.find(view(buf)); p < 0 {
 			return buf, -1, fmt.Errorf("%q of the pair %q %q is not in the vocabulary", buf, left, right)
@@ -140,6 +139,15 @@ func (m *bpe) addMerge(left, right string, buf []byte, guess int32) ([]byte, int
 	}
 	m.merges.add(l, r, p)
 	return buf, p, nil
+}
+
+// spells reports whether id is a token with the text left + right.
+func (m *bpe) spells(id int32, left, right string) bool {
+	if !m.v.valid(id) {
+		return false
+	}
+	t := m.v.text[id]
+	return len(t) == len(left)+len(right) && t[:len(left)] == left && t[len(left):] == right
 }
 
 // initBytes finds the tokens of the 256 bytes of a byte-level vocabulary; unk

@@ -256,7 +256,7 @@ func (m *bpe) ggufMerges(merges []string) error {
 		return err
 	}
 	buf := make([]byte, 0, 128)
-	p := int32(-2)
+	p := int32(-1)
 	for i, s := range merges {
 		k := -1
 		if len(s) > 1 {
@@ -265,7 +265,7 @@ func (m *bpe) ggufMerges(merges []string) error {
 		if k <= 0 {
 			return fmt.Errorf("merge %d: expected two tokens, found %q", i, s)
 		}
-		if buf, p, err = m.addMerge(s[:k], s[k+1:], buf, p+1); err != nil {
+		if buf, p, err = m.addMerge(s[:k], s[k+1:], buf, p); err != nil {
 			return fmt.Errorf("merge %d: %w", i, err)
 		}
 	}
@@ -300,14 +300,17 @@ func (t *Tokenizer) ggufSPM(r *ggufReader) error {
 		return r.err
 	}
 	unk := r.id("unknown_token_id", 0, t.vocab.size())
-	t.model = newSPM(t.vocab, scores, unk)
+	m := newSPM(t.vocab, scores, unk)
+	t.model = m
 	prefix := prefixNever
 	if get(r, "add_space_prefix", true) {
 		prefix = prefixAlways
 	}
 	t.useMark("▁", prefix)
 	t.marked.prefixSpaces = true
-	t.marked.learnJoins(t.vocab)
+	if m.hasBytes { // else a run of unknown text must not be cut
+		t.marked.learnJoins(t.vocab)
+	}
 	t.prefix = []int32{-1}
 	return nil
 }

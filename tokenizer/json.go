@@ -371,7 +371,7 @@ func (m *bpe) jsonMerges(raw []byte) error {
 	s := &jsonScanner{b: raw}
 	buf := make([]byte, 0, 128)
 	var pair []byte // left and right, one after the other
-	p := int32(-2)
+	p := int32(-1)
 	return s.array(func(i int) error {
 		if i >= cap(m.merges.product) {
 			return s.errorf("expected a pair of tokens")
@@ -405,7 +405,7 @@ func (m *bpe) jsonMerges(raw []byte) error {
 			pair = append(append(pair, text[:mid]...), text[mid+1:]...)
 		}
 		var err error
-		buf, p, err = m.addMerge(view(pair[:mid]), view(pair[mid:]), buf, p+1)
+		buf, p, err = m.addMerge(view(pair[:mid]), view(pair[mid:]), buf, p)
 		if err != nil {
 			return fmt.Errorf("merge %d: %w", i, err)
 		}

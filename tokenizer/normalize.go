@@ -93,15 +93,16 @@ func (t trim) same(s string) bool { return len(t.cut(s)) == len(s) }
 
 func (t trim) append(dst []byte, s string) []byte { return append(dst, t.cut(s)...) }
 
-// oneSpace makes one space of a run of them and drops those at the ends.
+// oneSpace makes one space of a run of them and drops those at the ends, at
+// the right also what stands for spaces in the vocabulary.
 type oneSpace struct{}
 
 func (oneSpace) same(s string) bool {
-	return s == "" || s[0] != ' ' && s[len(s)-1] != ' ' && !strings.Contains(s, "  ")
+	return s == "" || s[0] != ' ' && strings.TrimRight(s, " ▁") == s && !strings.Contains(s, "  ")
 }
 
 func (oneSpace) append(dst []byte, s string) []byte {
-	s = strings.Trim(s, " ")
+	s = strings.TrimLeft(strings.TrimRight(s, " ▁"), " ")
 	for i := range len(s) {
 		if s[i] != ' ' || s[i-1] != ' ' {
 			dst = append(dst, s[i])

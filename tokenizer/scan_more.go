@@ -139,8 +139,11 @@ func punctuationOne(s string, i int) int {
 
 // defaultPunctuation is [\p{P}\$\+<=>\^~\|]+.
 func defaultPunctuation(s string, i int) int {
-	for i < len(s) && isPunctuation(s, i) && s[i] != '`' {
-		_, n := class(s, i)
+	for i < len(s) {
+		b, n := class(s, i)
+		if b&clP == 0 && (b&clS == 0 || s[i] >= utf8.RuneSelf || s[i] == '`') {
+			break
+		}
 		i += n
 	}
 	return i
@@ -155,10 +158,32 @@ func newlineRuns(s string, i int) int {
 	return i
 }
 
-// isPunctuation is Bert's idea of punctuation at i.
+// isPunctuation reports whether the character of s at i is punctuation as Bert
+// and the pre-tokenizer Punctuation see it: by the tables of Unicode 8.
 func isPunctuation(s string, i int) bool {
-	b, _ := class(s, i)
-	return b&clP != 0 || b&clS != 0 && s[i] < utf8.RuneSelf
+	c := s[i]
+	if c < utf8.RuneSelf {
+		return asciiClass[c]&(clP|clS) != 0
+	}
+	r, _ := utf8.DecodeRuneInString(s[i:])
+	switch {
+	case r == 0x166D || r == 0x111C9: // punctuation then, not any more
+		return true
+	case classTable[r]&clP == 0:
+		return false
+	}
+	return r < newPunctuation[0] || !inRanges(newPunctuation, r)
+}
+
+// newPunctuation are the ranges of punctuation that came after Unicode 8.
+var newPunctuation = []rune{
+	0x61D, 0x61D, 0x9FD, 0x9FD, 0xA76, 0xA76, 0xC77, 0xC77, 0xC84, 0xC84, 0x1B4E, 0x1B4F, 0x1B7D, 0x1B7E,
+	0x1B7F, 0x1B7F, 0x2E43, 0x2E4F, 0x2E52, 0x2E5D, 0x10D6E, 0x10D6E, 0x10EAD, 0x10EAD, 0x10F55, 0x10F59,
+	0x10F86, 0x10F89, 0x113D4, 0x113D5, 0x113D7, 0x113D8, 0x1144B, 0x1144F, 0x1145A, 0x1145B, 0x1145D, 0x1145D,
+	0x11660, 0x1166C, 0x116B9, 0x116B9, 0x1183B, 0x1183B, 0x11944, 0x11946, 0x119E2, 0x119E2, 0x11A3F, 0x11A46,
+	0x11A9A, 0x11A9C, 0x11A9E, 0x11AA2, 0x11B00, 0x11B09, 0x11BE1, 0x11BE1, 0x11C41, 0x11C45, 0x11C70, 0x11C71,
+	0x11EF7, 0x11EF8, 0x11F43, 0x11F4F, 0x11FFF, 0x11FFF, 0x12FF1, 0x12FF2, 0x16D6D, 0x16D6F, 0x16E97, 0x16E9A,
+	0x16FE2, 0x16FE2, 0x1E5FF, 0x1E5FF, 0x1E95E, 0x1E95F,
 }
 
 // byteNumber matches one digit of byteNumbers.

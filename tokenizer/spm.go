@@ -7,12 +7,15 @@ import (
 
 // spm is the BPE of SentencePiece (Kudo and Richardson, 2018): two neighbours
 // merge when their text together is a token, the highest score first.
-// Characters without a token become byte tokens.
+// Characters without a token become byte tokens or, where the vocabulary has
+// none, a run of them becomes one unk.
 type spm struct {
 	v     *vocab
 	rank  []uint32             // by id: scores turned into ranks, best first; noRank: never a product
 	ascii [utf8.RuneSelf]int32 // the token of each ASCII character, -1 where none
 	bytes [256]int32           // the tokens <0xHH>
+
+	hasBytes bool // all of them are there
 	unk   int32                // -1: none
 }
 
@@ -27,7 +30,9 @@ func newSPM(v *vocab, scores []float32, unk int32) *spm {
 	for c := range m.ascii {
 		m.ascii[c] = m.token(string(rune(c)))
 	}
-	m.bytes, _ = v.byteTokens()
+	var n int
+	m.bytes, n = v.byteTokens()
+	m.hasBytes = n == 256
 	return m
 }
 
@@ -72,18 +77,19 @@ func (m *spm) encode(sc *scratch, dst []int32, piece string) []int32 {
 		i += n
 	}
 	sc.syms = syms
+	unknown := false
 	for _, s := range sc.merge(m, piece, syms) {
-		if s.id >= 0 {
+		switch {
+		case s.id >= 0:
 			dst = append(dst, s.id)
-			continue
-		}
-		for j := s.lo; j < s.hi; j++ {
-			if id := m.bytes[piece[j]]; id >= 0 {
-				dst = append(dst, id)
-			} else if m.unk >= 0 {
-				dst = append(dst, m.unk)
+		case m.hasBytes:
+			for j := s.lo; j < s.hi; j++ {
+				dst = append(dst, m.bytes[piece[j]])
 			}
+		case !unknown && m.unk >= 0:
+			dst = append(dst, m.unk) // for all of a run
 		}
+		unknown = s.id < 0
 	}
 	return dst
 }
