@@ -78,7 +78,7 @@ var hostile = map[string]string{
 }
 
 // testLimits are smaller than the defaults, to keep the tests quick.
-var testLimits = Limits{Time: 20 * time.Second, Steps: 500_000, Bytes: 32 << 20}
+var testLimits = Limits{Time: 20 * time.Second, Steps: 200_000, Bytes: 16 << 20}
 
 func TestHostileTemplates(t *testing.T) {
 	for name, source := range hostile {
