@@ -274,27 +274,30 @@ func TestPipSources(t *testing.T) {
 			t.Error("the wheel of the folder is gone")
 		}
 	})
-	t.Run("certificate and trusted host", func(t *testing.T) {
-		sandbox(t)
-		s := &server{content: map[string][]byte{}}
-		ts := httptest.NewUnstartedServer(s)
-		ts.Config.ErrorLog = discardLog()
-		ts.StartTLS()
-		defer ts.Close()
-		s.header = map[string][]string{"Content-Type": {"application/vnd.pypi.simple.v1+json"}}
-		serveWheel(s, ts.URL, "x", "1", w)
-		t.Setenv("PIP_INDEX_URL", ts.URL+"/simple")
-		if _, err := Resolve(t.Context(), "pypi:x", Options{}); err == nil || !strings.Contains(err.Error(), "certificate not trusted") {
-			t.Fatalf("error %v", err)
-		}
-		t.Setenv("PIP_TRUSTED_HOST", "127.0.0.1")
-		if _, err := Resolve(t.Context(), "pypi:x", Options{Dir: t.TempDir()}); err != nil {
-			t.Error(err)
-		}
-		t.Setenv("PIP_TRUSTED_HOST", "")
-		t.Setenv("PIP_CERT", writeCert(t, ts))
-		if _, err := Resolve(t.Context(), "pypi:x", Options{Dir: t.TempDir()}); err != nil {
-			t.Error(err)
-		}
-	})
+}
+
+// TestPipCertificate honours pip's certificate and trusted-host settings.
+func TestPipCertificate(t *testing.T) {
+	w := wheelFile(t, "x", "1", "", "x/m.gguf", fakeGGUF(50_000, 36))
+	sandbox(t)
+	s := &server{content: map[string][]byte{}}
+	ts := httptest.NewUnstartedServer(s)
+	ts.Config.ErrorLog = discardLog()
+	ts.StartTLS()
+	defer ts.Close()
+	s.header = map[string][]string{"Content-Type": {"application/vnd.pypi.simple.v1+json"}}
+	serveWheel(s, ts.URL, "x", "1", w)
+	t.Setenv("PIP_INDEX_URL", ts.URL+"/simple")
+	if _, err := Resolve(t.Context(), "pypi:x", Options{}); err == nil || !strings.Contains(err.Error(), "certificate not trusted") {
+		t.Fatalf("error %v", err)
+	}
+	t.Setenv("PIP_TRUSTED_HOST", "127.0.0.1")
+	if _, err := Resolve(t.Context(), "pypi:x", Options{Dir: t.TempDir()}); err != nil {
+		t.Error(err)
+	}
+	t.Setenv("PIP_TRUSTED_HOST", "")
+	t.Setenv("PIP_CERT", writeCert(t, ts))
+	if _, err := Resolve(t.Context(), "pypi:x", Options{Dir: t.TempDir()}); err != nil {
+		t.Error(err)
+	}
 }
