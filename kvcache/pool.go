@@ -1,6 +1,13 @@
-// Package kvcache keeps the keys and values of running sequences in a pool of
-// pages. A page holds a fixed number of tokens of one sequence, for all
-// layers; a sequence is a table of page numbers.
+// Package kvcache keeps what running sequences have computed: the keys and
+// values of their tokens in pages of one pool, and the states of recurrent
+// layers. A page holds a fixed number of tokens of one sequence, for all
+// layers; a sequence is a table of page numbers. Pages are counted, so that
+// sequences and the prefix [Tree] share them, and are copied when what they
+// hold would differ.
+//
+// Everything here belongs to one goroutine: there are no locks. The package
+// moves bytes and counts tokens; it never looks at a number that a model
+// computed. docs/memory.md explains how the parts fit together.
 package kvcache
 
 import (
@@ -19,30 +26,58 @@ const TileTokens = 16
 // ErrNoPages is returned when the pool has no page left.
 var ErrNoPages = errors.New("kvcache: no free page")
 
-// LayerShape is what one layer stores for a token: Heads keys of KDim and
-// Heads values of VDim elements.
-type LayerShape struct{ Heads, KDim, VDim int }
+// LayerShape is what one layer keeps of a sequence. A layer with attention has
+// Heads keys of KDim and Heads values of VDim elements for each token; a
+// recurrent layer has State bytes for the whole sequence and no heads.
+type LayerShape struct {
+	Heads, KDim, VDim int
+
+	Window int // tokens that a query sees at most, itself included; 0 for all
+	State  int // bytes of a recurrent state; 0 for a layer with attention
+}
 
 // Config describes a pool.
 type Config struct {
 	Layers     []LayerShape
 	PageTokens int          // tokens in a page, a multiple of TileTokens; 0 means 64
 	DType      tensor.DType // F16 or F32
-	MaxBytes   int64        // memory for pages; at least one page is always allowed
+	MaxBytes   int64        // memory for pages and states; at least one page is always allowed
+
+	// States is how many recurrent states there is room for, live ones and
+	// checkpoints; needed if a layer is recurrent.
+	States int
 }
 
-// Pool hands out pages. It is owned by one goroutine: there is no lock.
+// Pool hands out pages.
 type Pool struct {
 	cfg       Config
 	pageBytes int
 	layers    []layerPlace
+	window    int // largest window if all layers with attention have one, else 0
 	mem       *arena.Arena
 	free      []int32
-	dirty     []bool // page was used before and must be cleared
-	refs      []int32
+	pages     []page
+	states    stateStore
+	tree      *Tree
+	seqRefs   int // entries of all page tables of sequences
+
+	// Sums over pages, so that counters cost nothing to read.
+	reclaimable    int // pages that only the tree holds
+	filledInUse    int // filled slots of pages that a sequence holds
+	filledInCached int // filled slots of pages that only the tree holds
 }
 
-// layerPlace says where a layer's heads lie in a page.
+// page is what the pool knows of one page. Tokens are only ever appended to a
+// page that more than one holder has: who holds fewer than fill tokens of it
+// must copy it before writing.
+type page struct {
+	refs   int32 // sequences that hold it, and one for the tree
+	fill   int32 // slots written since the page was taken
+	dirty  bool  // was used before and must be cleared
+	cached bool  // the tree is one of the holders
+}
+
+// layerPlace says where a layer's heads lie in a page, or its state in a slot.
 type layerPlace struct{ offset, headBytes, tileBytes, kBytes int }
 
 // New makes a pool for cfg. Memory is reserved at once and given by the system
@@ -51,7 +86,7 @@ func New(cfg Config) (*Pool, error) {
 	if cfg.PageTokens == 0 {
 		cfg.PageTokens = 64
 	}
-	if cfg.PageTokens < 0 || cfg.PageTokens%TileTokens != 0 {
+	if cfg.PageTokens < 0 || cfg.PageTokens%TileTokens != 0 || cfg.PageTokens > 1<<20 {
 		return nil, fmt.Errorf("kvcache: page size: expected a positive multiple of %d tokens, found %d", TileTokens, cfg.PageTokens)
 	}
 	if cfg.DType != tensor.F16 && cfg.DType != tensor.F32 {
@@ -61,10 +96,40 @@ func New(cfg Config) (*Pool, error) {
 		return nil, errors.New("kvcache: layers: expected at least 1, found 0")
 	}
 	p := &Pool{cfg: cfg}
-	size, tiles := cfg.DType.BlockBytes(), cfg.PageTokens/TileTokens
-	for i, l := range cfg.Layers {
-		if l.Heads <= 0 || l.KDim <= 0 || l.VDim <= 0 {
-			return nil, fmt.Errorf("kvcache: layer %d: expected positive heads and dimensions, found %+v", i, l)
+	if err := p.place(); err != nil {
+		return nil, err
+	}
+	if err := p.openStates(); err != nil {
+		return nil, err
+	}
+	n := max(1, (cfg.MaxBytes-p.states.total())/int64(p.pageBytes))
+	if n > 1<<30 {
+		return nil, errors.Join(fmt.Errorf("kvcache: memory: %d bytes are more than 2^30 pages", cfg.MaxBytes), p.states.close())
+	}
+	var err error
+	if p.mem, err = arena.New(int(n) * p.pageBytes); err != nil {
+		return nil, errors.Join(fmt.Errorf("kvcache: %w", err), p.states.close())
+	}
+	p.free = make([]int32, n)
+	for i := range p.free {
+		p.free[i] = int32(n) - 1 - int32(i) // page 0 is given first
+	}
+	p.pages = make([]page, n)
+	return p, nil
+}
+
+// place lays the layers out in a page and in a state slot.
+func (p *Pool) place() error {
+	size, tiles := p.cfg.DType.BlockBytes(), p.cfg.PageTokens/TileTokens
+	windowed := true
+	for i, l := range p.cfg.Layers {
+		if l.State > 0 && l.Heads == 0 {
+			p.layers = append(p.layers, layerPlace{offset: p.states.bytes})
+			p.states.bytes += align64(l.State)
+			continue
+		}
+		if l.Heads <= 0 || l.KDim <= 0 || l.VDim <= 0 || l.Window < 0 || l.State != 0 {
+			return fmt.Errorf("kvcache: layer %d: expected heads and dimensions of keys and values, or a state, found %+v", i, l)
 		}
 		pl := layerPlace{offset: p.pageBytes}
 		pl.kBytes = align64(l.KDim * TileTokens * size)
@@ -72,27 +137,20 @@ func New(cfg Config) (*Pool, error) {
 		pl.headBytes = pl.tileBytes * tiles
 		p.pageBytes += pl.headBytes * l.Heads
 		p.layers = append(p.layers, pl)
+		windowed = windowed && l.Window > 0
+		p.window = max(p.window, l.Window)
 	}
-	n := max(1, cfg.MaxBytes/int64(p.pageBytes))
-	if n > 1<<30 {
-		return nil, fmt.Errorf("kvcache: memory: %d bytes are more than 2^30 pages", cfg.MaxBytes)
+	if !windowed || p.pageBytes == 0 {
+		p.window = 0
 	}
-	var err error
-	if p.mem, err = arena.New(int(n) * p.pageBytes); err != nil {
-		return nil, fmt.Errorf("kvcache: %w", err)
-	}
-	p.free = make([]int32, n)
-	for i := range p.free {
-		p.free[i] = int32(n) - 1 - int32(i) // page 0 is given first
-	}
-	p.dirty, p.refs = make([]bool, n), make([]int32, n)
-	return p, nil
+	p.pageBytes = max(p.pageBytes, 64) // pages of a model without attention only count tokens
+	return nil
 }
 
 func align64(n int) int { return (n + 63) &^ 63 }
 
 // Close gives the memory of the pool back. No sequence may be used after it.
-func (p *Pool) Close() error { return p.mem.Free() }
+func (p *Pool) Close() error { return errors.Join(p.mem.Free(), p.states.close()) }
 
 // PageTokens returns the number of tokens in a page.
 func (p *Pool) PageTokens() int { return p.cfg.PageTokens }
@@ -103,85 +161,83 @@ func (p *Pool) DType() tensor.DType { return p.cfg.DType }
 // TokenBytes returns the bytes that one token takes in all layers.
 func (p *Pool) TokenBytes() int { return p.pageBytes / p.cfg.PageTokens }
 
-// Stats are counters of a pool.
-type Stats struct {
-	Pages, Free int   // pages in all, and pages that no sequence holds
-	PageBytes   int64 // bytes of one page
-}
+// Available returns the number of pages that [Pool.Grow] can take: the free
+// ones and those that only the tree holds.
+func (p *Pool) Available() int { return len(p.free) + p.reclaimable }
 
-// Stats returns the pool's counters.
-func (p *Pool) Stats() Stats {
-	return Stats{Pages: len(p.refs), Free: len(p.free), PageBytes: int64(p.pageBytes)}
-}
+// pagesOf returns the number of pages that n tokens fill.
+func (p *Pool) pagesOf(n int) int { return (n + p.cfg.PageTokens - 1) / p.cfg.PageTokens }
 
-// Seq is the page table of one sequence: n tokens in pages of a pool.
-type Seq struct {
-	pages []int32
-	bases []*byte // address of each page, for the kernels
-	n     int
-}
-
-// Len returns the number of tokens that the sequence holds.
-func (s *Seq) Len() int { return s.n }
-
-// Pages returns the number of pages that the sequence holds.
-func (s *Seq) Pages() int { return len(s.pages) }
-
-// NewSeq returns an empty sequence. It needs no Free while it is empty.
-func (p *Pool) NewSeq() *Seq { return &Seq{} }
-
-// Grow makes room for tokens more tokens at the end of s and counts them as
-// held. On ErrNoPages the sequence is as it was.
-func (p *Pool) Grow(s *Seq, tokens int) error {
-	need := (s.n+tokens+p.cfg.PageTokens-1)/p.cfg.PageTokens - len(s.pages)
-	if need > len(p.free) {
-		return fmt.Errorf("%w: %d more tokens need %d pages, %d of %d are free", ErrNoPages, tokens, need, len(p.free), len(p.refs))
+// take returns a free page, empty and zero, with one holder.
+func (p *Pool) take() int32 {
+	id := p.free[len(p.free)-1]
+	p.free = p.free[:len(p.free)-1]
+	pg := &p.pages[id]
+	if pg.dirty {
+		// A masked key gets weight zero, but zero times a stale infinity
+		// would be NaN.
+		clear(p.bytes(id))
 	}
-	for range max(need, 0) {
-		id := p.free[len(p.free)-1]
-		p.free = p.free[:len(p.free)-1]
-		p.refs[id] = 1
-		if p.dirty[id] {
-			// A masked key gets weight zero, but zero times a stale
-			// infinity would be NaN.
-			clear(p.page(id))
-		}
-		p.dirty[id] = true
-		s.pages = append(s.pages, id)
-		s.bases = append(s.bases, &p.page(id)[0])
-	}
-	s.n += tokens
-	return nil
+	pg.refs, pg.fill, pg.dirty = 1, 0, true
+	p.seqRefs++
+	return id
 }
 
-// Truncate drops the tokens of s from the n-th on and frees the pages that no
-// longer hold any.
-func (p *Pool) Truncate(s *Seq, n int) {
-	if n < 0 || n >= s.n {
-		return
+// share counts one more sequence as a holder of a page.
+func (p *Pool) share(id int32) {
+	pg := &p.pages[id]
+	if pg.cached && pg.refs == 1 {
+		p.reclaimable--
+		p.filledInCached -= int(pg.fill)
+		p.filledInUse += int(pg.fill)
 	}
-	keep := (n + p.cfg.PageTokens - 1) / p.cfg.PageTokens
-	for _, id := range s.pages[keep:] {
-		p.release(id)
-	}
-	s.pages, s.bases, s.n = s.pages[:keep], s.bases[:keep], n
+	pg.refs++
+	p.seqRefs++
 }
 
-// Free drops all tokens of s.
-func (p *Pool) Free(s *Seq) {
-	for _, id := range s.pages {
-		p.release(id)
-	}
-	s.pages, s.bases, s.n = s.pages[:0], s.bases[:0], 0
-}
-
+// release takes a page from a sequence.
 func (p *Pool) release(id int32) {
-	if p.refs[id]--; p.refs[id] == 0 {
+	pg := &p.pages[id]
+	pg.refs--
+	p.seqRefs--
+	switch {
+	case pg.refs == 0:
+		p.filledInUse -= int(pg.fill)
 		p.free = append(p.free, id)
+	case pg.refs == 1 && pg.cached:
+		p.reclaimable++
+		p.filledInUse -= int(pg.fill)
+		p.filledInCached += int(pg.fill)
 	}
 }
 
-func (p *Pool) page(id int32) []byte {
+// hold makes the tree a holder of a page that a sequence has.
+func (p *Pool) hold(id int32) {
+	pg := &p.pages[id]
+	pg.cached = true
+	pg.refs++
+}
+
+// drop ends the tree's hold of a page and says whether the page became free.
+func (p *Pool) drop(id int32) bool {
+	pg := &p.pages[id]
+	pg.cached = false
+	if pg.refs--; pg.refs > 0 {
+		return false
+	}
+	p.reclaimable--
+	p.filledInCached -= int(pg.fill)
+	p.free = append(p.free, id)
+	return true
+}
+
+// setFill says how many slots of a page that a sequence holds are written.
+func (p *Pool) setFill(id int32, fill int) {
+	p.filledInUse += fill - int(p.pages[id].fill)
+	p.pages[id].fill = int32(fill)
+}
+
+func (p *Pool) bytes(id int32) []byte {
 	return p.mem.Bytes()[int(id)*p.pageBytes : (int(id)+1)*p.pageBytes]
 }
 
@@ -203,38 +259,4 @@ func (p *Pool) Place(layer, head int) Place {
 	pl := &p.layers[layer]
 	off := pl.offset + head*pl.headBytes
 	return Place{K: off, V: off + pl.kBytes, Step: pl.tileBytes, PerPage: p.cfg.PageTokens / TileTokens}
-}
-
-// Bases returns the addresses of the pages of s, in order. The slice is valid
-// until s changes.
-func (s *Seq) Bases() []*byte { return s.bases }
-
-// Check verifies the pool's bookkeeping: every page is either free or held,
-// and the sequences given hold exactly the pages that are counted.
-func (p *Pool) Check(seqs ...*Seq) error {
-	held := make([]int32, len(p.refs))
-	for i, s := range seqs {
-		if want := (s.n + p.cfg.PageTokens - 1) / p.cfg.PageTokens; len(s.pages) != want {
-			return fmt.Errorf("kvcache: sequence %d of %d tokens: expected %d pages, found %d", i, s.n, want, len(s.pages))
-		}
-		for _, id := range s.pages {
-			held[id]++
-		}
-	}
-	for _, id := range p.free {
-		if p.refs[id] != 0 {
-			return fmt.Errorf("kvcache: page %d is free and has %d references", id, p.refs[id])
-		}
-		held[id]--
-	}
-	for id, n := range held {
-		want := p.refs[id]
-		if want == 0 {
-			want = -1
-		}
-		if n != want {
-			return fmt.Errorf("kvcache: page %d: expected %d references, found %d", id, p.refs[id], n)
-		}
-	}
-	return nil
 }

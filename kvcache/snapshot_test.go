@@ -1,0 +1,211 @@
+package kvcache
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"ridge/tensor"
+)
+
+var snapshotLayers = []LayerShape{{Heads: 2, KDim: 3, VDim: 1}, {State: 5}, {Heads: 1, KDim: 1, VDim: 2}}
+
+func snapshotPool(t testing.TB, pageTokens int) *Pool {
+	t.Helper()
+	p, err := New(Config{Layers: snapshotLayers, PageTokens: pageTokens, DType: tensor.F16, MaxBytes: 1 << 14, States: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+// fill makes a sequence of n tokens with bytes that count up.
+func fill(t testing.TB, p *Pool, n int) *Seq {
+	t.Helper()
+	s := p.NewSeq()
+	if err := p.Grow(s, n); err != nil {
+		t.Fatal(err)
+	}
+	x := byte(0)
+	for i := 0; i*TileTokens < n; i++ {
+		p.tiles(s, i, func(k, v []byte, _ LayerShape) {
+			for _, b := range [][]byte{k, v} {
+				for j := range b {
+					x++
+					b[j] = x
+				}
+			}
+		})
+	}
+	copy(p.State(1, s), "state")
+	return s
+}
+
+// The format, spelled out.
+func TestSnapshotFormat(t *testing.T) {
+	p := snapshotPool(t, 32)
+	s := fill(t, p, 17)
+	var got bytes.Buffer
+	if err := p.Snapshot(&got, s, []byte("meta")); err != nil {
+		t.Fatal(err)
+	}
+	le := binary.LittleEndian
+	want := []byte("ridgekv\x01")
+	for _, x := range []uint32{1, 3, 2, 3, 1, 0, 0, 0, 0, 0, 0, 5, 1, 1, 2, 0, 0} {
+		want = le.AppendUint32(want, x)
+	}
+	want = le.AppendUint64(le.AppendUint64(le.AppendUint64(want, 17), 0), 4)
+	want = append(want, "meta"...)
+	x := byte(0)
+	for tile := range 2 {
+		part := func(rows, row int, slot func(i int) int) {
+			for i := range rows * row {
+				x++
+				b := x
+				if tile == 1 && slot(i/2) >= 1 {
+					b = 0 // behind the last token
+				}
+				want = append(want, b)
+			}
+		}
+		key := func(i int) int { return i % 16 }
+		for range 2 {
+			part(3, 32, key)
+			part(16, 2, func(i int) int { return i })
+		}
+		part(1, 32, key)
+		part(16, 4, func(i int) int { return i / 2 })
+	}
+	want = append(want, "state"...)
+	want = le.AppendUint64(want, uint64(crc32.Checksum(want, castagnoli)))
+	want = append(want, "kvend\x00\x00\x00"...)
+	if !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("found\n%x\nwant\n%x", got.Bytes(), want)
+	}
+}
+
+func TestRestoreOtherPageSize(t *testing.T) {
+	p, q := snapshotPool(t, 16), snapshotPool(t, 48)
+	s := fill(t, p, 100)
+	var b bytes.Buffer
+	if err := p.Snapshot(&b, s, nil); err != nil {
+		t.Fatal(err)
+	}
+	first := b.String()
+	r, _, err := q.Restore(iotest.OneByteReader(&b), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Check(r); err != nil {
+		t.Error(err)
+	}
+	var again bytes.Buffer
+	if err := q.Snapshot(&again, r, nil); err != nil {
+		t.Fatal(err)
+	}
+	if first != again.String() {
+		t.Error("the snapshot of the restored sequence differs")
+	}
+}
+
+func TestRestoreRefuses(t *testing.T) {
+	p := snapshotPool(t, 16)
+	s := fill(t, p, 20)
+	var buf bytes.Buffer
+	if err := p.Snapshot(&buf, s, []byte("meta")); err != nil {
+		t.Fatal(err)
+	}
+	good := buf.Bytes()
+	numbers := 8 + 4*(2+5*3)
+	put := func(at int, x uint64) func([]byte) []byte {
+		return func(b []byte) []byte { binary.LittleEndian.PutUint64(b[at:], x); return b }
+	}
+	for name, c := range map[string]struct {
+		change func([]byte) []byte
+		want   string
+	}{
+		"empty":         {func(b []byte) []byte { return nil }, "ends in its header"},
+		"other file":    {func(b []byte) []byte { return append([]byte("GGUF"), b...) }, "does not start as one"},
+		"version":       {func(b []byte) []byte { b[7] = 2; return b }, "version: expected 1, found 2"},
+		"element type":  {func(b []byte) []byte { b[8] = 0; return b }, "element type: expected 1, found 0"},
+		"layer":         {func(b []byte) []byte { b[20]++; return b }, "layer 0: key size: expected 3, found 4"},
+		"tokens":        {put(numbers, 1<<40), "tokens: expected at most 100"},
+		"more tokens":   {put(numbers, 90), "ends in its tokens from 32 on"},
+		"first":         {put(numbers+8, 16), "tokens 16 to 20"},
+		"description":   {put(numbers+16, 1<<40), "description: expected at most"},
+		"long one":      {put(numbers+16, 1<<20), "ends in its description"},
+		"damaged":       {func(b []byte) []byte { b[len(b)-40] ^= 1; return b }, "checksum"},
+		"no end":        {func(b []byte) []byte { return b[:len(b)-8] }, "ends in its end"},
+		"other end":     {func(b []byte) []byte { b[len(b)-1] = 1; return b }, "end: expected"},
+		"cut in header": {func(b []byte) []byte { return b[:20] }, "ends in its header"},
+	} {
+		r, _, err := p.Restore(bytes.NewReader(c.change(bytes.Clone(good))), 100)
+		if err == nil || r != nil || !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+		if err := p.Check(s); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, _, err := p.Restore(io.MultiReader(bytes.NewReader(good[:200]), iotest.ErrReader(io.ErrClosedPipe)), 100); !errors.Is(err, io.ErrClosedPipe) || errors.Is(err, ErrSnapshot) {
+		t.Errorf("a reader's error became %v", err)
+	}
+	if err := p.Snapshot(io.Discard, s, make([]byte, MaxMeta+1)); err == nil {
+		t.Error("a description beyond the limit was written")
+	}
+}
+
+// A snapshot that does not fit takes no page.
+func TestRestoreWithoutRoom(t *testing.T) {
+	p := snapshotPool(t, 16)
+	s := fill(t, p, p.Stats().Free*16)
+	var b bytes.Buffer
+	if err := p.Snapshot(&b, s, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := p.Restore(&b, 1<<20); !errors.Is(err, ErrNoPages) {
+		t.Errorf("restored into a full pool: %v", err)
+	}
+	if err := p.Check(s); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzRestore(f *testing.F) {
+	p := snapshotPool(f, 32)
+	for _, n := range []int{1, 16, 40} {
+		s := fill(f, p, n)
+		var b bytes.Buffer
+		if err := p.Snapshot(&b, s, []byte("meta")); err != nil {
+			f.Fatal(err)
+		}
+		p.Free(s)
+		f.Add(b.Bytes(), false)
+		f.Add(b.Bytes(), true)
+	}
+	f.Fuzz(func(t *testing.T, b []byte, mend bool) {
+		if end := len(b) - 16; mend && end >= 0 {
+			binary.LittleEndian.PutUint64(b[end:], uint64(crc32.Checksum(b[:end], castagnoli)))
+		}
+		s, _, err := p.Restore(bytes.NewReader(b), 64)
+		if (err == nil) != (s != nil) {
+			t.Fatalf("%v and %v", s, err)
+		}
+		var seqs []*Seq
+		if s != nil {
+			seqs = append(seqs, s)
+		}
+		if err := p.Check(seqs...); err != nil {
+			t.Fatal(err)
+		}
+		if s != nil {
+			p.Free(s)
+		}
+	})
+}
