@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"sync"
-	"unsafe"
 
 	"ridge/internal/cpu"
 	"ridge/tensor"
@@ -177,8 +176,6 @@ var panelTile = [3][]int{
 // alignBytes returns the part of b from the first multiple of 64 on.
 func alignBytes(b []byte) []byte { return b[-addressOf(b)&63:] }
 
-func addressOf(b []byte) int { return int(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
-
 // quantizeTier quantizes the whole blocks at the start of x with the assembly
 // of the tier in use and returns how many values that were.
 func quantizeTier(dst []byte, x []float32) int {
@@ -202,20 +199,27 @@ func prefetchTier(b []byte) {
 func readProbe(b []byte) {
 	if n := len(b) &^ 255; n > 0 && cpu.Current() >= cpu.AVX2 {
 		readProbeAVX2(&b[0], n)
+		return
 	}
+	readProbeGeneric(b)
 }
 
 // dotProbe does nothing but products, integer or float ones, and returns how
 // many additions and multiplications it did.
 func dotProbe(integer bool, n int) int {
-	switch {
-	case cpu.Current() >= cpu.AVX512 && integer:
+	switch tier := cpu.Current(); {
+	case tier >= cpu.AVX512 && integer:
 		dotProbeAVX512(n)
 		return n * 16 * 64 * 2
-	case cpu.Current() >= cpu.AVX512:
+	case tier >= cpu.AVX512:
 		fmaProbeAVX512(n)
 		return n * 16 * 16 * 2
+	case tier >= cpu.AVX2 && integer:
+		dotProbeAVX2(n)
+		return n * 12 * 32 * 2
+	case tier >= cpu.AVX2:
+		fmaProbeAVX2(n)
+		return n * 12 * 8 * 2
 	}
-	dotProbeAVX2(n)
-	return n * 12 * 32 * 2
+	return dotProbeGeneric(integer, n)
 }

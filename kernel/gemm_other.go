@@ -11,6 +11,6 @@ func quantizeTier(dst []byte, x []float32) int { return 0 }
 
 func prefetchTier(b []byte) {}
 
-func readProbe(b []byte) {}
+func readProbe(b []byte) { readProbeGeneric(b) }
 
-func dotProbe(integer bool, n int) int { return 0 }
+func dotProbe(integer bool, n int) int { return dotProbeGeneric(integer, n) }

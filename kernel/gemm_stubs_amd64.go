@@ -1517,6 +1517,11 @@ func dotProbeAVX512(n int)
 //go:noescape
 func dotProbeAVX2(n int)
 
+// fmaProbeAVX2 does n*12 VFMADD231PS on 8 floats.
+//
+//go:noescape
+func fmaProbeAVX2(n int)
+
 // fmaProbeAVX512 does n*16 VFMADD231PS on 16 floats.
 //
 //go:noescape

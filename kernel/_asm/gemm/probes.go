@@ -66,6 +66,21 @@ func dotProbe() {
 	VZEROUPPER()
 	RET()
 
+	function("fmaProbeAVX2", "func(n int)", "fmaProbeAVX2 does n*12 VFMADD231PS on 8 floats.")
+	n = Load(Param("n"), GP64())
+	for i := range 16 {
+		y := zmms[i].AsY()
+		VPXOR(y, y, y)
+	}
+	Label("loop")
+	for i := range 12 {
+		VFMADD231PS(reg.Y14, reg.Y15, zmms[i].AsY())
+	}
+	DECQ(n)
+	JNE(LabelRef("loop"))
+	VZEROUPPER()
+	RET()
+
 	function("fmaProbeAVX512", "func(n int)", "fmaProbeAVX512 does n*16 VFMADD231PS on 16 floats.")
 	n = Load(Param("n"), GP64())
 	clearZ(zmms[:18]...)
