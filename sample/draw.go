@@ -1,0 +1,125 @@
+package sample
+
+import "math"
+
+// draw picks one of the candidates at the sampler's temperature. top is the
+// largest of their logits.
+func (s *Sampler) draw(c []cand, top float32) int32 {
+	t := float64(s.p.Temperature)
+	total := 0.0
+	for i := range c {
+		total += exp((float64(c[i].logit) - float64(top)) / t)
+	}
+	target := total * uniform(s.p.Seed, s.step)
+	sum, last := 0.0, int32(-1)
+	for i := range c {
+		e := exp((float64(c[i].logit) - float64(top)) / t)
+		if e > 0 {
+			last = c[i].id
+		}
+		if sum += e; sum > target {
+			return last
+		}
+	}
+	return last
+}
+
+// block is how many tokens drawAll sums up at a time.
+const block = 256
+
+// drawAll picks among all tokens: one pass over the logits, and a second over
+// the one block in which the random number falls.
+func (s *Sampler) drawAll(w []float32) int32 {
+	top := maximum(w)
+	if isInf(top) {
+		return argmax(w)
+	}
+	t := float64(s.p.Temperature)
+	sums := s.sums[:0]
+	total := 0.0
+	for lo := 0; lo < len(w); lo += block {
+		sum := 0.0
+		for _, l := range w[lo:min(lo+block, len(w))] {
+			sum += tempered(l, top, t)
+		}
+		sums = append(sums, sum)
+		total += sum
+	}
+	s.sums = sums
+	target := total * uniform(s.p.Seed, s.step)
+	b := 0
+	for b < len(sums)-1 && target >= sums[b] {
+		target -= sums[b]
+		b++
+	}
+	for sums[b] == 0 { // rounding carried the target past the last weight
+		b--
+	}
+	sum, last := 0.0, int32(-1)
+	for i, l := range w[b*block : min((b+1)*block, len(w))] {
+		e := tempered(l, top, t)
+		if e > 0 {
+			last = int32(b*block + i)
+		}
+		if sum += e; sum > target {
+			return last
+		}
+	}
+	return last
+}
+
+// tempered is the weight of a logit at temperature t; 0 for NaN.
+func tempered(l, top float32, t float64) float64 {
+	d := (float64(l) - float64(top)) / t
+	if d != d {
+		return 0
+	}
+	return exp(d)
+}
+
+// uniform is a random number in [0, 1): the step-th of the stream of seed
+// (SplitMix64, Steele et al., "Fast Splittable Pseudorandom Number
+// Generators", with the seed mixed once more).
+func uniform(seed, step uint64) float64 {
+	const gamma = 0x9e3779b97f4a7c15
+	z := mix(mix(seed+gamma) + (step+1)*gamma)
+	return float64(z>>11) / (1 << 53)
+}
+
+func mix(z uint64) uint64 {
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// logProbs fills in the log-probabilities under the unadjusted logits.
+func (s *Sampler) logProbs(logits []float32, r *Result) {
+	top := maximum(logits)
+	total := 0.0
+	if !isInf(top) {
+		for _, l := range logits {
+			total += weight(l, top)
+		}
+	}
+	logZ := math.Log(total)
+	logProb := func(l float32) float32 {
+		switch {
+		case l != l || math.IsInf(float64(l), -1):
+			return float32(math.Inf(-1))
+		case math.IsInf(float64(l), 1):
+			return 0
+		case math.IsInf(float64(top), 1):
+			return float32(math.Inf(-1))
+		}
+		return float32(float64(l) - float64(top) - logZ)
+	}
+	if r.Token >= 0 {
+		r.LogProb = logProb(logits[r.Token])
+	}
+	s.cands = topK(s.cands[:0], logits, s.p.LogProbs)
+	sortAll(s.cands)
+	r.Top = make([]TokenProb, len(s.cands))
+	for i, c := range s.cands {
+		r.Top[i] = TokenProb{c.id, logProb(c.logit)}
+	}
+}

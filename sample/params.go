@@ -1,0 +1,128 @@
+// Package sample picks the next token from a model's logits.
+//
+// A Sampler belongs to one sequence. Its choice depends on nothing but its
+// parameters, the tokens it has accepted, and the logits: not on time, not on
+// threads, not on other sequences. Steps run in the order of llama.cpp's
+// default chain:
+//
+//	logit bias → mask → penalties → top-k → typical → top-p → min-p → temperature → draw
+//
+// so every filter but the last works on the distribution at temperature 1.
+package sample
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Params says how tokens are picked. The zero value is greedy: the token with
+// the highest logit, the lowest id among equals.
+type Params struct {
+	// Temperature divides the logits before the draw. 0 is greedy: bias, mask
+	// and penalties apply, filters have nothing to do. In [0, ∞).
+	Temperature float32
+	// TopK keeps the K tokens with the highest logits. 0 keeps all.
+	TopK int
+	// TypicalP keeps the tokens whose surprise is closest to the entropy, up
+	// to this share of the probability (Meister et al., "Locally Typical
+	// Sampling"). In [0, 1]; 0 and 1 keep all.
+	TypicalP float32
+	// TopP keeps the most probable tokens up to this share of the probability,
+	// at least one (Holtzman et al., "The Curious Case of Neural Text
+	// Degeneration"). In [0, 1]; 0 and 1 keep all.
+	TopP float32
+	// MinP keeps tokens at least this fraction as probable as the most
+	// probable one. In [0, 1]; 0 keeps all.
+	MinP float32
+
+	// RepetitionPenalty divides the logit of a token in the penalty window if
+	// it is positive and multiplies it otherwise (Keskar et al., "CTRL").
+	// Positive; 0 and 1 are off, above 1 discourages repetition.
+	RepetitionPenalty float32
+	// PresencePenalty is subtracted from the logit of every token in the
+	// window, FrequencyPenalty once for every time it occurs there. Finite;
+	// 0 is off, negative values encourage.
+	PresencePenalty, FrequencyPenalty float32
+	// PenaltyLastN is how many of the last accepted tokens the penalties look
+	// at: 0 means DefaultPenaltyLastN, -1 all of them.
+	PenaltyLastN int
+
+	// LogitBias is added to the logits of single tokens: finite, or -Inf to
+	// forbid the token.
+	LogitBias map[int32]float32
+
+	// Seed selects the random numbers. Every seed is fixed, 0 (unset) too:
+	// a caller that wants a different answer each time must pick the seed.
+	Seed uint64
+	// LogProbs asks for the log-probability of the token picked and of this
+	// many most probable ones, under the model's own distribution: before
+	// bias, mask, penalties and filters, at temperature 1. 0 is off.
+	LogProbs int
+}
+
+// DefaultPenaltyLastN is the penalty window when Params leaves it 0.
+const DefaultPenaltyLastN = 64
+
+// maxPenaltyLastN bounds the memory of a penalty window.
+const maxPenaltyLastN = 1 << 24
+
+// check reports the first parameter that is out of range.
+func (p *Params) check(vocab int) error {
+	if vocab < 1 || vocab > math.MaxInt32 {
+		return fmt.Errorf("sample: vocabulary size: expected 1 to %d, found %d", math.MaxInt32, vocab)
+	}
+	inf := float32(math.Inf(1))
+	for _, f := range []struct {
+		name   string
+		val    float32
+		lo, hi float32
+		want   string
+	}{
+		{"temperature", p.Temperature, 0, inf, "0 or a positive number"},
+		{"typical_p", p.TypicalP, 0, 1, "a number in [0, 1]"},
+		{"top_p", p.TopP, 0, 1, "a number in [0, 1]"},
+		{"min_p", p.MinP, 0, 1, "a number in [0, 1]"},
+		{"repetition_penalty", p.RepetitionPenalty, 0, inf, "0 (off) or a positive number"},
+		{"presence_penalty", p.PresencePenalty, -inf, inf, "a number"},
+		{"frequency_penalty", p.FrequencyPenalty, -inf, inf, "a number"},
+	} {
+		// Written so that NaN fails.
+		if !(f.val >= f.lo && f.val <= f.hi) || math.IsInf(float64(f.val), 0) {
+			return fmt.Errorf("sample: %s: expected %s, found %v", f.name, f.want, f.val)
+		}
+	}
+	switch {
+	case p.TopK < 0:
+		return fmt.Errorf("sample: top_k: expected 0 (off) or a positive number, found %d", p.TopK)
+	case p.PenaltyLastN < -1 || p.PenaltyLastN > maxPenaltyLastN:
+		return fmt.Errorf("sample: penalty_last_n: expected -1 (all) to %d, found %d", maxPenaltyLastN, p.PenaltyLastN)
+	case p.LogProbs < 0 || p.LogProbs > vocab:
+		return fmt.Errorf("sample: logprobs: expected 0 to %d, found %d", vocab, p.LogProbs)
+	}
+	for _, b := range p.biases() {
+		if b.id < 0 || int(b.id) >= vocab {
+			return fmt.Errorf("sample: logit_bias: expected token ids 0 to %d, found %d", vocab-1, b.id)
+		}
+		if b.val != b.val || math.IsInf(float64(b.val), 1) {
+			return fmt.Errorf("sample: logit_bias of token %d: expected a number or -Inf, found %v", b.id, b.val)
+		}
+	}
+	return nil
+}
+
+// bias is one entry of LogitBias.
+type bias struct {
+	id  int32
+	val float32
+}
+
+// biases returns LogitBias in the order of token ids.
+func (p *Params) biases() []bias {
+	out := make([]bias, 0, len(p.LogitBias))
+	for id, v := range p.LogitBias {
+		out = append(out, bias{id, v})
+	}
+	slices.SortFunc(out, func(a, b bias) int { return int(a.id) - int(b.id) })
+	return out
+}

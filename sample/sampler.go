@@ -1,0 +1,178 @@
+package sample
+
+import "math"
+
+// Masker forbids tokens: it sets their logits to -Inf. It must not change
+// others. A grammar is one.
+type Masker interface {
+	Mask(logits []float32)
+}
+
+// TokenProb is a token and its log-probability.
+type TokenProb struct {
+	Token   int32
+	LogProb float32
+}
+
+// Result is what Sample picked.
+type Result struct {
+	// Token is the token's id, or -1 if no token is allowed: every logit is
+	// -Inf or NaN, or the number of logits is not the vocabulary size.
+	Token int32
+	// LogProb is the token's log-probability under the model's distribution
+	// (see Params.LogProbs); 0 if that was not asked for.
+	LogProb float32
+	// Top are the most probable tokens, most probable first. It belongs to
+	// the caller; nil unless Params.LogProbs > 0.
+	Top []TokenProb
+}
+
+// Sampler picks the tokens of one sequence. It is not safe for concurrent
+// use.
+type Sampler struct {
+	p      Params
+	vocab  int
+	bias   []bias
+	masker Masker
+	hist   history
+	step   uint64 // tokens accepted
+
+	work  []float32 // adjusted logits; allocated when first needed
+	cands []cand    // scratch
+	sums  []float64 // scratch
+}
+
+// New returns a sampler for logits of vocab tokens. The error of a bad
+// parameter names it, what is expected and what was found.
+func New(p Params, vocab int) (*Sampler, error) {
+	if err := p.check(vocab); err != nil {
+		return nil, err
+	}
+	s := &Sampler{p: p, vocab: vocab, bias: p.biases()}
+	s.p.LogitBias = nil
+	if p.RepetitionPenalty == 0 {
+		s.p.RepetitionPenalty = 1
+	}
+	if s.p.RepetitionPenalty != 1 || p.PresencePenalty != 0 || p.FrequencyPenalty != 0 {
+		n := p.PenaltyLastN
+		if n == 0 {
+			n = DefaultPenaltyLastN
+		}
+		s.hist.init(n)
+	}
+	return s, nil
+}
+
+// SetMasker sets the mask that is applied to a copy of the logits in every
+// Sample, or nil for none. Log-probabilities do not see it.
+func (s *Sampler) SetMasker(m Masker) { s.masker = m }
+
+// Accept tells the sampler the sequence's next token: of the prompt, if
+// penalties are to count it, and every token that was picked. Random numbers
+// are numbered by the tokens accepted: without Accept, Sample draws the same
+// number again.
+func (s *Sampler) Accept(tok int32) {
+	s.step++
+	if tok >= 0 && int(tok) < s.vocab {
+		s.hist.add(tok)
+	}
+}
+
+// Reset forgets all accepted tokens.
+func (s *Sampler) Reset() {
+	s.step = 0
+	s.hist.reset()
+}
+
+// Sample picks the next token from one row of logits, which it does not
+// change. A NaN counts as -Inf, which is never picked; the first +Inf is
+// always picked. Once warm, it allocates only what it returns in Result.Top.
+func (s *Sampler) Sample(logits []float32) Result {
+	if len(logits) != s.vocab {
+		return Result{Token: -1}
+	}
+	w := s.adjust(logits)
+	r := Result{Token: s.pick(w)}
+	if s.p.LogProbs > 0 {
+		s.logProbs(logits, &r)
+	}
+	return r
+}
+
+// adjust returns the logits after bias, mask and penalties: a copy, unless
+// nothing changes.
+func (s *Sampler) adjust(logits []float32) []float32 {
+	if len(s.bias) == 0 && s.masker == nil && len(s.hist.counts) == 0 {
+		return logits
+	}
+	if s.work == nil {
+		s.work = make([]float32, s.vocab)
+	}
+	w := s.work
+	copy(w, logits)
+	for _, b := range s.bias {
+		w[b.id] += b.val
+	}
+	if s.masker != nil {
+		s.masker.Mask(w)
+	}
+	rep, pres, freq := s.p.RepetitionPenalty, s.p.PresencePenalty, s.p.FrequencyPenalty
+	for _, c := range s.hist.counts {
+		l := w[c.id]
+		if l > 0 {
+			l /= rep
+		} else {
+			l *= rep
+		}
+		w[c.id] = l - (float32(float32(c.n)*freq) + pres)
+	}
+	return w
+}
+
+// pick chooses among adjusted logits.
+func (s *Sampler) pick(w []float32) int32 {
+	if s.p.Temperature == 0 || s.p.TopK == 1 {
+		return argmax(w)
+	}
+	if s.filtered() {
+		c, top := s.candidates(w)
+		if isInf(top) {
+			return argmax(w)
+		}
+		return s.draw(c, top)
+	}
+	return s.drawAll(w)
+}
+
+// filtered reports whether any filter is on.
+func (s *Sampler) filtered() bool {
+	return s.p.TopK > 0 && s.p.TopK < s.vocab || on(s.p.TypicalP) || on(s.p.TopP) || s.p.MinP > 0
+}
+
+// on reports whether a share of the probability is a filter.
+func on(p float32) bool { return p > 0 && p < 1 }
+
+func isInf(x float32) bool { return math.IsInf(float64(x), 0) }
+
+// argmax returns the first index of the largest value that is above -Inf, or
+// -1.
+func argmax(x []float32) int32 {
+	best, at := float32(math.Inf(-1)), -1
+	for i, v := range x {
+		if v > best {
+			best, at = v, i
+		}
+	}
+	return int32(at)
+}
+
+// maximum returns the largest value, -Inf if there is none.
+func maximum(x []float32) float32 {
+	best := float32(math.Inf(-1))
+	for _, v := range x {
+		if v > best {
+			best = v
+		}
+	}
+	return best
+}
