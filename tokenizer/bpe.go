@@ -118,7 +118,7 @@ func (m *bpe) addMerge(left, right string, buf []byte, guess int32) ([]byte, int
 		if l >= 0 {
 			missing = right
 		}
-		return buf, -1, fmt.Errorf("%q of the pair %q %q is not in the vocabulary", missing, left, right)
+		return buf, -1, fmt.Errorf("%.60q of the pair %.60q %.60q is not in the vocabulary", missing, left, right)
 	}
 	tail := right
 	if m.prefix != "" && len(tail) >= len(m.prefix) {
@@ -131,7 +131,7 @@ func (m *bpe) addMerge(left, right string, buf []byte, guess int32) ([]byte, int
 	if !m.spells(p, left, tail) {
 		buf = append(append(buf[:0], left...), tail...)
 		if p = m.v.find(view(buf)); p < 0 {
-			return buf, -1, fmt.Errorf("%q of the pair %q %q is not in the vocabulary", buf, left, right)
+			return buf, -1, fmt.Errorf("%.60q of the pair %.60q %.60q is not in the vocabulary", buf, left, right)
 		}
 	}
 	if m.v.typ[p] == tokControl {

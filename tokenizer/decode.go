@@ -212,7 +212,7 @@ func (d *Decoder) Add(id int32) string {
 	d.push(id)
 	cut := len(d.buf)
 	for k := 1; k <= 3 && k <= cut; k++ {
-		if n, full := charPrefix(d.buf[cut-k:]); n == k && !full {
+		if _, state := charPrefix(d.buf[cut-k:]); state == charOpen {
 			cut -= k
 			break
 		}
@@ -246,9 +246,9 @@ func (d *Decoder) take(n int) string {
 // appendValid appends b to dst with U+FFFD for what is not valid UTF-8.
 func (d *decoding) appendValid(dst, b []byte) []byte {
 	for i := 0; i < len(b); {
-		n, full := charPrefix(b[i:])
+		n, state := charPrefix(b[i:])
 		switch {
-		case full:
+		case state == charFull:
 			dst = append(dst, b[i:i+n]...)
 		case d.eachByte:
 			for range n {
@@ -262,16 +262,25 @@ func (d *decoding) appendValid(dst, b []byte) []byte {
 	return dst
 }
 
+// charState says what a start of a text is.
+type charState int
+
+const (
+	charBad  charState = iota // no character, whatever follows
+	charOpen                  // the start of a character that the text does not end
+	charFull                  // a character
+)
+
 // charPrefix returns the length of the longest start of b, which is not empty,
-// that is a character of UTF-8 (full) or could become one; 1 where neither.
-func charPrefix(b []byte) (n int, full bool) {
+// that is a character of UTF-8 or could become one; 1 where neither.
+func charPrefix(b []byte) (n int, state charState) {
 	c := b[0]
 	lo, hi, size := byte(0x80), byte(0xBF), 0
 	switch {
 	case c < 0x80:
-		return 1, true
+		return 1, charFull
 	case c < 0xC2 || c > 0xF4:
-		return 1, false
+		return 1, charBad
 	case c < 0xE0:
 		size = 2
 	case c < 0xF0:
@@ -290,10 +299,13 @@ func charPrefix(b []byte) (n int, full bool) {
 		hi = 0x8F
 	}
 	for n = 1; n < size; n++ {
-		if n >= len(b) || b[n] < lo || b[n] > hi {
-			return n, false
+		if n >= len(b) {
+			return n, charOpen
+		}
+		if b[n] < lo || b[n] > hi {
+			return n, charBad
 		}
 		lo, hi = 0x80, 0xBF
 	}
-	return size, true
+	return size, charFull
 }

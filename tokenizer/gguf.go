@@ -129,7 +129,7 @@ func fromGGUF(md Metadata) (*Tokenizer, error) {
 	case "bert":
 		err = t.ggufWordPiece(r)
 	default:
-		return nil, fmt.Errorf("metadata %smodel: %q is not supported (gpt2, llama, t5, bert and gemma4 are)", ggufPrefix, model)
+		return nil, fmt.Errorf("metadata %smodel: %.60q is not supported (gpt2, llama, t5, bert and gemma4 are)", ggufPrefix, model)
 	}
 	if err == nil {
 		err = r.err
@@ -203,7 +203,7 @@ func (t *Tokenizer) ggufBPE(r *ggufReader, model string) error {
 	}
 	pre, ok := preTokenizers[name]
 	if !ok {
-		return fmt.Errorf("metadata %spre: the pre-tokenizer %q is not known", ggufPrefix, name)
+		return fmt.Errorf("metadata %spre: the pre-tokenizer %.60q is not known", ggufPrefix, name)
 	}
 	m := &bpe{v: t.vocab, unk: -1, wholeFirst: pre.whole}
 	t.model = m
@@ -239,7 +239,7 @@ func (t *Tokenizer) ggufBPE(r *ggufReader, model string) error {
 	for _, s := range pre.stages {
 		st, err := stageFor(s)
 		if err != nil {
-			return fmt.Errorf("pre-tokenizer %q: %w", name, err)
+			return fmt.Errorf("pre-tokenizer %.60q: %w", name, err)
 		}
 		t.stages = append(t.stages, st)
 	}
@@ -263,7 +263,7 @@ func (m *bpe) ggufMerges(merges []string) error {
 			k = strings.IndexByte(s[1:], ' ') + 1
 		}
 		if k <= 0 {
-			return fmt.Errorf("merge %d: expected two tokens, found %q", i, s)
+			return fmt.Errorf("merge %d: expected two tokens, found %.60q", i, s)
 		}
 		if buf, p, err = m.addMerge(s[:k], s[k+1:], buf, p); err != nil {
 			return fmt.Errorf("merge %d: %w", i, err)

@@ -79,26 +79,47 @@ func splitJSON(b []byte) (*jsonFile, error) {
 
 // jsonModel has the small fields of the model of a tokenizer.json.
 type jsonModel struct {
-	Type         string          `json:"type"`
-	Dropout      *float64        `json:"dropout"`
-	UnkToken     *string         `json:"unk_token"`
-	UnkID        *int32          `json:"unk_id"`
-	Prefix       *string         `json:"continuing_subword_prefix"`
-	Suffix       *string         `json:"end_of_word_suffix"`
-	FuseUnk      bool            `json:"fuse_unk"`
-	ByteFallback bool            `json:"byte_fallback"`
-	IgnoreMerges bool            `json:"ignore_merges"`
-	MaxChars     *int            `json:"max_input_chars_per_word"`
-	_            json.RawMessage // other fields are ignored
+	Type                                string
+	Dropout                             *float64
+	UnkToken                            *string
+	UnkID                               *int32
+	Prefix, Suffix                      *string // of subwords and of the ends of words
+	FuseUnk, ByteFallback, IgnoreMerges bool
+	MaxChars                            *int
+}
+
+// field returns where the value of a field goes; unknown ones are ignored.
+func (m *jsonModel) field(name string) any {
+	switch name {
+	case "type":
+		return &m.Type
+	case "dropout":
+		return &m.Dropout
+	case "unk_token":
+		return &m.UnkToken
+	case "unk_id":
+		return &m.UnkID
+	case "continuing_subword_prefix":
+		return &m.Prefix
+	case "end_of_word_suffix":
+		return &m.Suffix
+	case "fuse_unk":
+		return &m.FuseUnk
+	case "byte_fallback":
+		return &m.ByteFallback
+	case "ignore_merges":
+		return &m.IgnoreMerges
+	case "max_input_chars_per_word":
+		return &m.MaxChars
+	}
+	return new(json.RawMessage)
 }
 
 // model parses the small fields and infers the type that old files lack.
 func (f *jsonFile) model() (*jsonModel, error) {
 	m := &jsonModel{}
 	for name, raw := range f.Model {
-		var one bytes.Buffer
-		fmt.Fprintf(&one, "{%q:%s}", name, raw)
-		if err := json.Unmarshal(one.Bytes(), m); err != nil {
+		if err := json.Unmarshal(raw, m.field(name)); err != nil {
 			return nil, fmt.Errorf("tokenizer.json: model.%s: %w", name, err)
 		}
 	}
@@ -235,7 +256,7 @@ func (t *Tokenizer) jsonVocab(l *tokenList, addedTokens []jsonAdded) error {
 	limit := 4*(len(l.text)+len(addedTokens)) + 1<<16
 	for i := range addedTokens {
 		if id := addedTokens[i].ID; id < 0 || id >= maxTokens {
-			return fmt.Errorf("added_tokens: token %d of %q: expected at most %d", id, addedTokens[i].Content, maxTokens-1)
+			return fmt.Errorf("added_tokens: token %d of %.60q: expected at most %d", id, addedTokens[i].Content, maxTokens-1)
 		} else if int(id) >= size {
 			size = int(id) + 1
 		}
@@ -246,7 +267,7 @@ func (t *Tokenizer) jsonVocab(l *tokenList, addedTokens []jsonAdded) error {
 	texts, types := make([]string, size), make([]tokenType, size)
 	for i, id := range l.id {
 		if types[id] != tokAbsent {
-			return fmt.Errorf("model.vocab: token %d is both %q and %q", id, texts[id], l.text[i])
+			return fmt.Errorf("model.vocab: token %d is both %.60q and %.60q", id, texts[id], l.text[i])
 		}
 		texts[id], types[id] = l.text[i], tokNormal
 	}
@@ -274,7 +295,7 @@ func (t *Tokenizer) jsonVocab(l *tokenList, addedTokens []jsonAdded) error {
 				types[a.ID] = tokControl
 			}
 		} else if texts[a.ID] != a.Content {
-			return fmt.Errorf("added_tokens: token %d is both %q and %q", a.ID, texts[a.ID], a.Content)
+			return fmt.Errorf("added_tokens: token %d is both %.60q and %.60q", a.ID, texts[a.ID], a.Content)
 		}
 		t.extra[a.Content] = a.ID
 	}
@@ -327,14 +348,14 @@ func (t *Tokenizer) jsonModel(f *jsonFile, m *jsonModel, scores []float64) error
 		t.model = newWordPiece(t.vocab, "", cont, unk, most)
 		return nil
 	}
-	return fmt.Errorf("type: %q is not supported (BPE, Unigram, WordPiece and WordLevel are)", m.Type)
+	return fmt.Errorf("type: %.60q is not supported (BPE, Unigram, WordPiece and WordLevel are)", m.Type)
 }
 
 func optional(s *string) string {
 	if s == nil {
 		return "null"
 	}
-	return fmt.Sprintf("%q", *s)
+	return fmt.Sprintf("%.60q", *s)
 }
 
 func (t *Tokenizer) jsonBPE(f *jsonFile, m *jsonModel, unk int32) error {
@@ -400,7 +421,7 @@ func (m *bpe) jsonMerges(raw []byte) error {
 				return err
 			}
 			if mid = bytes.IndexByte(text, ' '); mid < 0 || bytes.IndexByte(text[mid+1:], ' ') >= 0 {
-				return s.errorf("expected two tokens and a space between, found %q", text)
+				return s.errorf("expected two tokens and a space between, found %.60q", text)
 			}
 			pair = append(append(pair, text[:mid]...), text[mid+1:]...)
 		}

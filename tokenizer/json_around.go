@@ -68,9 +68,9 @@ func (t *Tokenizer) template(p *jsonPart) error {
 			name := piece.SpecialToken.ID
 			sp, ok := p.Special[name]
 			if !ok {
-				return fmt.Errorf("special_tokens: %q is in the template but not here", name)
+				return fmt.Errorf("special_tokens: %.60q is in the template but not here", name)
 			}
-			if err := t.checkIDs(sp.IDs, fmt.Sprintf("special_tokens: %q", name)); err != nil {
+			if err := t.checkIDs(sp.IDs, fmt.Sprintf("special_tokens: %.60q", name)); err != nil {
 				return err
 			}
 			if texts == 0 {

@@ -238,7 +238,7 @@ func (t *Tokenizer) jsonStage(p *jsonPart) error {
 		case p.Scheme == "never", p.Scheme == "" && !yes(p.AddPrefix):
 			st.prefix = prefixNever
 		case p.Scheme != "always" && p.Scheme != "":
-			return fmt.Errorf("prepend_scheme: expected always, first or never, found %q", p.Scheme)
+			return fmt.Errorf("prepend_scheme: expected always, first or never, found %.60q", p.Scheme)
 		}
 		return add(st)
 	}
@@ -268,5 +268,5 @@ func parseBehavior(s string) (behavior, error) {
 	case "Contiguous":
 		return contiguous, nil
 	}
-	return 0, fmt.Errorf("behavior: %q is not known", s)
+	return 0, fmt.Errorf("behavior: %.60q is not known", s)
 }

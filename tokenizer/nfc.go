@@ -32,6 +32,11 @@ func (f unicodeForm) append(dst []byte, s string) []byte {
 	if markRun(s) < longRun {
 		return f.form.AppendString(dst, s)
 	}
+	return f.slow(dst, s)
+}
+
+// slow normalizes as the standard says, whatever the length of runs of marks.
+func (f unicodeForm) slow(dst []byte, s string) []byte {
 	var d []charClass
 	full := norm.NFD
 	if f.form == norm.NFKC || f.form == norm.NFKD {

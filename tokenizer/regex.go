@@ -32,7 +32,7 @@ func compileRegex(pattern string) (*regex, error) {
 	}
 	re, err := regexp2.Compile(atomic(pattern), regexp2.Multiline, regexp2.OptionMaxBacktrackingStackSize(maxBacktrack))
 	if err != nil {
-		return nil, fmt.Errorf("pattern %q: %w", pattern, err)
+		return nil, fmt.Errorf("pattern %.60q: %.200q", pattern, err.Error())
 	}
 	re.MatchTimeout = maxMatchTime
 	return &regex{re}, nil

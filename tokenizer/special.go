@@ -45,8 +45,9 @@ func (t *Tokenizer) findEnds(ids ...int32) {
 		if id < 0 || padNames[name] && t.vocab.typ[id] != tokControl {
 			continue
 		}
-		if t.vocab.typ[id] == tokNormal && !t.isMark(id, name) {
-			continue
+		typ := t.vocab.typ[id]
+		if typ == tokNormal && !t.isMark(id, name) || typ == tokUser && name == "</s>" {
+			continue // a piece of text that looks like a mark
 		}
 		t.eog[id] = true
 		t.vocab.typ[id] = tokControl
@@ -77,7 +78,7 @@ func (t *Tokenizer) isMark(id int32, name string) bool {
 	case *bpe:
 		return t.extra == nil && !slices.Contains(m.merges.product, id)
 	case *spm, *unigram:
-		return t.extra == nil && name != "</s>"
+		return t.extra == nil && name != "</s>" // HTML knows it too
 	}
 	return false
 }

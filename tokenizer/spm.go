@@ -15,8 +15,8 @@ type spm struct {
 	ascii [utf8.RuneSelf]int32 // the token of each ASCII character, -1 where none
 	bytes [256]int32           // the tokens <0xHH>
 
-	hasBytes bool // all of them are there
-	unk   int32                // -1: none
+	hasBytes bool  // all of them are there
+	unk      int32 // -1: none
 }
 
 func newSPM(v *vocab, scores []float32, unk int32) *spm {

@@ -28,7 +28,7 @@ func newUnigram(v *vocab, scores []float64, unk int32, byteFallback bool) (*unig
 	least := math.Inf(1)
 	for id, s := range v.text {
 		if math.IsNaN(scores[id]) || math.IsInf(scores[id], 0) {
-			return nil, fmt.Errorf("the score of token %d (%q) is %v", id, s, scores[id])
+			return nil, fmt.Errorf("the score of token %d (%.60q) is %v", id, s, scores[id])
 		}
 		switch v.typ[id] {
 		case tokNormal:

@@ -459,7 +459,7 @@ def record_fixtures():
 
 # --- SentencePiece ----------------------------------------------------------
 
-SPM_VOCABS = ["llama-spm", "baichuan", "phi-3"]
+SPM_VOCABS = ["llama-spm", "baichuan"]
 SPM_CHUNKS = 96
 
 
@@ -496,9 +496,6 @@ def record_spm(data):
     for name in SPM_VOCABS:
         f = gguf.GGUFReader(os.path.join(data, "tokenizers", name + ".gguf")).fields
         tokens, scores, types = (f["tokenizer.ggml." + k].contents() for k in ("tokens", "scores", "token_type"))
-        if name == "phi-3":
-            # <unk> is a mark here, and the unknown tokens are marks of the chat format.
-            types = [2 if i == 0 else 3 if t in (2, 4) else t for i, t in enumerate(types)]
         p = spm_processor(tokens, scores, types, 2)
         out[name] = [digest(p.Encode(t)) for t in texts]
     small = {}
