@@ -55,6 +55,8 @@ type loader struct {
 	w    *weights
 	err  error
 	jobs []packJob
+	// outline, when not nil, gets the matrices in place of memory for them.
+	outline *Outline
 }
 
 type packJob struct {
@@ -147,6 +149,10 @@ func (l *loader) pack(name string, m tensor.Mat) *kernel.Packed {
 	if l.err != nil {
 		return nil
 	}
+	if l.outline != nil {
+		l.outline.add(name, m)
+		return nil
+	}
 	p, err := kernel.NewPacked(m, l.alloc)
 	if err != nil {
 		l.fail("tensor %q: %w", name, err)
@@ -179,13 +185,7 @@ func (l *loader) split(name string, m tensor.Mat, bias []float32, lo, hi int) nn
 // load plans and packs all weights.
 func load(src source, c *Config, p *pool.Pool, progress func(done, total int64)) (*weights, error) {
 	l := &loader{src: src, c: c, w: &weights{}}
-	l.globals()
-	for i := range c.Layers {
-		if l.err != nil {
-			break
-		}
-		l.w.blocks = append(l.w.blocks, l.block(i))
-	}
+	l.all()
 	if l.err == nil {
 		l.packAll(p, progress)
 	}
@@ -194,6 +194,17 @@ func load(src source, c *Config, p *pool.Pool, progress func(done, total int64))
 		return nil, l.err
 	}
 	return l.w, nil
+}
+
+// all plans everything.
+func (l *loader) all() {
+	l.globals()
+	for i := range l.c.Layers {
+		if l.err != nil {
+			return
+		}
+		l.w.blocks = append(l.w.blocks, l.block(i))
+	}
 }
 
 func (l *loader) globals() {

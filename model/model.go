@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 
 	"ridge/gguf"
@@ -59,16 +58,8 @@ type Model struct {
 // directory with config.json and safetensors files. The errors name the file,
 // the field, what was expected and what was found.
 func Open(path string, o Options) (*Model, error) {
-	st, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("model: %w", err)
-	}
 	m := &Model{path: path}
-	open := m.openGGUF
-	if st.IsDir() {
-		open = m.openHF
-	}
-	if err := open(path); err != nil {
+	if err := m.openSource(); err != nil {
 		m.Close()
 		return nil, err
 	}
@@ -77,6 +68,26 @@ func Open(path string, o Options) (*Model, error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+// openSource opens the files and reads the configuration.
+func (m *Model) openSource() error {
+	st, err := os.Stat(m.path)
+	if err != nil {
+		return fmt.Errorf("model: %w", err)
+	}
+	open := m.openGGUF
+	if st.IsDir() {
+		open = m.openHF
+	}
+	if err := open(m.path); err != nil {
+		return err
+	}
+	m.cfg.defaults()
+	if err := m.cfg.Validate(); err != nil {
+		return fmt.Errorf("model: %s: %w", m.path, err)
+	}
+	return nil
 }
 
 func (m *Model) openGGUF(path string) error {
@@ -130,10 +141,6 @@ func (m *Model) openHF(dir string) error {
 // tokenizer side by side, then the page pool.
 func (m *Model) setup(o Options) error {
 	c := &m.cfg
-	c.defaults()
-	if err := c.Validate(); err != nil {
-		return fmt.Errorf("model: %s: %w", m.path, err)
-	}
 	if m.context = o.Context; m.context <= 0 {
 		m.context = c.Context
 		if o.MaxContext > 0 {
@@ -148,7 +155,7 @@ func (m *Model) setup(o Options) error {
 
 	var wg sync.WaitGroup
 	var tokErr error
-	wg.Go(func() { m.tok, tokErr = m.readTokenizer() })
+	wg.Go(func() { m.tok, tokErr = readTokenizer(m.path, m.gg) })
 	var err error
 	m.w, err = load(m.src, c, m.pool, o.Progress)
 	wg.Wait()
@@ -189,34 +196,6 @@ func (m *Model) openPool(o Options) error {
 	var err error
 	m.kv, err = kvcache.New(cfg)
 	return err
-}
-
-func (m *Model) readTokenizer() (*tokenizer.Tokenizer, error) {
-	if m.gg != nil {
-		if _, ok := m.gg.Lookup("tokenizer.ggml.model"); !ok {
-			return nil, nil
-		}
-		t, err := tokenizer.FromGGUF(m.gg)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", m.path, err)
-		}
-		return t, nil
-	}
-	b, err := os.ReadFile(filepath.Join(m.path, "tokenizer.json"))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	} else if err != nil {
-		return nil, fmt.Errorf("model: %w", err)
-	}
-	cfg, err := os.ReadFile(filepath.Join(m.path, "tokenizer_config.json"))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("model: %w", err)
-	}
-	t, err := tokenizer.FromJSON(b, cfg)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.path, err)
-	}
-	return t, nil
 }
 
 // Config returns what is known of the architecture.

@@ -1,0 +1,44 @@
+package model
+
+import (
+	"testing"
+
+	"ridge/kernel"
+	"ridge/tensor"
+)
+
+// The outline of every tiny model says what Open finds.
+func TestOutline(t *testing.T) {
+	for _, dir := range tinyCases(t) {
+		g := readGolden(t, dir)
+		for form, path := range g.files() {
+			o, err := ReadOutline(path)
+			if err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			m, err := Open(path, DefaultOptions())
+			if err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			bytes := int64(0)
+			for _, x := range o.Matrices {
+				n, err := kernel.PackedBytes(tensor.Mat{Type: x.Type, Rows: x.Rows, Cols: x.Cols})
+				if err != nil {
+					t.Fatalf("%s: %s: %v", path, x.Name, err)
+				}
+				bytes += int64(n)
+			}
+			c := m.Config()
+			if bytes != m.WeightBytes() || o.Parameters != m.Parameters() || o.Config.Layers != c.Layers || o.Config.Vocab != c.Vocab {
+				t.Errorf("%s (%s): outline has %d bytes and %d weights, the model %d and %d", dir, form, bytes, o.Parameters, m.WeightBytes(), m.Parameters())
+			}
+			if o.VectorSize < 0 || o.VectorSize%4 != 0 || o.VectorSize > 4*o.Parameters {
+				t.Errorf("%s (%s): %d bytes of vectors", dir, form, o.VectorSize)
+			}
+			m.Close()
+		}
+	}
+	if _, err := ReadOutline(t.TempDir()); err == nil {
+		t.Error("an empty directory has an outline")
+	}
+}
