@@ -1,13 +1,15 @@
-// Package machine measures and describes the computer that ridge runs on.
 package machine
 
 import (
+	"errors"
+	"fmt"
 	"runtime"
-	"sync"
+	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"ridge/internal/arena"
+	"ridge/internal/pool"
+	"ridge/kernel"
 )
 
 // ReadBandwidth measures how many bytes per second the given number of threads
@@ -15,77 +17,160 @@ import (
 // is the bound of decoding with weights of that size. It returns 0 if there is
 // no memory for the buffer.
 func ReadBandwidth(threads int, size int, d time.Duration) float64 {
-	size = max(size/threads, 1<<20) &^ 4095
-	a, err := arena.New(size * threads)
+	p, err := NewProber(threads, size)
 	if err != nil {
 		return 0
 	}
-	defer a.Free()
-	rates := make([]float64, threads)
-	var ready, done sync.WaitGroup
-	ready.Add(threads)
-	for i := range threads {
-		done.Go(func() {
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-			part := a.Bytes()[i*size : (i+1)*size]
-			for j := 0; j < len(part); j += 4096 {
-				part[j] = 1 // the first touch gets the page from the system
-			}
-			ready.Done()
-			ready.Wait()
-			rates[i] = readFor(part, d)
-		})
+	defer p.Close()
+	return p.Read(size, d)
+}
+
+// Prober measures what bounds a computation: reads from memory, arithmetic,
+// and the start and end of a parallel region. It keeps its threads and its
+// buffer, so that it can measure often, between the pieces of other work.
+type Prober struct {
+	pool *pool.Pool
+	mem  *arena.Arena
+	part int // bytes of a thread
+}
+
+// page is the unit of a thread's share of the buffer.
+const page = 4096
+
+// NewProber starts a prober with the given number of threads, at least 1, and
+// a buffer of about size bytes, all of which is taken from the system.
+func NewProber(threads, size int) (*Prober, error) {
+	if threads < 1 || size < 0 {
+		return nil, fmt.Errorf("machine: prober: expected at least one thread and a size, found %d and %d", threads, size)
 	}
-	done.Wait()
+	p := &Prober{part: max((size/threads)&^(page-1), page)}
+	var err error
+	if p.mem, err = arena.New(p.part * threads); err != nil {
+		return nil, fmt.Errorf("machine: prober: %w", err)
+	}
+	p.pool = pool.New(threads)
+	p.pool.Run(touch{p})
+	return p, nil
+}
+
+// Threads returns the number of threads that measure.
+func (p *Prober) Threads() int { return p.pool.Workers() }
+
+// Close ends the threads and gives the buffer back.
+func (p *Prober) Close() error {
+	if p.pool == nil {
+		return errors.New("machine: prober: expected one close, found a second")
+	}
+	p.pool.Close()
+	p.pool = nil
+	return p.mem.Free()
+}
+
+func (p *Prober) bytes(worker int) []byte {
+	return p.mem.Bytes()[worker*p.part : (worker+1)*p.part]
+}
+
+// touch gets the pages of the buffer from the system.
+type touch struct{ p *Prober }
+
+func (t touch) Do(worker, workers int) {
+	b := t.p.bytes(worker)
+	for i := 0; i < len(b); i += page {
+		b[i] = 1
+	}
+}
+
+// Read measures how many bytes per second all threads read together, each from
+// a part of its own, when the parts have size bytes in all, at most what
+// NewProber was given. It reads everything once, and then measures for about d.
+func (p *Prober) Read(size int, d time.Duration) float64 {
+	part := max(min(size/p.Threads()&^(page-1), p.part), page)
+	step := min(part, readStep)
+	return p.rate(d, func(worker int) func() int {
+		b, at := p.bytes(worker)[:part], 0
+		for i := 0; i < part; i += step {
+			kernel.ReadProbe(b[i:min(i+step, part)])
+		}
+		return func() int {
+			piece := b[at:min(at+step, part)]
+			kernel.ReadProbe(piece)
+			if at += step; at >= part {
+				at = 0
+			}
+			return len(piece)
+		}
+	})
+}
+
+// readStep is read between two looks at the clock.
+const readStep = 256 << 10
+
+// Ops measures how many additions and multiplications per second all threads
+// do together, on int8 or on float32 values in registers, for about d.
+func (p *Prober) Ops(integer bool, d time.Duration) float64 {
+	return p.rate(d, func(int) func() int {
+		kernel.DotProbe(integer, dotStep)
+		return func() int { return kernel.DotProbe(integer, dotStep) }
+	})
+}
+
+// dotStep makes a call of the probe some tens of microseconds long.
+const dotStep = 5000
+
+// rate runs a worker's unit of work on every thread for about d and adds what
+// the units returned, per second. prepare runs before any thread starts to
+// measure.
+func (p *Prober) rate(d time.Duration, prepare func(worker int) func() int) float64 {
+	t := &rateTask{d: d, prepare: prepare, rates: make([]float64, 8*p.Threads())}
+	p.pool.Run(t)
 	sum := 0.0
-	for _, r := range rates {
+	for _, r := range t.rates {
 		sum += r
 	}
 	return sum
 }
 
-// chunk is read between two looks at the clock.
-const chunk = 1 << 20
+type rateTask struct {
+	d       time.Duration
+	prepare func(worker int) func() int
+	ready   atomic.Int32
+	rates   []float64 // 8 apart: workers do not share cache lines
+}
 
-func readFor(b []byte, d time.Duration) float64 {
-	start, n := time.Now(), 0
+func (t *rateTask) Do(worker, workers int) {
+	unit := t.prepare(worker)
+	t.ready.Add(1)
+	for t.ready.Load() < int32(workers) {
+		runtime.Gosched()
+	}
+	n, start := 0, time.Now()
 	for {
-		for i := 0; i+chunk <= len(b); i += chunk {
-			sink.Store(sumWords(b[i : i+chunk]))
-			n += chunk
-			if t := time.Since(start); t >= d {
-				return float64(n) / t.Seconds()
-			}
+		n += unit()
+		if d := time.Since(start); d >= t.d {
+			t.rates[8*worker] = float64(n) / d.Seconds()
+			return
 		}
 	}
 }
 
-var sink sinkCell
-
-// sinkCell keeps the compiler from dropping the reads.
-type sinkCell struct {
-	mu sync.Mutex
-	v  uint64
-}
-
-func (s *sinkCell) Store(v uint64) {
-	s.mu.Lock()
-	s.v ^= v
-	s.mu.Unlock()
-}
-
-// sumWords adds the 8-byte words of b, whose length is a multiple of 128. Two
-// loads a cycle are enough to outrun any memory.
-func sumWords(b []byte) uint64 {
-	w := unsafe.Slice((*uint64)(unsafe.Pointer(&b[0])), len(b)/8)
-	var s0, s1, s2, s3 uint64
-	for len(w) >= 16 {
-		s0 += w[0] + w[4] + w[8] + w[12]
-		s1 += w[1] + w[5] + w[9] + w[13]
-		s2 += w[2] + w[6] + w[10] + w[14]
-		s3 += w[3] + w[7] + w[11] + w[15]
-		w = w[16:]
+// Region measures what starting and ending a parallel region of all threads
+// costs: the shortest mean over a run of regions, among as many runs as fit in
+// about d.
+func (p *Prober) Region(d time.Duration) time.Duration {
+	const n = 200
+	best := time.Duration(1<<63 - 1)
+	for start := time.Now(); ; {
+		at := time.Now()
+		for range n {
+			p.pool.Run(empty{})
+		}
+		best = min(best, time.Since(at)/n)
+		if time.Since(start) >= d {
+			return best
+		}
 	}
-	return s0 + s1 + s2 + s3
 }
+
+type empty struct{}
+
+func (empty) Do(worker, workers int) {}
