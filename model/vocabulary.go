@@ -1,0 +1,59 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"ridge/gguf"
+	"ridge/tokenizer"
+)
+
+// OpenTokenizer reads only the tokenizer of the model at path, which is as for
+// Open. It returns nil if the files carry none.
+func OpenTokenizer(path string) (*tokenizer.Tokenizer, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	if st.IsDir() {
+		return readTokenizer(path, nil)
+	}
+	f, err := gguf.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readTokenizer(path, f)
+}
+
+// readTokenizer reads the tokenizer of f or, without a file, of the directory
+// at path.
+func readTokenizer(path string, f *gguf.File) (*tokenizer.Tokenizer, error) {
+	if f != nil {
+		if _, ok := f.Lookup("tokenizer.ggml.model"); !ok {
+			return nil, nil
+		}
+		t, err := tokenizer.FromGGUF(f)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		return t, nil
+	}
+	b, err := os.ReadFile(filepath.Join(path, "tokenizer.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	cfg, err := os.ReadFile(filepath.Join(path, "tokenizer_config.json"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	t, err := tokenizer.FromJSON(b, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return t, nil
+}
