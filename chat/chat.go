@@ -71,7 +71,9 @@ type Template struct {
 	stops   []string
 }
 
-// Caps says what a template was seen to do with a conversation.
+// Caps says what a template was seen to do with a conversation. What a
+// template has no place for, it usually leaves out without a word: callers
+// that must not lose tools or tool calls have to look here first.
 type Caps struct {
 	System    bool // prints system messages
 	Tools     bool // prints tool definitions
