@@ -2,6 +2,7 @@
 package cpu
 
 import (
+	"fmt"
 	"os"
 	"strings"
 
@@ -55,4 +56,42 @@ func Set(t Tier) (restore func()) {
 	old := current
 	current = min(t, Best())
 	return func() { current = old }
+}
+
+// Features names the processor's extensions that kernels can use.
+func Features() []string {
+	x, a := cpu.X86, cpu.ARM64
+	var out []string
+	for _, f := range []struct {
+		name string
+		has  bool
+	}{
+		{"avx2", x.HasAVX2}, {"fma", x.HasFMA}, {"avx512f", x.HasAVX512F}, {"avx512bw", x.HasAVX512BW},
+		{"avx512dq", x.HasAVX512DQ}, {"avx512vl", x.HasAVX512VL}, {"avx512_vnni", x.HasAVX512VNNI},
+		{"avx512_vbmi", x.HasAVX512VBMI}, {"avx512_bf16", x.HasAVX512BF16}, {"avx_vnni", x.HasAVXVNNI},
+		{"amx_int8", x.HasAMXInt8}, {"neon", a.HasASIMD}, {"dotprod", a.HasASIMDDP}, {"sve", a.HasSVE},
+	} {
+		if f.has {
+			out = append(out, f.name)
+		}
+	}
+	return out
+}
+
+// Check returns an error if RIDGE_CPU names a tier that does not exist or that
+// this processor cannot run.
+func Check() error {
+	name := os.Getenv("RIDGE_CPU")
+	if name == "" {
+		return nil
+	}
+	for t := Ref; t <= AVX512; t++ {
+		if strings.EqualFold(name, t.String()) {
+			if t > Best() {
+				return fmt.Errorf("cpu: RIDGE_CPU: this processor runs up to %v, found %q", Best(), name)
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("cpu: RIDGE_CPU: expected ref, generic, avx2 or avx512, found %q", name)
 }

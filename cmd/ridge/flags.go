@@ -1,0 +1,153 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"ridge"
+	"ridge/hub"
+	"ridge/internal/cpu"
+	"ridge/sample"
+)
+
+// hubFlags are the flags of commands that may fetch a model.
+type hubFlags struct {
+	offline bool
+	limit   string
+}
+
+func (f *hubFlags) add(c *cobra.Command) {
+	c.Flags().BoolVar(&f.offline, "offline", false, "do not use the network (also RIDGE_OFFLINE=1)")
+	c.Flags().StringVar(&f.limit, "limit-rate", "", "bound the download speed, in bytes a second (suffixes K, M, G)")
+}
+
+func (f *hubFlags) options(bars *progress) (hub.Options, error) {
+	o := hub.Options{Offline: f.offline, Progress: bars.hub(), Notify: func(s string) { bars.note(s) }}
+	if f.limit != "" {
+		n, err := parseSize(f.limit)
+		if err != nil {
+			return o, fmt.Errorf("--limit-rate: %w", err)
+		}
+		o.LimitRate = n
+	}
+	return o, nil
+}
+
+// parseSize reads a number of bytes such as 500K or 2M.
+func parseSize(s string) (int64, error) {
+	var n float64
+	var unit string
+	if c, err := fmt.Sscanf(s, "%g%s", &n, &unit); c == 0 || n <= 0 {
+		return 0, fmt.Errorf("expected a number of bytes such as 500K or 2M, found %q: %w", s, err)
+	}
+	i := strings.Index("KMG", strings.ToUpper(strings.TrimSuffix(strings.TrimSuffix(unit, "B"), "i")))
+	if unit != "" && (i < 0 || len(unit) > 3) {
+		return 0, fmt.Errorf("expected a suffix K, M or G, found %q", unit)
+	}
+	if unit != "" {
+		for range i + 1 {
+			n *= 1024
+		}
+	}
+	return int64(n), nil
+}
+
+// modelFlags are the flags of commands that open a model.
+type modelFlags struct {
+	hubFlags
+	threads, context, chunk, page int
+	kv                            string
+	ref                           bool
+}
+
+func (f *modelFlags) add(c *cobra.Command) {
+	f.hubFlags.add(c)
+	c.Flags().IntVarP(&f.threads, "threads", "t", 0, "threads that compute (default: one per core given to the process)")
+	c.Flags().IntVarP(&f.context, "ctx", "c", 0, fmt.Sprintf("tokens of context (default: the model's own, at most %d)", ridge.DefaultContext))
+	c.Flags().IntVar(&f.chunk, "chunk", 0, "tokens of a prompt computed at once (default 512)")
+	c.Flags().IntVar(&f.page, "page", 0, "tokens in a page of keys and values, a multiple of 16 (default 64)")
+	c.Flags().StringVar(&f.kv, "kv", "f16", "element type of keys and values: f16 or f32")
+	c.Flags().BoolVar(&f.ref, "ref", false, "run on the readable reference code instead of the fast kernels")
+}
+
+// open finds and opens a model. template is a file with a chat template, or "".
+func (f *modelFlags) open(c *cobra.Command, name, template string) (*ridge.Model, error) {
+	if f.threads < 0 || f.context < 0 || f.chunk < 0 || f.page < 0 {
+		return nil, fmt.Errorf("--threads, --ctx, --chunk and --page: expected positive numbers")
+	}
+	if f.ref {
+		cpu.Set(cpu.Ref)
+	}
+	bars := newProgress(os.Stderr)
+	defer bars.close()
+	ho, err := f.hubFlags.options(bars)
+	if err != nil {
+		return nil, err
+	}
+	o := ridge.Options{Workers: f.threads, Context: f.context, Chunk: f.chunk, PageTokens: f.page, Hub: ho}
+	switch strings.ToLower(f.kv) {
+	case "f16":
+	case "f32":
+		o.KVFloat32 = true
+	default:
+		return nil, fmt.Errorf("--kv: expected f16 or f32, found %q", f.kv)
+	}
+	if template != "" {
+		b, err := os.ReadFile(template)
+		if err != nil {
+			return nil, fmt.Errorf("--template: %w", err)
+		}
+		o.Template = string(b)
+	}
+	o.Progress = bars.load(name)
+	return ridge.Open(c.Context(), name, o)
+}
+
+// sampleFlags are the flags that choose tokens.
+type sampleFlags struct {
+	p      sample.Params
+	bias   []string
+	stop   []string
+	max    int
+	ignore bool
+}
+
+func (f *sampleFlags) add(c *cobra.Command) {
+	fs := c.Flags()
+	fs.Float32Var(&f.p.Temperature, "temp", 0, "temperature; 0 takes the most probable token")
+	fs.IntVar(&f.p.TopK, "top-k", 0, "choose among the k most probable tokens; 0 for all")
+	fs.Float32Var(&f.p.TopP, "top-p", 1, "choose among the tokens that make up this probability")
+	fs.Float32Var(&f.p.MinP, "min-p", 0, "drop tokens less probable than this times the best one")
+	fs.Float32Var(&f.p.TypicalP, "typical", 1, "locally typical sampling: probability to keep")
+	fs.Float32Var(&f.p.RepetitionPenalty, "repeat-penalty", 1, "divide the scores of tokens that occurred")
+	fs.IntVar(&f.p.PenaltyLastN, "repeat-last-n", 64, "tokens that the penalties look back on; -1 for all")
+	fs.Float32Var(&f.p.PresencePenalty, "presence-penalty", 0, "subtract from the scores of tokens that occurred")
+	fs.Float32Var(&f.p.FrequencyPenalty, "frequency-penalty", 0, "subtract per occurrence")
+	fs.Uint64Var(&f.p.Seed, "seed", 0, "seed of the random choices; the same seed gives the same text")
+	fs.StringArrayVar(&f.bias, "logit-bias", nil, "TOKEN=VALUE added to the score of a token id; may be repeated")
+	fs.StringArrayVar(&f.stop, "stop", nil, "text that ends the answer; may be repeated")
+	fs.IntVarP(&f.max, "max-tokens", "n", 0, "tokens of the answer at most (default: what the context holds)")
+	fs.BoolVar(&f.ignore, "ignore-eos", false, "go on after the model ends its answer")
+}
+
+func (f *sampleFlags) generation() (ridge.Generation, error) {
+	g := ridge.Generation{MaxTokens: f.max, Sampling: f.p, Stop: f.stop, IgnoreEOS: f.ignore, Stats: new(ridge.Stats)}
+	if f.max < 0 {
+		return g, fmt.Errorf("--max-tokens: expected 0 or more, found %d", f.max)
+	}
+	for _, b := range f.bias {
+		var id int32
+		var v float32
+		if _, err := fmt.Sscanf(b, "%d=%g", &id, &v); err != nil {
+			return g, fmt.Errorf("--logit-bias: expected TOKEN=VALUE such as 42=-5, found %q", b)
+		}
+		if g.Sampling.LogitBias == nil {
+			g.Sampling.LogitBias = map[int32]float32{}
+		}
+		g.Sampling.LogitBias[id] = v
+	}
+	return g, nil
+}

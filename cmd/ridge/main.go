@@ -1,0 +1,94 @@
+// Command ridge runs language models on ordinary processors.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"ridge/internal/cpu"
+)
+
+func main() { os.Exit(run()) }
+
+// exitInterrupted is what shells expect of a program that Ctrl-C ended.
+const exitInterrupted = 130
+
+// run is main with an exit status, so that tests can call it.
+func run() int {
+	// Weights and caches lie outside the heap: what is left is small, and
+	// collecting it rarely keeps the workers undisturbed.
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := cpu.Check()
+	if err == nil {
+		err = rootCommand().ExecuteContext(ctx)
+	}
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		fmt.Fprintln(os.Stderr, "ridge: interrupted")
+		return exitInterrupted
+	}
+	fmt.Fprintln(os.Stderr, "ridge:", err)
+	return 1
+}
+
+func rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "ridge",
+		Short: "Run language models on ordinary processors",
+		Long: `ridge runs open language models (GGUF, safetensors) on ordinary processors,
+at the speed that the memory allows, as one program without dependencies.`,
+		Example: `  ridge run smollm2 "Why is the sky blue?"
+  ridge pull gemma3:270m
+  ridge show qwen2.5-coder:0.5b`,
+		Version:       version(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.AddGroup(
+		&cobra.Group{ID: "use", Title: "Use models:"},
+		&cobra.Group{ID: "keep", Title: "Keep models:"},
+		&cobra.Group{ID: "look", Title: "Look inside:"},
+	)
+	root.AddCommand(
+		inGroup("use", runCommand(), evalCommand(), tokenizeCommand())...)
+	root.AddCommand(
+		inGroup("keep", pullCommand(), listCommand(), showCommand(), rmCommand())...)
+	root.AddCommand(
+		inGroup("look", inspectCommand(), doctorCommand())...)
+	return root
+}
+
+func inGroup(id string, cs ...*cobra.Command) []*cobra.Command {
+	for _, c := range cs {
+		c.GroupID = id
+	}
+	return cs
+}
+
+// version names the build: the module version, or the commit it was made from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && (v == "" || v == "(devel)") {
+			v = "commit " + s.Value[:min(12, len(s.Value))]
+		}
+	}
+	return v
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"ridge"
+	"ridge/internal/badfiles"
+	"ridge/internal/testdata"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"ridge": func() { os.Exit(run()) }})
+}
+
+// The program as a user runs it: each file of testdata/script is a session.
+func TestScripts(t *testing.T) {
+	tiny, err := filepath.Abs("../../internal/tinymodel/testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("TINY", tiny)
+			e.Setenv("RIDGE_MODELS", filepath.Join(e.WorkDir, "models"))
+			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("RIDGE_OFFLINE", "1")
+			return nil
+		},
+	})
+}
+
+// Sessions with a real model.
+func TestRealScripts(t *testing.T) {
+	smol, gemma := testdata.Model(t, "smollm2"), testdata.Model(t, "gemma3")
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/real",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("SMOLLM2", smol)
+			e.Setenv("GEMMA3", gemma)
+			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("RIDGE_OFFLINE", "1")
+			return nil
+		},
+	})
+}
+
+// Every broken file gives one line that names the file and what is wrong: the
+// container when it is inspected, the model when it is opened.
+func TestBrokenFiles(t *testing.T) {
+	cases, err := badfiles.Write(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			var err error
+			if c.Reader == badfiles.Model {
+				var m *ridge.Model
+				if m, err = ridge.OpenFile(c.Path, ridge.Options{Workers: 1}); err == nil {
+					m.Close()
+				}
+			} else {
+				_, err = inspect(c.Path, true)
+			}
+			switch {
+			case err == nil:
+				t.Fatal("no error")
+			case strings.ContainsAny(err.Error(), "\n\r"):
+				t.Errorf("the error has several lines: %q", err)
+			case !strings.Contains(err.Error(), c.Want):
+				t.Errorf("error: %q\nwant:  %q", err, c.Want)
+			}
+		})
+	}
+}

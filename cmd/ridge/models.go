@@ -1,0 +1,306 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"sort"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ridge"
+	"ridge/gguf"
+	"ridge/hub"
+	"ridge/tensor"
+)
+
+// modelNames are the names that completion offers: what is here and what the
+// catalogue has.
+func modelNames() []string {
+	var names []string
+	if local, err := hub.List(hub.Options{Offline: true}); err == nil {
+		for _, m := range local {
+			names = append(names, m.Name)
+		}
+	}
+	for _, e := range hub.Catalog() {
+		names = append(names, e.Name)
+	}
+	return names
+}
+
+func pullCommand() *cobra.Command {
+	var f hubFlags
+	c := &cobra.Command{
+		Use:   "pull MODEL...",
+		Short: "Download models",
+		Long: `Download models to this machine, unless they are here already: in ridge's own
+store, or in the cache of Hugging Face, llama.cpp, Ollama or LM Studio, which
+are used in place. An interrupted download goes on where it stopped.`,
+		Example: `  ridge pull smollm2 gemma3:270m
+  ridge pull hf:bartowski/SmolLM2-135M-Instruct-GGUF:Q8_0`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			for _, name := range args {
+				bars := newProgress(os.Stderr)
+				o, err := f.options(bars)
+				if err != nil {
+					return err
+				}
+				m, err := hub.Resolve(c.Context(), name, o)
+				bars.close()
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(c.OutOrStdout(), "%s\t%s\t%s\n", m.Name, bytesText(m.Size), m.Path())
+				if m.Note != "" {
+					fmt.Fprintln(c.ErrOrStderr(), m.Note)
+				}
+			}
+			return nil
+		},
+	}
+	f.add(c)
+	return c
+}
+
+func listCommand() *cobra.Command {
+	var asJSON, all bool
+	c := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"},
+		Short: "List the models on this machine",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			models, err := hub.List(hub.Options{Offline: true})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(c.OutOrStdout(), models)
+			}
+			tw := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+			defer tw.Flush()
+			fmt.Fprintln(tw, "NAME\tSIZE\tQUANT\tFROM\tMODIFIED")
+			for _, m := range models {
+				fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", m.Name, bytesText(m.Size), m.Quant, m.Owner, ago(m.Modified))
+			}
+			if all {
+				for _, e := range hub.Catalog() {
+					fmt.Fprintf(tw, "%s\t%s\t\t(to pull)\t\n", e.Name, bytesText(e.Sources[0].Size))
+				}
+			} else if len(models) == 0 {
+				fmt.Fprintln(c.ErrOrStderr(), "No models here. ridge list --all shows what can be pulled by name.")
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&all, "all", false, "also list what the catalogue can pull")
+	return c
+}
+
+func rmCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "rm MODEL...",
+		Short: "Delete models that ridge downloaded",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			for _, name := range args {
+				if err := hub.Remove(name, hub.Options{}); err != nil {
+					return err
+				}
+				fmt.Fprintf(c.OutOrStdout(), "deleted %s\n", name)
+			}
+			return nil
+		},
+	}
+}
+
+func showCommand() *cobra.Command {
+	var f modelFlags
+	var asJSON, template bool
+	c := &cobra.Command{
+		Use:   "show MODEL",
+		Short: "Describe a model: architecture, sizes, quantization, context, template",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			m, err := f.open(c, args[0], "")
+			if err != nil {
+				return err
+			}
+			defer m.Close()
+			if template {
+				_, err := fmt.Fprintln(c.OutOrStdout(), m.Inner().ChatTemplate())
+				return err
+			}
+			info := describeModel(m)
+			if asJSON {
+				return writeJSON(c.OutOrStdout(), info)
+			}
+			return writeModelInfo(c.OutOrStdout(), info)
+		},
+	}
+	f.add(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&template, "template", false, "print the chat template only")
+	return c
+}
+
+// modelInfo is what show prints.
+type modelInfo struct {
+	Name         string            `json:"name"`
+	Path         string            `json:"path"`
+	Architecture string            `json:"architecture"`
+	Parameters   int64             `json:"parameters"`
+	Layers       int               `json:"layers"`
+	Hidden       int               `json:"hidden_size"`
+	FFN          int               `json:"feed_forward_size"`
+	Heads        int               `json:"heads"`
+	KVHeads      int               `json:"kv_heads"`
+	HeadDim      int               `json:"head_dim"`
+	Vocab        int               `json:"vocabulary"`
+	Tokenizer    string            `json:"tokenizer"`
+	Context      int               `json:"context"`
+	ContextMade  int               `json:"context_trained"`
+	Window       int               `json:"sliding_window,omitempty"`
+	Types        map[string]string `json:"quantization"`
+	WeightBytes  int64             `json:"bytes_per_token_weights"`
+	KVBytes      int               `json:"bytes_per_position_kv"`
+	License      string            `json:"license,omitempty"`
+	HasTemplate  bool              `json:"chat_template"`
+}
+
+func describeModel(m *ridge.Model) modelInfo {
+	in := m.Inner()
+	c := in.Config()
+	info := modelInfo{
+		Name: m.Name, Path: m.Path, Architecture: c.Arch, Parameters: in.Parameters(),
+		Layers: c.Layers, Hidden: c.Hidden, FFN: c.FFN, Heads: c.Heads, KVHeads: c.KVHeads[0], HeadDim: c.HeadDim,
+		Vocab: c.Vocab, Tokenizer: m.Tokenizer().Kind(), Context: in.Context(), ContextMade: c.Context,
+		WeightBytes: in.WeightBytes(), KVBytes: in.Pool().TokenBytes(), HasTemplate: in.ChatTemplate() != "",
+		Types: map[string]string{},
+	}
+	for _, w := range c.Window {
+		info.Window = max(info.Window, w)
+	}
+	if f := in.GGUF(); f != nil {
+		info.Types = typesByClass(f.Tensors())
+		info.License = f.String("general.license", "")
+	}
+	return info
+}
+
+// typesByClass says how each class of tensors is stored: "attn_q": "Q4_0 x30".
+func typesByClass(tensors []gguf.TensorInfo) map[string]string {
+	counts := map[string]map[tensor.DType]int{}
+	for _, t := range tensors {
+		name := t.Name
+		if rest, ok := strings.CutPrefix(name, "blk."); ok {
+			_, name, _ = strings.Cut(rest, ".")
+		}
+		name = strings.TrimSuffix(name, ".weight")
+		if counts[name] == nil {
+			counts[name] = map[tensor.DType]int{}
+		}
+		counts[name][t.Type]++
+	}
+	out := map[string]string{}
+	for name, byType := range counts {
+		var parts []string
+		for t, n := range byType {
+			parts = append(parts, fmt.Sprintf("%v x%d", t, n))
+		}
+		sort.Strings(parts)
+		out[name] = strings.Join(parts, ", ")
+	}
+	return out
+}
+
+func writeModelInfo(w io.Writer, in modelInfo) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(tw, name+"\t"+format+"\n", args...) }
+	row("name", "%s", in.Name)
+	row("file", "%s", in.Path)
+	row("architecture", "%s", in.Architecture)
+	row("parameters", "%.1f M", float64(in.Parameters)/1e6)
+	row("layers", "%d of %d wide, feed-forward %d", in.Layers, in.Hidden, in.FFN)
+	row("heads", "%d of %d, %d for keys and values", in.Heads, in.HeadDim, in.KVHeads)
+	row("vocabulary", "%d (%s)", in.Vocab, in.Tokenizer)
+	row("context", "%d in use, made for %d", in.Context, in.ContextMade)
+	if in.Window > 0 {
+		row("sliding window", "%d", in.Window)
+	}
+	row("bytes per token", "%s of weights, and %s for each position before it", bytesText(in.WeightBytes), bytesText(int64(in.KVBytes)))
+	if in.License != "" {
+		row("licence", "%s", in.License)
+	}
+	row("chat template", "%s", map[bool]string{true: "the model's own", false: "none; a default is used"}[in.HasTemplate])
+	var names []string
+	for n := range in.Types {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	for i, n := range names {
+		row(map[bool]string{true: "quantization", false: ""}[i == 0], "%s: %s", n, in.Types[n])
+	}
+	return tw.Flush()
+}
+
+func inspectCommand() *cobra.Command {
+	var asJSON, full bool
+	c := &cobra.Command{
+		Use:   "inspect FILE",
+		Short: "Print the metadata and the tensor directory of a GGUF or safetensors file",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			v, err := inspect(args[0], full || asJSON)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(c.OutOrStdout(), v)
+			}
+			return v.write(c.OutOrStdout())
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&full, "full", false, "print long values whole")
+	return c
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// bytesText prints a size for people.
+func bytesText(n int64) string {
+	switch {
+	case n <= 0:
+		return "?"
+	case n < 1<<20:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	case n < 1<<30:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
+}
+
+func ago(t time.Time) string {
+	switch d := time.Since(t); {
+	case t.IsZero():
+		return ""
+	case d < time.Hour:
+		return fmt.Sprintf("%d minutes ago", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d hours ago", int(d.Hours()))
+	default:
+		return fmt.Sprintf("%d days ago", int(d.Hours()/24))
+	}
+}

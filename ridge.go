@@ -1,0 +1,191 @@
+// Package ridge runs language models on ordinary processors: it opens a model
+// by name or path, generates text, chats, embeds and tokenizes.
+//
+//	m, err := ridge.Open(ctx, "smollm2", ridge.Options{})
+//	defer m.Close()
+//	for tok, err := range m.Generate(ctx, "The sky is", ridge.Generation{MaxTokens: 20}) {
+//		fmt.Print(tok.Text)
+//	}
+package ridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"ridge/chat"
+	"ridge/hub"
+	"ridge/kvcache"
+	"ridge/model"
+	"ridge/tensor"
+	"ridge/tokenizer"
+)
+
+// Options are the choices at opening a model. The zero value suits most uses.
+type Options struct {
+	Workers    int    // threads; 0 means one per core given to the process
+	Context    int    // positions of a sequence; 0 means what the model was made for, at most DefaultContext
+	KVFloat32  bool   // keep keys and values as F32
+	PageTokens int    // tokens in a page of keys and values; 0 means 64
+	Chunk      int    // tokens of a prompt that are computed at once; 0 means 512
+	Template   string // chat template to use in place of the model's own
+
+	Hub      hub.Options             // where models are looked for and kept
+	Progress func(done, total int64) // told how many bytes of weights are ready
+}
+
+// DefaultContext bounds the context of models made for longer ones, so that
+// the memory reserved for keys and values stays small.
+const DefaultContext = 8192
+
+// Model is an open model. Its methods may be called from several goroutines;
+// generations run one after the other.
+type Model struct {
+	Name string // as it was asked for
+	Path string // file or directory that was opened
+
+	mu    sync.Mutex
+	m     *model.Model
+	tok   *tokenizer.Tokenizer
+	tmpl  *chat.Template
+	chunk int
+
+	seq  *kvcache.Seq // keys and values of the last generation
+	held []int32      // its tokens
+}
+
+// Open finds the model that name stands for (a catalog name, a reference such
+// as hf:org/repo, or a path), downloads it if it is not here, and opens it.
+func Open(ctx context.Context, name string, o Options) (*Model, error) {
+	found, err := hub.Resolve(ctx, name, o.Hub)
+	if err != nil {
+		return nil, err
+	}
+	m, err := OpenFile(found.Path(), o)
+	if err != nil {
+		return nil, err
+	}
+	m.Name = name
+	return m, nil
+}
+
+// OpenFile opens a GGUF file or a directory with a Hugging Face checkpoint.
+func OpenFile(path string, o Options) (*Model, error) {
+	mo := model.DefaultOptions()
+	mo.Workers, mo.PageTokens, mo.Progress = o.Workers, o.PageTokens, o.Progress
+	mo.Context, mo.MaxContext = o.Context, DefaultContext
+	if o.KVFloat32 {
+		mo.KV = tensor.F32
+	}
+	mm, err := model.Open(path, mo)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{Name: path, Path: path, m: mm, tok: mm.Tokenizer(), chunk: o.Chunk}
+	if m.chunk <= 0 {
+		m.chunk = 512
+	}
+	if m.tok == nil {
+		mm.Close()
+		return nil, fmt.Errorf("ridge: %s: tokenizer: expected one in the file or beside it, found none", path)
+	}
+	if m.tmpl, err = m.compileTemplate(o.Template); err != nil {
+		mm.Close()
+		return nil, err
+	}
+	m.seq = mm.Pool().NewSeq()
+	return m, nil
+}
+
+func (m *Model) compileTemplate(source string) (*chat.Template, error) {
+	o := chat.Options{Name: m.Path, BOS: m.special(m.tok.BOS()), EOS: m.special(m.tok.EOS())}
+	if source == "" {
+		source = m.m.ChatTemplate()
+	}
+	if source == "" {
+		source = chat.Default(m.m.Config().Arch)
+	}
+	return chat.Compile(source, o)
+}
+
+func (m *Model) special(id int32) string {
+	if id < 0 {
+		return ""
+	}
+	return string(m.tok.Piece(id))
+}
+
+// Close gives the model's memory back.
+func (m *Model) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.m.Close()
+}
+
+// Tokenizer returns the model's tokenizer.
+func (m *Model) Tokenizer() *tokenizer.Tokenizer { return m.tok }
+
+// Template returns the chat template in use.
+func (m *Model) Template() *chat.Template { return m.tmpl }
+
+// Inner returns the model behind m, for programs that run their own batches.
+// It must not be used while a generation runs.
+func (m *Model) Inner() *model.Model { return m.m }
+
+// Tokenize returns the token ids of text. Text that spells a special token
+// becomes that token; the vocabulary's own start and end tokens are added.
+func (m *Model) Tokenize(text string) []int32 {
+	return m.tok.Encode(nil, text, tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true})
+}
+
+// Detokenize returns the text of ids.
+func (m *Model) Detokenize(ids []int32) string { return m.tok.Decode(ids) }
+
+// Pooling says how the states of a text's tokens become one embedding.
+type Pooling int
+
+// The poolings.
+const (
+	PoolMean Pooling = iota // mean of all tokens
+	PoolLast                // last token
+)
+
+// Embed returns an embedding of text, scaled to length 1.
+func (m *Model) Embed(ctx context.Context, text string, p Pooling) ([]float32, error) {
+	ids := m.Tokenize(text)
+	if len(ids) == 0 {
+		return nil, errors.New("ridge: embed: expected text, found none")
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	seq := m.m.Pool().NewSeq()
+	defer m.m.Pool().Free(seq)
+	m.forget()
+	sum := make([]float64, m.m.Config().Hidden)
+	for len(ids) > 0 {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		n := min(len(ids), m.chunk)
+		if err := m.m.Embed([]model.Segment{{Seq: seq, Tokens: ids[:n], Outputs: n}}); err != nil {
+			return nil, err
+		}
+		ids = ids[n:]
+		for i := range n {
+			if p == PoolLast && (len(ids) > 0 || i < n-1) {
+				continue
+			}
+			for j, v := range m.m.Hidden(i) {
+				sum[j] += float64(v)
+			}
+		}
+	}
+	return unit(sum), nil
+}
+
+// forget drops the keys and values of the last generation.
+func (m *Model) forget() {
+	m.m.Pool().Free(m.seq)
+	m.held = m.held[:0]
+}

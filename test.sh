@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Everything that must pass, on a fresh machine with Go and a C compiler (the
+# race detector needs one): builds for all systems, static checks, generated
+# code, and the tests on every tier of kernels with the small real models.
+# With CI=true, what is not available fails instead of being skipped.
+set -euo pipefail
+cd "$(dirname "$0")"
+step() { printf '\n== %s (%ds)\n' "$1" "$SECONDS"; }
+
+export CGO_ENABLED=0
+models=${RIDGE_TEST_MODELS:-$PWD/.test-models}
+
+step "build for all systems"
+go build ./...
+for target in linux/arm64 darwin/arm64 darwin/amd64 windows/amd64 freebsd/amd64; do
+  GOOS=${target%/*} GOARCH=${target#*/} go build ./...
+done
+
+step "static checks"
+unformatted=$(gofmt -l $(git ls-files '*.go'))
+if [ -n "$unformatted" ]; then echo "gofmt would change: $unformatted" >&2; exit 1; fi
+go vet ./...
+GOARCH=arm64 go vet ./...
+go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+
+step "generated code is up to date"
+before=$(cat kernel/*.s kernel/*stubs*.go kernel/*table*.go | sha256sum)
+go generate ./kernel
+after=$(cat kernel/*.s kernel/*stubs*.go kernel/*table*.go | sha256sum)
+if [ "$before" != "$after" ]; then echo "go generate ./kernel changes the checked-in files" >&2; exit 1; fi
+
+step "small real models"
+mkdir -p "$models"
+fetch() { # name, file name that the tests look for
+  [ -e "$models/$2" ] && return
+  path=$(go run ./cmd/ridge pull "$1" | cut -f3) || return 1
+  ln -sf "$path" "$models/$2"
+}
+if fetch smollm2 SmolLM2-135M-Instruct.Q4_1.gguf &&
+   fetch gemma3:270m gemma-3-270m-q4_k_m.gguf &&
+   fetch qwen2.5-coder:0.5b qwen-0.5b.gguf; then
+  export RIDGE_TEST_MODELS=$models
+elif [ "${CI:-}" = true ]; then
+  echo "the small real models cannot be fetched, and CI=true" >&2; exit 1
+else
+  echo "the small real models cannot be fetched: their tests are skipped"
+fi
+
+step "tests"
+go test ./...
+step "tests on the other tiers"
+for tier in avx2 generic; do
+  RIDGE_CPU=$tier go test ./kernel ./nn ./model -short
+done
+step "race detector"
+CGO_ENABLED=1 go test -race -short . ./internal/... ./hub ./chat ./tokenizer ./kvcache ./nn
+step "all passed"
