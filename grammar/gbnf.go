@@ -1,0 +1,232 @@
+package grammar
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"ridge/internal/diag"
+)
+
+// GBNF compiles a grammar in GBNF, the EBNF of llama.cpp, for the vocabulary v
+// (nil: no masks). The rule "root" is the whole text. See docs/grammars.md for
+// the syntax. Left recursion is refused.
+func GBNF(v *Vocabulary, source string) (*Grammar, error) {
+	b := &builder{source: "gbnf"}
+	p := &gbnfParser{b: b, src: source, rules: map[string]*gbnfRule{}}
+	if err := p.parse(); err != nil {
+		return nil, err
+	}
+	root := p.rules["root"]
+	if root == nil || !root.defined {
+		return nil, &Error{Kind: Invalid, Source: "gbnf", Keyword: "root", Why: "rule not defined"}
+	}
+	e := &gbnfEmitter{b: b, rules: map[*gbnfRule]*ruleGraph{}}
+	g := e.rule(root)
+	for len(e.pending) > 0 && b.err == nil {
+		r := e.pending[len(e.pending)-1]
+		e.pending = e.pending[:len(e.pending)-1]
+		to := e.rules[r]
+		e.add(to, to.start, r.body, to.end)
+	}
+	return compile(b, g, v, 0)
+}
+
+// gbnfExpr is a parsed expression.
+type gbnfExpr struct {
+	op     gbnfOp
+	set    runeSet
+	sub    []*gbnfExpr
+	rule   *gbnfRule
+	lo, hi int // of a repetition; hi < 0: no bound
+	size   int // states that it takes, roughly
+}
+
+type gbnfOp uint8
+
+const (
+	gbnfEmpty gbnfOp = iota
+	gbnfSet          // one character of set
+	gbnfSeq
+	gbnfAlt
+	gbnfRepeat
+	gbnfRef
+)
+
+type gbnfRule struct {
+	name      string
+	defined   bool
+	where     int // offset of the first use
+	body      *gbnfExpr
+	state     uint8 // while looking for recursion
+	recursive bool
+	small     bool // written out where it is used
+}
+
+const (
+	gbnfNew = iota
+	gbnfLooking
+	gbnfKnown
+)
+
+type gbnfParser struct {
+	b     *builder
+	src   string
+	at    int
+	depth int
+	rules map[string]*gbnfRule
+	order []*gbnfRule
+}
+
+func (p *gbnfParser) fail(kind Kind, at int, format string, args ...any) error {
+	line := 1 + strings.Count(p.src[:at], "\n")
+	column := at - strings.LastIndex(p.src[:at], "\n")
+	return &Error{Kind: kind, Source: "gbnf", Where: fmt.Sprintf("line %d, column %d", line, column), Why: fmt.Sprintf(format, args...)}
+}
+
+func (p *gbnfParser) parse() error {
+	if len(p.src) > maxSource {
+		return tooLarge("gbnf", "", "longer than %d bytes", maxSource)
+	}
+	if !utf8.ValidString(p.src) {
+		return &Error{Kind: Invalid, Source: "gbnf", Why: "not valid UTF-8"}
+	}
+	for p.space(true); p.at < len(p.src); p.space(true) {
+		if err := p.definition(); err != nil {
+			return err
+		}
+	}
+	for _, r := range p.order {
+		if !r.defined {
+			return p.fail(Invalid, r.where, "rule %s not defined", diag.Quote(r.name))
+		}
+	}
+	for _, r := range p.order {
+		p.findSmall(r)
+	}
+	return nil
+}
+
+// maxInline is the size up to which a rule that does not call itself is written
+// out where it is used: what is read in one state then shows more.
+const maxInline = 24
+
+// findSmall decides whether a rule is written out where it is used, and returns
+// the size of a use.
+func (p *gbnfParser) findSmall(r *gbnfRule) int {
+	switch r.state {
+	case gbnfLooking:
+		r.recursive = true
+		return 1
+	case gbnfNew:
+		r.state = gbnfLooking
+		p.measure(r.body)
+		r.small = !r.recursive && r.body.size <= maxInline
+		r.state = gbnfKnown
+	}
+	if r.small {
+		return r.body.size
+	}
+	return 1
+}
+
+// measure fills in the size of an expression.
+func (p *gbnfParser) measure(e *gbnfExpr) int {
+	n := 1
+	for _, s := range e.sub {
+		n += p.measure(s)
+	}
+	switch e.op {
+	case gbnfRepeat:
+		n *= max(1, e.lo, e.hi)
+	case gbnfRef:
+		n += p.findSmall(e.rule)
+	}
+	e.size = min(n, 1<<30)
+	return e.size
+}
+
+// space skips white space and comments; line ends only if lines is set.
+func (p *gbnfParser) space(lines bool) {
+	for p.at < len(p.src) {
+		switch c := p.src[p.at]; {
+		case c == '#':
+			for p.at < len(p.src) && p.src[p.at] != '\n' && p.src[p.at] != '\r' {
+				p.at++
+			}
+		case c == ' ' || c == '\t' || lines && (c == '\n' || c == '\r'):
+			p.at++
+		default:
+			return
+		}
+	}
+}
+
+func (p *gbnfParser) peek() byte {
+	if p.at < len(p.src) {
+		return p.src[p.at]
+	}
+	return 0
+}
+
+func isName(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_'
+}
+
+func (p *gbnfParser) name() string {
+	start := p.at
+	for p.at < len(p.src) && isName(p.src[p.at]) {
+		p.at++
+	}
+	return p.src[start:p.at]
+}
+
+func (p *gbnfParser) rule(name string, at int) *gbnfRule {
+	r := p.rules[name]
+	if r == nil {
+		r = &gbnfRule{name: name, where: at}
+		p.rules[name] = r
+		p.order = append(p.order, r)
+	}
+	return r
+}
+
+// definition parses NAME ::= ALTERNATIVES and the end of the line.
+func (p *gbnfParser) definition() error {
+	at := p.at
+	name := p.name()
+	if name == "" {
+		return p.fail(Invalid, at, "expected the name of a rule, found %s", p.found())
+	}
+	if len(p.order) >= maxRules {
+		return tooLarge("gbnf", "", "more than %d rules", maxRules)
+	}
+	r := p.rule(name, at)
+	if r.defined {
+		return p.fail(Invalid, at, "rule %s defined twice", diag.Quote(name))
+	}
+	p.space(false)
+	if !strings.HasPrefix(p.src[p.at:], "::=") {
+		return p.fail(Invalid, p.at, "expected ::= after %s, found %s", diag.Quote(name), p.found())
+	}
+	p.at += 3
+	p.space(true)
+	body, err := p.alternatives(false)
+	if err != nil {
+		return err
+	}
+	r.body, r.defined = body, true
+	if c := p.peek(); p.at < len(p.src) && c != '\n' && c != '\r' {
+		return p.fail(Invalid, p.at, "expected an operand, | or the end of the line, found %s", p.found())
+	}
+	return nil
+}
+
+func (p *gbnfParser) found() string {
+	if p.at >= len(p.src) {
+		return "the end of the grammar"
+	}
+	r, _ := utf8.DecodeRuneInString(p.src[p.at:])
+	return strconv.QuoteRune(r)
+}

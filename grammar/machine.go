@@ -1,0 +1,434 @@
+package grammar
+
+import (
+	"errors"
+	"slices"
+	"sync"
+)
+
+// The machine runs a program. Where the text may have been read in several ways
+// there are several stacks; they are kept as a graph that shares what they have
+// in common (a graph-structured stack, M. Tomita, 1985), every part of which is
+// interned: a node is a set of places to return to, a config is a set of states
+// that can read a byte, each with the node below it. Equal sets are one object,
+// so what has been computed for a config (its successors, its mask) is found
+// again by pointer.
+//
+// A config never has the same state twice: the nodes below are joined, which
+// loses nothing, because what may follow a state does not depend on how it was
+// reached. Its size is thus bounded by the program, however ambiguous.
+
+// item is a state and what is on the stack below it.
+type item struct {
+	q     uint32
+	below *node
+}
+
+// node is an interned set of return states, ascending and each once.
+type node struct {
+	items  []item
+	id     uint64
+	depth  int32   // height of the highest stack
+	closed *config // what can be read after returning here, once known
+	short  *node   // the node with its counts clamped, once known
+	next   *node   // in the table
+}
+
+// config is an interned set of states with byte edges, ascending and each once,
+// with what is known of it.
+type config struct {
+	items  []item
+	id     uint64
+	accept bool  // the text may end here
+	left   bool  // the rule of a local walk may be finished here
+	need   int32 // highest stack that finding it asked for
+
+	step   []*config // class → successor, nil where not known yet
+	mask   *tokenSet // allowed tokens, once known
+	forced *string   // bytes that must follow, once known
+	next   *config   // in the table
+	hash   uint64
+}
+
+// Pseudo states at the bottom of stacks.
+const (
+	atEnd  = ^uint32(0)     // returning here completes the text
+	atExit = ^uint32(0) - 1 // returning here leaves the rule of a local walk
+)
+
+var dead = &config{} // no way on
+
+var errTooAmbiguous = errors.New("grammar: text: too ambiguous: more than the allowed work for one token")
+
+type machine struct {
+	mu       sync.Mutex
+	p        *program
+	v        *Vocabulary // may be nil
+	maxDepth int32
+
+	nodes   map[uint64]*node
+	configs map[uint64]*config
+	ids     uint64
+	memory  int
+	local   []*localMask // state → what is known of it
+
+	bottom, exit *node
+	root, led    *config
+
+	work int   // elementary steps of the current operation
+	need int32 // highest stack that the current closure asked for
+	err  error
+
+	// Scratch of closure, empty between calls.
+	queue  []item
+	seen   map[item]struct{}
+	leaves []item
+	// Scratch of the walks.
+	path  []*config
+	path2 []*config
+	bits  []uint64
+}
+
+func newMachine(p *program, v *Vocabulary, maxDepth int) (*machine, error) {
+	m := &machine{p: p, v: v, maxDepth: int32(maxDepth), seen: map[item]struct{}{}}
+	m.bottom = &node{items: []item{{q: atEnd}}, id: 1}
+	m.exit = &node{items: []item{{q: atExit}}, id: 2}
+	m.ids = 2
+	m.nodes = map[uint64]*node{}
+	m.configs = map[uint64]*config{}
+	if v != nil {
+		m.local = make([]*localMask, len(p.states))
+		m.path = make([]*config, v.longest+1)
+		m.path2 = make([]*config, v.longest+1)
+		m.bits = make([]uint64, v.words())
+	}
+	m.visit(p.root, m.bottom)
+	m.root = m.closure()
+	m.visit(p.led, m.bottom)
+	m.led = m.closure()
+	return m, m.err
+}
+
+// begin starts an operation: it forgets what was remembered if that has become
+// too much. The configs that are in use stay valid; they only lose what was
+// computed for them.
+func (m *machine) begin() {
+	m.work, m.err = 0, nil
+	if m.memory < maxMachineBytes {
+		return
+	}
+	for _, c := range m.configs {
+		for ; c != nil; c = c.next {
+			c.step, c.mask, c.forced = nil, nil, nil
+		}
+	}
+	for _, n := range m.nodes {
+		for ; n != nil; n = n.next {
+			n.closed, n.short = nil, nil
+		}
+	}
+	for _, c := range [...]*config{m.root, m.led} {
+		c.step, c.mask, c.forced = nil, nil, nil
+	}
+	m.bottom.closed, m.exit.closed = nil, nil
+	clear(m.nodes)
+	clear(m.configs)
+	clear(m.local)
+	m.memory = 0
+}
+
+func (m *machine) spend(n int) {
+	m.work += n
+	if m.work > maxOpWork {
+		m.err = errTooAmbiguous
+	}
+}
+
+// hashItems mixes the states and nodes of a set.
+func hashItems(items []item) uint64 {
+	h := uint64(14695981039346656037)
+	for _, it := range items {
+		id := uint64(0)
+		if it.below != nil {
+			id = it.below.id
+		}
+		h = (h ^ uint64(it.q)) * 0x9E3779B97F4A7C15
+		h = (h ^ (h >> 29) ^ id) * 0xBF58476D1CE4E5B9
+		h ^= h >> 32
+	}
+	return h
+}
+
+// node returns the node with the given items, which are sorted; it may keep the
+// slice.
+func (m *machine) node(items []item, own bool) *node {
+	h := hashItems(items)
+	head := m.nodes[h]
+	for n := head; n != nil; n = n.next {
+		if slices.Equal(n.items, items) {
+			return n
+		}
+	}
+	if !own {
+		items = slices.Clone(items)
+	}
+	m.ids++
+	n := &node{items: items, id: m.ids, next: head}
+	for _, it := range items {
+		if it.below != nil {
+			n.depth = max(n.depth, it.below.depth)
+		}
+	}
+	n.depth++
+	m.nodes[h] = n
+	m.memory += 96 + 16*len(items)
+	return n
+}
+
+// config returns the config with the given items, which are sorted and are
+// copied.
+func (m *machine) config(items []item, accept, left bool) *config {
+	if len(items) == 0 && !accept && !left {
+		return dead
+	}
+	h := hashItems(items)
+	if accept {
+		h ^= 0x5555
+	}
+	if left {
+		h ^= 0xAAAA0000
+	}
+	head := m.configs[h]
+	for c := head; c != nil; c = c.next {
+		if c.accept == accept && c.left == left && slices.Equal(c.items, items) {
+			return c
+		}
+	}
+	m.ids++
+	c := &config{items: slices.Clone(items), id: m.ids, accept: accept, left: left, next: head, hash: h}
+	m.configs[h] = c
+	m.memory += 160 + 16*len(items)
+	return c
+}
+
+// union returns the node that returns to wherever a or b do.
+func (m *machine) union(a, b *node) *node {
+	if a == b || b == nil {
+		return a
+	}
+	m.spend(len(a.items) + len(b.items))
+	out := make([]item, 0, len(a.items)+len(b.items))
+	i, j := 0, 0
+	for i < len(a.items) && j < len(b.items) {
+		x, y := a.items[i], b.items[j]
+		switch {
+		case x.q < y.q:
+			out = append(out, x)
+			i++
+		case x.q > y.q:
+			out = append(out, y)
+			j++
+		default:
+			if x.below != nil && m.err == nil {
+				x.below = m.union(x.below, y.below)
+			}
+			out = append(out, x)
+			i++
+			j++
+		}
+	}
+	out = append(append(out, a.items[i:]...), b.items[j:]...)
+	return m.node(out, true)
+}
+
+// push returns the node that returns to state to and then to below.
+func (m *machine) push(to uint32, below *node) *node {
+	one := [1]item{{to, below}}
+	return m.node(one[:], false)
+}
+
+// closure returns the config that the items of m.queue lead to without reading
+// a byte, and empties the queue.
+func (m *machine) closure() *config {
+	if len(m.seen) > 1024 {
+		m.seen = map[item]struct{}{} // clearing a large map is slow for ever
+	}
+	clear(m.seen)
+	m.leaves = m.leaves[:0]
+	accept, left := false, false
+	for len(m.queue) > 0 && m.err == nil {
+		it := m.queue[len(m.queue)-1]
+		m.queue = m.queue[:len(m.queue)-1]
+		if _, ok := m.seen[it]; ok {
+			continue
+		}
+		m.seen[it] = struct{}{}
+		m.spend(4)
+		switch {
+		case it.q == atEnd:
+			accept = true
+		case it.q == atExit:
+			left = true
+		case it.q >= uint32(len(m.p.states)):
+			m.enterLoop(it)
+		default:
+			m.enter(it)
+		}
+	}
+	m.queue = m.queue[:0]
+	c := dead
+	if m.err == nil {
+		c = m.config(m.joinLeaves(), accept, left)
+	}
+	if c != dead {
+		c.need = max(c.need, m.need)
+	}
+	m.need = 0
+	return c
+}
+
+// fits reports whether the stack may grow to a height.
+func (m *machine) fits(height int32) bool {
+	if height > m.maxDepth {
+		return false
+	}
+	m.need = max(m.need, height)
+	return true
+}
+
+// enter follows what leaves a state without reading.
+func (m *machine) enter(it item) {
+	st := &m.p.states[it.q]
+	if st.bytes0 < st.bytes1 {
+		m.leaves = append(m.leaves, it)
+	}
+	for _, to := range m.p.eps[st.eps0:st.eps1] {
+		m.visit(to, it.below)
+	}
+	for _, c := range m.p.calls[st.calls0:st.calls1] {
+		if m.p.states[c.to].last { // nothing to come back for
+			m.visit(c.start, it.below)
+		} else if m.fits(it.below.depth+1+m.p.heightOf(c.start)) && m.fits(it.below.depth+m.p.height[c.to]) {
+			m.queue = append(m.queue, item{c.start, m.push(c.to, it.below)})
+		}
+	}
+	if st.final {
+		m.queue = append(m.queue, it.below.items...)
+	}
+}
+
+// visit queues a state if what it needs fits on the stack.
+func (m *machine) visit(q uint32, below *node) {
+	if m.fits(below.depth + m.p.heightOf(q)) {
+		m.queue = append(m.queue, item{q, below})
+	}
+}
+
+func (m *machine) enterLoop(it item) {
+	l, i := m.p.loopAt(it.q)
+	if i >= l.min {
+		m.queue = append(m.queue, it.below.items...)
+	}
+	switch {
+	case l.max < 0 || i+1 < l.max:
+		if m.fits(it.below.depth + 1 + m.p.heightOf(l.body)) {
+			m.queue = append(m.queue, item{l.body, m.push(l.next(i), it.below)})
+		}
+	case i < l.max: // the last time
+		m.visit(l.body, it.below)
+	}
+}
+
+// joinLeaves sorts m.leaves and joins what is below equal states.
+func (m *machine) joinLeaves() []item {
+	slices.SortFunc(m.leaves, func(a, b item) int {
+		if a.q != b.q {
+			if a.q < b.q {
+				return -1
+			}
+			return 1
+		}
+		if a.below.id < b.below.id {
+			return -1
+		}
+		return 1
+	})
+	out := m.leaves[:0]
+	for _, it := range m.leaves {
+		if n := len(out); n > 0 && out[n-1].q == it.q {
+			out[n-1].below = m.union(out[n-1].below, it.below)
+		} else {
+			out = append(out, it)
+		}
+	}
+	if len(out) > maxItems {
+		m.err = errTooAmbiguous
+	}
+	return out
+}
+
+// after returns the config that follows c when a byte of the class is read.
+func (m *machine) after(c *config, class uint8) *config {
+	if c.step == nil {
+		if len(c.items) == 0 {
+			return dead
+		}
+		c.step = make([]*config, len(m.p.first))
+		m.memory += 8 * len(c.step)
+	}
+	if next := c.step[class]; next != nil {
+		return next
+	}
+	for _, it := range c.items {
+		st := &m.p.states[it.q]
+		for _, e := range m.p.bytes[st.bytes0:st.bytes1] {
+			if e.lo <= class && class <= e.hi {
+				m.visit(e.to, it.below)
+			}
+		}
+		m.spend(1 + int(st.bytes1-st.bytes0)/8)
+	}
+	next := m.closure()
+	if m.err == nil {
+		c.step[class] = next
+	}
+	return next
+}
+
+// closedOf returns the config after returning to n.
+func (m *machine) closedOf(n *node) *config {
+	if n.closed == nil {
+		m.queue = append(m.queue, n.items...)
+		c := m.closure()
+		if m.err != nil {
+			return dead
+		}
+		n.closed = c
+	}
+	return n.closed
+}
+
+// joined returns the node with the given items in any order and with repeated
+// states.
+func (m *machine) joined(items []item) *node {
+	slices.SortStableFunc(items, func(a, b item) int {
+		switch {
+		case a.q < b.q:
+			return -1
+		case a.q > b.q:
+			return 1
+		}
+		return 0
+	})
+	out := items[:0]
+	for _, it := range items {
+		if n := len(out); n > 0 && out[n-1].q == it.q {
+			if it.below != nil {
+				out[n-1].below = m.union(out[n-1].below, it.below)
+			}
+		} else {
+			out = append(out, it)
+		}
+	}
+	return m.node(out, true)
+}

@@ -1,0 +1,238 @@
+package grammar
+
+import "math/bits"
+
+const (
+	maxList      = 512 // tokens of a set that is kept as a list
+	visitsPerJob = 16  // nodes of the trie that count as one step of work
+)
+
+// maskOf returns the tokens that may follow in c, found once.
+func (m *machine) maskOf(c *config) *tokenSet {
+	if c.mask != nil {
+		return c.mask
+	}
+	if short := m.clamp(c); short != c {
+		set := m.maskOf(short)
+		if m.err == nil {
+			c.mask = set
+		}
+		return set
+	}
+	clear(m.bits)
+	for _, it := range c.items {
+		if m.err != nil {
+			break
+		}
+		local := m.localOf(it.q)
+		if local.failed || it.below.depth+local.need > m.maxDepth {
+			// Near the limit of the stack what follows depends on its height.
+			one := m.config([]item{it}, false, false)
+			m.walk(0, one, m.path, m.setToken)
+			continue
+		}
+		local.inside.addTo(m.bits)
+		if len(local.exits) == 0 {
+			continue
+		}
+		outside := m.closedOf(it.below)
+		if len(outside.items) == 0 {
+			continue
+		}
+		for _, at := range local.exits {
+			m.walk(at, outside, m.path, m.setToken)
+		}
+	}
+	if c.accept {
+		for _, id := range m.v.ends.list {
+			m.setBit(id)
+		}
+	}
+	set := m.takeBits()
+	if m.err != nil {
+		return &tokenSet{}
+	}
+	c.mask = set
+	return set
+}
+
+func (m *machine) setBit(id int32) { m.bits[id>>6] |= 1 << (id & 63) }
+
+// setToken marks the tokens that end at a node of the trie.
+func (m *machine) setToken(_ uint32, token int32, _ *config) {
+	if token < 0 {
+		return
+	}
+	m.setBit(token)
+	if m.v.same != nil {
+		for id := m.v.same[token]; id >= 0; id = m.v.same[id] {
+			m.setBit(id)
+		}
+	}
+}
+
+// takeBits returns the set in m.bits.
+func (m *machine) takeBits() *tokenSet {
+	n := 0
+	for _, w := range m.bits {
+		n += bits.OnesCount64(w)
+	}
+	s := &tokenSet{}
+	if n <= maxList {
+		s.list = make([]int32, 0, n)
+		for i, w := range m.bits {
+			for ; w != 0; w &= w - 1 {
+				s.list = append(s.list, int32(i<<6+bits.TrailingZeros64(w)))
+			}
+		}
+	} else {
+		s.bits = append(make([]uint64, 0, len(m.bits)), m.bits...)
+	}
+	m.memory += s.size()
+	return s
+}
+
+// walk follows the tokens that go on from a node of the trie, starting in c,
+// and calls do for each node that is reached.
+func (m *machine) walk(from uint32, c *config, path []*config, do func(at uint32, token int32, c *config)) {
+	nodes := m.v.nodes
+	base := int(nodes[from].depth)
+	path[base] = c
+	end := from + nodes[from].size
+	visits := 0
+	for i := from + 1; i < end; {
+		t := &nodes[i]
+		visits++
+		at := path[t.depth-1]
+		class := m.p.class[t.b]
+		var next *config
+		if at.step != nil {
+			next = at.step[class]
+		}
+		if next == nil {
+			next = m.after(at, class)
+			if m.err != nil {
+				return
+			}
+		}
+		if next == dead {
+			i += t.size
+			continue
+		}
+		path[t.depth] = next
+		do(i, t.token, next)
+		i++
+	}
+	m.spend(visits / visitsPerJob)
+}
+
+// localOf returns what state q says of the tokens whatever is on the stack.
+func (m *machine) localOf(q uint32) *localMask {
+	if l := m.local[q]; l != nil {
+		return l
+	}
+	rule := m.p.states[q].rule
+	key := localKey{m.p.keys[rule], q - m.p.rules[rule].lo, m.maxDepth}
+	l := m.v.lookup(key)
+	if l == nil {
+		l = m.findLocal(q)
+		if l.failed {
+			return l
+		}
+		m.v.learn(key, l)
+	}
+	m.local[q] = l
+	m.memory += l.size() // held from here too
+	return l
+}
+
+// findLocal walks the whole trie from q with an unknown stack. m.bits is kept.
+func (m *machine) findLocal(q uint32) *localMask {
+	saved := m.bits
+	m.bits = make([]uint64, len(saved))
+	defer func() { m.bits = saved }()
+	l := &localMask{}
+	start := m.config([]item{{q, m.exit}}, false, false)
+	m.walk(0, start, m.path2, func(at uint32, token int32, c *config) {
+		l.need = max(l.need, c.need)
+		if len(c.items) > 0 || c.left {
+			m.setToken(at, token, c)
+		}
+		if c.left && m.v.nodes[at].size > 1 {
+			l.exits = append(l.exits, at)
+		}
+	})
+	if m.err != nil {
+		return &localMask{failed: true}
+	}
+	l.inside = *m.takeBits()
+	return l
+}
+
+// clamp returns a config with the same mask as c in which counts of repetitions
+// that no single token can use up are replaced by one representative, so that
+// the masks along a long counted repetition are found once.
+func (m *machine) clamp(c *config) *config {
+	if len(m.p.loops) == 0 {
+		return c
+	}
+	changed := false
+	items := make([]item, len(c.items))
+	for i, it := range c.items {
+		items[i] = item{it.q, m.clampNode(it.below)}
+		changed = changed || items[i].below != it.below
+	}
+	if !changed {
+		return c
+	}
+	return m.config(items, c.accept, c.left)
+}
+
+func (m *machine) clampNode(n *node) *node {
+	if n.short != nil {
+		return n.short
+	}
+	if n == m.bottom || n == m.exit || m.err != nil {
+		return n
+	}
+	m.spend(len(n.items))
+	items := make([]item, 0, len(n.items))
+	changed := false
+	for _, it := range n.items {
+		to := it
+		if it.below != nil {
+			to.below = m.clampNode(it.below)
+			to.q = m.clampState(it.q)
+		}
+		changed = changed || to != it
+		items = append(items, to)
+	}
+	short := n
+	if changed {
+		short = m.joined(items)
+	}
+	if m.err != nil {
+		return n
+	}
+	n.short, short.short = short, short
+	return short
+}
+
+// clampState replaces the count of a virtual state by one that behaves alike
+// for as many bytes as a token has.
+func (m *machine) clampState(q uint32) uint32 {
+	if q < uint32(len(m.p.states)) || q == atEnd || q == atExit {
+		return q
+	}
+	l, i := m.p.loopAt(q)
+	far := int32(m.v.longest)
+	switch {
+	case l.max >= 0 && l.max-i <= far:
+		return q
+	case i < l.min && l.min-i <= far:
+		return q
+	case i < l.min:
+		return l.base
+	}
+	return l.base + uint32(l.min)
+}

@@ -1,0 +1,344 @@
+package grammar
+
+import (
+	"slices"
+)
+
+// objectPlan is what the objects of an alternative are written with.
+type objectPlan struct {
+	names    []string // members with a name of their own, in order
+	required []bool
+	values   [][]*schema
+	extra    *ruleGraph // members that nothing names, with name and colon; nil: none
+	lo, hi   int        // number of members; hi < 0: no bound
+}
+
+const (
+	maxAnyOrder = 10 // members of an object in any order: 2^10 sets of those seen
+	maxCounted  = 64 // minProperties and maxProperties that are counted
+	maxPatterns = 5  // patternProperties of an object: 2^5 combinations
+)
+
+// addObject adds the objects of an alternative.
+func (c *schemaCompiler) addObject(r *ruleGraph, from int32, a *alternative, to int32, at *schema) {
+	if len(a.objects) == 0 && len(a.required) == 0 && len(a.propertyNames) == 0 && a.minProps == 0 && a.maxProps < 0 {
+		r.call(from, c.j.anyObject(), to)
+		return
+	}
+	p, ok := c.planObject(a, at)
+	if !ok || c.stopped() {
+		return
+	}
+	counted := p.hi >= 0 && (p.extra != nil || p.hi < len(p.names)) || p.lo > len(a.required)
+	switch {
+	case c.o.AnyOrder && len(p.names) > 1:
+		if counted {
+			c.setErr(c.fail(at.at, "minProperties", Unsupported, "counts of members are not supported with members in any order"))
+			return
+		}
+		c.addAnyOrder(r, from, p, to, at)
+	case counted:
+		if max(p.lo, p.hi) > maxCounted {
+			c.setErr(c.fail(at.at, "maxProperties", TooLarge, "too large: more than %d members are not counted", maxCounted))
+			return
+		}
+		c.addInOrder(r, from, p, to, true)
+	default:
+		p.lo, p.hi = 0, -1
+		c.addInOrder(r, from, p, to, false)
+	}
+}
+
+// planObject finds the members of the objects of an alternative; ok is false if
+// there is no such object.
+func (c *schemaCompiler) planObject(a *alternative, at *schema) (p objectPlan, ok bool) {
+	p.lo, p.hi = a.minProps, a.maxProps
+	var declared []string
+	for _, s := range a.objects {
+		declared = merged(declared, s.names)
+	}
+	for _, name := range merged(declared, a.required) {
+		conj, _, allowed := c.member(a, name)
+		need := slices.Contains(a.required, name)
+		if !allowed && need {
+			return p, false
+		}
+		if allowed {
+			p.names = append(p.names, name)
+			p.required = append(p.required, need)
+			p.values = append(p.values, conj)
+		}
+	}
+	if p.hi >= 0 && len(a.required) > p.hi {
+		return p, false
+	}
+	p.extra = c.extraMembers(a, merged(declared, a.required), at)
+	if p.extra != nil && p.lo > max(1, len(a.required)) {
+		// Members that nothing names may come twice and count once.
+		c.setErr(c.fail(at.at, "minProperties", Unsupported, "not supported with members that the schema does not name"))
+	}
+	return p, true
+}
+
+// extraMembers returns the rule of the members whose names are not listed, or
+// nil if there are none.
+func (c *schemaCompiler) extraMembers(a *alternative, listed []string, at *schema) *ruleGraph {
+	type named struct {
+		owner, index int
+		d            *runeDFA
+	}
+	var patterns []named
+	for i, s := range a.objects {
+		for j, d := range s.patternNames {
+			patterns = append(patterns, named{i, j, d})
+		}
+	}
+	if len(patterns) > maxPatterns {
+		c.setErr(c.fail(at.at, "patternProperties", TooLarge, "too large: more than %d patterns", maxPatterns))
+		return nil
+	}
+	defer c.blame(at, "patternProperties")()
+	names := c.nameDFA(a, listed, at)
+	var rule *ruleGraph
+	for set := range 1 << len(patterns) {
+		if set == 0 && !c.open(a) || c.stopped() {
+			continue
+		}
+		d := names
+		var conj []*schema
+		matched := make([]bool, len(a.objects))
+		for i, p := range patterns {
+			q := p.d
+			if set>>i&1 != 0 {
+				conj = append(conj, a.objects[p.owner].patternSchemas[p.index])
+				matched[p.owner] = true
+			} else {
+				q = q.complement()
+			}
+			if d == nil {
+				d = q.minimize(c.b)
+			} else {
+				d = intersect(c.b, d, q)
+			}
+		}
+		for i, s := range a.objects {
+			if !matched[i] && s.additional != nil {
+				conj = append(conj, s.additional)
+			}
+		}
+		if hasNever(conj) || c.stopped() || d != nil && d.empty() {
+			continue
+		}
+		if rule == nil {
+			rule = c.b.rule("further members of " + at.at)
+		}
+		colon, value := rule.state(), rule.state()
+		if d == nil {
+			key := rule.state()
+			rule.call(rule.start, c.j.anyString(), key)
+			rule.bytes(key, ':', ':', colon)
+		} else {
+			key, quote := rule.state(), rule.state()
+			rule.bytes(rule.start, '"', '"', key)
+			rule.spellInside(key, d, quote)
+			rule.text(quote, `":`, colon)
+		}
+		c.j.gap(rule, colon, afterColon, value)
+		c.addValue(rule, value, conj, rule.end)
+	}
+	return rule
+}
+
+// nameDFA returns the automaton of the names that are not listed and that
+// propertyNames allows, or nil if these are all.
+func (c *schemaCompiler) nameDFA(a *alternative, listed []string, at *schema) *runeDFA {
+	var d *runeDFA
+	if len(listed) > 0 {
+		d = wordsDFA(c.b, listed).complement()
+	}
+	if len(a.propertyNames) == 0 {
+		return d
+	}
+	and := func(x *runeDFA) {
+		if d == nil {
+			d = x
+		} else {
+			d = intersect(c.b, d, x)
+		}
+	}
+	alts := c.alternatives(simplify(a.propertyNames))
+	if len(alts) > 1 {
+		c.setErr(c.fail(at.at, "propertyNames", Unsupported, "anyOf and oneOf are not supported for names"))
+		return nothing()
+	}
+	if len(alts) == 0 || alts[0].types&typeString == 0 {
+		return nothing()
+	}
+	n := alts[0]
+	if n.valued {
+		var words []string
+		for _, v := range n.values {
+			if v.kind == jsonString {
+				words = append(words, v.text)
+			}
+		}
+		and(wordsDFA(c.b, words))
+		return d
+	}
+	for _, p := range n.patterns {
+		and(p)
+	}
+	if n.minLen > 0 || n.maxLen >= 0 {
+		and(lengthDFA(c.b, n.minLen, n.maxLen))
+	}
+	return d
+}
+
+// addMember adds member i, its name first.
+func (c *schemaCompiler) addMember(r *ruleGraph, from int32, p *objectPlan, i int, to int32) {
+	colon, value := r.state(), r.state()
+	r.text(from, quote(p.names[i])+":", colon)
+	c.j.gap(r, colon, afterColon, value)
+	c.addValue(r, value, p.values[i], to)
+}
+
+// addInOrder adds objects whose named members come in their order, those that
+// nothing names after them. The states form a grid: members passed by, and
+// members written, counted up to what matters (one, for the comma, or the
+// bounds).
+func (c *schemaCompiler) addInOrder(r *ruleGraph, from int32, p objectPlan, to int32, counted bool) {
+	n, top := len(p.names), 1
+	if counted {
+		top = max(1, p.lo, p.hi)
+	}
+	open, first, closing := r.state(), r.state(), r.state()
+	r.bytes(from, '{', '{', open)
+	if !slices.Contains(p.required, true) && p.lo == 0 {
+		r.bytes(open, '}', '}', to)
+	}
+	c.j.gap(r, open, afterOpen, first)
+	grid := make([][]int32, n+1)
+	for i := range grid {
+		grid[i] = make([]int32, top+1)
+		for k := range grid[i] {
+			grid[i][k] = r.state()
+		}
+	}
+	r.skip(first, grid[0][0])
+	for i := range n {
+		if c.stopped() {
+			return
+		}
+		write := c.memberOnce(r, &p, i, counted)
+		for k := range top + 1 {
+			if !p.required[i] {
+				r.skip(grid[i][k], grid[i+1][k])
+			}
+			if to, ok := p.count(k, top); ok {
+				write(c.beginMember(r, grid[i][k], k), grid[i+1][to])
+			}
+		}
+	}
+	for k := range top + 1 {
+		if to, ok := p.count(k, top); ok && p.extra != nil {
+			r.call(c.beginMember(r, grid[n][k], k), p.extra, grid[n][to])
+		}
+		if k > 0 && k >= p.lo {
+			c.j.gap(r, grid[n][k], beforeClose, closing)
+		}
+	}
+	r.bytes(closing, '}', '}', to)
+}
+
+// count returns the number of members after one more, counted up to top.
+func (p *objectPlan) count(k, top int) (int, bool) {
+	if p.hi >= 0 && k >= p.hi {
+		return 0, false
+	}
+	return min(k+1, top), true
+}
+
+// beginMember returns the state where a member begins when k have been written.
+func (c *schemaCompiler) beginMember(r *ruleGraph, at int32, k int) int32 {
+	if k == 0 {
+		return at
+	}
+	begin := r.state()
+	c.addComma(r, at, begin)
+	return begin
+}
+
+// memberOnce returns a function that adds member i between states. The member
+// is spelled out once: in place if it always leads to the same state, in a rule
+// of its own otherwise.
+func (c *schemaCompiler) memberOnce(r *ruleGraph, p *objectPlan, i int, counted bool) func(from, to int32) {
+	if counted {
+		rule := c.memberRule(p, i)
+		return func(from, to int32) { r.call(from, rule, to) }
+	}
+	begin := int32(-1)
+	return func(from, to int32) {
+		if begin < 0 {
+			begin = r.state()
+			c.addMember(r, begin, p, i, to)
+		}
+		r.skip(from, begin)
+	}
+}
+
+func (c *schemaCompiler) memberRule(p *objectPlan, i int) *ruleGraph {
+	rule := c.b.rule("member " + p.names[i])
+	c.addMember(rule, rule.start, p, i, rule.end)
+	return rule
+}
+
+// addAnyOrder adds objects whose members come in any order. There is a state
+// for each set of the named members that have been written.
+func (c *schemaCompiler) addAnyOrder(r *ruleGraph, from int32, p objectPlan, to int32, at *schema) {
+	n := len(p.names)
+	if n > maxAnyOrder {
+		c.setErr(c.fail(at.at, "properties", TooLarge, "too large: more than %d members in any order", maxAnyOrder))
+		return
+	}
+	rules := make([]*ruleGraph, n)
+	need := 0
+	for i := range n {
+		rules[i] = c.memberRule(&p, i)
+		if p.required[i] {
+			need |= 1 << i
+		}
+	}
+	open, first, closing := r.state(), r.state(), r.state()
+	r.bytes(from, '{', '{', open)
+	if need == 0 {
+		r.bytes(open, '}', '}', to)
+	}
+	c.j.gap(r, open, afterOpen, first)
+	after := make([]int32, 1<<n) // with at least one member written
+	for set := range after {
+		after[set] = r.state()
+	}
+	members := func(from int32, set int) {
+		for i := range n {
+			if set>>i&1 == 0 {
+				r.call(from, rules[i], after[set|1<<i])
+			}
+		}
+		if p.extra != nil {
+			r.call(from, p.extra, after[set])
+		}
+	}
+	members(first, 0)
+	for set := range after {
+		if c.stopped() {
+			return
+		}
+		begin := r.state()
+		c.addComma(r, after[set], begin)
+		members(begin, set)
+		if set&need == need {
+			c.j.gap(r, after[set], beforeClose, closing)
+		}
+	}
+	r.bytes(closing, '}', '}', to)
+}

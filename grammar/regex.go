@@ -1,0 +1,336 @@
+package grammar
+
+import (
+	"encoding/binary"
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Regex compiles a regular expression in RE2's syntax, as Go's regexp package
+// reads it, for the vocabulary v (nil: no masks). The whole text matches it, as
+// if it stood between ^ and $.
+func Regex(v *Vocabulary, expr string) (*Grammar, error) {
+	b := &builder{source: "regex"}
+	d := regexDFA(b, "", "", expr, false)
+	root := b.rule("root")
+	root.spell(root.start, d, root.end)
+	return compile(b, root, v, 0)
+}
+
+// spell adds the UTF-8 spelling of what d accepts between two states.
+func (r *ruleGraph) spell(from int32, d *runeDFA, to int32) {
+	if r.b.err != nil {
+		return
+	}
+	at := make([]int32, len(d.final))
+	for q := range at {
+		at[q] = r.state()
+	}
+	r.skip(from, at[d.start])
+	shared := suffixes{}
+	for q := range at {
+		if r.b.err != nil {
+			return
+		}
+		d.edges(int32(q), func(next int32, on runeSet) { r.runes(at[q], on, at[next], shared) })
+		if d.final[q] {
+			r.skip(at[q], to)
+		}
+	}
+}
+
+// regexDFA returns the automaton of a regular expression: of the texts that
+// match as a whole, or, if search is set, that have a match somewhere.
+func regexDFA(b *builder, where, keyword, expr string, search bool) *runeDFA {
+	fail := func(k Kind, why string) *runeDFA {
+		b.fail(&Error{Kind: k, Source: b.source, Where: where, Keyword: keyword, Why: why})
+		return nothing()
+	}
+	if len(expr) > maxRegexSource {
+		return fail(TooLarge, "regular expression longer than 16 KiB")
+	}
+	if what := unsupportedSyntax(expr); what != "" {
+		return fail(Unsupported, what+" in a regular expression")
+	}
+	re, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil {
+		return fail(Invalid, "regular expression: "+strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+	}
+	if search { // in a schema: "." as ECMAScript reads it, which is the narrower
+		narrowDot(re)
+	}
+	if n := instructions(re); n > maxRuneStates {
+		return fail(TooLarge, "too large: regular expression with more than 20000 instructions")
+	}
+	prog, err := syntax.Compile(re.Simplify())
+	if err != nil {
+		return fail(Invalid, "regular expression: "+err.Error())
+	}
+	r := &regexBuilder{b: b, prog: prog, search: search, index: map[string]int32{}}
+	b.where, b.keyword = where, keyword
+	defer func() { b.where, b.keyword = "", "" }()
+	return r.build()
+}
+
+// unsupportedSyntax names what RE2 leaves out on purpose and people use, before
+// the parser calls it a mistake.
+func unsupportedSyntax(expr string) string {
+	class := false
+	for i := 0; i < len(expr); i++ {
+		switch c := expr[i]; {
+		case c == '\\' && i+1 < len(expr):
+			i++
+			if n := expr[i]; n >= '1' && n <= '9' && !class || n == 'k' {
+				return "back-reference"
+			}
+		case class:
+			class = c != ']'
+		case c == '[':
+			class = true
+			if strings.HasPrefix(expr[i+1:], "^") {
+				i++
+			}
+			if strings.HasPrefix(expr[i+1:], "]") {
+				i++
+			}
+		case c == '(':
+			for _, p := range [...]struct{ prefix, name string }{
+				{"(?=", "look-ahead (?="}, {"(?!", "look-ahead (?!"},
+				{"(?<=", "look-behind (?<="}, {"(?<!", "look-behind (?<!"}, {"(?>", "atomic group (?>"},
+			} {
+				if strings.HasPrefix(expr[i:], p.prefix) {
+					return p.name
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// narrowDot makes . leave out all line ends of ECMAScript.
+func narrowDot(re *syntax.Regexp) {
+	if re.Op == syntax.OpAnyCharNotNL {
+		re.Op = syntax.OpCharClass
+		re.Rune = []rune{0, '\n' - 1, '\n' + 1, '\r' - 1, '\r' + 1, 0x2027, 0x202A, maxRune}
+	}
+	for _, sub := range re.Sub {
+		narrowDot(sub)
+	}
+}
+
+// instructions bounds the size of the program of re, which repetitions multiply.
+func instructions(re *syntax.Regexp) int {
+	n := 1
+	switch re.Op {
+	case syntax.OpLiteral:
+		n += len(re.Rune)
+	}
+	for _, sub := range re.Sub {
+		n += instructions(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(re.Max, re.Min, 1) + 1
+	}
+	return min(n, 1<<40)
+}
+
+// regexBuilder is the subset construction over the instructions of a program. A
+// state is the set of instructions that wait for the next character, before
+// empty instructions have been followed: what \b, ^ and $ say depends on the
+// characters on both sides, so they are followed once the next one is known.
+type regexBuilder struct {
+	b      *builder
+	prog   *syntax.Prog
+	search bool
+
+	asserts bool // it looks at neighbouring characters
+	index   map[string]int32
+	sets    []regexState
+	reps    []rune // class → a character of it
+	mark    []bool
+	read    []uint32 // result of follow
+}
+
+type regexState struct {
+	pcs  []uint32
+	prev rune // a character with the same properties as the last, -1 at the start
+	done bool // a match has been seen: everything may follow
+}
+
+func (r *regexBuilder) build() *runeDFA {
+	d := &runeDFA{}
+	d.cuts, d.class, r.reps = r.alphabet()
+	if r.b.err != nil {
+		return nothing()
+	}
+	d.k = len(r.reps)
+	r.mark = make([]bool, len(r.prog.Inst))
+	r.add(regexState{pcs: []uint32{uint32(r.prog.Start)}, prev: -1})
+	var next []uint32
+	for i := 0; i < len(r.sets); i++ {
+		s := r.sets[i]
+		d.final = append(d.final, s.done || r.follow(s.pcs, s.prev, -1))
+		if !d.room(r.b, len(r.sets)) {
+			return nothing()
+		}
+		for _, ch := range r.reps {
+			if s.done {
+				d.next = append(d.next, int32(i))
+				continue
+			}
+			matched := r.follow(s.pcs, s.prev, ch)
+			if matched && r.search {
+				d.next = append(d.next, r.add(regexState{done: true}))
+				continue
+			}
+			next = next[:0]
+			for _, pc := range r.read {
+				in := &r.prog.Inst[pc]
+				if in.MatchRunePos(ch) != -1 {
+					next = append(next, in.Out)
+				}
+			}
+			if r.search {
+				next = append(next, uint32(r.prog.Start))
+			}
+			if len(next) == 0 {
+				d.next = append(d.next, -1)
+				continue
+			}
+			slices.Sort(next)
+			next = slices.Compact(next)
+			d.next = append(d.next, r.add(regexState{pcs: next, prev: r.kindOf(ch)}))
+		}
+	}
+	return d.minimize(r.b)
+}
+
+// kindOf returns a character with the properties of ch that assertions look at.
+func (r *regexBuilder) kindOf(ch rune) rune {
+	switch {
+	case !r.asserts:
+		return ' '
+	case ch == '\n':
+		return '\n'
+	case syntax.IsWordChar(ch):
+		return 'a'
+	}
+	return ' '
+}
+
+func (r *regexBuilder) add(s regexState) int32 {
+	key := make([]byte, 0, 4*len(s.pcs)+8)
+	key = binary.AppendVarint(key, int64(s.prev))
+	if s.done {
+		key = append(key, 'd')
+	}
+	for _, pc := range s.pcs {
+		key = binary.AppendUvarint(key, uint64(pc))
+	}
+	id, ok := r.index[string(key)]
+	if !ok {
+		id = int32(len(r.sets))
+		r.index[string(key)] = id
+		s.pcs = slices.Clone(s.pcs)
+		r.sets = append(r.sets, s)
+		r.b.spend(8 * len(s.pcs))
+	}
+	return id
+}
+
+// follow leaves in r.read the instructions that read a character when the text
+// goes on with next (-1: ends), and reports whether a match ends here.
+func (r *regexBuilder) follow(pcs []uint32, prev, next rune) bool {
+	flags := syntax.EmptyOpContext(prev, next)
+	matched := false
+	r.read = r.read[:0]
+	work := slices.Clone(pcs)
+	var seen []uint32
+	for len(work) > 0 {
+		pc := work[len(work)-1]
+		work = work[:len(work)-1]
+		if r.mark[pc] {
+			continue
+		}
+		r.mark[pc] = true
+		seen = append(seen, pc)
+		in := &r.prog.Inst[pc]
+		switch in.Op {
+		case syntax.InstAlt, syntax.InstAltMatch:
+			work = append(work, in.Out, in.Arg)
+		case syntax.InstCapture, syntax.InstNop:
+			work = append(work, in.Out)
+		case syntax.InstEmptyWidth:
+			if syntax.EmptyOp(in.Arg)&^flags == 0 {
+				work = append(work, in.Out)
+			}
+		case syntax.InstMatch:
+			matched = true
+		case syntax.InstFail:
+		default:
+			r.read = append(r.read, pc)
+		}
+	}
+	for _, pc := range seen {
+		r.mark[pc] = false
+	}
+	r.b.spend(len(seen))
+	return matched
+}
+
+// alphabet returns the classes of characters that no instruction tells apart,
+// with a character of each.
+func (r *regexBuilder) alphabet() (cuts []rune, class []int32, reps []rune) {
+	var sets []runeSet
+	known := map[string]bool{}
+	for i := range r.prog.Inst {
+		in := &r.prog.Inst[i]
+		var s runeSet
+		switch in.Op {
+		case syntax.InstRune, syntax.InstRune1:
+			s = slices.Clone(in.Rune)
+			if len(s) == 1 {
+				s = append(s, s[0])
+				if syntax.Flags(in.Arg)&syntax.FoldCase != 0 {
+					for f := unicode.SimpleFold(s[0]); f != s[0]; f = unicode.SimpleFold(f) {
+						s = append(s, f, f)
+					}
+				}
+			}
+		case syntax.InstRuneAnyNotNL:
+			s = runeSet{'\n', '\n'}
+		case syntax.InstEmptyWidth:
+			r.asserts = true
+			continue
+		default:
+			continue
+		}
+		s = s.normalize()
+		var key []byte
+		for _, x := range s {
+			key = binary.AppendUvarint(key, uint64(x))
+		}
+		r.b.spend(len(s))
+		if !known[string(key)] {
+			known[string(key)] = true
+			sets = append(sets, s)
+		}
+	}
+	if r.asserts {
+		sets = append(sets, runeSet{'\n', '\n'}, runeSet{'0', '9', 'A', 'Z', '_', '_', 'a', 'z'})
+	}
+	for _, s := range sets {
+		r.b.spend(len(s) * 4)
+	}
+	if r.b.err != nil {
+		return nil, nil, nil
+	}
+	cuts, class, member := partition(sets)
+	reps = make([]rune, len(member))
+	for i := len(cuts) - 1; i >= 0; i-- {
+		reps[class[i]] = cuts[i]
+	}
+	return cuts, class, reps
+}

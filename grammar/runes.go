@@ -1,0 +1,125 @@
+package grammar
+
+import (
+	"slices"
+	"unicode/utf8"
+)
+
+// runeSet is a set of code points as pairs of inclusive bounds, ascending and
+// neither overlapping nor adjacent after normalize.
+type runeSet []rune
+
+const (
+	maxRune      = utf8.MaxRune
+	surrogateMin = 0xD800
+	surrogateMax = 0xDFFF
+)
+
+// normalize sorts the pairs of s and joins those that touch. It may reuse the
+// memory of s.
+func (s runeSet) normalize() runeSet {
+	type pair struct{ lo, hi rune }
+	pairs := make([]pair, 0, len(s)/2)
+	for i := 0; i+1 < len(s); i += 2 {
+		if s[i] <= s[i+1] {
+			pairs = append(pairs, pair{s[i], s[i+1]})
+		}
+	}
+	slices.SortFunc(pairs, func(a, b pair) int { return int(a.lo - b.lo) })
+	out := s[:0]
+	for _, p := range pairs {
+		if n := len(out); n > 0 && p.lo <= out[n-1]+1 {
+			out[n-1] = max(out[n-1], p.hi)
+			continue
+		}
+		out = append(out, p.lo, p.hi)
+	}
+	return out
+}
+
+// complement returns the code points that are not in s, which is normalized.
+func (s runeSet) complement() runeSet {
+	var out runeSet
+	next := rune(0)
+	for i := 0; i < len(s); i += 2 {
+		if s[i] > next {
+			out = append(out, next, s[i]-1)
+		}
+		next = s[i+1] + 1
+	}
+	if next <= maxRune {
+		out = append(out, next, maxRune)
+	}
+	return out
+}
+
+// intersect returns the code points that are in both normalized sets.
+func (s runeSet) intersect(t runeSet) runeSet {
+	var out runeSet
+	for i, j := 0, 0; i < len(s) && j < len(t); {
+		if lo, hi := max(s[i], t[j]), min(s[i+1], t[j+1]); lo <= hi {
+			out = append(out, lo, hi)
+		}
+		if s[i+1] < t[j+1] {
+			i += 2
+		} else {
+			j += 2
+		}
+	}
+	return out
+}
+
+// byteRange is an inclusive range of bytes.
+type byteRange struct{ lo, hi byte }
+
+// utf8Sequences appends to dst the sequences of byte ranges that spell exactly
+// the code points of s in UTF-8. Surrogates have no spelling and are left out.
+func utf8Sequences(dst [][]byteRange, s runeSet) [][]byteRange {
+	for i := 0; i < len(s); i += 2 {
+		dst = utf8Range(dst, s[i], s[i+1])
+	}
+	return dst
+}
+
+func utf8Range(dst [][]byteRange, lo, hi rune) [][]byteRange {
+	if lo > hi {
+		return dst
+	}
+	if lo <= surrogateMax && hi >= surrogateMin {
+		dst = utf8Range(dst, lo, surrogateMin-1)
+		return utf8Range(dst, surrogateMax+1, hi)
+	}
+	for _, last := range [...]rune{0x7F, 0x7FF, 0xFFFF} { // same length
+		if lo <= last && last < hi {
+			dst = utf8Range(dst, lo, last)
+			return utf8Range(dst, last+1, hi)
+		}
+	}
+	if hi <= 0x7F {
+		return append(dst, []byteRange{{byte(lo), byte(hi)}})
+	}
+	// Split until the bytes after the first that differs run over their whole
+	// range: then the product of the ranges is the range.
+	for shift := 6; shift <= 18; shift += 6 {
+		low := rune(1)<<shift - 1
+		if lo&^low == hi&^low {
+			break
+		}
+		if lo&low != 0 {
+			dst = utf8Range(dst, lo, lo|low)
+			return utf8Range(dst, (lo|low)+1, hi)
+		}
+		if hi&low != low {
+			dst = utf8Range(dst, lo, (hi&^low)-1)
+			return utf8Range(dst, hi&^low, hi)
+		}
+	}
+	var a, b [utf8.UTFMax]byte
+	n := utf8.EncodeRune(a[:], lo)
+	utf8.EncodeRune(b[:], hi)
+	seq := make([]byteRange, n)
+	for i := range seq {
+		seq[i] = byteRange{a[i], b[i]}
+	}
+	return append(dst, seq)
+}

@@ -1,0 +1,167 @@
+package grammar
+
+import (
+	"math/big"
+	"unicode/utf8"
+)
+
+// valid reports whether v meets s as the specification says. It is used for the
+// values of enum and const only, which are small.
+func (c *schemaCompiler) valid(s *schema, v *jsonValue, depth int) bool {
+	if depth > 4*maxNesting || !c.b.spend(4) {
+		return false // a schema that refers to itself; refused elsewhere
+	}
+	if s.never || s.types != 0 && s.types&typeOf(v) == 0 {
+		return false
+	}
+	if s.valued {
+		found := false
+		for _, w := range s.values {
+			found = found || v.equal(w)
+		}
+		if !found {
+			return false
+		}
+	}
+	switch v.kind {
+	case jsonString:
+		if !validString(s, v.text) {
+			return false
+		}
+	case jsonNumber:
+		if !validNumber(s, v.rat) {
+			return false
+		}
+	case jsonArray:
+		if !c.validArray(s, v, depth) {
+			return false
+		}
+	case jsonObject:
+		if !c.validObject(s, v, depth) {
+			return false
+		}
+	}
+	if s.ref != nil && !c.valid(s.ref, v, depth+1) {
+		return false
+	}
+	for _, t := range s.all {
+		if !c.valid(t, v, depth+1) {
+			return false
+		}
+	}
+	return (len(s.any) == 0 || c.countValid(s.any, v, depth) > 0) &&
+		(len(s.one) == 0 || c.countValid(s.one, v, depth) == 1)
+}
+
+func (c *schemaCompiler) countValid(list []*schema, v *jsonValue, depth int) int {
+	n := 0
+	for _, t := range list {
+		if c.valid(t, v, depth+1) {
+			n++
+		}
+	}
+	return n
+}
+
+func typeOf(v *jsonValue) types {
+	switch v.kind {
+	case jsonNull:
+		return typeNull
+	case jsonBool:
+		return typeBool
+	case jsonNumber:
+		if v.rat.IsInt() {
+			return typeInteger
+		}
+		return typeFraction
+	case jsonString:
+		return typeString
+	case jsonArray:
+		return typeArray
+	}
+	return typeObject
+}
+
+func validString(s *schema, text string) bool {
+	if s.minLen > 0 || s.maxLen >= 0 {
+		if n := utf8.RuneCountInString(text); n < s.minLen || s.maxLen >= 0 && n > s.maxLen {
+			return false
+		}
+	}
+	for _, d := range s.patterns {
+		if !d.match(text) {
+			return false
+		}
+	}
+	return true
+}
+
+func validNumber(s *schema, x *big.Rat) bool {
+	if s.lo != nil {
+		if cmp := x.Cmp(s.lo); cmp < 0 || cmp == 0 && s.openLo {
+			return false
+		}
+	}
+	if s.hi != nil {
+		if cmp := x.Cmp(s.hi); cmp > 0 || cmp == 0 && s.openHi {
+			return false
+		}
+	}
+	for _, m := range s.multiples {
+		if !new(big.Rat).Quo(x, m).IsInt() {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *schemaCompiler) validArray(s *schema, v *jsonValue, depth int) bool {
+	if n := len(v.items); n < s.minItems || s.maxItems >= 0 && n > s.maxItems {
+		return false
+	}
+	for i, x := range v.items {
+		t := s.items
+		if i < len(s.prefix) {
+			t = s.prefix[i]
+		}
+		if t != nil && !c.valid(t, x, depth+1) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *schemaCompiler) validObject(s *schema, v *jsonValue, depth int) bool {
+	if n := len(v.keys); n < s.minProps || s.maxProps >= 0 && n > s.maxProps {
+		return false
+	}
+	for _, name := range s.required {
+		if v.members[name] == nil {
+			return false
+		}
+	}
+	for _, name := range v.keys {
+		x, found := v.members[name], false
+		if t := s.properties[name]; t != nil {
+			found = true
+			if !c.valid(t, x, depth+1) {
+				return false
+			}
+		}
+		for i, d := range s.patternNames {
+			if d.match(name) {
+				found = true
+				if !c.valid(s.patternSchemas[i], x, depth+1) {
+					return false
+				}
+			}
+		}
+		if !found && s.additional != nil && !c.valid(s.additional, x, depth+1) {
+			return false
+		}
+		if s.propertyNames != nil && !c.valid(s.propertyNames, &jsonValue{kind: jsonString, text: name}, depth+1) {
+			return false
+		}
+	}
+	return true
+}
