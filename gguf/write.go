@@ -105,6 +105,9 @@ func (b *Builder) put(key string, value any) {
 	b.values[key] = value
 }
 
+// Keys returns the metadata keys in the order of the file.
+func (b *Builder) Keys() []string { return slices.Clone(b.keys) }
+
 // Remove takes key out of the metadata, if it is there.
 func (b *Builder) Remove(key string) {
 	if _, ok := b.values[key]; !ok {
@@ -143,6 +146,12 @@ func (b *Builder) AddTensor(t TensorInfo, data io.WriterTo) error {
 	b.names[t.Name] = true
 	b.tensors = append(b.tensors, entry{t, data})
 	return nil
+}
+
+// RemoveTensor takes a tensor out, if it is there.
+func (b *Builder) RemoveTensor(name string) {
+	delete(b.names, name)
+	b.tensors = slices.DeleteFunc(b.tensors, func(e entry) bool { return e.Name == name })
 }
 
 // Save writes the file to path. The file is there whole or not at all: it is
