@@ -262,9 +262,9 @@ func (n *narrow) finish(w Mem, b, h, side int) {
 	n.scales(w, b, h, side, s, m)
 	VMULPS(constant(actMagic|0x80000000), s, ms)
 	off := b * actBlock
-	at, min := actN, actDS
+	at := actN
 	if n.form.halves() {
-		at, min = []int{actN0, actN1}[h], []int{actDS0, actDS1}[h]
+		at = []int{actN0, actN1}[h]
 	}
 	for r, z := range sum {
 		if !n.bytewise() && n.wide == nil {
@@ -286,7 +286,7 @@ func (n *narrow) finish(w Mem, b, h, side int) {
 		VMOVUPS(n.dst.at(r, 32*side), acc)
 		VFMADD231PS(t, z, acc)
 		if n.form.mins() {
-			VBROADCASTSS(n.x.at(r, off+min), t)
+			VBROADCASTSS(n.x.at(r, off+n.form.minAt(h)), t)
 			VFMADD231PS(t, m, acc)
 		}
 		VMOVUPS(acc, n.dst.at(r, 32*side))

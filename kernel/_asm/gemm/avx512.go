@@ -65,12 +65,8 @@ func (a *accumulator) finish(off, h int, sum, acc []reg.VecPhysical) {
 	if !a.form.mins() {
 		return
 	}
-	at := actDS
-	if a.form == form16m {
-		at = []int{actDS0, actDS1}[h]
-	}
 	for r, z := range acc {
-		VFMADD231PS_BCST(a.x.at(r, off+at), a.m, z)
+		VFMADD231PS_BCST(a.x.at(r, off+a.form.minAt(h)), a.m, z)
 	}
 }
 
@@ -309,13 +305,45 @@ func panelBlock512(a *accumulator, w reg.Register, next reg.GPVirtual, weights [
 				}
 			}
 		}
+		a.finishPanels(at, weights, xq, off, h, mr)
+	}
+}
+
+// finishPanels is finish for the scales of panels: what it reads of the
+// activations it reads once for all groups. It overwrites weights and xq.
+func (a *accumulator) finishPanels(at func(v, disp int) Mem, weights []reg.VecPhysical, xq reg.VecPhysical, off, h, mr int) {
+	nv := len(weights)
+	if nv == 1 {
+		VMOVUPS(at(0, []int{panelS0, panelS1}[h]), a.s)
+		if a.form.mins() {
+			VMOVUPS(at(0, []int{panelM0, panelM1}[h]), a.m)
+		}
+		a.finish(off, h, a.sum, a.acc)
+		return
+	}
+	for v, s := range weights {
+		VMOVUPS(at(v, []int{panelS0, panelS1}[h]), s)
+		VMULPS(a.negMagic, s, a.ms)
+		for _, z := range a.sum[v*mr : (v+1)*mr] {
+			VFMADD213PS(a.ms, s, z)
+		}
+	}
+	for r := range mr {
+		VBROADCASTSS(a.x.at(r, off+actD), xq)
 		for v := range nv {
-			sum, acc := a.sum[v*mr:(v+1)*mr], a.acc[v*mr:(v+1)*mr]
-			VMOVUPS(at(v, []int{panelS0, panelS1}[h]), a.s)
-			if a.form.mins() {
-				VMOVUPS(at(v, []int{panelM0, panelM1}[h]), a.m)
-			}
-			a.finish(off, h, sum, acc)
+			VFMADD231PS(xq, a.sum[v*mr+r], a.acc[v*mr+r])
+		}
+	}
+	if !a.form.mins() {
+		return
+	}
+	for v, m := range weights {
+		VMOVUPS(at(v, []int{panelM0, panelM1}[h]), m)
+	}
+	for r := range mr {
+		VBROADCASTSS(a.x.at(r, off+a.form.minAt(h)), xq)
+		for v, m := range weights {
+			VFMADD231PS(xq, m, a.acc[v*mr+r])
 		}
 	}
 }

@@ -22,6 +22,15 @@ var forms = []string{"form32", "form32m", "form16", "form16m"}
 func (f form) halves() bool { return f >= form16 }
 func (f form) mins() bool   { return f == form32m || f == form16m }
 
+// minAt is where an activation block has what the minimum of half h is
+// multiplied with.
+func (f form) minAt(h int) int {
+	if f.halves() {
+		return []int{actDS0, actDS1}[h]
+	}
+	return actDS
+}
+
 // scaleKind says where the scales of a block are.
 type scaleKind int
 
