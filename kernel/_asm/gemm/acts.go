@@ -26,7 +26,6 @@ func quantizeAVX2() {
 	blocks := Load(Param("blocks"), GP64())
 	magnitude := constant(0x7fffffff)
 	order := data("quantizeOrder", 0, 4, 1, 5, 2, 6, 3, 7)
-	oneLast := data("quantizeOne", 0, 0, 0, 0x3f800000)
 	y := ymms
 	v, t := y[:4], y[4:8]
 	top, d, inv := reg.X8, reg.X9, reg.X10
@@ -67,10 +66,26 @@ func quantizeAVX2() {
 	VPERMD(v[0], v[1], v[0])
 	Label("sums")
 	VMOVDQU(v[0], Mem{Base: dst})
+	quantizeSums(dst, v[0], t, d)
+	ADDQ(U32(128), x)
+	ADDQ(U32(actBlock), dst)
+	DECQ(blocks)
+	JNE(LabelRef("loop"))
+	VZEROUPPER()
+	RET()
+
+	Label("infinite")
+	VPXOR(v[0], v[0], v[0])
+	VMOVSS(constant(0x7fc00000), d)
+	JMP(LabelRef("sums"))
+}
+
+// quantizeSums writes what a block has behind its values q, given their scale.
+func quantizeSums(dst reg.Register, q reg.VecPhysical, t []reg.VecPhysical, d reg.VecPhysical) {
 	// The sums of both halves, one in each 128-bit lane, then all in one
 	// register: Σq, Σq[:16], Σq[16:], 0.
 	VMOVDQU(constantBytes(1), t[0])
-	VPMADDUBSW(v[0], t[0], t[0])
+	VPMADDUBSW(q, t[0], t[0])
 	VPMADDWD(ones16(), t[0], t[0])
 	VPHADDD(t[0], t[0], t[0])
 	VPHADDD(t[0], t[0], t[0])
@@ -86,19 +101,8 @@ func quantizeAVX2() {
 	VPSUBD(s0, s1, s1)
 	VMOVDQU(s1, Mem{Base: dst, Disp: actN})
 	VCVTDQ2PS(s, s)
-	VPOR(oneLast, s, s)
+	VPOR(data("quantizeOne", 0, 0, 0, 0x3f800000), s, s)
 	VBROADCASTSS(d, s1)
 	VMULPS(s1, s, s)
 	VMOVUPS(s, Mem{Base: dst, Disp: actDS})
-	ADDQ(U32(128), x)
-	ADDQ(U32(actBlock), dst)
-	DECQ(blocks)
-	JNE(LabelRef("loop"))
-	VZEROUPPER()
-	RET()
-
-	Label("infinite")
-	VPXOR(v[0], v[0], v[0])
-	VMOVSS(constant(0x7fc00000), d)
-	JMP(LabelRef("sums"))
 }

@@ -297,96 +297,93 @@ func (n *narrow) finish(w Mem, b, h, side int) {
 // the register that has its codes, or its signed values and their magnitudes.
 // The quads of the first half block come first.
 func (n *narrow) codes(w Mem, emit func(j int, c, abs reg.VecPhysical)) {
-	t0, t1, t2 := n.t[0], n.t[1], n.t[2]
-	none := t0
-	shift := func(right int, src, dst reg.VecPhysical) {
-		switch {
-		case right > 0:
-			VPSRLW(Imm(uint64(right)), src, dst)
-		case right < 0:
-			VPSLLW(Imm(uint64(-right)), src, dst)
-		case src != dst:
-			VMOVDQA(src, dst)
-		}
-	}
-	field := func(right int, mask uint32, src, dst reg.VecPhysical) {
-		shift(right, src, dst)
-		VPAND(constantBytes(mask), dst, dst)
-	}
+	t0, t1 := n.t[0], n.t[1]
 	switch {
-	case n.bits == 8:
-		for j := range 8 {
-			VMOVDQU(w.Offset(64*j), t0)
-			VPXOR(constantBytes(0x80), t0, t0)
-			VPABSB(t0, t1)
-			emit(j, t0, t1)
-		}
-	case n.codebook != "":
-		for j := range 8 {
-			VMOVDQU(w.Offset(64*(j%4)), t0)
-			field(j/4*4, 0x0f, t0, t0)
-			VBROADCASTI128(n.table, t1)
-			VPSHUFB(t0, t1, t0)
-			VPXOR(constantBytes(0x80), t0, t0)
-			VPABSB(t0, t1)
-			emit(j, t0, t1)
+	case n.bytewise():
+		n.values(w, emit)
+	case n.bits == 6:
+		n.codes6(w, emit)
+	case n.bits == 5:
+		for j := range 4 {
+			VMOVDQU(w.Offset(64+64*j), t0)
+			emit(j, field2(3, 0x1f, t0, t1), nil)
+			field2(-2, 0x1c, t0, t0)
+			VMOVDQU(w, t1)
+			VPOR(field2(2*j, 0x03, t1, t1), t0, t0)
+			emit(4+j, t0, nil)
 		}
 	case n.bits == 4:
 		for j := range 4 {
 			VMOVDQU(w.Offset(64*j), t0)
-			VPAND(constantBytes(0x0f), t0, t1)
-			emit(j, t1, none)
-			field(4, 0x0f, t0, t0)
-			emit(4+j, t0, none)
-		}
-	case n.bits == 6:
-		for j := range 6 {
-			VMOVDQU(w.Offset(64*j), t0)
-			field(2, 0x3f, t0, t0)
-			emit(j, t0, none)
-		}
-		for j := range 2 {
-			VMOVDQU(w.Offset(192*j), t0)
-			field(-4, 0x30, t0, t0)
-			VMOVDQU(w.Offset(192*j+64), t1)
-			field(-2, 0x0c, t1, t1)
-			VPOR(t1, t0, t0)
-			VMOVDQU(w.Offset(192*j+128), t1)
-			field(0, 0x03, t1, t1)
-			VPOR(t1, t0, t0)
-			emit(6+j, t0, none)
-		}
-	case n.bits == 5:
-		for j := range 4 {
-			VMOVDQU(w.Offset(64+64*j), t0)
-			field(3, 0x1f, t0, t1)
-			emit(j, t1, none)
-			field(-2, 0x1c, t0, t0)
-			VMOVDQU(w, t1)
-			field(2*j, 0x03, t1, t1)
-			VPOR(t1, t0, t0)
-			emit(4+j, t0, none)
+			emit(j, field2(0, 0x0f, t0, t1), nil)
+			emit(4+j, field2(4, 0x0f, t0, t0), nil)
 		}
 	case n.bits == 3:
 		for j := range 6 {
 			VMOVDQU(w.Offset(64*(j%3)), t0)
-			field([]int{5, 2}[j/3], 0x07, t0, t0)
-			emit(j, t0, none)
+			emit(j, field2([]int{5, 2}[j/3], 0x07, t0, t0), nil)
 		}
 		for j := range 2 {
 			VMOVDQU(w.Offset(64*j), t0)
-			VPADDB(t0, t0, t0)
-			VPAND(constantBytes(0x06), t0, t0)
+			field2(-1, 0x06, t0, t0)
 			VMOVDQU(w.Offset(128), t1)
-			field(1-j, 0x01, t1, t1)
-			VPOR(t1, t0, t0)
-			emit(6+j, t0, none)
+			VPOR(field2(1-j, 0x01, t1, t1), t0, t0)
+			emit(6+j, t0, nil)
 		}
 	case n.bits == 2:
 		for j := range 8 {
-			VMOVDQU(w.Offset(64*(j/4)), t2)
-			field(6-j%4*2, 0x03, t2, t2)
-			emit(j, t2, none)
+			VMOVDQU(w.Offset(64*(j/4)), t0)
+			emit(j, field2(6-j%4*2, 0x03, t0, t0), nil)
 		}
+	}
+}
+
+// field2 puts the masked bits of src, shifted right, or left if right is
+// negative, in dst and returns it.
+func field2(right int, mask uint32, src, dst reg.VecPhysical) reg.VecPhysical {
+	switch {
+	case right > 0:
+		VPSRLW(Imm(uint64(right)), src, dst)
+		src = dst
+	case right < 0:
+		VPSLLW(Imm(uint64(-right)), src, dst)
+		src = dst
+	}
+	VPAND(constantBytes(mask), src, dst)
+	return dst
+}
+
+// values is codes for 8-bit values and for codes that stand for them.
+func (n *narrow) values(w Mem, emit func(j int, c, abs reg.VecPhysical)) {
+	t0, t1 := n.t[0], n.t[1]
+	for j := range 8 {
+		if n.codebook == "" {
+			VMOVDQU(w.Offset(64*j), t0)
+		} else {
+			VMOVDQU(w.Offset(64*(j%4)), t0)
+			field2(j/4*4, 0x0f, t0, t0)
+			VBROADCASTI128(n.table, t1)
+			VPSHUFB(t0, t1, t0)
+		}
+		VPXOR(constantBytes(0x80), t0, t0)
+		VPABSB(t0, t1)
+		emit(j, t0, t1)
+	}
+}
+
+func (n *narrow) codes6(w Mem, emit func(j int, c, abs reg.VecPhysical)) {
+	t0, t1 := n.t[0], n.t[1]
+	for j := range 6 {
+		VMOVDQU(w.Offset(64*j), t0)
+		emit(j, field2(2, 0x3f, t0, t0), nil)
+	}
+	for j := range 2 {
+		VMOVDQU(w.Offset(192*j), t0)
+		field2(-4, 0x30, t0, t0)
+		VMOVDQU(w.Offset(192*j+64), t1)
+		VPOR(field2(-2, 0x0c, t1, t1), t0, t0)
+		VMOVDQU(w.Offset(192*j+128), t1)
+		VPOR(field2(0, 0x03, t1, t1), t0, t0)
+		emit(6+j, t0, nil)
 	}
 }

@@ -200,15 +200,7 @@ func (u *unpacker) merge(mask uint32, y, x reg.VecPhysical) {
 // every quad with the register that has it. The quads of the first half come
 // first.
 func (u *unpacker) quads(w Mem, emit func(j int, z reg.VecPhysical)) {
-	t0, t1, t2 := u.t[0], u.t[1], u.t[2]
-	and := func(mask uint32, src Op, j int, dst reg.VecPhysical) {
-		VPANDD(src, u.masks[mask], dst)
-		emit(j, dst)
-	}
-	shiftAnd := func(n int, mask uint32, src Op, j int, dst reg.VecPhysical) {
-		VPSLLD(Imm(uint64(n)), src, dst)
-		and(mask, dst, j, dst)
-	}
+	t0, t1 := u.t[0], u.t[1]
 	switch {
 	case u.bits == 8:
 		for j := range 8 {
@@ -216,7 +208,44 @@ func (u *unpacker) quads(w Mem, emit func(j int, z reg.VecPhysical)) {
 			VMOVDQU64(w.Offset(64*j), t)
 			emit(j, t)
 		}
-	case u.codebook != "" && u.form.halves():
+	case u.codebook != "":
+		u.levels(w, emit)
+	case u.bits == 6:
+		u.quads6(w, emit)
+	case u.bits == 5:
+		u.quads5(w, emit)
+	case u.bits == 4:
+		for j := range 4 {
+			VMOVDQU64(w.Offset(64*j), t0)
+			emit(j, u.field(4, 0xf0, t0, t1))
+			emit(4+j, u.field(0, 0xf0, t0, t0))
+		}
+	case u.bits == 3:
+		u.quads3(w, emit)
+	case u.bits == 2:
+		for v := range 2 {
+			VMOVDQU64(w.Offset(64*v), t0)
+			for i := range 4 {
+				emit(4*v+i, u.field(2*i, 0xc0, t0, u.t[1+i%2]))
+			}
+		}
+	}
+}
+
+// field puts the masked bits of src, shifted left, in dst and returns it.
+func (u *unpacker) field(left int, mask uint32, src Op, dst reg.VecPhysical) reg.VecPhysical {
+	if left > 0 {
+		VPSLLD(Imm(uint64(left)), src, dst)
+		src = dst
+	}
+	VPANDD(src, u.masks[mask], dst)
+	return dst
+}
+
+// levels is quads for codes that stand for entries of a table.
+func (u *unpacker) levels(w Mem, emit func(j int, z reg.VecPhysical)) {
+	t0, t1 := u.t[0], u.t[1]
+	if u.form.halves() {
 		for j := range 8 {
 			VMOVDQU64(w.Offset(64*(j%4)), t0)
 			if j >= 4 {
@@ -226,69 +255,61 @@ func (u *unpacker) quads(w Mem, emit func(j int, z reg.VecPhysical)) {
 			VPSHUFB(t0, u.table, t0)
 			emit(j, t0)
 		}
-	case u.codebook != "":
-		for j := range 4 {
-			VMOVDQU64(w.Offset(64*j), t0)
-			VPANDD(t0, u.masks[0x0f], t1)
-			VPSHUFB(t1, u.table, t1)
-			emit(j, t1)
-			VPSRLW(Imm(4), t0, t0)
-			VPANDD(t0, u.masks[0x0f], t0)
-			VPSHUFB(t0, u.table, t0)
-			emit(4+j, t0)
+		return
+	}
+	for j := range 4 {
+		VMOVDQU64(w.Offset(64*j), t0)
+		VPANDD(t0, u.masks[0x0f], t1)
+		VPSHUFB(t1, u.table, t1)
+		emit(j, t1)
+		VPSRLW(Imm(4), t0, t0)
+		VPANDD(t0, u.masks[0x0f], t0)
+		VPSHUFB(t0, u.table, t0)
+		emit(4+j, t0)
+	}
+}
+
+func (u *unpacker) quads6(w Mem, emit func(j int, z reg.VecPhysical)) {
+	t0, t1, t2 := u.t[0], u.t[1], u.t[2]
+	for j := range 6 {
+		emit(j, u.field(0, 0xfc, w.Offset(64*j), u.t[j%3]))
+	}
+	for j := range 2 {
+		VPSLLD(Imm(6), w.Offset(192*j), t0)
+		VPSLLD(Imm(4), w.Offset(192*j+64), t1)
+		u.merge(0xc0, t1, t0)
+		VPSLLD(Imm(2), w.Offset(192*j+128), t2)
+		u.merge(0xf0, t2, t0)
+		emit(6+j, u.field(0, 0xfc, t0, t0))
+	}
+}
+
+func (u *unpacker) quads5(w Mem, emit func(j int, z reg.VecPhysical)) {
+	t0, t1, low := u.t[0], u.t[1], u.t[2]
+	VMOVDQU64(w, low)
+	for j := range 4 {
+		VMOVDQU64(w.Offset(64+64*j), t0)
+		emit(j, u.field(0, 0xf8, t0, t1))
+		VPSLLD(Imm(5), t0, t0)
+		if n := 3 - 2*j; n > 0 {
+			VPSLLD(Imm(uint64(n)), low, t1)
+		} else {
+			VPSRLD(Imm(uint64(-n)), low, t1)
 		}
-	case u.bits == 4:
-		for j := range 4 {
-			VMOVDQU64(w.Offset(64*j), t0)
-			shiftAnd(4, 0xf0, t0, j, t1)
-			and(0xf0, t0, 4+j, t0)
-		}
-	case u.bits == 6:
-		for j := range 6 {
-			and(0xfc, w.Offset(64*j), j, u.t[j%3])
-		}
-		for j := range 2 {
-			VPSLLD(Imm(6), w.Offset(192*j), t0)
-			VPSLLD(Imm(4), w.Offset(192*j+64), t1)
-			u.merge(0xc0, t1, t0)
-			VPSLLD(Imm(2), w.Offset(192*j+128), t2)
-			u.merge(0xf0, t2, t0)
-			and(0xfc, t0, 6+j, t0)
-		}
-	case u.bits == 5:
-		VMOVDQU64(w, t2)
-		for j := range 4 {
-			VMOVDQU64(w.Offset(64+64*j), t0)
-			and(0xf8, t0, j, t1)
-			VPSLLD(Imm(5), t0, t0)
-			if n := 3 - 2*j; n > 0 {
-				VPSLLD(Imm(uint64(n)), t2, t1)
-			} else {
-				VPSRLD(Imm(uint64(-n)), t2, t1)
-			}
-			u.merge(0xe0, t1, t0)
-			and(0xf8, t0, 4+j, t0)
-		}
-	case u.bits == 3:
-		for j := range 3 {
-			and(0xe0, w.Offset(64*j), j, u.t[j])
-		}
-		for j := range 3 {
-			shiftAnd(3, 0xe0, w.Offset(64*j), 3+j, u.t[j])
-		}
-		for j := range 2 {
-			VPSLLD(Imm(6), w.Offset(64*j), t0)
-			VPSLLD(Imm(uint64(4+j)), w.Offset(128), t1)
-			u.merge(0xc0, t1, t0)
-			and(0xe0, t0, 6+j, t0)
-		}
-	case u.bits == 2:
-		for v := range 2 {
-			VMOVDQU64(w.Offset(64*v), t0)
-			and(0xc0, t0, 4*v, t1)
-			for i := 1; i < 4; i++ {
-				shiftAnd(2*i, 0xc0, t0, 4*v+i, u.t[1+i%2])
-			}
-		}
+		u.merge(0xe0, t1, t0)
+		emit(4+j, u.field(0, 0xf8, t0, t0))
+	}
+}
+
+func (u *unpacker) quads3(w Mem, emit func(j int, z reg.VecPhysical)) {
+	t0, t1 := u.t[0], u.t[1]
+	for j := range 6 {
+		emit(j, u.field(j/3*3, 0xe0, w.Offset(64*(j%3)), u.t[j%3]))
+	}
+	for j := range 2 {
+		VPSLLD(Imm(6), w.Offset(64*j), t0)
+		VPSLLD(Imm(uint64(4+j)), w.Offset(128), t1)
+		u.merge(0xc0, t1, t0)
+		emit(6+j, u.field(0, 0xe0, t0, t0))
 	}
 }

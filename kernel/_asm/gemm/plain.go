@@ -47,26 +47,12 @@ func mulPlain(p plain, mr int, wide bool) {
 	weights, t := regs[len(acc):len(acc)+sides], regs[len(regs)-1]
 	x := newRows(mr, ldx)
 	w, left := GP64(), GP64()
-
 	columns := func(n int) {
 		for c := range n {
 			if c*16*p.size%64 == 0 { // the first column of a line
 				PREFETCHT0(Mem{Base: w, Index: ahead, Scale: 1, Disp: c * 16 * p.size})
 			}
-			for side, z := range weights {
-				loadPlain(p, Mem{Base: w, Disp: (16*c + 8*side) * p.size}, z)
-			}
-			for r := range mr {
-				at := (c%2*sides)*mr + r
-				if wide {
-					VFMADD231PS_BCST(x.at(r, 4*c), weights[0], acc[at])
-					continue
-				}
-				VBROADCASTSS(x.at(r, 4*c), t)
-				for side, z := range weights {
-					VFMADD231PS(t, z, acc[at+side*mr])
-				}
-			}
+			plainColumn(p, w, x, weights, t, acc, c, mr)
 		}
 		ADDQ(U32(uint32(16*n*p.size)), w)
 		x.advance(4 * n)
@@ -120,6 +106,25 @@ func mulPlain(p plain, mr int, wide bool) {
 	JNE(LabelRef("group"))
 	VZEROUPPER()
 	RET()
+}
+
+// plainColumn multiplies column c behind w with mr rows.
+func plainColumn(p plain, w reg.Register, x *rows, weights []reg.VecPhysical, t reg.VecPhysical, acc []reg.VecPhysical, c, mr int) {
+	sides := len(weights)
+	for side, z := range weights {
+		loadPlain(p, Mem{Base: w, Disp: (16*c + 8*side) * p.size}, z)
+	}
+	for r := range mr {
+		at := (c%2*sides)*mr + r
+		if sides == 1 {
+			VFMADD231PS_BCST(x.at(r, 4*c), weights[0], acc[at])
+			continue
+		}
+		VBROADCASTSS(x.at(r, 4*c), t)
+		for side, z := range weights {
+			VFMADD231PS(t, z, acc[at+side*mr])
+		}
+	}
 }
 
 // loadPlain loads values as floats, as many as z has lanes.
