@@ -13,8 +13,12 @@ import (
 	"time"
 )
 
-// defaultIndex is the package index that pip uses when it is told nothing.
-const defaultIndex = "https://pypi.org/simple"
+// pypiScheme starts references to package indexes. It is also the name of the
+// index that pip uses when it is told nothing.
+const (
+	pypiScheme   = "pypi"
+	defaultIndex = "https://" + pypiScheme + ".org/simple"
+)
 
 // pipConfig holds pip's settings that say where packages come from: from
 // PIP_* variables, else the configuration files that pip reads.

