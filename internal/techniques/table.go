@@ -1,0 +1,58 @@
+// Package techniques lists the techniques of the field that ridge has: what
+// each is, how it is used, and the test and the benchmark that prove it. The
+// page docs/techniques.md is generated from it.
+package techniques
+
+// Technique is one row of the list.
+type Technique struct {
+	ID    string `json:"id"`    // name in the surveys' atlas
+	What  string `json:"what"`  // one line
+	Use   string `json:"use"`   // flag, command or call
+	Code  string `json:"code"`  // file to begin reading
+	Test  string `json:"test"`  // package directory and test function
+	Bench string `json:"bench"` // package directory and benchmark, or a command; "" if speed is not the point
+}
+
+// All are the techniques, by area.
+var All = []Technique{
+	// Architectures.
+	{"transformer-decoder", "decoder-only transformer; every architecture is data for one forward pass", "ridge run MODEL", "model/forward.go", "model TestAgainstTransformers", "ridge run --verbose"},
+	{"llama", "Llama 1 to 3", "ridge run MODEL", "model/llama.go", "model TestAgainstTransformers", ""},
+	{"llama-derivatives", "SmolLM, TinyLlama and others of Llama's shape", "ridge run smollm2", "model/llama.go", "model TestOneAnswerOfRealModels", ""},
+	{"mistral", "Mistral 7B", "ridge run MODEL", "model/llama.go", "model TestAgainstTransformers", ""},
+	{"qwen", "Qwen 2, 2.5 and 3", "ridge run qwen2.5-coder:0.5b", "model/qwen.go", "model TestOneAnswerOfRealModels", ""},
+	{"gemma", "Gemma 1 to 3", "ridge run gemma3:270m", "model/gemma.go", "model TestOneAnswerOfRealModels", ""},
+	{"phi", "Phi 1 to 4", "ridge run MODEL", "model/phi.go", "model TestAgainstTransformers", ""},
+	{"gpt-family", "GPT-2 and StarCoder", "ridge run MODEL", "model/gpt.go", "model TestAgainstTransformers", ""},
+	{"pythia-neox", "GPT-NeoX, Pythia, StableLM", "ridge run MODEL", "model/gpt.go", "model TestAgainstTransformers", ""},
+	{"falcon", "Falcon 7B, 40B, 11B and RefinedWeb", "ridge run MODEL", "model/falcon.go", "model TestAgainstTransformers", ""},
+	{"bloom", "BLOOM (ALiBi)", "ridge run MODEL", "model/gpt.go", "model TestAgainstTransformers", ""},
+	{"gqa", "grouped-query attention: query heads share the conversion of their keys", "ridge run MODEL", "kernel/attn.go", "kernel TestAttendAgainstNaive", "kernel BenchmarkAttendPrefill"},
+	{"mqa", "multi-query attention", "ridge run MODEL", "kernel/attn.go", "model TestAgainstTransformers", ""},
+	{"swa", "sliding-window attention", "ridge run gemma3:270m", "nn/attention.go", "model TestAgainstTransformers", ""},
+	{"rope", "rotary positions with linear, dynamic, Llama 3, YaRN and LongRoPE scaling", "ridge run MODEL", "model/rope.go", "model TestAgainstTransformers", ""},
+	{"tokenizers", "byte-level BPE, SentencePiece, unigram, WordPiece", "ridge tokenize", "tokenizer/tokenizer.go", "tokenizer TestPairs", "tokenizer BenchmarkEncode"},
+
+	// Kernels.
+	{"isa-dispatch", "kernels for AVX-512 VNNI, AVX2 and plain Go, picked at run time", "RIDGE_CPU=avx512|avx2|generic|ref", "internal/cpu/cpu.go", "kernel TestMulAgainstDefinition", "kernel BenchmarkMulHot"},
+	{"library-gemm", "blocked products on repacked weights, one layout for one row and for many", "always on", "kernel/packed.go", "kernel TestMulAgainstDefinition", "kernel BenchmarkMulHot"},
+	{"int8-kernels", "int8 dot products with exact integer sums inside a block", "always on", "kernel/packed_generic.go", "kernel TestMulAgainstDefinition", "kernel BenchmarkMulHot"},
+	{"fast-gemv", "decode products that read weights strictly forward", "always on", "kernel/packed.go", "kernel TestMulAgainstDefinition", "kernel BenchmarkMulCold"},
+	{"flash-attention", "attention by blocks with an online softmax, no matrix of scores", "always on", "kernel/attn.go", "kernel TestAttendAgainstNaive", "kernel BenchmarkAttendPrefill"},
+	{"flash-decoding", "long contexts split over threads at fixed borders, merged in order", "always on", "nn/attention.go", "model TestOneAnswer", "kernel BenchmarkAttendDecode"},
+	{"kernel-fusion", "gate, up, activation and quantization in one region; residual addition in the product's", "always on", "nn/mlp.go", "model TestAgainstTransformers", ""},
+
+	// Formats and files.
+	{"gguf", "GGUF reader and writer: v2, v3, shards, mmap, every type", "ridge inspect FILE", "gguf/open.go", "gguf TestRewrite", "gguf BenchmarkOpen"},
+	{"safetensors-hf", "Hugging Face checkpoints: config.json, tokenizer.json, shards", "ridge run DIRECTORY", "model/source.go", "model TestAgainstTransformers", ""},
+	{"gguf-quants", "GGUF's block formats, bit-exact with their definition", "ridge run MODEL", "tensor/codec.go", "tensor TestGoldenDecode", "tensor BenchmarkDecodeRow"},
+
+	// Keys and values.
+	{"kv-cache", "keys and values are kept and appended", "ridge run MODEL", "kvcache/pool.go", "model TestAgainstTransformers", ""},
+	{"paged-attention", "keys and values in pages of a pool, a page table for each sequence", "--page", "kvcache/pool.go", "kvcache TestPoolAgainstNaiveModel", ""},
+
+	// Choosing tokens, and measuring.
+	{"sampling", "greedy, temperature, top-k, top-p, min-p, typical, penalties, bias, seed", "ridge run --temp …", "sample/sampler.go", "sample TestNaiveModel", "sample BenchmarkSample"},
+	{"perplexity", "perplexity as llama.cpp computes it, and KL divergence from another model", "ridge eval ppl, ridge eval kl", "eval/perplexity.go", ". TestPerplexityAgainstPeer", ""},
+	{"go-llm-api", "open, generate as an iterator, chat, embed, tokenize from Go", "package ridge", "ridge.go", ". ExampleModel_Generate", ""},
+}
