@@ -246,10 +246,10 @@ func nextPage(resp *http.Response) (string, error) {
 		}
 		u, err := resp.Request.URL.Parse(target)
 		if err != nil {
-			return "", fmt.Errorf("Link header: %w", err)
+			return "", fmt.Errorf("the Link header: %w", err)
 		}
 		if u.Host != resp.Request.URL.Host || u.Scheme != resp.Request.URL.Scheme {
-			return "", fmt.Errorf("Link header: next page is on another host: %s", cleanURL(u))
+			return "", fmt.Errorf("the Link header: next page is on another host: %s", cleanURL(u))
 		}
 		return u.String(), nil
 	}

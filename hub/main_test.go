@@ -95,7 +95,6 @@ type server struct {
 	fail    []int         // statuses to answer with, one per request, before anything else
 	cutAt   int           // break the connection after so many bytes of a body, ...
 	cuts    int           // ... so many times
-	short   int           // send so many bytes less than announced, cleanly, every time (HTTP/1.0 style)
 	delay   time.Duration // before each 16 kB
 	hang    bool          // never answer
 	corrupt int           // flip a byte in the first so many bodies

@@ -246,7 +246,7 @@ func filterMap(st *state, v value, a args) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
-	apply := func(x value) (value, error) { return value{}, nil }
+	var apply func(value) (value, error)
 	switch {
 	case len(a.pos) == 0 && len(a.kw) > 0 && a.kw[0].name == "attribute":
 		var def value
