@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -206,6 +207,41 @@ func TestConfig(t *testing.T) {
 		got := fmt.Sprintf("bos=%d eos=%d %v", tok.BOS(), tok.EOS(), tok.Encode(nil, "x", tokenizer.EncodeOptions{AddSpecial: true}))
 		if want := strings.ReplaceAll(c.ids, "x", fmt.Sprint(x)); got != want {
 			t.Errorf("%s: got %s, want %s", c.config, got, want)
+		}
+	}
+}
+
+// TestMemory checks that what loading takes grows with the file and not with
+// what the file claims.
+func TestMemory(t *testing.T) {
+	var vocab, pairs, added strings.Builder
+	for i := range 20000 {
+		if i > 0 {
+			vocab.WriteByte(',')
+			pairs.WriteByte(',')
+			added.WriteByte(',')
+		}
+		fmt.Fprintf(&vocab, `"%x":%d`, i, i)
+		fmt.Fprintf(&pairs, `["%x",-%d]`, i, i)
+		fmt.Fprintf(&added, `{"id":%d,"content":"%x"}`, i, i)
+	}
+	bpe := `{"model":{"type":"BPE","vocab":{` + vocab.String() + `},"merges":[`
+	for name, s := range map[string]string{
+		"vocabulary":    bpe + `]}}`,
+		"merges":        bpe + strings.Repeat(`"0 0",`, 50000) + `"1 0"]}}`,
+		"empty merges":  bpe + strings.Repeat(`"",`, 50000) + `""]}}`,
+		"unigram":       `{"model":{"type":"Unigram","vocab":[` + pairs.String() + `]}}`,
+		"added":         `{"added_tokens":[` + added.String() + `],"model":{"type":"BPE","vocab":{},"merges":[]}}`,
+		"high id":       `{"model":{"type":"BPE","vocab":{"a":2000000},"merges":[]}}`,
+		"high added":    `{"added_tokens":[{"id":2000000,"content":"x"}],"model":{"type":"BPE","vocab":{},"merges":[]}}`,
+		"many brackets": strings.Repeat("[", 1<<20),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _ = tokenizer.FromJSON([]byte(s), nil)
+		runtime.ReadMemStats(&after)
+		if got, most := after.TotalAlloc-before.TotalAlloc, uint64(32*len(s)+4<<20); got > most {
+			t.Errorf("%s: a file of %d bytes takes %d bytes, more than %d", name, len(s), got, most)
 		}
 	}
 }
