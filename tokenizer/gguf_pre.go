@@ -63,6 +63,10 @@ var preTokenizers = func() map[string]preTokenizer {
 	add(preTokenizer{stages: []string{reUfak}}, "ufakzeka")
 	add(preTokenizer{stages: []string{`\p{N}+`, `(?=(\d{3})+(?!\d))`}}, "superbpe")
 	add(preTokenizer{stages: []string{`\d{1,3}(?=(?:\d{3})*\b)`, reO200k}}, "tiny_aya", "cohere2moe")
+	add(preTokenizer{stages: []string{reJais2}}, "jais-2")
+	add(preTokenizer{stages: []string{reExaoneMoE}}, "exaone-moe")
+	add(preTokenizer{stages: []string{reNumbers3, reDeepseekCJ, reSpark, `\p{N}`}}, "spark2_5")
+	add(preTokenizer{stages: []string{reYoutuCJK, reO200k1}, whole: true}, "youtu")
 	add(preTokenizer{spm: true, newline: true, bos: true}, "gemma4")
 	add(preTokenizer{spm: true, newline: true}, "granite-embed-multi-311m", "sarvam-moe")
 	return m
