@@ -152,6 +152,9 @@ func align64(n int) int { return (n + 63) &^ 63 }
 // Close gives the memory of the pool back. No sequence may be used after it.
 func (p *Pool) Close() error { return errors.Join(p.mem.Free(), p.states.close()) }
 
+// Tree returns the pool's prefix tree, nil if it has none.
+func (p *Pool) Tree() *Tree { return p.tree }
+
 // PageTokens returns the number of tokens in a page.
 func (p *Pool) PageTokens() int { return p.cfg.PageTokens }
 

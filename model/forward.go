@@ -32,6 +32,7 @@ type runState struct {
 	att, y   kernel.Acts
 	gate, up kernel.Acts
 	out      kernel.Acts // final rows
+	part     kernel.Acts // those of out that Project reads
 	logits   kernel.Acts
 	cos, sin [][]float32
 	wanted   []int
@@ -43,7 +44,8 @@ type runState struct {
 // sequence has changed.
 func (m *Model) Forward(segs []Segment) error { return m.forward(segs, true) }
 
-// Embed is Forward without the output matrix: only Hidden is left.
+// Embed is Forward without the output matrix: only Hidden is left, and Project
+// computes logits where they are wanted.
 func (m *Model) Embed(segs []Segment) error { return m.forward(segs, false) }
 
 func (m *Model) forward(segs []Segment, logits bool) error {
@@ -230,10 +232,23 @@ func (m *Model) outputs(logits bool) {
 	}
 	r.x.N = n
 	e.Norm(&r.out, &r.x, &m.w.outNorm, nn.Quant(&m.w.head))
-	if !logits {
-		return
+	if logits {
+		m.Project(0, n)
 	}
-	e.Linear(&r.out, nn.Out{L: &m.w.head, Dst: &r.logits})
+}
+
+// Project computes the logits of n output rows of the last Forward or Embed,
+// from row first on: Logits(i) is that of row first+i afterwards. Many rows of
+// a large vocabulary can so be had in pieces.
+func (m *Model) Project(first, n int) {
+	c, r := &m.cfg, &m.run
+	r.part = r.out
+	r.part.N = n
+	r.part.F32 = r.out.F32[first*r.out.LDF:]
+	if nn.Quant(&m.w.head) {
+		r.part.Q = r.out.Q[first*r.out.LDQ:]
+	}
+	m.exec.Linear(&r.part, nn.Out{L: &m.w.head, Dst: &r.logits})
 	for i := range n {
 		y := nn.Row(&r.logits, i)
 		if c.LogitScale != 1 {
@@ -248,9 +263,9 @@ func (m *Model) outputs(logits bool) {
 // Outputs returns the number of output rows of the last Forward or Embed.
 func (m *Model) Outputs() int { return m.run.out.N }
 
-// Logits returns the logits of output row i of the last Forward: one per entry
-// of the vocabulary. The slice is valid until the next Forward and may be
-// changed.
+// Logits returns the logits of output row i of the last Forward, or of row i of
+// those that Project computed since: one per entry of the vocabulary. The slice
+// is valid until the next Forward or Project and may be changed.
 func (m *Model) Logits(i int) []float32 { return nn.Row(&m.run.logits, i) }
 
 // Hidden returns the final normalized state of output row i of the last

@@ -220,6 +220,10 @@ func (m *Model) Pool() *kvcache.Pool { return m.kv }
 // Workers returns the number of threads that compute.
 func (m *Model) Workers() int { return m.pool.Workers() }
 
+// Threads returns the threads that compute, for work of the same step. Nothing
+// may run on them during a method of the model.
+func (m *Model) Threads() *pool.Pool { return m.pool }
+
 // Parameters returns the number of weights.
 func (m *Model) Parameters() int64 { return m.w.params }
 

@@ -92,8 +92,9 @@ func mix(z uint64) uint64 {
 	return z ^ z>>31
 }
 
-// logProbs fills in the log-probabilities under the unadjusted logits.
-func (s *Sampler) logProbs(logits []float32, r *Result) {
+// logProbs fills in the log-probabilities of r.Token and of the n most probable
+// tokens under the unadjusted logits.
+func (s *Sampler) logProbs(logits []float32, n int, r *Result) {
 	top := maximum(logits)
 	total := 0.0
 	if !isInf(top) {
@@ -116,7 +117,7 @@ func (s *Sampler) logProbs(logits []float32, r *Result) {
 	if r.Token >= 0 {
 		r.LogProb = logProb(logits[r.Token])
 	}
-	s.cands = topK(s.cands[:0], logits, s.p.LogProbs)
+	s.cands = topK(s.cands[:0], logits, n)
 	sortAll(s.cands)
 	r.Top = make([]TokenProb, len(s.cands))
 	for i, c := range s.cands {

@@ -94,8 +94,20 @@ func (s *Sampler) Sample(logits []float32) Result {
 	w := s.adjust(logits)
 	r := Result{Token: s.pick(w)}
 	if s.p.LogProbs > 0 {
-		s.logProbs(logits, &r)
+		s.logProbs(logits, s.p.LogProbs, &r)
 	}
+	return r
+}
+
+// Score returns the log-probability of a given token under one row of logits,
+// and the n most probable tokens, as Sample does for the token that it picks.
+// Nothing about the sampler counts but its vocabulary.
+func (s *Sampler) Score(logits []float32, token int32, n int) Result {
+	if len(logits) != s.vocab || token < 0 || int(token) >= s.vocab || n < 1 {
+		return Result{Token: -1}
+	}
+	r := Result{Token: token}
+	s.logProbs(logits, n, &r)
 	return r
 }
 

@@ -1,0 +1,275 @@
+package engine
+
+import (
+	"math"
+	"slices"
+
+	"ridge/sched"
+)
+
+// outcome enters what a row has given: into the plan, into the sequences, and
+// into their streams.
+func (e *Engine) outcome(r *sched.Row, row *rowState) {
+	q, g := row.q, row.q.g
+	jobs := e.jobs[row.jobs : row.jobs+row.njobs]
+	for len(jobs) > 0 && jobs[0].at > 0 {
+		g.info.LogProbs[jobs[0].at] = jobs[0].res
+		g.scored = jobs[0].at
+		jobs = jobs[1:]
+	}
+	if r.Outputs == 0 {
+		return
+	}
+	if !g.told && g.info.Computed == 0 {
+		g.info.Computed = e.now() - g.begun
+	}
+	switch {
+	case g.req.MaxTokens == 0:
+		r.Finished = true
+		e.finish(q, e.scored(q, row))
+	case g.beams != nil:
+		r.New = 1
+		e.candidates(q, &jobs[0])
+	case g.forked || e.o.Contiguous:
+		r.New = 1
+		r.Finished = e.extend(q, &jobs[0])
+	default:
+		r.New = 1
+		r.Finished = e.branch(q, jobs)
+	}
+}
+
+// scored is the only event of a request that wants no tokens.
+func (e *Engine) scored(q *sequence, row *rowState) *Event {
+	g := q.g
+	ev := &Event{Token: -1, StopToken: -1, Finish: FinishLength}
+	switch g.req.Embed {
+	case PoolingMean:
+		ev.Finish, ev.Embedding = FinishStop, unit(g.sum)
+	case PoolingLast:
+		h := e.m.Hidden(row.out + row.outs - 1)
+		sum := make([]float64, len(h))
+		for i, v := range h {
+			sum[i] = float64(v)
+		}
+		ev.Finish, ev.Embedding = FinishStop, unit(sum)
+	}
+	return ev
+}
+
+// unit scales x to length 1.
+func unit(x []float64) []float32 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v * v
+	}
+	out := make([]float32, len(x))
+	for i, v := range x {
+		if sum > 0 {
+			out[i] = float32(v / math.Sqrt(sum))
+		}
+	}
+	return out
+}
+
+// branch gives every choice its first token. The root's sequence has computed
+// the prompt; the others become forks of it.
+func (e *Engine) branch(root *sequence, jobs []job) (finished bool) {
+	g := root.g
+	g.forked = true
+	others := false
+	for _, q := range g.seqs {
+		if q != root && !q.done {
+			q.begin(root.tokens[:root.Prompt])
+		}
+	}
+	for _, q := range g.seqs {
+		end := q.done
+		if q.stop && !end {
+			end = true
+			e.finish(q, &Event{Token: -1, StopToken: -1, Finish: FinishStop})
+		} else if !end {
+			end = e.extend(q, &jobs[0])
+			jobs = jobs[1:]
+		}
+		if q == root {
+			finished = end
+		} else if !end {
+			e.forks = append(e.forks, fork{root, q})
+			others = true
+		}
+	}
+	if finished && others {
+		// It is needed until they are made.
+		if len(root.tokens) == root.Prompt {
+			root.tokens = append(root.tokens, 0)
+		}
+		e.removes = append(e.removes, root)
+		return false
+	}
+	return finished
+}
+
+// extend gives a choice its next token and says whether it is complete.
+func (e *Engine) extend(q *sequence, j *job) (finished bool) {
+	g := q.g
+	if j.err != nil {
+		e.finish(q, &Event{Token: -1, StopToken: -1, Finish: FinishError, Err: j.err})
+		return true
+	}
+	token := j.res.Token
+	q.tokens = append(q.tokens, token)
+	q.total += float64(j.res.LogProb)
+	if slices.Contains(g.req.StopTokens, token) {
+		e.finish(q, &Event{Token: -1, StopToken: token, LogProb: j.res.LogProb, Top: j.res.Top, Finish: FinishStop})
+		return true
+	}
+	q.n++
+	e.counts.tokens++
+	if q.mask.stops != nil && q.n >= g.req.MinTokens {
+		q.mask.stops = nil
+		q.setMask()
+	}
+	ev := Event{Choice: q.choice, Token: token, StopToken: -1, LogProb: j.res.LogProb, Top: j.res.Top}
+	switch {
+	case j.done:
+		ev.Finish = FinishStop
+	case q.n >= g.req.MaxTokens:
+		ev.Finish = FinishLength
+	}
+	if g.silent() {
+		q.keep(j)
+		if ev.Finish == "" {
+			return false
+		}
+		ev.Token = -1
+	}
+	if ev.Finish != "" {
+		e.finish(q, &ev)
+		return true
+	}
+	e.send(g, &ev)
+	return false
+}
+
+// keep stores what will be sent of a token when all choices are complete.
+func (q *sequence) keep(j *job) {
+	if n := q.g.req.Sampling.LogProbs; n > 0 {
+		q.probs = append(q.probs, j.res.LogProb)
+		q.tops = append(q.tops, j.res.Top[:min(n, len(j.res.Top))])
+	}
+}
+
+// score is what choices are ranked by: the log-probability per token.
+func (q *sequence) score() float64 { return q.total / float64(max(len(q.tokens)-q.Prompt, 1)) }
+
+// lose ends a request one of whose rows was not computed.
+func (e *Engine) lose(r *sched.Row) {
+	if q := e.seqs[r.Seq]; q != nil {
+		e.removes = append(e.removes, q)
+	}
+}
+
+// settle does what must wait until the scheduler has booked the step.
+func (e *Engine) settle(err error) {
+	if err != nil {
+		for _, q := range e.removes {
+			if !q.g.removed {
+				e.abort(q.g, FinishError, err)
+			}
+		}
+		clear(e.removes)
+		e.removes = e.removes[:0]
+		return
+	}
+	for i := range e.rows {
+		q := e.rows[i].q
+		if q.done {
+			if !slices.Contains(e.removes, q) {
+				delete(e.seqs, &q.Seq)
+			}
+			continue
+		}
+		e.publish(q)
+	}
+	for _, f := range e.forks {
+		e.split(f.parent, f.child)
+	}
+	for _, q := range e.removes {
+		e.leave(q)
+	}
+	clear(e.forks)
+	clear(e.removes)
+	e.forks, e.removes = e.forks[:0], e.removes[:0]
+	for _, g := range e.beams {
+		if !g.removed {
+			e.search(g)
+		}
+	}
+	clear(e.beams)
+	e.beams = e.beams[:0]
+	e.catchUp()
+}
+
+// split makes child go on from where parent is.
+func (e *Engine) split(parent, child *sequence) {
+	child.Hold = child.g.held
+	if child.g.removed || child.done {
+		return
+	}
+	if parent.Running() && !e.o.Contiguous {
+		if kv, err := e.pool.Fork(parent.KV); err == nil {
+			child.KV = kv
+			e.know(child)
+			if err := e.sched.Fork(&parent.Seq, &child.Seq, e.now()); err == nil {
+				child.published = parent.published
+				return
+			}
+			e.pool.Free(kv)
+			child.KV = nil
+		}
+	}
+	// It is computed again, as a preempted one is, as far as the tree does not
+	// have it.
+	child.Wanted = parent.Wanted
+	if err := e.enter(child); err != nil {
+		e.abort(child.g, FinishError, err)
+	}
+}
+
+// publish gives the full pages of q to the prefix tree.
+func (e *Engine) publish(q *sequence) {
+	if e.tree == nil || q.KV == nil {
+		return
+	}
+	if full := q.Computed / e.page; full > q.published {
+		e.tree.Insert(q.g.salt, q.tokens[:full*e.page], q.KV)
+		q.published = full
+		e.inserted = true
+	}
+}
+
+// catchUp moves prompts that are being computed on to what others have
+// published since they were admitted.
+func (e *Engine) catchUp() {
+	if !e.inserted {
+		return
+	}
+	e.inserted = false
+	for _, s := range e.sched.RunningSeqs() {
+		q := e.seqs[s]
+		if s.Computed >= s.Prompt || q.g.whole() {
+			continue
+		}
+		n, _, _ := e.tree.Peek(q.g.salt, q.tokens[:s.Wanted-1])
+		if n -= n % e.page; n <= s.Computed {
+			continue
+		}
+		kv := e.tree.Match(q.g.salt, q.tokens[:n])
+		e.pool.Free(s.KV)
+		if !q.g.told {
+			q.g.info.Cached += n - s.Computed
+		}
+		s.KV, s.Computed, q.published = kv, n, n/e.page
+	}
+}

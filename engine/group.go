@@ -1,0 +1,198 @@
+package engine
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"ridge/sample"
+	"ridge/sched"
+)
+
+// group is a request and its sequences. After Submit it belongs to the loop.
+type group struct {
+	req     Request
+	salt    string
+	stream  *Stream
+	arrived time.Duration
+	unwatch func() bool
+
+	seqs     []*sequence // one per choice, or per beam
+	live     int         // of seqs, those not ended
+	forked   bool        // the prompt is computed, choices go their own ways
+	admitted bool
+	begun    time.Duration // when it was admitted
+	info     PromptInfo
+	told     bool // info was sent
+
+	scored int       // prompt tokens whose log-probability, or state, was taken
+	sum    []float64 // of states, for PoolingMean
+	beams  *beamSearch
+	kept   []result // complete answers that are not sent yet
+
+	held    bool          // paused for its reader
+	heldAt  time.Duration // since when
+	parked  bool          // its sequences were taken from the scheduler
+	removed bool
+}
+
+// silent says whether answers are kept back until all are complete.
+func (g *group) silent() bool { return g.req.Beam != nil || g.req.BestOf > g.req.N }
+
+// whole says whether every token of the prompt must be computed: when each
+// gives something, and until it did.
+func (g *group) whole() bool {
+	switch {
+	case g.req.Embed == PoolingMean:
+		return g.scored < len(g.req.Tokens)
+	case g.req.PromptLogProbs > 0:
+		return g.scored < len(g.req.Tokens)-1
+	}
+	return false
+}
+
+// sequence is one continuation of a prompt.
+type sequence struct {
+	sched.Seq
+	g       *group
+	choice  int
+	tokens  []int32 // the prompt and what came after it, as many as Wanted
+	sampler *sample.Sampler
+	mask    maskChain
+	done    bool
+	stop    bool // Stream.Stop was called
+
+	published int // pages of it that the tree was given
+
+	n     int     // tokens of the answer
+	total float64 // of their log-probabilities, with the end token's
+	// What is kept of the tokens of a silent group.
+	probs []float32
+	tops  [][]sample.TokenProb
+
+	cands []sample.TokenProb // of a beam: what may come next
+	ready bool               // a beam has its candidates
+}
+
+// maskChain forbids what the request's masker does, and stop tokens as long as
+// an answer is too short.
+type maskChain struct {
+	inner Masker
+	stops []int32 // nil when the answer is long enough
+}
+
+// Mask forbids tokens.
+func (m *maskChain) Mask(logits []float32) {
+	if m.inner != nil {
+		m.inner.Mask(logits)
+	}
+	for _, id := range m.stops {
+		if id >= 0 && int(id) < len(logits) {
+			logits[id] = negInf
+		}
+	}
+}
+
+// newGroup makes a group of a checked request. It does the work that needs no
+// loop: samplers, and what they know of the prompt.
+func (e *Engine) newGroup(r *Request) (*group, error) {
+	g := &group{req: *r, arrived: e.now()}
+	g.info.Tokens = len(r.Tokens)
+	if r.Tenant != "" || r.CacheSalt != "" {
+		g.salt = strconv.Itoa(len(r.Tenant)) + ":" + r.Tenant + r.CacheSalt
+	}
+	if r.IgnoreEOS {
+		if tok := e.m.Tokenizer(); tok != nil {
+			g.req.StopTokens = slices.DeleteFunc(slices.Clone(r.StopTokens), tok.IsEOG)
+		}
+	}
+	if r.PromptLogProbs > 0 {
+		g.info.LogProbs = make([]sample.Result, len(r.Tokens))
+		g.info.LogProbs[0].Token = r.Tokens[0]
+	}
+	if r.Embed == PoolingMean {
+		g.sum = make([]float64, e.m.Config().Hidden)
+	}
+	g.stream = newStream(e, g, e.o.Events*r.N)
+	n := r.BestOf
+	if r.Beam != nil {
+		g.beams = &beamSearch{}
+		n = 1
+	}
+	for i := range n {
+		q, err := e.newSequence(g, i)
+		if err != nil {
+			return nil, err
+		}
+		g.seqs = append(g.seqs, q)
+	}
+	g.live = n
+	return g, nil
+}
+
+func (e *Engine) newSequence(g *group, choice int) (*sequence, error) {
+	r := &g.req
+	q := &sequence{g: g, choice: choice}
+	p := r.Sampling
+	p.Seed = ChoiceSeed(p.Seed, choice)
+	switch {
+	case r.Beam != nil:
+		// The stop tokens may be the first candidates of every beam.
+		p = sample.Params{LogProbs: min(max(2, 1+len(r.StopTokens))*r.Beam.Width, e.limits.vocab)}
+		p.LogProbs = max(p.LogProbs, r.Sampling.LogProbs)
+	case g.silent():
+		p.LogProbs = max(p.LogProbs, 1)
+	}
+	var err error
+	if q.sampler, err = sample.New(p, e.limits.vocab); err != nil {
+		return nil, &RequestError{Field: "sampling", Err: err}
+	}
+	for _, id := range r.Tokens {
+		q.sampler.Accept(id)
+	}
+	if r.NewMasker != nil {
+		q.mask.inner = r.NewMasker()
+	}
+	if r.MinTokens > 0 {
+		q.mask.stops = r.StopTokens
+	}
+	q.setMask()
+	q.Seq = sched.Seq{
+		Tenant: r.Tenant, Weight: r.Weight, Priority: r.Priority,
+		Prompt: len(r.Tokens), MaxNew: max(r.MaxTokens, 1), Arrived: g.arrived,
+	}
+	if !r.Deadline.IsZero() {
+		// 0 means none, and the deadline may be before the start of the engine.
+		q.Deadline = max(r.Deadline.Sub(e.start), 1)
+	}
+	return q, nil
+}
+
+// setMask gives the sampler a mask only where there is something to forbid:
+// with one it works on a copy of the logits.
+func (q *sequence) setMask() {
+	if q.mask.inner != nil || len(q.mask.stops) > 0 {
+		q.sampler.SetMasker(&q.mask)
+	} else {
+		q.sampler.SetMasker(nil)
+	}
+}
+
+// begin gives q its tokens: those of the prompt, with room for an answer.
+func (q *sequence) begin(known []int32) {
+	q.tokens = append(make([]int32, 0, len(known)+min(q.MaxNew, 256)), known...)
+}
+
+// accept tells the sampler and the masker of a token that was drawn. It may run
+// on any thread.
+func (q *sequence) accept(token int32) (done bool, err error) {
+	q.sampler.Accept(token)
+	if q.mask.inner == nil {
+		return false, nil
+	}
+	if err := q.mask.inner.Accept(token); err != nil {
+		return false, err
+	}
+	d, ok := q.mask.inner.(interface{ Done() bool })
+	return ok && d.Done(), nil
+}

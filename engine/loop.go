@@ -1,0 +1,351 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"ridge/kvcache"
+	"ridge/model"
+	"ridge/sample"
+	"ridge/sched"
+)
+
+var negInf = float32(math.Inf(-1))
+
+// loop is what only the goroutine of Engine.run touches.
+type loop struct {
+	pool   *kvcache.Pool
+	tree   *kvcache.Tree // nil for none
+	sched  *sched.Scheduler
+	groups map[*group]struct{}
+	seqs   map[*sched.Seq]*sequence // those that are in the scheduler, or parked
+	nextID uint64
+	page   int
+
+	commands []command // taken from the inbox
+	held     []*group  // paused for their readers
+	onIdle   []chan struct{}
+	closing  bool
+	endErr   error
+	timer    *time.Timer
+
+	// Of the step at hand.
+	segs    []model.Segment
+	rows    []rowState
+	jobs    []job
+	draw    drawTask
+	forks   []fork
+	removes []*sequence
+	beams   []*group
+
+	inserted bool // the tree has got something since sequences were matched with it
+	counts   counters
+	ends     time.Duration // when the last request ended
+}
+
+// fork is a sequence to be made like another one.
+type fork struct{ parent, child *sequence }
+
+func (e *Engine) init(cfg sched.Config) error {
+	e.pool = e.m.Pool()
+	if !e.o.NoPrefixCache {
+		if e.tree = e.pool.Tree(); e.tree == nil {
+			e.tree = kvcache.NewTree(e.pool)
+		}
+	}
+	e.groups = map[*group]struct{}{}
+	e.seqs = map[*sched.Seq]*sequence{}
+	e.page = e.pool.PageTokens()
+	mem := newMemory(e.pool, e.tree, &e.o, func(s *sched.Seq) *sequence { return e.seqs[s] })
+	var err error
+	if e.sched, err = sched.New(cfg, mem); err != nil {
+		return err
+	}
+	for range e.m.Workers() {
+		s, err := sample.New(sample.Params{}, e.limits.vocab)
+		if err != nil {
+			return err
+		}
+		e.draw.scorers = append(e.draw.scorers, s)
+	}
+	e.timer = time.NewTimer(time.Hour)
+	e.timer.Stop()
+	e.counts.finished = map[Finish]int64{}
+	return nil
+}
+
+// run is the loop.
+func (e *Engine) run() {
+	defer close(e.done)
+	defer e.end()
+	for {
+		e.obey()
+		if e.closing {
+			return
+		}
+		now := e.now()
+		e.resume(now)
+		plan := e.sched.Next(now)
+		e.planned(plan, now)
+		if len(plan.Rows) > 0 {
+			e.step(plan)
+			continue
+		}
+		e.sched.Done(0, now)
+		e.sleep(plan, now)
+	}
+}
+
+// end is the last thing that the loop does. If it ends by a panic, which would
+// be a defect in the books, no request hangs.
+func (e *Engine) end() {
+	fault := recover()
+	e.mu.Lock()
+	e.refuse = ErrClosed
+	rest := e.inbox
+	e.inbox = nil
+	e.mu.Unlock()
+	if fault != nil {
+		e.endErr = fmt.Errorf("engine: the loop failed: %v\n%s", fault, debug.Stack())
+		for g := range e.groups {
+			g.fail(e.endErr)
+		}
+		for _, c := range rest {
+			if c.kind == submitGroup {
+				c.g.fail(e.endErr)
+			}
+		}
+		return
+	}
+	for _, c := range rest {
+		e.do(c)
+	}
+	for g := range e.groups {
+		e.abort(g, FinishAbort, nil)
+	}
+	e.endErr = e.check()
+	if e.tree != nil {
+		e.tree.Clear()
+	}
+}
+
+// fail ends a request's stream without regard to its sequences.
+func (g *group) fail(err error) {
+	g.unwatch()
+	g.stream.push(&Event{Token: -1, StopToken: -1, Finish: FinishError, Err: err})
+	g.stream.end(nil, nil)
+}
+
+// obey does what the inbox asks for.
+func (e *Engine) obey() {
+	e.mu.Lock()
+	e.inbox, e.commands = e.commands[:0], e.inbox
+	e.mu.Unlock()
+	for _, c := range e.commands {
+		e.do(c)
+	}
+	clear(e.commands)
+}
+
+func (e *Engine) do(c command) {
+	switch c.kind {
+	case submitGroup:
+		e.admit(c.g)
+	case abortGroup:
+		if !c.g.removed {
+			e.abort(c.g, FinishAbort, nil)
+		}
+	case stopChoice:
+		e.stop(c.g, c.choice)
+	case callFunc:
+		c.call()
+	case closeEngine:
+		e.closing = true
+	}
+}
+
+// admit gives a new request to the scheduler.
+func (e *Engine) admit(g *group) {
+	if g.removed { // aborted before it came here
+		return
+	}
+	e.groups[g] = struct{}{}
+	e.counts.submitted++
+	first := g.seqs
+	if !e.o.Contiguous {
+		first = first[:1] // the others are forks of it
+	}
+	for _, q := range first {
+		q.begin(g.req.Tokens)
+		if err := e.enter(q); err != nil {
+			e.abort(g, FinishError, err)
+			return
+		}
+	}
+}
+
+// enter puts a sequence into the scheduler's queue.
+func (e *Engine) enter(q *sequence) error {
+	e.know(q)
+	return e.sched.Add(&q.Seq, e.now())
+}
+
+func (e *Engine) know(q *sequence) {
+	if q.ID == 0 {
+		e.nextID++
+		q.ID = e.nextID
+	}
+	e.seqs[&q.Seq] = q
+}
+
+// leave takes a sequence out of the scheduler, wherever it is.
+func (e *Engine) leave(q *sequence) {
+	if e.seqs[&q.Seq] != nil {
+		e.sched.Remove(&q.Seq, e.now())
+		delete(e.seqs, &q.Seq)
+	}
+}
+
+// abort ends all choices of a request. It must not be called between Next and
+// Done.
+func (e *Engine) abort(g *group, why Finish, err error) {
+	for _, q := range g.seqs {
+		e.leave(q)
+	}
+	g.kept = nil
+	last := func(choice int) {
+		e.counts.finished[why]++
+		e.send(g, &Event{Choice: choice, Token: -1, StopToken: -1, Finish: why, Err: err})
+	}
+	for i := range g.req.N {
+		if g.silent() || !g.seqs[i].done {
+			last(i)
+		}
+	}
+	e.complete(g)
+}
+
+// stop ends a choice on request of its reader.
+func (e *Engine) stop(g *group, choice int) {
+	if g.removed || g.silent() || choice < 0 || choice >= len(g.seqs) || g.seqs[choice].done {
+		return
+	}
+	q := g.seqs[choice]
+	if !g.forked && len(g.seqs) > 1 && !e.o.Contiguous {
+		q.stop = true // the others are made of its computation
+		return
+	}
+	e.leave(q)
+	e.finish(q, &Event{Token: -1, StopToken: -1, Finish: FinishStop})
+}
+
+// finish ends a choice with its last event. The sequence must not be in the
+// scheduler any more, or be marked finished in the plan.
+func (e *Engine) finish(q *sequence, last *Event) {
+	g := q.g
+	q.done = true
+	last.Choice = q.choice
+	if g.silent() {
+		g.kept = append(g.kept, result{tokens: q.tokens[q.Prompt : q.Prompt+q.n], probs: q.probs, tops: q.tops, last: *last, score: q.score()})
+	} else {
+		e.counts.finished[last.Finish]++
+		e.send(g, last)
+	}
+	if g.live--; g.live == 0 {
+		e.complete(g)
+	}
+}
+
+// complete ends a request.
+func (e *Engine) complete(g *group) {
+	if g.removed {
+		return
+	}
+	g.removed = true
+	g.unwatch()
+	if !g.admitted {
+		e.waiting.Add(-1)
+	}
+	g.stream.end(e.deliver(g))
+	delete(e.groups, g)
+	if i := slices.Index(e.held, g); i >= 0 {
+		e.held = slices.Delete(e.held, i, i+1)
+	}
+	now := e.now()
+	const weight = 8
+	e.pace.Add((int64(now-e.ends) - e.pace.Load()) / weight)
+	e.ends = now
+	if len(e.groups) == 0 {
+		for _, c := range e.onIdle {
+			close(c)
+		}
+		e.onIdle = nil
+	}
+}
+
+// send puts an event into the request's stream.
+func (e *Engine) send(g *group, ev *Event) {
+	if !g.told {
+		g.told = true
+		info := g.info
+		ev.Prompt = &info
+	}
+	if full := g.stream.push(ev); full && !g.held && !g.removed {
+		e.hold(g)
+	}
+}
+
+// planned notes what the scheduler has done with sequences.
+func (e *Engine) planned(p *sched.Plan, now time.Duration) {
+	for _, s := range p.Admitted {
+		q := e.seqs[s]
+		q.published = s.Computed / e.page
+		if g := q.g; !g.admitted {
+			g.admitted, g.begun = true, now
+			g.info.Cached = s.Computed
+			g.info.Queued = now - g.arrived
+			e.waiting.Add(-1)
+		}
+	}
+	for _, s := range p.Shed {
+		if q := e.seqs[s]; q != nil {
+			delete(e.seqs, s)
+			e.abort(q.g, FinishError, ErrDeadline)
+		}
+	}
+}
+
+// sleep waits until something happens.
+func (e *Engine) sleep(p *sched.Plan, now time.Duration) {
+	until := time.Duration(math.MaxInt64)
+	if p.Wake > 0 {
+		until = p.Wake
+	}
+	for _, g := range e.held {
+		due := g.heldAt + e.o.DropAfter
+		if !g.parked {
+			due = min(due, g.heldAt+e.o.ParkAfter)
+		}
+		until = min(until, due)
+	}
+	if p.Blocked && len(e.held) == 0 {
+		until = min(until, now+blockedPoll)
+	}
+	if until == math.MaxInt64 {
+		<-e.wake
+		return
+	}
+	e.timer.Reset(max(until-now, time.Millisecond))
+	select {
+	case <-e.wake:
+		e.timer.Stop()
+	case <-e.timer.C:
+	}
+}
+
+// blockedPoll is how often the loop looks again when nothing can run and
+// nobody is on hold.
+const blockedPoll = 50 * time.Millisecond

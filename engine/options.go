@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"ridge/kvcache"
+	"ridge/sched"
+)
+
+// SlowReader says what happens to a request whose events are not read.
+type SlowReader uint8
+
+// The policies.
+const (
+	// PauseReader stops computing for the request until its stream has been
+	// read. After Options.ParkAfter it gives its memory and its place to others.
+	PauseReader SlowReader = iota
+	DropReader             // the request ends with ErrSlowReader
+)
+
+// Options are the choices at starting an engine. The zero value suits most
+// uses.
+type Options struct {
+	// Sched says how steps are filled; nil means the preset "ridge". Its MaxQueue
+	// counts requests here. The policy and models in it must belong to this
+	// engine alone.
+	Sched *sched.Config
+
+	// Contiguous reserves memory for the longest answer of each sequence, as
+	// systems before paging did: the baseline of the presets "static" and "orca".
+	// Nothing is shared then, neither between choices nor by prefix.
+	Contiguous bool
+	// Reserve is how many tokens a sequence reserves at least under Contiguous.
+	Reserve int
+	// NoPrefixCache turns the sharing of prefixes between requests off.
+	NoPrefixCache bool
+	// Swap is where preempted sequences are written to; nil for nowhere.
+	Swap sched.Store
+
+	Events     int           // events that a stream holds per choice; 0 means 256
+	SlowReader SlowReader    // what happens when they are not read
+	ParkAfter  time.Duration // a paused request keeps its memory so long; 0 means a second
+	DropAfter  time.Duration // a paused request ends after it; 0 means ten minutes
+
+	// StepLimit is how long a step may take before the engine counts as
+	// unhealthy; 0 means two minutes.
+	StepLimit time.Duration
+}
+
+// complete fills in defaults.
+func (o *Options) complete() error {
+	if o.Sched == nil {
+		cfg, err := sched.Preset("ridge")
+		if err != nil {
+			return err
+		}
+		o.Sched = &cfg
+	}
+	if o.Events < 0 || o.ParkAfter < 0 || o.DropAfter < 0 || o.StepLimit < 0 || o.Reserve < 0 {
+		return fmt.Errorf("engine: options: expected no negative limits, found %d events, %v, %v, %v and %d tokens", o.Events, o.ParkAfter, o.DropAfter, o.StepLimit, o.Reserve)
+	}
+	o.NoPrefixCache = o.NoPrefixCache || o.Contiguous
+	for _, d := range []struct {
+		v *time.Duration
+		d time.Duration
+	}{{&o.ParkAfter, time.Second}, {&o.DropAfter, 10 * time.Minute}, {&o.StepLimit, 2 * time.Minute}} {
+		if *d.v == 0 {
+			*d.v = d.d
+		}
+	}
+	if o.Events == 0 {
+		o.Events = 256
+	}
+	return nil
+}
+
+// noPrefix is a salt under which nothing is published. Salts of requests begin
+// with a number.
+const noPrefix = "none"
+
+// newMemory returns the page pool as the scheduler sees it. Of sequences all of
+// whose prompt must be computed nothing is found in the prefix tree.
+func newMemory(pool *kvcache.Pool, tree *kvcache.Tree, o *Options, find func(*sched.Seq) *sequence) sched.Memory {
+	paged := sched.Paged{Pool: pool, Tree: tree, Store: o.Swap}
+	paged.Tokens = func(s *sched.Seq) (string, []int32) {
+		q := find(s)
+		if s.KV == nil && q.g.whole() { // asked for what is known, not for what to publish
+			return noPrefix, q.tokens
+		}
+		return q.g.salt, q.tokens
+	}
+	if !o.Contiguous {
+		return &paged
+	}
+	reserve := o.Reserve
+	return &sched.Contiguous{
+		Paged:  paged,
+		Space:  kvcache.NewContiguous(pool.Stats().Pages * pool.PageTokens()),
+		Length: func(*sched.Seq) int { return reserve },
+	}
+}

@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"ridge/kvcache"
+	"ridge/sched"
+)
+
+// counters are kept by the loop.
+type counters struct {
+	submitted      int64
+	finished       map[Finish]int64
+	tokens         int64
+	steps          int64
+	paused, parked int64
+
+	busy, kernels, sampling time.Duration
+}
+
+// Stats describe an engine at one moment.
+type Stats struct {
+	Requests  int // not complete
+	Waiting   int // of these, those whose computation has not begun
+	Paused    int // of these, those whose reader is slow
+	Submitted int64
+	Finished  map[Finish]int64 // choices, by how they ended
+	Pauses    int64            // how often a request was paused for its reader
+	Parks     int64            // and how often it gave its memory away
+
+	Tokens   int64 // of answers
+	Steps    int64
+	Busy     time.Duration // time of all steps
+	Kernels  time.Duration // of Busy, in the model
+	Sampling time.Duration // of Busy, drawing tokens and scoring prompts
+
+	Sched sched.Stats
+	// StepError is the mean relative error of predicted step times, and StepBias
+	// is positive if steps take longer than predicted.
+	StepError, StepBias float64
+
+	Pool  kvcache.Stats
+	Usage kvcache.Usage
+	Tree  kvcache.TreeStats // zero without a prefix tree
+
+	Sequences []SequenceStats // the running ones, then those that wait, in order
+}
+
+// SequenceStats describe one sequence.
+type SequenceStats struct {
+	ID       string // of the request
+	Choice   int
+	State    string // "running", "waiting", "swapped", "paused" or "parked"
+	Position int    // among those that wait, else -1
+	Prompt   int    // tokens
+	Computed int    // tokens whose keys and values are there
+	Tokens   int    // of the answer
+	Max      int    // tokens that the answer can have
+	Pages    int
+	Tenant   string
+	Priority int
+	Age      time.Duration
+}
+
+// maxListed bounds the waiting sequences in Stats: the position of one takes
+// time in proportion to the queue.
+const maxListed = 100
+
+// statsPatience is how long Stats waits for a step to end.
+const statsPatience = 2 * time.Second
+
+// Stats returns counters and a row for each sequence, as of the end of the step
+// at hand; if that takes long, as of the last time that they were asked for.
+func (e *Engine) Stats() Stats {
+	ctx, cancel := context.WithTimeout(context.Background(), statsPatience)
+	defer cancel()
+	// Should the wait be given up, the loop still writes what it was asked for.
+	st := new(Stats)
+	if e.call(ctx, func() { *st = e.stats(); e.last.Store(st) }) != nil {
+		if st = e.last.Load(); st == nil {
+			return Stats{Waiting: int(e.waiting.Load())}
+		}
+	}
+	return *st
+}
+
+func (e *Engine) stats() Stats {
+	c := &e.counts
+	st := Stats{
+		Requests: len(e.groups), Waiting: int(e.waiting.Load()), Paused: len(e.held),
+		Submitted: c.submitted, Finished: maps.Clone(c.finished), Pauses: c.paused, Parks: c.parked,
+		Tokens: c.tokens, Steps: c.steps, Busy: c.busy, Kernels: c.kernels, Sampling: c.sampling,
+		Sched: e.sched.Stats(), Pool: e.pool.Stats(), Usage: e.pool.Usage(),
+	}
+	st.StepError, st.StepBias = e.sched.Cost().Error()
+	if e.tree != nil {
+		st.Tree = e.tree.Stats()
+	}
+	now := e.now()
+	var waiting []*sequence
+	for s, q := range e.seqs {
+		if s.Running() {
+			st.Sequences = append(st.Sequences, q.stats(now))
+		} else {
+			waiting = append(waiting, q)
+		}
+	}
+	byID := func(a, b *sequence) int { return int(a.ID) - int(b.ID) }
+	slices.SortFunc(waiting, byID)
+	running := len(st.Sequences)
+	for _, q := range waiting[:min(len(waiting), maxListed)] {
+		row := q.stats(now)
+		row.Position = e.sched.Position(&q.Seq, now)
+		st.Sequences = append(st.Sequences, row)
+	}
+	slices.SortStableFunc(st.Sequences[:running], func(a, b SequenceStats) int { return int(b.Age - a.Age) })
+	slices.SortStableFunc(st.Sequences[running:], func(a, b SequenceStats) int { return a.Position - b.Position })
+	return st
+}
+
+func (q *sequence) stats(now time.Duration) SequenceStats {
+	s := SequenceStats{
+		ID: q.g.req.ID, Choice: q.choice, Position: -1, State: "waiting",
+		Prompt: q.Prompt, Computed: q.Computed, Tokens: q.n, Max: q.g.req.MaxTokens,
+		Tenant: q.Tenant, Priority: q.Priority, Age: now - q.g.arrived,
+	}
+	switch {
+	case q.g.parked:
+		s.State = "parked"
+	case q.g.held:
+		s.State = "paused"
+	case q.Running():
+		s.State = "running"
+	case q.Swapped:
+		s.State = "swapped"
+	}
+	if q.KV != nil {
+		s.Pages = q.KV.Pages()
+	}
+	return s
+}

@@ -1,0 +1,237 @@
+package engine
+
+import (
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"ridge/model"
+	"ridge/sample"
+	"ridge/sched"
+)
+
+// rowState is what the engine knows of a row of the plan.
+type rowState struct {
+	q     *sequence
+	out   int // its first row of output
+	outs  int
+	jobs  int // its first job
+	njobs int
+}
+
+// step computes a plan.
+func (e *Engine) step(p *sched.Plan) {
+	begin := e.now()
+	e.stepAt.Store(int64(begin))
+	e.build(p)
+	err := e.compute(p)
+	for i := range p.Rows {
+		if err != nil {
+			e.lose(&p.Rows[i])
+		} else {
+			e.outcome(&p.Rows[i], &e.rows[i])
+		}
+	}
+	end := e.now()
+	if err != nil {
+		e.sched.Done(0, end) // its time says nothing
+	} else {
+		e.sched.Done(end-begin, end)
+	}
+	e.settle(err)
+	clear(e.rows)
+	clear(e.jobs)
+	e.stepAt.Store(0)
+	e.counts.steps++
+	e.counts.busy += e.now() - begin
+}
+
+// build makes the model's batch and the jobs for its outputs.
+func (e *Engine) build(p *sched.Plan) {
+	e.segs, e.rows, e.jobs = e.segs[:0], e.rows[:0], e.jobs[:0]
+	out := 0
+	for i := range p.Rows {
+		r := &p.Rows[i]
+		q := e.seqs[r.Seq]
+		row := rowState{q: q, out: out, outs: r.Outputs, jobs: len(e.jobs)}
+		if q.g.whole() {
+			row.outs = r.N
+			if q.g.req.PromptLogProbs > 0 {
+				e.score(r, q, out)
+			}
+		}
+		if r.Outputs > 0 {
+			e.drawJobs(q, out+row.outs-1)
+		}
+		row.njobs = len(e.jobs) - row.jobs
+		e.rows = append(e.rows, row)
+		e.segs = append(e.segs, model.Segment{Seq: q.KV, Tokens: q.tokens[r.Start : r.Start+r.N], Outputs: row.outs})
+		out += row.outs
+	}
+}
+
+// score adds jobs for the log-probabilities of prompt tokens. A row gives that
+// of the token after it.
+func (e *Engine) score(r *sched.Row, q *sequence, out int) {
+	for at := max(r.Start, q.g.scored); at < min(r.Start+r.N, q.Prompt-1); at++ {
+		e.jobs = append(e.jobs, job{q: q, out: out + at - r.Start, at: at + 1})
+	}
+}
+
+// drawJobs adds jobs for the next token: one for each choice that goes on from
+// this row.
+func (e *Engine) drawJobs(q *sequence, out int) {
+	g := q.g
+	switch {
+	case g.req.MaxTokens == 0:
+	case !g.forked && g.beams == nil && !e.o.Contiguous:
+		for _, c := range g.seqs {
+			if !c.done && !c.stop {
+				e.jobs = append(e.jobs, job{q: c, out: out})
+			}
+		}
+	default:
+		e.jobs = append(e.jobs, job{q: q, out: out})
+	}
+}
+
+// maxLogits bounds the logits that are held at a time where prompts are scored:
+// 16 MB of them, but at least 16 rows.
+const maxLogits = 4 << 20
+
+// compute runs the model and the jobs.
+func (e *Engine) compute(p *sched.Plan) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("engine: the step failed: %v\n%s", v, debug.Stack())
+			for i := range p.Rows { // what was not computed must not be used
+				r := &p.Rows[i]
+				e.pool.Truncate(r.Seq.KV, r.Start)
+			}
+		}
+	}()
+	begin := time.Now()
+	simple := len(e.jobs) > 0
+	for i := range e.rows {
+		simple = simple && e.rows[i].outs <= 1 && e.rows[i].q.g.req.Embed == NoPooling
+	}
+	if simple {
+		err = e.m.Forward(e.segs)
+	} else {
+		err = e.m.Embed(e.segs)
+	}
+	e.counts.kernels += time.Since(begin)
+	if err != nil {
+		return fmt.Errorf("engine: step: %w", err)
+	}
+	if simple {
+		e.runJobs(e.jobs, 0)
+		return nil
+	}
+	e.pooling(p)
+	// The jobs are in the order of their outputs.
+	most := max(maxLogits/e.limits.vocab, 16)
+	for rest := e.jobs; len(rest) > 0; {
+		first, n := rest[0].out, 0
+		for n < len(rest) && rest[n].out < first+most {
+			n++
+		}
+		begin = time.Now()
+		e.m.Project(first, rest[n-1].out-first+1)
+		e.counts.kernels += time.Since(begin)
+		e.runJobs(rest[:n], first)
+		rest = rest[n:]
+	}
+	return nil
+}
+
+// pooling adds up the states of prompts whose mean is wanted, in the order of
+// their tokens.
+func (e *Engine) pooling(p *sched.Plan) {
+	for i := range p.Rows {
+		r, row := &p.Rows[i], &e.rows[i]
+		g := row.q.g
+		if g.req.Embed != PoolingMean || !g.whole() {
+			continue
+		}
+		for k := range r.N {
+			if r.Start+k != g.scored {
+				continue
+			}
+			for d, v := range e.m.Hidden(row.out + k) {
+				g.sum[d] += float64(v)
+			}
+			g.scored++
+		}
+	}
+}
+
+// job is one row of logits and what is to be taken from it.
+type job struct {
+	q   *sequence
+	out int
+	at  int // > 0: the log-probability of this token of the prompt; 0: the next token
+
+	res  sample.Result
+	done bool // the masker says that the text is complete
+	err  error
+}
+
+// drawTask runs jobs on the model's threads. Each touches its own sequence only,
+// so the order does not matter.
+type drawTask struct {
+	e       *Engine
+	jobs    []job
+	first   int // output row that Logits(0) is
+	scorers []*sample.Sampler
+}
+
+// fewLogits is the amount below which one thread does all jobs.
+const fewLogits = 1 << 15
+
+func (e *Engine) runJobs(jobs []job, first int) {
+	begin := time.Now()
+	t := &e.draw
+	t.e, t.jobs, t.first = e, jobs, first
+	if len(jobs) == 1 || len(jobs)*e.limits.vocab < fewLogits {
+		t.Do(0, 1)
+	} else {
+		e.m.Threads().Run(t)
+	}
+	t.jobs = nil
+	e.counts.sampling += time.Since(begin)
+}
+
+// Do runs every workers-th job.
+func (t *drawTask) Do(worker, workers int) {
+	for i := worker; i < len(t.jobs); i += workers {
+		t.run(&t.jobs[i], t.scorers[worker])
+	}
+}
+
+func (t *drawTask) run(j *job, scorer *sample.Sampler) {
+	defer func() {
+		if v := recover(); v != nil {
+			j.err = fmt.Errorf("engine: sampling failed: %v\n%s", v, debug.Stack())
+		}
+	}()
+	logits, q := t.e.m.Logits(j.out-t.first), j.q
+	if j.at > 0 {
+		j.res = scorer.Score(logits, q.tokens[j.at], q.g.req.PromptLogProbs)
+		return
+	}
+	j.res = q.sampler.Sample(logits)
+	switch {
+	case q.g.beams != nil:
+	case j.res.Token < 0:
+		j.err = ErrNoToken
+		if m, ok := q.mask.inner.(interface{ Err() error }); ok {
+			if err := m.Err(); err != nil {
+				j.err = fmt.Errorf("%w: %w", ErrNoToken, err)
+			}
+		}
+	case !slices.Contains(q.g.req.StopTokens, j.res.Token):
+		j.done, j.err = q.accept(j.res.Token)
+	}
+}
