@@ -64,7 +64,7 @@ const (
 // Limits on a running grammar.
 const (
 	defaultMaxDepth = 512
-	maxOpWork       = 8_000_000 // elementary steps of one mask or token
+	maxOpWork       = 1_000_000 // elementary steps of one mask or token
 	maxItems        = 4096      // simultaneous readings of the text
 	maxMachineBytes = 24 << 20  // remembered situations and masks of a grammar
 	maxVocabBytes   = 64 << 20  // remembered masks of a vocabulary

@@ -79,10 +79,14 @@ type machine struct {
 	need int32 // highest stack that the current closure asked for
 	err  error
 
-	// Scratch of closure, empty between calls.
-	queue  []item
-	seen   map[item]struct{}
-	leaves []item
+	// Scratch of closure; the queue is empty between calls.
+	queue   []item
+	found   []item   // real states and what is below them
+	virtual []item   // the same for virtual states
+	stamp   []uint32 // real state → the last round in which it was found
+	place   []int32  // and its index in found
+	round   uint32
+	unions  map[[2]*node]*node
 	// Scratch of the walks.
 	path  []*config
 	path2 []*config
@@ -90,7 +94,8 @@ type machine struct {
 }
 
 func newMachine(p *program, v *Vocabulary, maxDepth int) (*machine, error) {
-	m := &machine{p: p, v: v, maxDepth: int32(maxDepth), seen: map[item]struct{}{}}
+	m := &machine{p: p, v: v, maxDepth: int32(maxDepth), unions: map[[2]*node]*node{}}
+	m.stamp, m.place = make([]uint32, len(p.states)), make([]int32, len(p.states))
 	m.bottom = &node{items: []item{{q: atEnd}}, id: 1}
 	m.exit = &node{items: []item{{q: atExit}}, id: 2}
 	m.ids = 2
@@ -114,6 +119,10 @@ func newMachine(p *program, v *Vocabulary, maxDepth int) (*machine, error) {
 // computed for them.
 func (m *machine) begin() {
 	m.work, m.err = 0, nil
+	if m.round > 1<<31 {
+		clear(m.stamp)
+		m.round = 0
+	}
 	if m.memory < maxMachineBytes {
 		return
 	}
@@ -134,6 +143,7 @@ func (m *machine) begin() {
 	clear(m.nodes)
 	clear(m.configs)
 	clear(m.local)
+	clear(m.unions)
 	m.memory = 0
 }
 
@@ -213,10 +223,17 @@ func (m *machine) config(items []item, accept, left bool) *config {
 
 // union returns the node that returns to wherever a or b do.
 func (m *machine) union(a, b *node) *node {
-	if a == b || b == nil {
+	if a == b {
 		return a
 	}
-	m.spend(len(a.items) + len(b.items))
+	if a.id > b.id {
+		a, b = b, a
+	}
+	key := [2]*node{a, b}
+	if u := m.unions[key]; u != nil {
+		return u
+	}
+	m.spend(2 + len(a.items) + len(b.items))
 	out := make([]item, 0, len(a.items)+len(b.items))
 	i, j := 0, 0
 	for i < len(a.items) && j < len(b.items) {
@@ -238,7 +255,12 @@ func (m *machine) union(a, b *node) *node {
 		}
 	}
 	out = append(append(out, a.items[i:]...), b.items[j:]...)
-	return m.node(out, true)
+	u := m.node(out, true)
+	if m.err == nil {
+		m.unions[key] = u
+		m.memory += 48
+	}
+	return u
 }
 
 // push returns the node that returns to state to and then to below.
@@ -248,21 +270,17 @@ func (m *machine) push(to uint32, below *node) *node {
 }
 
 // closure returns the config that the items of m.queue lead to without reading
-// a byte, and empties the queue.
+// a byte, and empties the queue. For each state it keeps one node, the union of
+// those that it was reached with, and follows the state again when that grows:
+// the work is bounded by states and heights, not by the number of stacks.
 func (m *machine) closure() *config {
-	if len(m.seen) > 1024 {
-		m.seen = map[item]struct{}{} // clearing a large map is slow for ever
-	}
-	clear(m.seen)
-	m.leaves = m.leaves[:0]
+	m.round++
+	m.found = m.found[:0]
+	m.virtual = m.virtual[:0]
 	accept, left := false, false
 	for len(m.queue) > 0 && m.err == nil {
 		it := m.queue[len(m.queue)-1]
 		m.queue = m.queue[:len(m.queue)-1]
-		if _, ok := m.seen[it]; ok {
-			continue
-		}
-		m.seen[it] = struct{}{}
 		m.spend(4)
 		switch {
 		case it.q == atEnd:
@@ -270,21 +288,60 @@ func (m *machine) closure() *config {
 		case it.q == atExit:
 			left = true
 		case it.q >= uint32(len(m.p.states)):
-			m.enterLoop(it)
+			if m.reach(&it, m.virtualSlot(it.q)) {
+				m.enterLoop(it)
+			}
 		default:
-			m.enter(it)
+			if m.reach(&it, m.slot(it.q)) {
+				m.enter(it)
+			}
 		}
 	}
 	m.queue = m.queue[:0]
 	c := dead
 	if m.err == nil {
-		c = m.config(m.joinLeaves(), accept, left)
+		c = m.config(m.takeLeaves(), accept, left)
 	}
 	if c != dead {
 		c.need = max(c.need, m.need)
 	}
 	m.need = 0
 	return c
+}
+
+// slot returns where the node of a real state is kept during a closure.
+func (m *machine) slot(q uint32) *item {
+	if m.stamp[q] != m.round {
+		m.stamp[q], m.place[q] = m.round, int32(len(m.found))
+		m.found = append(m.found, item{q: q})
+	}
+	return &m.found[m.place[q]]
+}
+
+func (m *machine) virtualSlot(q uint32) *item {
+	for i := range m.virtual {
+		if m.virtual[i].q == q {
+			return &m.virtual[i]
+		}
+	}
+	m.spend(len(m.virtual))
+	m.virtual = append(m.virtual, item{q: q})
+	return &m.virtual[len(m.virtual)-1]
+}
+
+// reach joins what is below it with what the slot holds, and reports whether
+// that is news.
+func (m *machine) reach(it *item, slot *item) bool {
+	if slot.below == nil {
+		slot.below = it.below
+		return true
+	}
+	all := m.union(slot.below, it.below)
+	if all == slot.below {
+		return false
+	}
+	slot.below, it.below = all, all
+	return true
 }
 
 // fits reports whether the stack may grow to a height.
@@ -299,9 +356,6 @@ func (m *machine) fits(height int32) bool {
 // enter follows what leaves a state without reading.
 func (m *machine) enter(it item) {
 	st := &m.p.states[it.q]
-	if st.bytes0 < st.bytes1 {
-		m.leaves = append(m.leaves, it)
-	}
 	for _, to := range m.p.eps[st.eps0:st.eps1] {
 		m.visit(to, it.below)
 	}
@@ -339,31 +393,19 @@ func (m *machine) enterLoop(it item) {
 	}
 }
 
-// joinLeaves sorts m.leaves and joins what is below equal states.
-func (m *machine) joinLeaves() []item {
-	slices.SortFunc(m.leaves, func(a, b item) int {
-		if a.q != b.q {
-			if a.q < b.q {
-				return -1
-			}
-			return 1
-		}
-		if a.below.id < b.below.id {
-			return -1
-		}
-		return 1
-	})
-	out := m.leaves[:0]
-	for _, it := range m.leaves {
-		if n := len(out); n > 0 && out[n-1].q == it.q {
-			out[n-1].below = m.union(out[n-1].below, it.below)
-		} else {
+// takeLeaves returns the states found that can read a byte, in order.
+func (m *machine) takeLeaves() []item {
+	out := m.found[:0]
+	for _, it := range m.found {
+		if st := &m.p.states[it.q]; st.bytes0 < st.bytes1 {
 			out = append(out, it)
 		}
 	}
 	if len(out) > maxItems {
 		m.err = errTooAmbiguous
+		return nil
 	}
+	slices.SortFunc(out, func(a, b item) int { return int(a.q) - int(b.q) })
 	return out
 }
 

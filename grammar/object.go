@@ -31,7 +31,7 @@ func (c *schemaCompiler) addObject(r *ruleGraph, from int32, a *alternative, to 
 	}
 	counted := p.hi >= 0 && (p.extra != nil || p.hi < len(p.names)) || p.lo > len(a.required)
 	switch {
-	case c.o.AnyOrder && len(p.names) > 1:
+	case c.o.AnyOrder && (len(p.names) > 1 || len(p.names) == 1 && p.extra != nil):
 		if counted {
 			c.setErr(c.fail(at.at, "minProperties", Unsupported, "counts of members are not supported with members in any order"))
 			return

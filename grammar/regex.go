@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"encoding/binary"
+	"errors"
 	"regexp/syntax"
 	"slices"
 	"strings"
@@ -56,7 +57,12 @@ func regexDFA(b *builder, where, keyword, expr string, search bool) *runeDFA {
 	}
 	re, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
-		return fail(Invalid, "regular expression: "+strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		kind := Invalid
+		var se *syntax.Error
+		if errors.As(err, &se) && (se.Code == syntax.ErrInvalidRepeatSize || se.Code == syntax.ErrLarge || se.Code == syntax.ErrNestingDepth) {
+			kind = TooLarge
+		}
+		return fail(kind, "regular expression: "+strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 	}
 	if search { // in a schema: "." as ECMAScript reads it, which is the narrower
 		narrowDot(re)

@@ -111,14 +111,14 @@ func (s *State) Accept(token int32) error {
 		return s.err
 	case v == nil:
 		return errNoVocabulary
-	case s.ended:
-		return errEnded
 	case v.isEnd(token):
-		if !s.at.accept {
+		if !s.at.accept && !s.ended {
 			return fmt.Errorf("grammar: token %d ends the text, which is not complete", token)
 		}
 		s.ended = true
 		return nil
+	case s.ended:
+		return errEnded
 	}
 	b := v.bytes(token)
 	if len(b) == 0 {
