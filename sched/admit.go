@@ -1,0 +1,153 @@
+package sched
+
+import (
+	"cmp"
+	"slices"
+)
+
+// admit gives memory to waiting sequences, in order, as long as there are
+// slots, tokens and pages for the first of them: nobody overtakes in a lane
+// that is blocked. If rows is set they are served at once.
+func (s *Scheduler) admit(rows bool) {
+	for q := s.head(); q != nil; q = s.head() {
+		if !s.slot(q) {
+			s.blocked = bySlots
+			return
+		}
+		if rows && !s.hasTokens(q) {
+			s.blocked = byTokens
+			return
+		}
+		computed, ok := s.give(q)
+		if !ok {
+			s.blocked = byMemory
+			return
+		}
+		s.admitted(q, computed)
+		if rows && !s.mixes(q) {
+			s.grant(q, s.share(q))
+		}
+		s.sink()
+		s.active = min(len(s.running), s.cfg.MaxSeqs)
+	}
+}
+
+// mixes says whether a row of q would mix prompts and answers where that is not
+// wanted: a preempted sequence may come back with nothing but its next token to
+// compute.
+func (s *Scheduler) mixes(q *Seq) bool {
+	if !s.cfg.Apart {
+		return false
+	}
+	if q.decodes() {
+		return s.prompting > 0
+	}
+	return s.decoding > 0
+}
+
+// hasTokens says whether the step has tokens for q, which waits.
+func (s *Scheduler) hasTokens(q *Seq) bool {
+	if s.left == 0 {
+		return false
+	}
+	found := q.Computed
+	q.Computed = s.mem.Cached(q)
+	n := s.share(q)
+	q.Computed = found
+	return n > 0
+}
+
+// slot says whether the number of running sequences leaves room for q: both
+// the limit, and the time between tokens that the answers would have.
+func (s *Scheduler) slot(q *Seq) bool {
+	if len(s.running) >= s.cfg.MaxSeqs {
+		return false
+	}
+	if s.cfg.ITLTarget == 0 || len(s.running) == 0 || !s.cost.Ready() {
+		return true
+	}
+	shape := Shape{}.with(q.Wanted, 1, 1)
+	for _, r := range s.running {
+		shape = shape.with(r.Wanted, 1, 1)
+	}
+	return s.cost.Predict(shape) <= s.cfg.ITLTarget
+}
+
+// keep returns the pages that admission leaves alone: what running sequences
+// need for the tokens that they want already, prompts to their ends, and a
+// watermark for answers to grow.
+func (s *Scheduler) keep() int {
+	if len(s.running) == 0 {
+		return 0
+	}
+	n := s.mem.Total() * s.cfg.Watermark / 1000
+	for _, q := range s.running {
+		need := s.mem.Need(q, q.missing())
+		if q.row >= 0 {
+			need = max(need, q.pages)
+		}
+		n += need
+	}
+	return n
+}
+
+// give gives q its memory if all of its tokens have room beside those of the
+// running sequences. It returns how many are computed already.
+func (s *Scheduler) give(q *Seq) (computed int, ok bool) {
+	if s.cfg.Admission != Optimistic && !s.fits(q) {
+		return 0, false
+	}
+	return s.mem.Admit(q, s.keep())
+}
+
+// admitted makes q, which has got its memory, a running sequence.
+func (s *Scheduler) admitted(q *Seq, computed int) {
+	s.queue.remove(q)
+	s.cfg.Policy.Admit(q, s.now)
+	q.Computed = computed
+	if q.Swapped {
+		q.Swapped = false
+		s.stats.Swapped--
+		s.stats.SwapIns++
+	} else {
+		s.stats.Admitted++
+		s.stats.CachedTokens += int64(computed)
+	}
+	q.level, q.rank = s.cfg.Policy.Level(q, s.now), s.cfg.Policy.Rank(q)
+	s.enter(q)
+	s.plan.Admitted = append(s.plan.Admitted, q)
+}
+
+// peakEntry is a sequence in the arithmetic of fits: its tokens now, and how
+// many may still come.
+type peakEntry struct{ now, left int }
+
+// fits says whether q and all running sequences have room up to their ends, if
+// these come as expected. The most memory is needed just before one of them
+// ends: when the i-th but last to end does, it and the i that outlast it have
+// grown by what it had left, and the others are gone (the admission rule of
+// LightLLM's router).
+func (s *Scheduler) fits(q *Seq) bool {
+	s.peak = append(s.peak[:0], s.expected(q))
+	for _, r := range s.running {
+		s.peak = append(s.peak, s.expected(r))
+	}
+	slices.SortFunc(s.peak, func(a, b peakEntry) int { return cmp.Compare(b.left, a.left) })
+	page := s.mem.PageTokens()
+	tokens, most := 0, 0
+	for i, e := range s.peak {
+		tokens += e.now
+		// Each of the i+1 sequences may leave a page all but one token empty.
+		most = max(most, (tokens+(i+1)*(e.left+page-1))/page)
+	}
+	return most <= s.mem.Total() || len(s.running) == 0
+}
+
+// expected returns what q has and what the admission rule expects it to get.
+func (s *Scheduler) expected(q *Seq) peakEntry {
+	left := max(q.MaxNew-q.Generated(), 0)
+	if s.cfg.Admission == PeakExpected {
+		left = min(left, s.lengths.Quantile(q, 90)-q.Generated())
+	}
+	return peakEntry{q.Wanted, max(left, 1)}
+}

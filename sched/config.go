@@ -1,0 +1,152 @@
+package sched
+
+import (
+	"fmt"
+	"time"
+)
+
+// Order says whose rows come first in a step.
+type Order uint8
+
+const (
+	DecodeFirst  Order = iota // answers go on, prompts get what is left
+	PrefillFirst              // prompts first: short time to the first token, answers stall
+	ByRank                    // as the policy says, whatever they do
+)
+
+// Admission says which sequences may enter a memory that might become too
+// small for all.
+type Admission uint8
+
+const (
+	Optimistic   Admission = iota // those whose next tokens fit; who is too much is preempted
+	PeakMax                       // those with which all fit even at their longest: nobody is preempted
+	PeakExpected                  // the same with the lengths that are expected
+)
+
+// Recovery says how a preempted sequence gets its keys and values back.
+type Recovery uint8
+
+const (
+	Recompute Recovery = iota // they are computed again, as part of the prompt
+	Swap                      // they are written out, if there is a place
+	Cheaper                   // whichever should take less time
+)
+
+// Config says how a step is filled. The zero value of a field means the default
+// that is given.
+type Config struct {
+	Policy Policy // FCFS
+
+	MaxSeqs   int // sequences in a step: 32
+	MaxTokens int // tokens in a step: 512, or more if MaxSeqs asks for it
+	MaxQueue  int // sequences that may wait; 0 for any number
+
+	Order      Order
+	Apart      bool // a step has prompts or answers, not both
+	Split      bool // prompts may be computed in pieces
+	Chunk      int  // tokens of one prompt in a step, at most; 0 for no limit
+	Quantum    int  // a piece that is not a prompt's last has a multiple of this many tokens; 0 for any
+	Preemptive bool // a waiting sequence displaces a running one that ranks below it
+
+	Static    bool          // a batch stays together until all are finished
+	BatchWait time.Duration // how long a static batch waits to be full
+
+	Admission Admission
+	Watermark int // thousandths of the pages that admission leaves free
+	Recovery  Recovery
+
+	// ITLTarget is the time between tokens that running answers should have:
+	// prompts get as many tokens of a step as the cost model allows, and no
+	// sequence is admitted that would make the answers alone too slow. It needs
+	// Split. 0 means that only MaxTokens counts.
+	ITLTarget time.Duration
+
+	Shed bool // drop waiting sequences that cannot meet their deadline
+
+	Cost    *CostModel   // a new one
+	Lengths *LengthModel // a new one
+}
+
+// complete checks c and fills in defaults.
+func (c *Config) complete() error {
+	if c.Policy == nil {
+		c.Policy = FCFS()
+	}
+	if c.MaxSeqs == 0 {
+		c.MaxSeqs = 32
+	}
+	if c.MaxTokens == 0 {
+		c.MaxTokens = max(512, 2*c.MaxSeqs)
+	}
+	if c.Cost == nil {
+		c.Cost = NewCostModel()
+	}
+	if c.Lengths == nil {
+		c.Lengths = NewLengthModel()
+	}
+	switch {
+	case c.MaxSeqs < 1 || c.MaxSeqs > 1<<16:
+		return fmt.Errorf("sched: sequences in a step: expected 1 to %d, found %d", 1<<16, c.MaxSeqs)
+	case c.MaxTokens < c.MaxSeqs:
+		return fmt.Errorf("sched: tokens in a step: expected at least one for each of %d sequences, found %d", c.MaxSeqs, c.MaxTokens)
+	case c.Watermark < 0 || c.Watermark > 500:
+		return fmt.Errorf("sched: watermark: expected 0 to 500 thousandths, found %d", c.Watermark)
+	case c.ITLTarget < 0 || c.ITLTarget > 0 && !c.Split:
+		return fmt.Errorf("sched: time between tokens: a target of %v needs prompts that may be split", c.ITLTarget)
+	case c.Chunk < 0 || c.Quantum < 0 || c.MaxQueue < 0 || c.BatchWait < 0:
+		return fmt.Errorf("sched: expected no negative limits, found chunk %d, quantum %d, queue %d, wait %v", c.Chunk, c.Quantum, c.MaxQueue, c.BatchWait)
+	case c.Apart && c.Order == ByRank:
+		return fmt.Errorf("sched: prompts and answers in steps of their own: expected an order that says which come first")
+	case c.Chunk > 0 && !c.Split:
+		return fmt.Errorf("sched: chunk: %d tokens of prompts that may not be split", c.Chunk)
+	}
+	return nil
+}
+
+// Presets are the names that [Preset] knows, simplest first.
+func Presets() []string {
+	return []string{"static", "orca", "vllm", "vllm-v1", "sarathi", "fastgen", "lightllm", "ridge"}
+}
+
+// Preset returns the configuration that does what a known system does, as far
+// as scheduling goes. They differ in what they expect of memory: "static" and
+// "orca" are meant for [Contiguous], the others for [Paged]; "lightllm" had
+// pages of one token.
+func Preset(name string) (Config, error) {
+	switch name {
+	case "static":
+		// Request-level batching: FasterTransformer behind a server that
+		// collects N requests or waits.
+		return Config{Static: true, Apart: true, MaxSeqs: 8, MaxTokens: 2048, Split: true, BatchWait: 50 * time.Millisecond}, nil
+	case "orca":
+		// Yu et al. 2022: iteration-level, whole prompts beside answers, first
+		// come first served.
+		return Config{Order: ByRank, MaxSeqs: 32, MaxTokens: 1 << 20}, nil
+	case "vllm":
+		// Kwon et al. 2023, as released first: a step of prompts whenever one
+		// can enter, else a step of answers; the last to come is preempted.
+		return Config{Order: PrefillFirst, Apart: true, MaxSeqs: 256, MaxTokens: 2560, Watermark: 10}, nil
+	case "vllm-v1":
+		// The same system's later scheduler: one budget, running sequences
+		// first, prompts in pieces.
+		return Config{Order: ByRank, Split: true, MaxSeqs: 256, MaxTokens: 2048}, nil
+	case "sarathi":
+		// Agrawal et al. 2024, Taming Throughput-Latency Tradeoff in LLM
+		// Inference with Sarathi-Serve: answers never stall, a piece of a
+		// prompt rides along, cut so that the step is a multiple of a tile.
+		return Config{Order: DecodeFirst, Split: true, Quantum: 16, MaxSeqs: 128, MaxTokens: 512, Watermark: 10}, nil
+	case "fastgen":
+		// Holmes et al. 2024, DeepSpeed-FastGen, Dynamic SplitFuse: long
+		// prompts are split and short ones fused so that every step has the
+		// same number of tokens.
+		return Config{Order: DecodeFirst, Split: true, MaxSeqs: 256, MaxTokens: 768}, nil
+	case "lightllm":
+		// LightLLM: prompts split and fused, first come first served, and
+		// admission by the peak that all sequences can reach.
+		return Config{Order: DecodeFirst, Split: true, Admission: PeakMax, MaxSeqs: 256, MaxTokens: 1024}, nil
+	case "ridge":
+		return Config{Order: DecodeFirst, Split: true, Quantum: 16, Admission: PeakExpected, Recovery: Cheaper, MaxSeqs: 64, MaxTokens: 512, Watermark: 10}, nil
+	}
+	return Config{}, fmt.Errorf("sched: preset: expected one of %v, found %q", Presets(), name)
+}

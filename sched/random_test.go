@@ -1,0 +1,396 @@
+package sched
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"ridge/kvcache"
+	"ridge/tensor"
+)
+
+// world runs a scheduler, a pool and a tree as an engine would, with a model
+// that is a hash: the next token of a sequence depends on its tokens and on
+// nothing else, and is read from the cache, so that a sequence that gets other
+// keys than its own gives another answer than it would alone.
+type world struct {
+	s    *Scheduler
+	pool *kvcache.Pool
+	mem  *Paged
+	pick func(int) int
+	now  time.Duration
+	id   uint64
+	live []*actor
+	cfg  Config
+
+	served  []uint64 // in the order in which they were served first
+	stepped int
+	held    bool // some sequence was on hold
+}
+
+// actor is a sequence of the world.
+type actor struct {
+	Seq
+	tokens []int32
+	end    int // length at which it is finished
+	begun  bool
+	forked bool
+}
+
+const vocabulary = 5
+
+// next returns the token that follows tokens.
+func next(tokens []int32) int32 {
+	h := uint32(2166136261)
+	for _, t := range tokens {
+		h = (h ^ uint32(t)) * 16777619
+	}
+	return int32((h >> 7) % vocabulary)
+}
+
+func newWorld(pick func(int) int) (*world, error) {
+	pages := 5 + pick(12)
+	pool, err := kvcache.New(kvcache.Config{Layers: []kvcache.LayerShape{{Heads: 1, KDim: 1, VDim: 1}}, PageTokens: 16, DType: tensor.F16, MaxBytes: int64(pages) * 128})
+	if err != nil {
+		return nil, err
+	}
+	w := &world{pool: pool, pick: pick, mem: &Paged{Pool: pool}}
+	if pick(4) > 0 {
+		w.mem.Tree = kvcache.NewTree(pool)
+		w.mem.Tokens = func(q *Seq) (string, []int32) { return q.Tenant, w.find(q).tokens }
+	}
+	if pick(2) == 0 {
+		w.mem.Store = &flaky{RAM: RAM{Limit: int64(pick(4)) * 500}, pick: pick}
+	}
+	cost, lengths := NewCostModel(), NewLengthModel()
+	w.cfg = Config{
+		Policy:  []Policy{FCFS(), Priority(time.Second), Deadline(0, cost, 32), ShortestFirst(lengths.Expect, 0, 0), MLFQ(0, time.Second, cost, 32), VTC(0, 0)}[pick(6)],
+		MaxSeqs: 1 + pick(6), MaxTokens: 8 + pick(40), Order: Order(pick(3)), Apart: pick(3) == 0, Split: pick(3) > 0,
+		Preemptive: pick(2) == 0, Static: pick(8) == 0, Admission: Admission(pick(3)), Recovery: Recovery(pick(3)), Cost: cost, Lengths: lengths,
+	}
+	w.cfg.Apart = w.cfg.Apart && w.cfg.Order != ByRank
+	if w.cfg.Split && pick(2) == 0 {
+		w.cfg.ITLTarget = 5 * time.Millisecond
+	}
+	w.s, err = New(w.cfg, w.mem)
+	return w, err
+}
+
+// flaky is a store that fails at times.
+type flaky struct {
+	RAM
+	pick func(int) int
+}
+
+func (f *flaky) Put(id uint64, size int64, write func(io.Writer) error) error {
+	if f.pick(8) == 0 {
+		return io.ErrShortWrite
+	}
+	return f.RAM.Put(id, size, write)
+}
+
+func (f *flaky) Get(id uint64, read func(io.Reader) error) error {
+	if f.pick(8) == 0 {
+		f.Drop(id)
+		return io.ErrUnexpectedEOF
+	}
+	return f.RAM.Get(id, read)
+}
+
+func (w *world) find(q *Seq) *actor {
+	for _, a := range w.live {
+		if &a.Seq == q {
+			return a
+		}
+	}
+	panic("no such sequence")
+}
+
+func (w *world) op() error {
+	w.now += time.Duration(w.pick(2000)) * time.Microsecond
+	var err error
+	switch op := w.pick(10); {
+	case op == 0 && len(w.live) < 12:
+		err = w.add()
+	case op == 1 && len(w.live) > 0:
+		w.remove(w.pick(len(w.live)))
+	case op == 2 && len(w.live) > 0:
+		a := w.live[w.pick(len(w.live))]
+		a.Hold = !a.Hold && w.pick(2) == 0
+		w.held = w.held || a.Hold
+	case op == 3 && len(w.live) > 0 && len(w.live) < 12:
+		err = w.fork(w.live[w.pick(len(w.live))])
+	default:
+		err = w.step()
+	}
+	if err != nil {
+		return err
+	}
+	if err := w.s.Check(); err != nil {
+		return err
+	}
+	var held []*kvcache.Seq
+	for _, a := range w.live {
+		if (a.KV != nil) != a.Running() {
+			return fmt.Errorf("sequence %d has memory: %v, runs: %v", a.ID, a.KV != nil, a.Running())
+		}
+		if a.KV != nil {
+			held = append(held, a.KV)
+			if a.KV.Len() != a.Computed {
+				return fmt.Errorf("sequence %d: %d tokens computed, %d in memory", a.ID, a.Computed, a.KV.Len())
+			}
+		}
+	}
+	return w.pool.Check(held...)
+}
+
+func (w *world) add() error {
+	a := &actor{tokens: make([]int32, 1+w.pick(40))}
+	for i := range a.tokens {
+		a.tokens[i] = int32(i / 8 % 2)
+	}
+	a.tokens[w.pick(len(a.tokens))] = int32(w.pick(vocabulary))
+	a.end = len(a.tokens) + 1 + w.pick(30)
+	w.id++
+	a.Seq = Seq{ID: w.id, Tenant: []string{"a", "b"}[w.pick(2)], Priority: w.pick(3), Prompt: len(a.tokens), MaxNew: a.end - len(a.tokens) + w.pick(10), Arrived: w.now}
+	err := w.s.Add(&a.Seq, w.now)
+	if fits := w.pool.PagesFor(nil, a.Prompt+a.MaxNew) <= w.pool.Stats().Pages; fits != (err == nil) || err != nil && !errors.Is(err, ErrTooLarge) {
+		return fmt.Errorf("Add: %v", err)
+	}
+	if err == nil {
+		w.live = append(w.live, a)
+	}
+	return nil
+}
+
+func (w *world) remove(i int) {
+	w.s.Remove(&w.live[i].Seq, w.now)
+	w.live = slices.Delete(w.live, i, i+1)
+}
+
+func (w *world) fork(a *actor) error {
+	if !a.Running() || a.Computed == 0 {
+		return nil
+	}
+	kv, err := w.pool.Fork(a.KV)
+	if err != nil {
+		return err
+	}
+	w.id++
+	f := &actor{tokens: slices.Clone(a.tokens), end: a.end, begun: true, forked: true}
+	f.Seq = Seq{ID: w.id, Tenant: a.Tenant, Prompt: a.Prompt, MaxNew: a.MaxNew, Arrived: a.Arrived, KV: kv}
+	w.live = append(w.live, f)
+	return w.s.Fork(&a.Seq, &f.Seq, w.now)
+}
+
+// step plans, computes and books a step.
+func (w *world) step() error {
+	for _, a := range w.live {
+		a.Draft = 0
+		if w.pick(3) == 0 {
+			a.Draft = w.pick(min(4, a.end-len(a.tokens)) + 1)
+			a.Draft = min(a.Draft, a.end-len(a.tokens)-1)
+		}
+	}
+	p := w.s.Next(w.now)
+	if err := w.judge(p); err != nil {
+		return err
+	}
+	var done []*actor
+	for i := range p.Rows {
+		a := w.find(p.Rows[i].Seq)
+		if err := w.compute(a, &p.Rows[i]); err != nil {
+			return err
+		}
+		if p.Rows[i].Finished {
+			done = append(done, a)
+		}
+	}
+	elapsed := time.Millisecond + time.Duration(p.Shape.Rows)*100*time.Microsecond
+	w.now += elapsed
+	if len(p.Rows) > 0 {
+		w.stepped++
+	}
+	w.s.Done(elapsed, w.now)
+	for _, a := range done {
+		if a.KV != nil || a.Running() {
+			return fmt.Errorf("sequence %d is finished and still there", a.ID)
+		}
+		w.live = slices.DeleteFunc(w.live, func(x *actor) bool { return x == a })
+	}
+	return nil
+}
+
+// judge looks whether a plan keeps the rules.
+func (w *world) judge(p *Plan) error {
+	total, prompts := 0, 0
+	seen := map[*Seq]bool{}
+	var shape Shape
+	for _, r := range p.Rows {
+		q := r.Seq
+		if seen[q] || q.Hold || r.N < 1 || r.Start != q.Computed || r.Draft > q.Draft || r.Start+r.N > q.Wanted+r.Draft {
+			return fmt.Errorf("row %+v of sequence %+v", r, *q)
+		}
+		if want := r.Start+r.N >= q.Wanted; want != (r.Outputs == 1+r.Draft) || !want && r.Outputs != 0 {
+			return fmt.Errorf("row %+v with %d outputs", r, r.Outputs)
+		}
+		if !w.cfg.Split && q.Computed+r.N < q.Wanted {
+			return fmt.Errorf("row %+v splits a prompt of %d", r, q.Wanted)
+		}
+		if !q.decodes() {
+			prompts++
+		}
+		seen[q] = true
+		total += r.N
+		shape = shape.with(r.Start, r.N, r.Outputs)
+		if a := w.find(q); !a.begun {
+			a.begun = true
+			w.served = append(w.served, a.ID)
+		}
+	}
+	if shape != p.Shape {
+		return fmt.Errorf("shape %+v, rows have %+v", p.Shape, shape)
+	}
+	if total > w.cfg.MaxTokens && (w.cfg.Split || prompts > 1) || len(p.Rows) > w.cfg.MaxSeqs {
+		return fmt.Errorf("%d tokens of %d sequences, %d of them prompts", total, len(p.Rows), prompts)
+	}
+	if w.cfg.Apart && prompts > 0 && prompts < len(p.Rows) {
+		return fmt.Errorf("%d prompts in a step of %d rows", prompts, len(p.Rows))
+	}
+	if p.Blocked && !slices.ContainsFunc(w.live, func(a *actor) bool { return a.Hold }) {
+		return fmt.Errorf("nothing can run: %+v", w.s.Stats())
+	}
+	if _, ok := w.cfg.Policy.(fcfs); ok && !w.held && !slices.IsSorted(w.served) {
+		return fmt.Errorf("served first in the order %v", w.served)
+	}
+	return nil
+}
+
+// compute stores a row's tokens and extends its sequence.
+func (w *world) compute(a *actor, r *Row) error {
+	guessed := slices.Clone(a.tokens)
+	for range r.Draft {
+		t := next(guessed)
+		if w.pick(3) == 0 {
+			t = (t + 1) % vocabulary
+		}
+		guessed = append(guessed, t)
+	}
+	if err := w.pool.Grow(a.KV, r.N); err != nil {
+		return fmt.Errorf("the plan does not fit: %w", err)
+	}
+	for at := r.Start; at < r.Start+r.N; at++ {
+		k, _ := w.pool.Tile(0, 0, a.KV, at/16)
+		binary.LittleEndian.PutUint16(k[2*(at%16):], uint16(guessed[at]))
+	}
+	if r.Outputs == 0 {
+		return nil
+	}
+	for at := range a.tokens {
+		k, _ := w.pool.Tile(0, 0, a.KV, at/16)
+		if got := int32(binary.LittleEndian.Uint16(k[2*(at%16):])); got != a.tokens[at] {
+			return fmt.Errorf("sequence %d: token %d is %d in the cache, want %d", a.ID, at, got, a.tokens[at])
+		}
+	}
+	for {
+		t := next(a.tokens)
+		a.tokens = append(a.tokens, t)
+		r.New++
+		if len(a.tokens) >= a.end {
+			r.Finished = true
+			break
+		}
+		if n := len(a.tokens); n > len(guessed) || guessed[n-1] != t {
+			break
+		}
+	}
+	w.pool.Truncate(a.KV, r.Start+r.N-r.Draft+min(r.New-1, r.Draft))
+	return nil
+}
+
+// settle ends all holds and runs until every sequence is finished.
+func (w *world) settle() error {
+	for _, a := range w.live {
+		a.Hold = false
+	}
+	for range 20_000 {
+		if len(w.live) == 0 {
+			if st := w.pool.Stats(); st.InUse != 0 {
+				return fmt.Errorf("idle, and %d pages are in use", st.InUse)
+			}
+			if st := w.s.Stats(); st.Running != 0 || st.Waiting != 0 || st.Swapped != 0 || st.Added != st.Finished+st.Removed {
+				return fmt.Errorf("idle, and %+v", st)
+			}
+			return nil
+		}
+		if err := w.step(); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%d sequences are never finished: %+v", len(w.live), w.s.Stats())
+}
+
+func (w *world) run(ops int) error {
+	defer w.pool.Close()
+	for i := range ops {
+		if err := w.op(); err != nil {
+			return fmt.Errorf("operation %d: %w\n%+v", i, err, w.cfg)
+		}
+	}
+	if err := w.settle(); err != nil {
+		return fmt.Errorf("%w\n%+v", err, w.cfg)
+	}
+	return nil
+}
+
+// Any order of operations under any configuration: the plans fit, the books
+// are right, each sequence reads its own tokens, and all are finished.
+func TestRandomOperations(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, err := newWorld(func(n int) int {
+			if n <= 1 {
+				return 0
+			}
+			return rapid.IntRange(0, n-1).Draw(t, "pick")
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.run(rapid.IntRange(1, 30).Draw(t, "operations")); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// The same for long: RIDGE_LONG=1 runs a million operations and more.
+func TestManyOperations(t *testing.T) {
+	worlds := uint64(100)
+	if os.Getenv("RIDGE_LONG") != "" {
+		worlds = 5000
+	}
+	steps, preempted := 0, int64(0)
+	for seed := range worlds {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		w, err := newWorld(func(n int) int { return rng.IntN(max(n, 1)) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.run(300); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		steps += w.stepped
+		preempted += w.s.Stats().Recomputes + w.s.Stats().SwapOuts
+	}
+	t.Logf("%d steps, %d preemptions", steps, preempted)
+	if preempted < int64(worlds) {
+		t.Errorf("only %d preemptions", preempted)
+	}
+}

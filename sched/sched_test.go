@@ -1,0 +1,415 @@
+package sched
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"ridge/kvcache"
+	"ridge/tensor"
+)
+
+// testMemory returns a memory of pages of 16 tokens.
+func testMemory(t testing.TB, pages int) *Paged {
+	t.Helper()
+	pool, err := kvcache.New(kvcache.Config{Layers: []kvcache.LayerShape{{Heads: 1, KDim: 1, VDim: 1}}, PageTokens: 16, DType: tensor.F16, MaxBytes: int64(pages) * 128})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { pool.Close() })
+	return &Paged{Pool: pool}
+}
+
+func newTest(t testing.TB, c Config, pages int) *Scheduler {
+	t.Helper()
+	s, err := New(c, testMemory(t, pages))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// advance runs one step of the given length; every row that can be extends its
+// sequence by one token.
+func advance(t testing.TB, s *Scheduler, now *time.Duration, elapsed time.Duration) *Plan {
+	t.Helper()
+	p := s.Next(*now)
+	for i := range p.Rows {
+		r := &p.Rows[i]
+		if err := s.mem.(*Paged).Pool.Grow(r.Seq.KV, r.N); err != nil {
+			t.Fatal(err)
+		}
+		if r.Outputs > 0 {
+			r.New = 1
+			r.Finished = r.Seq.Generated()+1 >= r.Seq.MaxNew
+		}
+	}
+	*now += elapsed
+	s.Done(elapsed, *now)
+	return p
+}
+
+func TestConfigRefuses(t *testing.T) {
+	for want, c := range map[string]Config{
+		"sequences in a step": {MaxSeqs: -1},
+		"tokens in a step":    {MaxSeqs: 8, MaxTokens: 4},
+		"watermark":           {Watermark: 1001},
+		"time between tokens": {ITLTarget: time.Second},
+		"no negative limits":  {Chunk: -1},
+		"may not be split":    {Chunk: 8},
+		"come first":          {Apart: true, Order: ByRank},
+	} {
+		if _, err := New(c, testMemory(t, 1)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", c, err, want)
+		}
+	}
+	if _, err := Preset("turbo"); err == nil || !strings.Contains(err.Error(), "sarathi") {
+		t.Errorf("Preset: %v", err)
+	}
+}
+
+func TestAddRefuses(t *testing.T) {
+	s := newTest(t, Config{MaxQueue: 2}, 4)
+	for _, q := range []*Seq{{Prompt: 0, MaxNew: 1}, {Prompt: 1}, {Prompt: 1, MaxNew: 1, Computed: 1}} {
+		if err := s.Add(q, 0); err == nil {
+			t.Errorf("%+v was added", q)
+		}
+	}
+	if err := s.Add(&Seq{Prompt: 60, MaxNew: 5}, 0); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "need 5 pages, there are 4") {
+		t.Errorf("too large: %v", err)
+	}
+	q := &Seq{Prompt: 60, MaxNew: 4}
+	if err := s.Add(q, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Add(q, 0); err == nil {
+		t.Error("added twice")
+	}
+	if err := s.Add(&Seq{ID: 2, Prompt: 1, MaxNew: 1}, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Add(&Seq{ID: 3, Prompt: 1, MaxNew: 1}, 0); !errors.Is(err, ErrQueueFull) {
+		t.Errorf("full: %v", err)
+	}
+	if s.Position(q, 0) != 0 || s.Position(&Seq{}, 0) != -1 {
+		t.Errorf("positions %d and %d", s.Position(q, 0), s.Position(&Seq{}, 0))
+	}
+}
+
+// A row of guesses: the tokens before the last new one were right.
+func TestDrafts(t *testing.T) {
+	s := newTest(t, Config{Split: true}, 16)
+	q := &Seq{Prompt: 10, MaxNew: 20}
+	if err := s.Add(q, 0); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Duration(0)
+	advance(t, s, &now, time.Millisecond)
+	q.Draft = 4
+	p := s.Next(now)
+	if r := p.Rows[0]; r.Start != 10 || r.N != 5 || r.Draft != 4 || r.Outputs != 5 {
+		t.Fatalf("row %+v", r)
+	}
+	p.Rows[0].New = 3 // two guesses were right
+	s.Done(time.Millisecond, now)
+	if q.Computed != 13 || q.Wanted != 14 {
+		t.Errorf("%d computed of %d, want 13 of 14", q.Computed, q.Wanted)
+	}
+}
+
+// A static batch waits to be full, or for its time, and then for its last.
+func TestStaticBatch(t *testing.T) {
+	s := newTest(t, Config{Static: true, Apart: true, Split: true, MaxSeqs: 2, BatchWait: 50 * time.Millisecond}, 16)
+	a, b, c := &Seq{ID: 1, Prompt: 4, MaxNew: 1}, &Seq{ID: 2, Prompt: 4, MaxNew: 3, Arrived: 10 * time.Millisecond}, &Seq{ID: 3, Prompt: 4, MaxNew: 1, Arrived: 20 * time.Millisecond}
+	if err := s.Add(a, 0); err != nil {
+		t.Fatal(err)
+	}
+	now := 5 * time.Millisecond
+	if p := s.Next(now); len(p.Rows) != 0 || p.Wake != 50*time.Millisecond || p.Blocked {
+		t.Fatalf("%+v, want to wait", p)
+	}
+	s.Done(0, now)
+	for _, q := range []*Seq{b, c} {
+		if err := s.Add(q, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var sizes []int
+	for !s.Idle() {
+		p := s.Next(now)
+		sizes = append(sizes, len(p.Rows))
+		for i := range p.Rows {
+			r := &p.Rows[i]
+			if err := s.mem.(*Paged).Pool.Grow(r.Seq.KV, r.N); err != nil {
+				t.Fatal(err)
+			}
+			r.New, r.Finished = 1, r.Seq.Generated()+1 >= r.Seq.MaxNew
+		}
+		now += 10 * time.Millisecond
+		s.Done(10*time.Millisecond, now)
+	}
+	// Both prompts, b twice, a wait until c is due, c.
+	if got := sizes; len(got) < 4 || got[0] != 2 || got[1] != 1 || got[2] != 1 || got[len(got)-1] != 1 {
+		t.Errorf("rows by step: %v", got)
+	}
+	if st := s.Stats(); st.IdleSlots != 2 {
+		t.Errorf("%d idle slots, want those of the one that was finished first", st.IdleSlots)
+	}
+}
+
+// A sequence that is preempted when it already had a row in the plan loses the
+// row, and the plan fits what is left.
+func TestPreemptionTakesTheRowBack(t *testing.T) {
+	s := newTest(t, Config{Policy: Priority(time.Hour), Split: true, MaxSeqs: 4, MaxTokens: 20}, 10)
+	now := time.Duration(0)
+	for i := range uint64(3) {
+		if err := s.Add(&Seq{ID: i, Priority: 1, Prompt: 5, MaxNew: 90}, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 12 { // to the ends of their first pages
+		advance(t, s, &now, time.Millisecond)
+	}
+	high := &Seq{ID: 9, Prompt: 100, MaxNew: 50, Arrived: now}
+	if err := s.Add(high, now); err != nil {
+		t.Fatal(err)
+	}
+	taken := 0
+	for !s.Idle() {
+		waiting := map[*Seq]bool{}
+		for _, q := range s.running {
+			waiting[q] = q.decodes()
+		}
+		p := advance(t, s, &now, time.Millisecond)
+		if err := s.Check(); err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range p.Preempted {
+			if waiting[v.Seq] && high.Computed < high.Prompt {
+				taken++
+			}
+		}
+	}
+	if st := s.Stats(); taken == 0 || st.Finished != 4 {
+		t.Errorf("%d rows taken back, %+v", taken, st)
+	}
+}
+
+// What is planned in a step is what the memory has: a sequence that found none
+// keeps those behind it from taking what comes free.
+func TestNobodyOvertakesForMemory(t *testing.T) {
+	m := testMemory(t, 4)
+	s, err := New(Config{Split: true, MaxTokens: 64}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := &Seq{ID: 1, Prompt: 16, MaxNew: 40}, &Seq{ID: 2, Prompt: 16, MaxNew: 40}
+	now := time.Duration(0)
+	for _, q := range []*Seq{a, b} {
+		if err := s.Add(q, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	advance(t, s, &now, time.Millisecond)
+	other := m.Pool.NewSeq() // somebody takes one of the two pages left
+	if err := m.Pool.Grow(other, 16); err != nil {
+		t.Fatal(err)
+	}
+	p := s.Next(now)
+	if len(p.Rows) != 1 || p.Rows[0].Seq != a || len(p.Preempted) != 0 {
+		t.Errorf("%d rows, first of %d, %d preempted", len(p.Rows), p.Rows[0].Seq.ID, len(p.Preempted))
+	}
+}
+
+// Admission with a prefix that ends within a page counts the copy of that page,
+// and does without when there is no room for it.
+func TestAdmissionCountsTheCopy(t *testing.T) {
+	tokens := make([]int32, 200)
+	admit := func(pages, wanted, keep int) (computed int, ok bool) {
+		m := testMemory(t, pages)
+		m.Tree = kvcache.NewTree(m.Pool)
+		m.Tokens = func(*Seq) (string, []int32) { return "", tokens }
+		kv := m.Pool.NewSeq()
+		if err := m.Pool.Grow(kv, 24); err != nil {
+			t.Fatal(err)
+		}
+		m.Tree.Insert("", tokens[:24], kv)
+		m.Pool.Free(kv)
+		return m.Admit(&Seq{ID: 1, Prompt: wanted, Wanted: wanted}, keep)
+	}
+	for _, c := range []struct {
+		pages, wanted, keep, computed int
+		ok                            bool
+	}{
+		{5, 64, 0, 24, true}, // four pages and a copy
+		{4, 64, 0, 16, true}, // without the copy
+		{4, 64, 1, 0, false}, // one must stay
+		{5, 64, 1, 16, true},
+		{5, 64, 2, 0, false},
+		{3, 64, 0, 0, false},
+	} {
+		computed, ok := admit(c.pages, c.wanted, c.keep)
+		if ok != c.ok || computed != c.computed {
+			t.Errorf("%d tokens, %d pages, %d to keep: %d computed, %v, want %d, %v", c.wanted, c.pages, c.keep, computed, ok, c.computed, c.ok)
+		}
+	}
+}
+
+// A prompt whose first token takes longer than the first quanta skips them.
+func TestSkipJoin(t *testing.T) {
+	cost := NewCostModel()
+	for n := range 100 {
+		s := Shape{}.with(0, 1+5*n, 1)
+		cost.Observe(s, truth(s, 1))
+	}
+	p := MLFQ(50*time.Millisecond, 0, cost, 512)
+	for prompt, level := range map[int]int{10: 0, 60: 0, 100: 1, 200: 2, 500: 3} {
+		q := &Seq{Prompt: prompt}
+		if p.Arrive(q, 0); q.queueLevel != level {
+			t.Errorf("a prompt of %d tokens joins level %d, want %d", prompt, q.queueLevel, level)
+		}
+	}
+}
+
+// Next and Done allocate nothing once their buffers have grown.
+func TestNoAllocations(t *testing.T) {
+	for _, name := range Presets() {
+		for policy, p := range map[string]Policy{"fcfs": FCFS(), "vtc": VTC(0, 0), "mlfq": MLFQ(time.Hour, time.Hour, nil, 0)} {
+			c, err := Preset(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Policy = p
+			c.MaxSeqs = 16
+			c.ITLTarget = 0
+			s := newTest(t, c, 1024)
+			var now time.Duration
+			for i := range uint64(24) { // some wait
+				if err := s.Add(&Seq{ID: i, Tenant: string(rune('a' + i%3)), Prompt: 40, MaxNew: 500}, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			step := func() {
+				p := s.Next(now)
+				for i := range p.Rows {
+					r := &p.Rows[i]
+					if err := s.mem.(*Paged).Pool.Grow(r.Seq.KV, r.N); err != nil {
+						t.Fatal(err)
+					}
+					if r.Outputs > 0 {
+						r.New = 1
+					}
+				}
+				now += time.Millisecond
+				s.Done(time.Millisecond, now)
+			}
+			for range 60 {
+				step()
+			}
+			// The page tables grow now and then, by doubling.
+			if n := testing.AllocsPerRun(200, step); n > 0.9 {
+				t.Errorf("%s, %s: %v allocations a step", name, policy, n)
+			}
+		}
+	}
+}
+
+func BenchmarkNext(b *testing.B) {
+	for name, waiting := range map[string]int{"none waits": 0, "10000 wait": 10_000} {
+		b.Run(name, func(b *testing.B) {
+			c, _ := Preset("ridge")
+			s := newTest(b, c, 1<<14)
+			var now time.Duration
+			for i := range uint64(64 + waiting) {
+				if err := s.Add(&Seq{ID: i, Prompt: 40, MaxNew: 2000}, 0); err != nil {
+					b.Fatal(err)
+				}
+			}
+			for b.Loop() {
+				p := s.Next(now)
+				for i := range p.Rows {
+					r := &p.Rows[i]
+					if r.Seq.KV.Len() < 1900 {
+						_ = s.mem.(*Paged).Pool.Grow(r.Seq.KV, r.N)
+					}
+					if r.Outputs > 0 {
+						r.New = 1
+					}
+				}
+				now += time.Millisecond
+				s.Done(time.Millisecond, now)
+			}
+		})
+	}
+}
+
+func TestStores(t *testing.T) {
+	for name, s := range map[string]Store{"ram": &RAM{Limit: 10}, "disk": &Disk{Dir: t.TempDir(), Limit: 10}} {
+		put := func(id uint64, text string) error {
+			return s.Put(id, int64(len(text)), func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
+		}
+		get := func(id uint64) (text string, err error) {
+			err = s.Get(id, func(r io.Reader) error { b, err := io.ReadAll(r); text = string(b); return err })
+			return text, err
+		}
+		if put(1, "seven..") != nil || put(2, "four") == nil || put(3, "cat") != nil {
+			t.Errorf("%s: limits are not kept", name)
+		}
+		if text, err := get(1); text != "seven.." || err != nil {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
+		if text, _ := get(1); text != "" {
+			t.Errorf("%s: got %q twice", name, text)
+		}
+		if err := s.Put(4, 7, func(io.Writer) error { return io.ErrClosedPipe }); !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("%s: %v", name, err)
+		}
+		s.Drop(3)
+		s.Drop(3)
+		if err := put(5, "ten chars."); err != nil {
+			t.Errorf("%s: memory was not given back: %v", name, err)
+		}
+		if s.Time(1<<30) <= 0 {
+			t.Errorf("%s takes no time", name)
+		}
+		s.Drop(5)
+		if d, ok := s.(*Disk); ok {
+			if files, _ := os.ReadDir(d.Dir); len(files) != 0 {
+				t.Errorf("%d files left", len(files))
+			}
+			bad := &Disk{Dir: d.Dir + "/missing", Limit: 10}
+			if err := bad.Put(1, 1, func(io.Writer) error { return nil }); err == nil {
+				t.Error("written to a missing folder")
+			}
+		}
+	}
+}
+
+// Reserved memory: nothing is needed after admission, and a region is all or
+// nothing.
+func TestContiguousMemory(t *testing.T) {
+	m := &Contiguous{Paged: *testMemory(t, 10), Space: kvcache.NewContiguous(160), Length: func(*Seq) int { return 70 }}
+	a, b, c := &Seq{ID: 1, Prompt: 10, MaxNew: 10, Wanted: 10}, &Seq{ID: 2, Prompt: 10, MaxNew: 70, Wanted: 10}, &Seq{ID: 3, Prompt: 5, MaxNew: 1, Wanted: 5}
+	for _, x := range []struct {
+		q  *Seq
+		ok bool
+	}{{a, true}, {b, true}, {c, false}} {
+		if _, ok := m.Admit(x.q, 0); ok != x.ok {
+			t.Errorf("sequence %d: admitted: %v", x.q.ID, ok)
+		}
+	}
+	if m.Need(a, 1000) != 0 {
+		t.Error("reserved memory is needed again")
+	}
+	a.Computed, b.Computed = 10, 10
+	if u := m.Usage([]*Seq{a, b}, 80); u.Used != 20 || u.Internal != 140 || u.Free != 0 {
+		t.Errorf("%+v", u)
+	}
+	m.Release(a)
+	if _, ok := m.Admit(c, 0); !ok {
+		t.Error("a region was not given back")
+	}
+}

@@ -1,0 +1,129 @@
+package sched
+
+import (
+	"cmp"
+	"time"
+
+	"ridge/kvcache"
+)
+
+// Seq is a sequence as the scheduler sees it. The caller sets the first group
+// of fields before Add; times are on the clock of Next.
+type Seq struct {
+	ID       uint64
+	Tenant   string
+	Weight   int           // the tenant's share under VTC; 0 means 1
+	Priority int           // class; a lower one comes first
+	Prompt   int           // tokens
+	MaxNew   int           // tokens that it may be extended by
+	Arrived  time.Duration // when the request came
+	Deadline time.Duration // when its first new token is due; 0 for no deadline
+
+	// The caller may change these between Done and Next.
+	Draft int  // tokens guessed behind the wanted ones, to be verified in one step
+	Hold  bool // not served, because its reader is slow
+
+	// The scheduler keeps these.
+	Wanted   int  // tokens known: the prompt and what came after it
+	Computed int  // tokens whose keys and values are in the cache
+	Swapped  bool // its keys and values were written out
+
+	// KV is the sequence's memory. It belongs to the scheduler's Memory.
+	KV *kvcache.Seq
+
+	place  place
+	order  int64 // of arrival
+	level  int64 // as of Level and Rank
+	rank   int64
+	lane   int
+	pos    int // in the heap of its lane
+	row    int // in the plan at hand, -1 for none
+	pages  int // reserved for that row
+	served time.Duration
+
+	// Of policies and memories.
+	queueLevel int           // MLFQ: level
+	used       time.Duration // MLFQ: of its quantum
+	entered    time.Duration // MLFQ: when it came to its level
+	raised     int           // MLFQ: how often it had waited too long
+	tenant     *tenant       // VTC
+	waits      bool          // VTC: it counts among its tenant's waiting sequences
+	charged    int           // VTC: prompt tokens that were paid for
+	estimate   int64         // shortest first: predicted work
+	region     *kvcache.Region
+}
+
+// place says where the scheduler has a sequence.
+type place uint8
+
+const (
+	nowhere place = iota
+	isWaiting
+	isRunning
+	isParked
+)
+
+// Generated returns the number of tokens that came after the prompt.
+func (q *Seq) Generated() int { return q.Wanted - q.Prompt }
+
+// Running says whether q has memory and is served by turns.
+func (q *Seq) Running() bool { return q.place == isRunning }
+
+// missing returns the tokens that must be computed before q is extended.
+func (q *Seq) missing() int { return q.Wanted - q.Computed }
+
+// decodes says whether q only waits for its next token.
+func (q *Seq) decodes() bool { return q.missing() == 1 && q.Wanted > q.Prompt }
+
+// compare orders sequences: first those served first.
+func compare(a, b *Seq) int {
+	if a.level != b.level {
+		return cmp.Compare(a.level, b.level)
+	}
+	if a.rank != b.rank {
+		return cmp.Compare(a.rank, b.rank)
+	}
+	if a.order != b.order {
+		return cmp.Compare(a.order, b.order)
+	}
+	return cmp.Compare(a.ID, b.ID)
+}
+
+// Plan is what a step computes.
+type Plan struct {
+	Rows      []Row
+	Admitted  []*Seq       // got memory; Computed says how much was in the cache
+	Preempted []Preemption // lost their memory, for others
+	Shed      []*Seq       // were dropped: their deadline cannot be met
+	Shape     Shape
+	Predicted time.Duration // how long it will take, 0 if that is not known yet
+
+	// Wake is when Next should be called again though nothing happened, if the
+	// plan is empty; 0 for no such time. Blocked says that the plan is empty
+	// although there are sequences: all are on hold, or somebody else has the
+	// memory.
+	Wake    time.Duration
+	Blocked bool
+}
+
+// Preemption says that a sequence lost its memory, and whether its keys and
+// values were written out or must be computed again.
+type Preemption struct {
+	Seq     *Seq
+	Swapped bool
+}
+
+// Row is a part of a step: N tokens of one sequence from token Start on. The
+// last Draft of them are guesses.
+type Row struct {
+	Seq      *Seq
+	Start, N int
+	Draft    int
+	Outputs  int // how many of the last tokens want logits: none within a prompt, else 1 + Draft
+
+	// The caller sets these before Done, where Outputs > 0: how many tokens
+	// the sequence was extended by (1, and one more for each guess that was
+	// right), and whether it is complete.
+	New      int
+	Finished bool
+}

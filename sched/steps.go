@@ -1,0 +1,265 @@
+package sched
+
+// How a step's tokens, slots and pages are given to sequences.
+
+// minChunk is the least of a prompt that a step computes when it computes any,
+// whatever the target for the time between tokens: else a target that cannot
+// be met would starve prompts.
+const minChunk = 16
+
+// decodes plans the next token of each active sequence that waits for one, and
+// guesses with what is left.
+func (s *Scheduler) decodes() { s.serve((*Seq).decodes) }
+
+// prompts plans pieces of the prompts that are not computed yet.
+func (s *Scheduler) prompts() { s.serve(func(q *Seq) bool { return !q.decodes() }) }
+
+// serve plans the active sequences that want picks, by rank.
+func (s *Scheduler) serve(want func(*Seq) bool) {
+	full := false // nobody overtakes a prompt that has no room in this step
+	for i := 0; i < s.active && s.left > 0; i++ {
+		q := s.running[i]
+		if q.Hold || q.row >= 0 || !want(q) || full && !q.decodes() {
+			continue
+		}
+		n := s.share(q)
+		full = full || n == 0
+		s.grant(q, n)
+	}
+}
+
+// share returns the tokens that q may get in this step.
+func (s *Scheduler) share(q *Seq) int {
+	n := q.missing()
+	if q.decodes() {
+		return min(1+s.drafts(q), s.left)
+	}
+	if n > s.left && !s.cfg.Split && s.prompting == 0 {
+		return n // a prompt that may not be cut exceeds the budget alone
+	}
+	if s.cfg.Chunk > 0 {
+		n = min(n, s.cfg.Chunk)
+	}
+	most := s.left
+	if s.cfg.ITLTarget > 0 && s.decoding > 0 {
+		most = min(most, s.within(q))
+	}
+	if n > most {
+		if !s.cfg.Split {
+			return 0
+		}
+		n = most
+		if q := s.cfg.Quantum; q > 1 && n > q {
+			n -= n % q
+		}
+	}
+	return n
+}
+
+// drafts returns how many guesses of q a step verifies: when prompts are on
+// their way, the guesses leave half of the budget to them.
+func (s *Scheduler) drafts(q *Seq) int {
+	if q.Draft == 0 {
+		return 0
+	}
+	room := s.left - s.active // one for each
+	if s.queue.len() > 0 {
+		room -= s.cfg.MaxTokens / 2
+	}
+	return min(q.Draft, max(room, 0))
+}
+
+// within returns the tokens of a prompt that the step can take so that the
+// running answers keep their time between tokens.
+func (s *Scheduler) within(q *Seq) int {
+	if !s.cost.Ready() {
+		return minChunk
+	}
+	lo, hi := 0, s.left
+	for lo < hi {
+		mid := (lo + hi + 1) / 2
+		if s.cost.Predict(s.plan.Shape.with(q.Computed, mid, 1)) <= s.cfg.ITLTarget {
+			lo = mid
+		} else {
+			hi = mid - 1
+		}
+	}
+	if lo < minChunk && s.prompting == 0 {
+		return min(minChunk, s.left)
+	}
+	return lo
+}
+
+// grant plans n tokens of q, or fewer if the memory has no more room even
+// after lower-ranked sequences gave theirs. It returns how many.
+func (s *Scheduler) grant(q *Seq, n int) int {
+	if n <= 0 {
+		return 0
+	}
+	need := s.mem.Need(q, n)
+	if need > 0 && s.denied != nil && compare(s.denied, q) < 0 {
+		return 0 // what is left is for the one that comes before
+	}
+	for need > s.mem.Available()-s.reserved {
+		v := s.victim(q)
+		if v == nil {
+			break
+		}
+		s.preempt(v)
+	}
+	if room := s.mem.Available() - s.reserved; need > room {
+		if s.denied == nil {
+			s.denied = q
+		}
+		if !s.cfg.Split && !q.decodes() {
+			return 0
+		}
+		lo, hi := 0, n-1
+		for lo < hi {
+			if mid := (lo + hi + 1) / 2; s.mem.Need(q, mid) <= room {
+				lo = mid
+			} else {
+				hi = mid - 1
+			}
+		}
+		if n = lo; n == 0 {
+			return 0
+		}
+		need = s.mem.Need(q, n)
+	}
+	s.write(q, n, need)
+	return n
+}
+
+// write adds a row to the plan.
+func (s *Scheduler) write(q *Seq, n, need int) {
+	r := Row{Seq: q, Start: q.Computed, N: n}
+	if end := q.Computed + n; end >= q.Wanted {
+		r.Draft = end - q.Wanted
+		r.Outputs = 1 + r.Draft
+	}
+	if q.decodes() {
+		s.decoding++
+	} else {
+		s.prompting++
+	}
+	q.row, q.pages = len(s.plan.Rows), need
+	s.plan.Rows = append(s.plan.Rows, r)
+	s.plan.Shape = s.plan.Shape.with(r.Start, r.N, r.Outputs)
+	s.reserved += need
+	s.left = max(s.left-n, 0)
+}
+
+// unwrite takes the row of q out of the plan again.
+func (s *Scheduler) unwrite(q *Seq) {
+	r := &s.plan.Rows[q.row]
+	s.plan.Shape = s.plan.Shape.without(r.Start, r.N, r.Outputs)
+	s.left += r.N
+	s.reserved -= q.pages
+	if q.decodes() {
+		s.decoding--
+	} else {
+		s.prompting--
+	}
+	*r = Row{}
+	q.row = -1
+}
+
+// victim returns the running sequence that gives its memory for q: the last of
+// those that rank below it and free any, or just the last if all their pages
+// are shared: then it ends some of the sharing. It is nil if there is none.
+func (s *Scheduler) victim(q *Seq) *Seq {
+	var last *Seq
+	for i := len(s.running) - 1; i >= 0; i-- {
+		v := s.running[i]
+		if compare(v, q) <= 0 {
+			break
+		}
+		if s.mem.Frees(v) > 0 {
+			return v
+		}
+		if last == nil && v.Computed > 0 {
+			last = v
+		}
+	}
+	return last
+}
+
+// preempt takes a running sequence's memory away.
+func (s *Scheduler) preempt(v *Seq) {
+	for i, q := range s.running {
+		if q == v {
+			s.running = append(s.running[:i], s.running[i+1:]...)
+			if i < s.active {
+				s.active--
+			}
+			break
+		}
+	}
+	if v.Swapped = s.swaps(v) && s.mem.SwapOut(v); v.Swapped {
+		s.stats.SwapOuts++
+		s.stats.Swapped++
+	} else {
+		s.stats.Recomputes++
+		s.stats.LostTokens += int64(v.Computed)
+		s.mem.Release(v)
+		v.Computed = 0
+	}
+	s.plan.Preempted = append(s.plan.Preempted, Preemption{v, v.Swapped})
+	for i, q := range s.plan.Admitted {
+		if q == v {
+			s.plan.Admitted = append(s.plan.Admitted[:i], s.plan.Admitted[i+1:]...)
+			break
+		}
+	}
+	if v.Hold {
+		s.park(v)
+		return
+	}
+	s.queue.push(v)
+}
+
+// swaps says whether v should be written out rather than computed again.
+func (s *Scheduler) swaps(v *Seq) bool {
+	switch s.cfg.Recovery {
+	case Swap:
+		return true
+	case Cheaper:
+		move := 2 * s.mem.SwapTime(v) // there and back
+		return move > 0 && move < s.cost.Prompt(v.Computed, s.cfg.MaxTokens)
+	}
+	return false
+}
+
+// displace admits waiting sequences that rank above some that would be served.
+// Those pause: they keep their memory and their turn comes again, unless the
+// memory is too small for all.
+func (s *Scheduler) displace() {
+	for q := s.head(); q != nil; q = s.head() {
+		if len(s.running) < s.cfg.MaxSeqs {
+			if !s.slot(q) {
+				return
+			}
+		} else if compare(q, s.running[s.cfg.MaxSeqs-1]) > 0 {
+			return
+		}
+		computed, ok := s.give(q)
+		for !ok {
+			v := s.victim(q)
+			if v == nil {
+				return
+			}
+			s.preempt(v)
+			computed, ok = s.give(q)
+		}
+		s.admitted(q, computed)
+		s.sink()
+	}
+}
+
+// sink moves the last of the running sequences to its place by rank.
+func (s *Scheduler) sink() {
+	for i := len(s.running) - 1; i > 0 && compare(s.running[i], s.running[i-1]) < 0; i-- {
+		s.running[i], s.running[i-1] = s.running[i-1], s.running[i]
+	}
+}
