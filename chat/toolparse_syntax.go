@@ -1,0 +1,192 @@
+package chat
+
+import (
+	"slices"
+	"strings"
+)
+
+// Syntax says how a family of models writes its reasoning and its tool
+// calls. SyntaxOf finds the one of a template.
+type Syntax struct {
+	Name string // of the family, for people
+	// ThinkOpen and ThinkClose are the tags around reasoning, "" if the
+	// family has none.
+	ThinkOpen, ThinkClose string
+	// Call is how one call is written as JSON, for a grammar.
+	Call CallForm
+
+	harmony    bool // messages with channels
+	recipients bool // ">>>name\n"
+	bare       bool // an answer may be a call without any mark
+	openers    []opener
+	closers    []string
+}
+
+// CallForm is the text around a call and the keys in it:
+// Begin {NameKey: ..., ArgumentsKey: ...} End.
+type CallForm struct {
+	Begin, End, Between   string
+	NameKey, ArgumentsKey string
+}
+
+// opener is a mark that begins a call, and what reads the call after it.
+type opener struct {
+	mark  string
+	parse func(*Parser) bool
+}
+
+// openers are the marks that are looked for in the answers of every model:
+// a model that was trained on another family's calls writes these.
+var openers = []opener{
+	{"<tool_call>", (*Parser).taggedCalls},
+	{"<|tool_call|>", func(p *Parser) bool { return p.jsonCalls(false, "<|/tool_call|>", "</tool_call>") }},
+	{"<|tool_call>", func(p *Parser) bool { return p.colonCalls("<tool_call|>") }},
+	{"<TOOLCALL>", func(p *Parser) bool { return p.jsonCalls(false, "</TOOLCALL>") }},
+	{"[TOOL_CALLS]", (*Parser).mistralCalls},
+	{"<|python_tag|>", (*Parser).pythonTag},
+	{"<function=", (*Parser).functionTag},
+	{"<｜tool▁calls▁begin｜>", (*Parser).deepseekCalls},
+	{"<｜tool▁call▁begin｜>", (*Parser).deepseekCall},
+	{"<｜DSML｜function_calls>", func(p *Parser) bool { return p.invokes("<｜DSML｜", "</｜DSML｜function_calls>") }},
+	{"<｜DSML｜tool_calls>", func(p *Parser) bool { return p.invokes("<｜DSML｜", "</｜DSML｜tool_calls>") }},
+	{"<tool_calls>", func(p *Parser) bool { return p.jsonCalls(false, "</tool_calls>") }},
+	{"<|function_call|>", func(p *Parser) bool { return p.jsonCalls(false) }},
+	{"<|START_ACTION|>", func(p *Parser) bool { return p.jsonCalls(false, "<|END_ACTION|>") }},
+	{"<|tool_calls_section_begin|>", (*Parser).kimiCalls},
+	{"<|tool_call_start|>", (*Parser).lfmCalls},
+	{"<minimax:tool_call>", func(p *Parser) bool { return p.invokes("<", "</minimax:tool_call>") }},
+	{"<seed:tool_call>", (*Parser).taggedCalls},
+	{"<function_calls>", func(p *Parser) bool { return p.invokes("<", "</function_calls>") }},
+	{"<start_function_call>", func(p *Parser) bool { return p.colonCalls("<end_function_call>") }},
+}
+
+// closers end calls whose arguments are not JSON.
+var closers = []string{
+	"</tool_call>", "<|/tool_call|>", "</TOOLCALL>", "</function>", "<｜tool▁call▁end｜>", "<|END_ACTION|>", "<|tool_call_end|>",
+	"<|call|>", "<|end|>",
+}
+
+// family is a way of writing calls, found by what its template contains.
+type family struct {
+	name  string
+	all   []string // the template contains all of these
+	think [2]string
+	form  CallForm
+	more  []opener
+	set   func(*Syntax)
+}
+
+var families = []family{
+	{name: "harmony", all: []string{"<|channel|>", "<|message|>"}, set: func(s *Syntax) { s.harmony = true }},
+	{name: "deepseek", all: []string{"<｜tool▁calls▁begin｜>"}, think: [2]string{"<think>", "</think>"}},
+	{name: "mistral", all: []string{"[TOOL_CALLS]"}, form: CallForm{Begin: "[TOOL_CALLS][", End: "]", Between: ""}},
+	{name: "functionary", all: []string{">>>all"}, set: func(s *Syntax) { s.recipients = true }},
+	{name: "command-r7b", all: []string{"<|START_ACTION|>"}, form: CallForm{Begin: "<|START_ACTION|>[", End: "]<|END_ACTION|>", NameKey: "tool_name", ArgumentsKey: "parameters"}},
+	{name: "command-r", all: []string{"Action:", "```json", `"tool_name"`}, form: CallForm{Begin: "Action: ```json\n[", End: "]\n```", NameKey: "tool_name", ArgumentsKey: "parameters"},
+		more: []opener{{"Action:", (*Parser).commandR}}},
+	{name: "firefunction", all: []string{"functools["}, form: CallForm{Begin: " functools[", End: "]"},
+		more: []opener{{"functools", func(p *Parser) bool { return p.peek() == '[' && p.jsonCalls(false) }}}},
+	{name: "granite", all: []string{"<|tool_call|>"}, form: CallForm{Begin: "<|tool_call|>[", End: "]"}},
+	{name: "nemotron", all: []string{"<TOOLCALL>"}, form: CallForm{Begin: "<TOOLCALL>[", End: "]</TOOLCALL>"}},
+	{name: "kimi", all: []string{"<|tool_calls_section_begin|>"}},
+	{name: "lfm2", all: []string{"<|tool_call_start|>"}},
+	{name: "seed-oss", all: []string{"<seed:tool_call>"}, think: [2]string{"<seed:think>", "</seed:think>"}},
+	{name: "minimax", all: []string{"<minimax:tool_call>"}},
+	{name: "functiongemma", all: []string{"<start_function_call>"}},
+	{name: "gemma4", all: []string{"<|tool_call>"}, think: [2]string{"<|channel>thought", "<channel|>"}},
+	{name: "functionary-llama", all: []string{"<function=", "<|python_tag|>"}},
+	{name: "hermes", all: []string{"<tool_call>"}, form: CallForm{Begin: "<tool_call>\n", End: "\n</tool_call>", Between: "\n"}},
+	{name: "qwen-coder", all: []string{"<function=", "<parameter="}},
+	{name: "llama3", all: []string{"<|start_header_id|>", `"parameters"`}, form: CallForm{ArgumentsKey: "parameters", Between: "; "}},
+}
+
+// thinkTags are the tags around reasoning that templates speak of.
+var thinkTags = [][2]string{
+	{"<think>", "</think>"},
+	{"<|START_THINKING|>", "<|END_THINKING|>"},
+	{"[THINK]", "[/THINK]"},
+	{"<seed:think>", "</seed:think>"},
+	{"<reasoning>", "</reasoning>"},
+}
+
+// Generic is the syntax of models whose template says nothing of tools: a
+// prompt has to tell them how to write a call, as GenericTools does.
+func Generic() Syntax {
+	return Syntax{Name: "generic", bare: true, openers: openers, closers: closers,
+		Call: CallForm{Begin: "<tool_call>\n", End: "\n</tool_call>", Between: "\n", NameKey: "name", ArgumentsKey: "arguments"}}
+}
+
+// SyntaxOf returns the syntax of the models that a template was written for.
+func SyntaxOf(template string) Syntax {
+	s := Generic()
+	for _, t := range thinkTags {
+		if strings.Contains(template, t[1]) {
+			s.ThinkOpen, s.ThinkClose = t[0], t[1]
+			break
+		}
+	}
+	for _, f := range families {
+		if slices.ContainsFunc(f.all, func(m string) bool { return !strings.Contains(template, m) }) {
+			continue
+		}
+		s.Name = f.name
+		if f.form != (CallForm{}) {
+			s.Call = f.form
+		}
+		if f.think[0] != "" {
+			s.ThinkOpen, s.ThinkClose = f.think[0], f.think[1]
+		}
+		s.openers = append(slices.Clip(openers), f.more...)
+		if f.set != nil {
+			f.set(&s)
+		}
+		break
+	}
+	if s.Call.NameKey == "" {
+		s.Call.NameKey = "name"
+	}
+	if s.Call.ArgumentsKey == "" {
+		s.Call.ArgumentsKey = "arguments"
+	}
+	return s
+}
+
+// Thinks reports whether an answer to prompt begins inside a reasoning
+// section, because the prompt ends with its opening tag.
+func (s Syntax) Thinks(prompt string) bool {
+	return s.ThinkOpen != "" && strings.HasSuffix(strings.TrimRight(prompt, " \n\r\t"), s.ThinkOpen)
+}
+
+// ClosedThinking reports whether the prompt already ended the reasoning
+// section of the answer, as templates do when thinking is turned off.
+func (s Syntax) ClosedThinking(prompt string) bool {
+	return s.ThinkClose != "" && strings.HasSuffix(strings.TrimRight(prompt, " \n\r\t"), s.ThinkClose)
+}
+
+// Marks returns the texts that a parser looks for. Where a vocabulary has
+// tokens for them that are not text, a decoder must write them out.
+func (s Syntax) Marks() []string {
+	marks := []string{
+		"<tool_call|>", "<end_function_call>", "<|\"|>", "<escape>", "[ARGS]", "[CALL_ID]",
+		"<｜tool▁sep｜>", "<｜tool▁calls▁end｜>", "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_calls_section_end|>",
+		"</minimax:tool_call>", "</seed:tool_call>", "</function_calls>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>",
+	}
+	for _, o := range s.openers {
+		marks = append(marks, o.mark)
+	}
+	marks = append(marks, s.closers...)
+	if s.ThinkClose != "" {
+		marks = append(marks, s.ThinkOpen, s.ThinkClose)
+	}
+	if s.Name == "gemma4" {
+		marks = append(marks, "<|channel>")
+	}
+	if s.harmony {
+		marks = append(marks, "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>", "<|return|>")
+	}
+	return marks
+}
+
+// Harmony reports whether a message's end mark, <|end|>, does not end the
+// answer in this syntax: another message of the same answer follows it.
+func (s Syntax) Harmony() bool { return s.harmony }
