@@ -143,11 +143,19 @@ func (s *Scheduler) fits(q *Seq) bool {
 	return most <= s.mem.Total() || len(s.running) == 0
 }
 
+// firstAnswers is the length of answers that admission expects before it has
+// seen any: to expect the longest would keep a new server half empty.
+const firstAnswers = 256
+
 // expected returns what q has and what the admission rule expects it to get.
 func (s *Scheduler) expected(q *Seq) peakEntry {
 	left := max(q.MaxNew-q.Generated(), 0)
 	if s.cfg.Admission == PeakExpected {
-		left = min(left, s.lengths.Quantile(q, 90)-q.Generated())
+		if s.lengths.Known() {
+			left = min(left, s.lengths.Quantile(q, 90)-q.Generated())
+		} else {
+			left = min(left, max(firstAnswers-q.Generated(), firstAnswers/4))
+		}
 	}
 	return peakEntry{q.Wanted, max(left, 1)}
 }

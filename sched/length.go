@@ -30,6 +30,9 @@ type histogram struct {
 // NewLengthModel returns a model that has seen no answers.
 func NewLengthModel() *LengthModel { return &LengthModel{} }
 
+// Known says whether the model has seen an answer.
+func (m *LengthModel) Known() bool { return m.all.total > 0 }
+
 // bin returns the bin of a length: quarters of the range between powers of two.
 func bin(n int) int {
 	n = max(n, 1)
@@ -76,7 +79,8 @@ func (m *LengthModel) weight(g *histogram, b int) int64 {
 
 // Quantile returns a length that the answer of q exceeds with a chance of
 // 100-percent in a hundred, if it goes on as others did: more than it has now,
-// and at most MaxNew, which is also the answer while nothing is known.
+// and at most MaxNew, which is also the answer while nothing is known. One that
+// is longer than all others is expected to become twice as long.
 func (m *LengthModel) Quantile(q *Seq, percent int) int {
 	now := q.Generated()
 	if m.all.total == 0 {
@@ -88,7 +92,7 @@ func (m *LengthModel) Quantile(q *Seq, percent int) int {
 		total += m.weight(g, b)
 	}
 	if total == 0 {
-		return q.MaxNew // longer than all before
+		return min(2*now, q.MaxNew)
 	}
 	sum := int64(0)
 	for b := first; b < lengthBins; b++ {

@@ -147,6 +147,15 @@ func (m *Paged) swapIn(s *Seq) (computed int, ok bool) {
 	return s.KV.Len(), true
 }
 
+// Publish gives what s has computed so far to the tree, so that others can use
+// it while s runs. A good time is when its prompt is computed.
+func (m *Paged) Publish(s *Seq) {
+	if m.Tree != nil && s.KV != nil {
+		salt, known := m.Tokens(s)
+		m.Tree.Insert(salt, known[:min(s.Computed, s.KV.Len())], s.KV)
+	}
+}
+
 // Release publishes what s has computed, if there is a tree, and frees it.
 func (m *Paged) Release(s *Seq) {
 	if s.Swapped {
@@ -155,10 +164,7 @@ func (m *Paged) Release(s *Seq) {
 	if s.KV == nil {
 		return
 	}
-	if m.Tree != nil {
-		salt, known := m.Tokens(s)
-		m.Tree.Insert(salt, known[:min(s.Computed, s.KV.Len())], s.KV)
-	}
+	m.Publish(s)
 	m.Pool.Free(s.KV)
 	s.KV = nil
 }

@@ -229,8 +229,24 @@ func (w *world) step() error {
 	return nil
 }
 
+// checkPlan compares what is left for a step with its rows.
+func (s *Scheduler) checkPlan() error {
+	tokens, pages := 0, 0
+	for _, r := range s.plan.Rows {
+		tokens += r.N
+		pages += r.Seq.pages
+	}
+	if left := max(s.cfg.MaxTokens-tokens, 0); s.left != left || s.reserved != pages {
+		return fmt.Errorf("%d tokens and %d pages planned, %d left and %d reserved", tokens, pages, s.left, s.reserved)
+	}
+	return nil
+}
+
 // judge looks whether a plan keeps the rules.
 func (w *world) judge(p *Plan) error {
+	if err := w.s.checkPlan(); err != nil {
+		return err
+	}
 	total, prompts := 0, 0
 	seen := map[*Seq]bool{}
 	var shape Shape

@@ -44,13 +44,12 @@ type Scheduler struct {
 
 	// Of the step at hand.
 	now       time.Duration
-	active    int  // the first of running, which may be served
-	left      int  // tokens
-	reserved  int  // pages that the rows planned so far will take
-	decoding  int  // rows of answers
-	prompting int  // rows of prompts
-	denied    *Seq // found no memory in this step
-	batch     int  // members of the static batch at its start
+	active    int // the first of running, which may be served
+	left      int // tokens
+	reserved  int // pages that the rows planned so far will take
+	decoding  int // rows of answers
+	prompting int // rows of prompts
+	batch     int // members of the static batch at its start
 	blocked   reason
 	peak      []peakEntry
 }
@@ -177,7 +176,7 @@ func (s *Scheduler) Next(now time.Duration) *Plan {
 	p.Rows, p.Preempted, p.Admitted, p.Shed = p.Rows[:0], p.Preempted[:0], p.Admitted[:0], p.Shed[:0]
 	p.Shape, p.Wake, p.Predicted = Shape{}, 0, 0
 	s.now, s.active, s.left, s.reserved, s.blocked = now, 0, s.cfg.MaxTokens, 0, notBlocked
-	s.decoding, s.prompting, s.denied = 0, 0, nil
+	s.decoding, s.prompting = 0, 0
 	s.unpark()
 	s.shed()
 	s.rank()

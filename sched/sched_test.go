@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +38,9 @@ func newTest(t testing.TB, c Config, pages int) *Scheduler {
 func advance(t testing.TB, s *Scheduler, now *time.Duration, elapsed time.Duration) *Plan {
 	t.Helper()
 	p := s.Next(*now)
+	if err := s.checkPlan(); err != nil {
+		t.Fatal(err)
+	}
 	for i := range p.Rows {
 		r := &p.Rows[i]
 		if err := s.mem.(*Paged).Pool.Grow(r.Seq.KV, r.N); err != nil {
@@ -163,64 +167,65 @@ func TestStaticBatch(t *testing.T) {
 // A sequence that is preempted when it already had a row in the plan loses the
 // row, and the plan fits what is left.
 func TestPreemptionTakesTheRowBack(t *testing.T) {
-	s := newTest(t, Config{Policy: Priority(time.Hour), Split: true, MaxSeqs: 4, MaxTokens: 20}, 10)
-	now := time.Duration(0)
-	for i := range uint64(3) {
-		if err := s.Add(&Seq{ID: i, Priority: 1, Prompt: 5, MaxNew: 90}, now); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for range 12 { // to the ends of their first pages
-		advance(t, s, &now, time.Millisecond)
-	}
-	high := &Seq{ID: 9, Prompt: 100, MaxNew: 50, Arrived: now}
-	if err := s.Add(high, now); err != nil {
-		t.Fatal(err)
-	}
 	taken := 0
-	for !s.Idle() {
-		waiting := map[*Seq]bool{}
-		for _, q := range s.running {
-			waiting[q] = q.decodes()
-		}
-		p := advance(t, s, &now, time.Millisecond)
-		if err := s.Check(); err != nil {
-			t.Fatal(err)
-		}
-		for _, v := range p.Preempted {
-			if waiting[v.Seq] && high.Computed < high.Prompt {
-				taken++
+	for warm := range 16 { // how near the short ones are to the ends of their pages
+		s := newTest(t, Config{Policy: Priority(time.Hour), Split: true, MaxSeqs: 4, MaxTokens: 20}, 10)
+		now := time.Duration(0)
+		for i := range uint64(3) {
+			if err := s.Add(&Seq{ID: i, Priority: 1, Prompt: 3 + int(i), MaxNew: 90}, now); err != nil {
+				t.Fatal(err)
 			}
 		}
+		for range warm {
+			advance(t, s, &now, time.Millisecond)
+		}
+		high := &Seq{ID: 9, Prompt: 100, MaxNew: 50, Arrived: now}
+		if err := s.Add(high, now); err != nil {
+			t.Fatal(err)
+		}
+		for !s.Idle() {
+			p := advance(t, s, &now, time.Millisecond)
+			if err := s.Check(); err != nil {
+				t.Fatal(err)
+			}
+			if high.Computed < high.Prompt {
+				taken += len(p.Preempted)
+			}
+		}
+		if st := s.Stats(); st.Finished != 4 {
+			t.Errorf("%+v", st)
+		}
 	}
-	if st := s.Stats(); taken == 0 || st.Finished != 4 {
-		t.Errorf("%d rows taken back, %+v", taken, st)
+	if taken == 0 {
+		t.Error("nobody was preempted for the prompt")
 	}
 }
 
-// What is planned in a step is what the memory has: a sequence that found none
-// keeps those behind it from taking what comes free.
-func TestNobodyOvertakesForMemory(t *testing.T) {
-	m := testMemory(t, 4)
-	s, err := New(Config{Split: true, MaxTokens: 64}, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, b := &Seq{ID: 1, Prompt: 16, MaxNew: 40}, &Seq{ID: 2, Prompt: 16, MaxNew: 40}
-	now := time.Duration(0)
-	for _, q := range []*Seq{a, b} {
-		if err := s.Add(q, now); err != nil {
+// A prompt that may not be split and has no room in a step is not overtaken by
+// a shorter one.
+func TestNobodyOvertakesForTokens(t *testing.T) {
+	s := newTest(t, Config{Preemptive: true, MaxTokens: 28, MaxSeqs: 4}, 16)
+	for i, n := range []int{18, 16, 7} {
+		if err := s.Add(&Seq{ID: uint64(i), Prompt: n, MaxNew: 9}, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
-	advance(t, s, &now, time.Millisecond)
-	other := m.Pool.NewSeq() // somebody takes one of the two pages left
-	if err := m.Pool.Grow(other, 16); err != nil {
-		t.Fatal(err)
-	}
-	p := s.Next(now)
-	if len(p.Rows) != 1 || p.Rows[0].Seq != a || len(p.Preempted) != 0 {
-		t.Errorf("%d rows, first of %d, %d preempted", len(p.Rows), p.Rows[0].Seq.ID, len(p.Preempted))
+	now := time.Duration(0)
+	for step, want := range [][]uint64{{0}, {0, 1, 2}} {
+		p := s.Next(now)
+		var got []uint64
+		for i := range p.Rows {
+			r := &p.Rows[i]
+			got = append(got, r.Seq.ID)
+			if err := s.mem.(*Paged).Pool.Grow(r.Seq.KV, r.N); err != nil {
+				t.Fatal(err)
+			}
+			r.New = 1
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("step %d has rows of %v, want %v", step, got, want)
+		}
+		s.Done(time.Millisecond, now)
 	}
 }
 

@@ -97,9 +97,6 @@ func (s *Scheduler) grant(q *Seq, n int) int {
 		return 0
 	}
 	need := s.mem.Need(q, n)
-	if need > 0 && s.denied != nil && compare(s.denied, q) < 0 {
-		return 0 // what is left is for the one that comes before
-	}
 	for need > s.mem.Available()-s.reserved {
 		v := s.victim(q)
 		if v == nil {
@@ -108,9 +105,6 @@ func (s *Scheduler) grant(q *Seq, n int) int {
 		s.preempt(v)
 	}
 	if room := s.mem.Available() - s.reserved; need > room {
-		if s.denied == nil {
-			s.denied = q
-		}
 		if !s.cfg.Split && !q.decodes() {
 			return 0
 		}
@@ -187,6 +181,9 @@ func (s *Scheduler) victim(q *Seq) *Seq {
 
 // preempt takes a running sequence's memory away.
 func (s *Scheduler) preempt(v *Seq) {
+	if v.row >= 0 {
+		s.unwrite(v)
+	}
 	for i, q := range s.running {
 		if q == v {
 			s.running = append(s.running[:i], s.running[i+1:]...)
