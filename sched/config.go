@@ -104,6 +104,37 @@ func (c *Config) complete() error {
 	return nil
 }
 
+// Policies are the names that UsePolicy knows.
+func Policies() []string {
+	return []string{"fcfs", "priority", "deadline", "shortest", "mlfq", "vtc"}
+}
+
+// UsePolicy sets the policy with the given name, with its defaults and what it
+// needs: the models of times and lengths that c has or gets now, and whether it
+// is preemptive. Call it after MaxTokens is set.
+func (c *Config) UsePolicy(name string) error {
+	if err := c.complete(); err != nil {
+		return err
+	}
+	switch name {
+	case "fcfs":
+		c.Policy, c.Preemptive = FCFS(), false
+	case "priority":
+		c.Policy, c.Preemptive = Priority(0), true
+	case "deadline":
+		c.Policy, c.Preemptive = Deadline(0, c.Cost, c.MaxTokens), false
+	case "shortest":
+		c.Policy, c.Preemptive = ShortestFirst(c.Lengths.Expect, 0, 0), true
+	case "mlfq":
+		c.Policy, c.Preemptive = MLFQ(0, 0, c.Cost, c.MaxTokens), true
+	case "vtc":
+		c.Policy, c.Preemptive = VTC(0, 0), false
+	default:
+		return fmt.Errorf("sched: policy: expected one of %v, found %q", Policies(), name)
+	}
+	return nil
+}
+
 // Presets are the names that [Preset] knows, simplest first.
 func Presets() []string {
 	return []string{"static", "orca", "vllm", "vllm-v1", "sarathi", "fastgen", "lightllm", "ridge"}

@@ -220,6 +220,11 @@ func (w *world) step() error {
 		w.stepped++
 	}
 	w.s.Done(elapsed, w.now)
+	for _, a := range w.live {
+		if w.pick(4) == 0 {
+			w.mem.Publish(&a.Seq)
+		}
+	}
 	for _, a := range done {
 		if a.KV != nil || a.Running() {
 			return fmt.Errorf("sequence %d is finished and still there", a.ID)

@@ -70,6 +70,9 @@ func TestConfigRefuses(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", c, err, want)
 		}
 	}
+	if err := new(Config).UsePolicy("lifo"); err == nil || !strings.Contains(err.Error(), "mlfq") {
+		t.Errorf("UsePolicy: %v", err)
+	}
 	if _, err := Preset("turbo"); err == nil || !strings.Contains(err.Error(), "sarathi") {
 		t.Errorf("Preset: %v", err)
 	}

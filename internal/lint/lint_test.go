@@ -35,6 +35,7 @@ var mayImport = map[string][]string{
 	"model":       {"gguf", "safetensors", "tokenizer", "kernel", "kvcache", "nn", "tensor"},
 	"eval":        {"model", "tensor", "tokenizer"},
 	"sched":       {"kvcache"},
+	"sched/sim":   {"kvcache", "sched", "tensor"},
 	"engine":      {"kvcache", "model", "sample", "sched"},
 	"grammar":     {},
 	"bench":       {"gguf", "kernel", "kvcache", "model", "tensor"},

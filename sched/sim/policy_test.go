@@ -8,24 +8,12 @@ import (
 	"ridge/sched"
 )
 
-var policyNames = []string{"fcfs", "priority", "deadline", "shortest", "mlfq", "vtc"}
-
-func policies(cost *sched.CostModel, lengths *sched.LengthModel, maxTokens int) map[string]sched.Policy {
-	return map[string]sched.Policy{
-		"fcfs":     sched.FCFS(),
-		"priority": sched.Priority(0),
-		"deadline": sched.Deadline(0, cost, maxTokens),
-		"shortest": sched.ShortestFirst(lengths.Expect, 0, 0),
-		"mlfq":     sched.MLFQ(0, 0, cost, maxTokens),
-		"vtc":      sched.VTC(0, 0),
-	}
-}
-
 // with returns a configuration for a policy, by name.
 func with(name string, maxSeqs int) sched.Config {
-	c := sched.Config{Cost: sched.NewCostModel(), Lengths: sched.NewLengthModel(), Split: true, MaxSeqs: maxSeqs, MaxTokens: 512}
-	c.Policy = policies(c.Cost, c.Lengths, c.MaxTokens)[name]
-	c.Preemptive = name == "mlfq" || name == "priority" || name == "shortest"
+	c := sched.Config{Split: true, MaxSeqs: maxSeqs, MaxTokens: 512}
+	if err := c.UsePolicy(name); err != nil {
+		panic(err)
+	}
 	return c
 }
 
@@ -230,7 +218,7 @@ func TestNobodyStarves(t *testing.T) {
 		}
 		return first, total, r.Now
 	}
-	for _, name := range policyNames {
+	for _, name := range sched.Policies() {
 		for _, order := range []sched.Order{sched.DecodeFirst, sched.PrefillFirst, sched.ByRank} {
 			cfg := with(name, 8)
 			cfg.Order = order
@@ -314,7 +302,7 @@ func TestPolicyTable(t *testing.T) {
 		polite[i].Tenant = "polite"
 		polite[i].Arrive *= 3
 	}
-	for _, name := range policyNames {
+	for _, name := range sched.Policies() {
 		jobs := Merge(append([]Job(nil), flood...), append([]Job(nil), polite...))
 		r := do(t, with(name, 8), jobs, Options{Calibrate: true})
 		of := func(tenant string) func(*Result) bool { return func(x *Result) bool { return x.Tenant == tenant } }

@@ -216,11 +216,9 @@ func TestSwap(t *testing.T) {
 func TestRandomConfigurations(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 5))
-		cost, lengths := sched.NewCostModel(), sched.NewLengthModel()
 		c := sched.Config{
-			Policy: policies(cost, lengths, 64)[policyNames[rng.IntN(len(policyNames))]], Cost: cost, Lengths: lengths,
 			MaxSeqs: 1 + rng.IntN(12), MaxTokens: 16 + rng.IntN(100), Order: sched.Order(rng.IntN(3)),
-			Apart: rng.IntN(3) == 0, Split: rng.IntN(3) > 0, Preemptive: rng.IntN(2) == 0, Static: rng.IntN(8) == 0,
+			Apart: rng.IntN(3) == 0, Split: rng.IntN(3) > 0, Static: rng.IntN(8) == 0,
 			Admission: sched.Admission(rng.IntN(3)), Watermark: rng.IntN(50), Recovery: sched.Recovery(rng.IntN(3)),
 		}
 		c.Apart = c.Apart && c.Order != sched.ByRank
@@ -228,6 +226,10 @@ func TestRandomConfigurations(t *testing.T) {
 			c.Chunk, c.Quantum = rng.IntN(40), rng.IntN(20)
 			c.ITLTarget = time.Duration(rng.IntN(2)*40) * time.Millisecond
 		}
+		if err := c.UsePolicy(sched.Policies()[rng.IntN(6)]); err != nil {
+			t.Fatal(err)
+		}
+		c.Preemptive = rng.IntN(2) == 0
 		jobs := Load{Jobs: 40, Rate: []float64{0, 1, 10}[rng.IntN(3)], Seed: seed, Prompt: Lengths{Median: 20, Sigma: 1.5, Max: 150}, Answer: Lengths{Median: 20, Sigma: 1, Max: 90}}.Make()
 		for i := range jobs {
 			jobs[i].Tenant, jobs[i].Priority = fmt.Sprint(rng.IntN(3)), rng.IntN(3)
