@@ -38,8 +38,8 @@ var mayImport = map[string][]string{
 	"sched/sim":   {"kvcache", "sched", "tensor"},
 	"engine":      {"kvcache", "model", "sample", "sched"},
 	"grammar":     {},
-	"bench":       {"gguf", "kernel", "kvcache", "model", "tensor"},
-	"plan":        {"gguf", "kernel", "kvcache", "model", "tensor"},
+	"bench":       {"gguf", "kernel", "kvcache", "model", "plan", "tensor"},
+	"plan":        {"kernel", "kvcache", "model", "tensor"},
 	".":           {"chat", "hub", "kvcache", "model", "sample", "tensor", "tokenizer"},
 	"cmd/ridge":   {"*"},
 }

@@ -83,33 +83,54 @@ func (t touch) Do(worker, workers int) {
 // Read measures how many bytes per second all threads read together, each from
 // a part of its own, when the parts have size bytes in all, at most what
 // NewProber was given. It reads everything once, and then measures for about d.
-func (p *Prober) Read(size int, d time.Duration) float64 {
+func (p *Prober) Read(size int, d time.Duration) float64 { return p.Reads(size, d, 1)[0] }
+
+// Reads is Read for n measurements, one after the other, that go on reading
+// where the one before ended.
+func (p *Prober) Reads(size int, d time.Duration, n int) []float64 {
 	part := max(min(size/p.Threads()&^(page-1), p.part), page)
 	step := min(part, readStep)
-	return p.rate(d, func(worker int) func() int {
-		b, at := p.bytes(worker)[:part], 0
-		for i := 0; i < part; i += step {
-			kernel.ReadProbe(b[i:min(i+step, part)])
-		}
-		return func() int {
-			piece := b[at:min(at+step, part)]
-			kernel.ReadProbe(piece)
-			if at += step; at >= part {
-				at = 0
+	at := make([]int, 8*p.Threads())
+	p.pool.Run(warm{p, part})
+	rates := make([]float64, n)
+	for i := range rates {
+		rates[i] = p.rate(d, func(worker int) func() int {
+			b, at := p.bytes(worker)[:part], &at[8*worker]
+			return func() int {
+				piece := b[*at:min(*at+step, part)]
+				kernel.ReadProbe(piece)
+				if *at += step; *at >= part {
+					*at = 0
+				}
+				return len(piece)
 			}
-			return len(piece)
-		}
-	})
+		})
+	}
+	return rates
+}
+
+// warm reads every part once.
+type warm struct {
+	p    *Prober
+	part int
+}
+
+func (t warm) Do(worker, workers int) {
+	b := t.p.bytes(worker)[:t.part]
+	for len(b) > 0 {
+		n := min(len(b), readStep)
+		kernel.ReadProbe(b[:n])
+		b = b[n:]
+	}
 }
 
 // readStep is read between two looks at the clock.
-const readStep = 256 << 10
+const readStep = 128 << 10
 
 // Ops measures how many additions and multiplications per second all threads
 // do together, on int8 or on float32 values in registers, for about d.
 func (p *Prober) Ops(integer bool, d time.Duration) float64 {
 	return p.rate(d, func(int) func() int {
-		kernel.DotProbe(integer, dotStep)
 		return func() int { return kernel.DotProbe(integer, dotStep) }
 	})
 }
@@ -157,7 +178,7 @@ func (t *rateTask) Do(worker, workers int) {
 // costs: the shortest mean over a run of regions, among as many runs as fit in
 // about d.
 func (p *Prober) Region(d time.Duration) time.Duration {
-	const n = 200
+	const n = 30
 	best := time.Duration(1<<63 - 1)
 	for start := time.Now(); ; {
 		at := time.Now()

@@ -1,0 +1,39 @@
+package plan
+
+// Constants are what the roofline leaves out. They were fitted once, by
+// FitConstants, to measurements listed in docs/benchmarks.md, and are the same
+// for all machines and models.
+type Constants struct {
+	// Stream is the rate of reading weights while multiplying, over the rate of
+	// reading alone.
+	Stream float64
+	// Cache is the rate of the matrix kernels inside a model, over their rate
+	// with one matrix in the cache.
+	Cache float64
+	// Overlap is the exponent p with which the times of reading and of
+	// computing combine to (rᵖ + cᵖ)^(1/p): infinity would be perfect overlap,
+	// 1 none.
+	Overlap float64
+	// Region is what a parallel region costs beyond an empty one, in seconds:
+	// uneven workers, streams of reads that start anew.
+	Region float64
+	// Element is the cost of an element of norms, rotations, activations and
+	// quantization, in float operations at the peak rate.
+	Element float64
+	// Attention is the part of the float peak that attention reaches.
+	Attention float64
+	// Convert is the cost of loading and converting an element of a key or
+	// value for a tile of queries, in multiply-adds.
+	Convert float64
+}
+
+// Fitted are the constants in use.
+var Fitted = Constants{Stream: 0.95, Cache: 0.9, Overlap: 4, Region: 1e-6, Element: 20, Attention: 0.5, Convert: 1}
+
+// peakFraction is the part of the integer (or float) peak that kernels reach by
+// the number of rows, where it is not measured: medians over formats and
+// machines.
+var peakFraction = []struct {
+	rows int
+	part float64
+}{{1, 0.15}, {2, 0.25}, {4, 0.4}, {8, 0.5}, {16, 0.5}, {32, 0.55}, {128, 0.6}, {512, 0.65}}

@@ -1,0 +1,295 @@
+package plan
+
+import (
+	"math"
+	"slices"
+
+	"ridge/kvcache"
+	"ridge/tensor"
+)
+
+// Prediction is how fast a work will be, and why.
+type Prediction struct {
+	Work    Work    `json:"work"`
+	Threads int     `json:"threads"`
+	Seconds float64 `json:"seconds"` // of all of the work
+	Speed   float64 `json:"tokens_per_s"`
+	Parts   Parts   `json:"parts"`
+	Limit   string  `json:"limit"` // the largest part, in words
+	// Ceiling is the speed that the roofline alone allows: bytes at the rate
+	// of reads, operations at the peak rates, whichever takes longer.
+	Ceiling float64 `json:"ceiling_tokens_per_s"`
+	Cost    Cost    `json:"cost"`
+
+	steps int
+}
+
+// Parts is where the seconds of a prediction go.
+type Parts struct {
+	WeightRead float64 `json:"weight_read"` // matrices that are limited by memory
+	WeightOps  float64 `json:"weight_ops"`  // matrices that are limited by arithmetic
+	Attention  float64 `json:"attention"`
+	Elements   float64 `json:"elements"` // norms, rotations, activations, quantization
+	Regions    float64 `json:"regions"`  // starting and ending parallel regions
+}
+
+func (p *Parts) total() float64 {
+	return p.WeightRead + p.WeightOps + p.Attention + p.Elements + p.Regions
+}
+
+func (p *Parts) add(q Parts) {
+	p.WeightRead += q.WeightRead
+	p.WeightOps += q.WeightOps
+	p.Attention += q.Attention
+	p.Elements += q.Elements
+	p.Regions += q.Regions
+}
+
+// limit names the largest part.
+func (p *Parts) limit() string {
+	all := []struct {
+		t    float64
+		name string
+	}{
+		{p.WeightRead, "memory: reading weights"}, {p.WeightOps, "arithmetic: products with weights"}, {p.Attention, "attention"},
+		{p.Elements, "norms and activations"}, {p.Regions, "starting parallel regions"},
+	}
+	best := all[0]
+	for _, a := range all {
+		if a.t > best.t {
+			best = a
+		}
+	}
+	return best.name
+}
+
+// Predict predicts the speed of a work on threads threads of m.
+func (m *Machine) Predict(s *Shape, w Work, threads int) Prediction {
+	return m.predict(s, w, threads, &Fitted)
+}
+
+func (m *Machine) predict(s *Shape, w Work, threads int, c *Constants) Prediction {
+	p := Prediction{Work: w, Threads: threads}
+	e := &estimate{m: m, s: s, c: c, rates: m.rates(threads), one: m.rates(1), weights: map[[2]int]Parts{}}
+	if w.Gen > 64 {
+		// What a token costs changes slowly with the position.
+		e.stride = w.Gen / 32
+	}
+	skip := 0
+	for st := range w.Steps() {
+		p.Cost.Add(s.Cost(st))
+		p.steps++
+		if skip > 0 {
+			skip--
+			p.Parts.add(e.last)
+			continue
+		}
+		if w.Generates(st) {
+			skip = max(e.stride-1, 0)
+		}
+		e.last = e.step(st)
+		p.Parts.add(e.last)
+	}
+	p.Seconds = p.Parts.total()
+	p.Limit = p.Parts.limit()
+	if p.Seconds > 0 {
+		p.Speed = float64(w.Tokens()) / p.Seconds
+	}
+	if t := e.ceiling(w); t > 0 {
+		p.Ceiling = float64(w.Tokens()) / t
+	}
+	return p
+}
+
+// estimate computes the parts of steps.
+type estimate struct {
+	m          *Machine
+	s          *Shape
+	c          *Constants
+	rates, one ThreadRates
+	weights    map[[2]int]Parts // by rows and outputs
+	stride     int
+	last       Parts
+}
+
+func (e *estimate) step(st Step) Parts {
+	rows, outputs := st.Rows(), st.Outputs()
+	p, ok := e.weights[[2]int{rows, outputs}]
+	if !ok {
+		for i := range e.s.regions {
+			e.region(&p, &e.s.regions[i], rows)
+		}
+		e.region(&p, &e.s.head, outputs)
+		e.elements(&p, rows)
+		e.weights[[2]int{rows, outputs}] = p
+	}
+	p.Attention += e.attention(st)
+	return p
+}
+
+// workingSet is about what one step reads, again with the next step.
+func (e *estimate) workingSet(c Cost) int64 { return max(c.Bytes(), 1) }
+
+// region adds the time of a region of matrices.
+func (e *estimate) region(p *Parts, r *region, rows int) {
+	if rows == 0 || len(r.mats) == 0 {
+		return
+	}
+	n := float64(e.rates.Threads)
+	rate := e.rates.read(e.s.WeightBytes) * e.c.Stream
+	read, ops, groups := 0.0, 0.0, 0
+	for i := range r.mats {
+		m := &r.mats[i]
+		read += float64(m.bytes) / rate
+		ops += 2 * float64(rows) * m.elems() / (n * e.kernelRate(m.Type, rows) * e.c.Cache)
+		groups += m.groups
+	}
+	t := norm(read, ops, e.c.Overlap) * uneven(float64(groups)/float64(r.unit*len(r.mats)), n)
+	if r.unit == 1 {
+		t = norm(read, ops, e.c.Overlap) * uneven(float64(groups), n)
+	}
+	if read > ops {
+		p.WeightRead += t
+	} else {
+		p.WeightOps += t
+	}
+	p.Regions += e.rates.Region + e.c.Region
+}
+
+// norm combines two times that overlap.
+func norm(a, b, p float64) float64 {
+	if a == 0 || b == 0 {
+		return a + b
+	}
+	hi, lo := max(a, b), min(a, b)
+	return hi * math.Pow(1+math.Pow(lo/hi, p), 1/p)
+}
+
+// uneven is how much longer the worker with the most units works than if units
+// could be divided.
+func uneven(units, workers float64) float64 {
+	units = math.Ceil(units)
+	return math.Ceil(units/workers) * workers / units
+}
+
+// kernelRate returns the operations per second of one of the threads in use,
+// with weights of type t in the cache and rows of activations.
+func (e *estimate) kernelRate(t tensor.DType, rows int) float64 {
+	peak, all := e.one.IntOps, e.rates.IntOps
+	if !quantized(t) {
+		peak, all = e.one.FloatOps, e.rates.FloatOps
+	}
+	scale := all / (peak * float64(e.rates.Threads)) // threads slow each other down
+	// Between the rows that are known, the time of a call is linear.
+	last := [2]float64{}
+	for _, k := range e.m.kernelTimes(t, peak) {
+		if k[0] >= float64(rows) {
+			f := 1.0
+			if k[0] > last[0] {
+				f = (float64(rows) - last[0]) / (k[0] - last[0])
+			}
+			return float64(rows) / (last[1] + f*(k[1]-last[1])) * scale
+		}
+		last = k
+	}
+	return last[0] / last[1] * scale
+}
+
+// kernelTimes returns pairs of rows and of seconds per operation of one row, in
+// rising order. A time at 0 rows stands before the first.
+func (m *Machine) kernelTimes(t tensor.DType, peak float64) [][2]float64 {
+	var out [][2]float64
+	for _, k := range m.Kernels {
+		if k.Type == t.String() {
+			out = append(out, [2]float64{float64(k.Rows), float64(k.Rows) / k.OpRate})
+		}
+	}
+	if len(out) == 0 {
+		for _, f := range peakFraction {
+			out = append(out, [2]float64{float64(f.rows), float64(f.rows) / (f.part * peak)})
+		}
+	}
+	slices.SortFunc(out, func(a, b [2]float64) int { return int(a[0] - b[0]) })
+	return out
+}
+
+// serialElems is the number of elements below which element-wise work runs on
+// one thread: see package nn.
+const serialElems = 8192
+
+// elements adds the time of everything that is done element by element, and of
+// the regions that it takes.
+func (e *estimate) elements(p *Parts, rows int) {
+	c := &e.s.Outline.Config
+	q := c.Heads * c.HeadDim
+	single, all := e.one.FloatOps, e.rates.FloatOps
+	run := func(elems int, regions float64) {
+		t := float64(elems*rows) * e.c.Element
+		if elems*rows < serialElems {
+			p.Elements += t / single
+			return
+		}
+		p.Elements += t / all
+		p.Regions += regions * (e.rates.Region + e.c.Region)
+	}
+	for _, kv := range c.KVHeads {
+		run(c.Hidden, 1)
+		run(c.Hidden, 1)
+		run(q+2*kv*c.HeadDim, 1)
+		run(q, 1)
+		if c.PostNorms {
+			run(2*c.Hidden, 2)
+		}
+		// Residual additions and activations are part of the regions of
+		// matrices.
+		p.Elements += float64((2*c.Hidden+2*c.FFN)*rows) * e.c.Element / all
+	}
+}
+
+// attnTile is the number of queries that share converted keys at most; a unit
+// of work has attnRows rows of a span, or attnSplit keys when there are few
+// rows: see packages kernel and nn.
+const (
+	attnTile  = 6
+	attnRows  = 32
+	attnSplit = 256
+	fewRows   = 4
+)
+
+// attention returns the time of attention in all layers, without that of the
+// matrices around it.
+func (e *estimate) attention(st Step) float64 {
+	c := &e.s.Outline.Config
+	n := float64(e.rates.Threads)
+	group := c.Heads / c.KVHeads[0]
+	ops, units, read := 0.0, 0.0, 0.0
+	for _, g := range st {
+		share := float64(min(attnTile, g.Rows*group)) // queries for which a key is converted once
+		per := 4 + 4*e.c.Convert/share
+		for _, w := range e.s.windows() {
+			ops += float64(w.layers) * keysSeen(g, w.size) * float64(c.Heads*c.HeadDim) * per
+		}
+		read += float64(e.s.kvRead(g))
+		pieces := math.Ceil(float64(g.Rows) / attnRows)
+		if g.Rows <= fewRows {
+			pieces = max(1, math.Ceil(float64(g.Pos+g.Rows)/attnSplit))
+		}
+		units += pieces * float64(c.KVHeads[0])
+	}
+	t := norm(read/(e.rates.read(e.s.WeightBytes)*e.c.Stream), ops/(e.rates.FloatOps*e.c.Attention), e.c.Overlap)
+	return t*uneven(units, n) + float64(c.Layers)*(e.rates.Region+e.c.Region)
+}
+
+// ceiling returns the least seconds that the roofline allows.
+func (e *estimate) ceiling(w Work) float64 {
+	t := 0.0
+	for st := range w.Steps() {
+		c := e.s.Cost(st)
+		read := float64(c.Bytes()) / e.rates.read(e.workingSet(c))
+		t += max(read, c.IntOps/e.rates.IntOps+(c.FloatOps+c.AttnOps)/e.rates.FloatOps)
+	}
+	return t
+}
+
+// tiles keeps the constants of attention in step with the cache's.
+var _ = [1]struct{}{}[attnSplit%kvcache.TileTokens]
