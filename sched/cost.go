@@ -55,6 +55,8 @@ type CostModel struct {
 	p [terms][terms]float64 // covariance of w
 	n int                   // steps seen
 
+	largest int // rows of a step seen
+
 	err, bias float64 // running means of relative errors
 	weight    float64 // steps in them
 }
@@ -96,6 +98,10 @@ func (m *CostModel) dot(x [terms]float64) float64 {
 	return y
 }
 
+// Reach returns how many rows a step may have for Predict to be more than a
+// guess: some times as many as the largest seen.
+func (m *CostModel) Reach() int { return 4 * m.largest }
+
 // Prompt returns how long a prompt of the given tokens takes alone, in steps of
 // at most perStep tokens; 0 if the model is not ready.
 func (m *CostModel) Prompt(tokens, perStep int) time.Duration {
@@ -127,6 +133,7 @@ func (m *CostModel) Observe(s Shape, elapsed time.Duration) {
 		e = min(max(e, -clip), clip)
 	}
 	m.n++
+	m.largest = max(m.largest, s.Rows)
 	// Everything is divided by the time that the step took, so that errors are
 	// relative: short steps count as much as long ones.
 	var px [terms]float64

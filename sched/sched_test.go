@@ -266,6 +266,53 @@ func TestAdmissionCountsTheCopy(t *testing.T) {
 	}
 }
 
+// A model of step times that has seen answers only does not let a prompt take a
+// step of a size that it knows nothing of.
+func TestChunksGrowWithKnowledge(t *testing.T) {
+	s := newTest(t, Config{Split: true, MaxTokens: 512, ITLTarget: 100 * time.Millisecond}, 1000)
+	now := time.Duration(0)
+	add := func(q *Seq) {
+		if err := s.Add(q, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(&Seq{ID: 1, Prompt: 1, MaxNew: 500})
+	real := func() (chunk int, took time.Duration) {
+		p := s.Next(now)
+		for i := range p.Rows {
+			r := &p.Rows[i]
+			if err := s.mem.(*Paged).Pool.Grow(r.Seq.KV, r.N); err != nil {
+				t.Fatal(err)
+			}
+			if r.Seq.ID == 2 {
+				chunk = r.N
+			}
+			if r.Outputs > 0 {
+				r.New = 1
+			}
+		}
+		took = truth(p.Shape, 1)
+		now += took
+		s.Done(took, now)
+		return chunk, took
+	}
+	for range 50 {
+		real()
+	}
+	add(&Seq{ID: 2, Prompt: 5000, MaxNew: 1})
+	largest := 0
+	for range 30 {
+		chunk, took := real()
+		if took > 110*time.Millisecond {
+			t.Errorf("a chunk of %d took %v", chunk, took)
+		}
+		largest = max(largest, chunk)
+	}
+	if largest < 100 {
+		t.Errorf("the largest chunk was %d, there is time for more", largest)
+	}
+}
+
 // A prompt whose first token takes longer than the first quanta skips them.
 func TestSkipJoin(t *testing.T) {
 	cost := NewCostModel()

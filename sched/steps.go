@@ -75,7 +75,7 @@ func (s *Scheduler) within(q *Seq) int {
 	if !s.cost.Ready() {
 		return minChunk
 	}
-	lo, hi := 0, s.left
+	lo, hi := 0, min(s.left, max(s.cost.Reach()-s.plan.Shape.Rows, 0))
 	for lo < hi {
 		mid := (lo + hi + 1) / 2
 		if s.cost.Predict(s.plan.Shape.with(q.Computed, mid, 1)) <= s.cfg.ITLTarget {
