@@ -1,0 +1,167 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"ridge/bench"
+	"ridge/internal/machine"
+	"ridge/internal/pool"
+	"ridge/plan"
+	"ridge/tensor"
+)
+
+// planFlags say for which machine and which use a model is planned.
+type planFlags struct {
+	hubFlags
+	use           plan.Use
+	threads       int
+	kv            string
+	machine, save string
+	renew         bool
+	check, asJSON bool
+	checkRepeat   int
+}
+
+func planCommand() *cobra.Command {
+	var f planFlags
+	c := &cobra.Command{
+		Use:   "plan MODEL",
+		Short: "Predict speed and memory of a model on this machine or another",
+		Long: `Predict, from the headers of a model's files, how fast it will run, what limits
+it, and what memory it takes. Nothing is loaded. This machine is measured the
+first time, in some seconds, and again after a week or with --measure.
+
+--machine takes a file that --save wrote on another machine, or one of these,
+which are computed from published figures and not measured:
+  ` + strings.Join(plan.PublishedNames(), ", ") + `
+
+--check runs "ridge bench" as well and prints how far off the predictions are.`,
+		Example: `  ridge plan smollm2 --ctx 8192 --batch 4
+  ridge plan model.gguf --machine epyc-9654 --threads 32
+  ridge plan smollm2 --check`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
+	}
+	fs := c.Flags()
+	f.hubFlags.add(c)
+	fs.IntVarP(&f.use.Context, "ctx", "c", 0, "tokens of a sequence (default: the model's own, at most 4096)")
+	fs.IntVar(&f.use.Seqs, "batch", 1, "sequences at once")
+	fs.IntVar(&f.use.Chunk, "chunk", 0, "rows of prompts computed at once (default 512)")
+	fs.IntVarP(&f.threads, "threads", "t", 0, "threads (default: all of the machine)")
+	fs.StringVar(&f.kv, "kv", "f16", "element type of keys and values: f16 or f32")
+	fs.StringVar(&f.machine, "machine", "", "file or name of another machine")
+	fs.StringVar(&f.save, "save", "", "write the machine's numbers to a file, for --machine")
+	fs.BoolVar(&f.renew, "measure", false, "measure this machine again")
+	fs.BoolVar(&f.check, "check", false, "measure the model too, and print the error")
+	fs.IntVar(&f.checkRepeat, "repetitions", 5, "measurements of each test for --check")
+	fs.BoolVar(&f.asJSON, "json", false, "print JSON")
+	return c
+}
+
+func (f *planFlags) run(c *cobra.Command, name string) error {
+	if f.use.Context < 0 || f.use.Seqs < 1 || f.use.Chunk < 0 || f.threads < 0 || f.checkRepeat < 1 {
+		return errors.New("--ctx, --batch, --chunk, --threads and --repetitions: expected positive numbers")
+	}
+	if f.check && f.machine != "" {
+		return errors.New("--check measures this machine: it cannot be used with --machine")
+	}
+	kv, err := parseKV(f.kv)
+	if err != nil {
+		return err
+	}
+	bars := newProgress(os.Stderr)
+	defer bars.close()
+	paths, err := f.find(c, []string{name}, bars)
+	if err != nil {
+		return err
+	}
+	s, err := plan.Read(paths[0], kv)
+	if err != nil {
+		return err
+	}
+	m, available, err := f.theMachine(c, s, bars)
+	if err != nil {
+		return err
+	}
+	if f.save != "" {
+		if err := m.Save(f.save); err != nil {
+			return err
+		}
+	}
+	threads := f.threads
+	if threads == 0 {
+		threads = m.MaxThreads()
+	}
+	r := plan.NewReport(s, m, f.use, threads, available)
+	r.File = paths[0]
+	if f.check {
+		if err := f.measure(c, r, kv); err != nil {
+			return err
+		}
+	}
+	if f.asJSON {
+		return writeJSON(c.OutOrStdout(), r)
+	}
+	return r.Write(c.OutOrStdout())
+}
+
+// theMachine returns the machine to plan for and its memory in bytes, 0 if not
+// known.
+func (f *planFlags) theMachine(c *cobra.Command, s *plan.Shape, bars *progress) (*plan.Machine, int64, error) {
+	if f.machine != "" {
+		m, err := otherMachine(f.machine)
+		if err != nil {
+			return nil, 0, err
+		}
+		return m, m.Memory, nil
+	}
+	o := plan.MeasureOptions{Types: s.Types(), Build: version()}
+	if f.threads > 0 && f.threads != 1 && f.threads != pool.DefaultWorkers() {
+		o.Threads = []int{1, f.threads}
+	}
+	note := func(what string) {
+		if bars.tty {
+			bars.note(what)
+		}
+	}
+	m, err := plan.Here(c.Context(), o, plan.CachePath(), f.renew, note)
+	if err != nil {
+		return nil, 0, err
+	}
+	info := machine.Read()
+	available := info.MemoryFree
+	if info.MemoryLimit > 0 {
+		available = min(available, info.MemoryLimit)
+	}
+	return m, available, nil
+}
+
+func otherMachine(name string) (*plan.Machine, error) {
+	if _, err := os.Stat(name); err == nil {
+		return plan.LoadMachine(name)
+	}
+	return plan.PublishedMachine(name)
+}
+
+// measure runs the works that were predicted and adds the errors.
+func (f *planFlags) measure(c *cobra.Command, r *plan.Report, kv tensor.DType) error {
+	o := bench.Options{Models: []string{r.File}, Threads: []int{r.Threads}, KV: []tensor.DType{kv}, Repeat: f.checkRepeat, Seed: 1}
+	for _, p := range r.Predictions {
+		o.Works = append(o.Works, p.Work)
+	}
+	i := 0
+	err := bench.Run(c.Context(), o, func(b *bench.Result) error {
+		r.Checks = append(r.Checks, plan.NewCheck(b.Work.String(), r.Predictions[i].Speed, b.Speed.Median, b.Speed.Min, b.Speed.Max))
+		i++
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("--check: %w", err)
+	}
+	return nil
+}
