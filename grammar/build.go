@@ -11,6 +11,7 @@ type builder struct {
 	rules  []*ruleGraph
 	states int
 	edges  int
+	linked int // edges of determinized rules
 	work   int
 	err    error
 

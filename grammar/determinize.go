@@ -163,6 +163,11 @@ func (d *subsets) expand(i int) {
 		lo = hi + 1
 	}
 	d.out[i].bytes = out
+	if b := d.r.b; b.linked > maxEdges-len(out)-len(calls) {
+		b.fail(tooLarge(b.source, "", "more than %d edges after the subset construction", maxEdges))
+	} else {
+		b.linked += len(out) + len(calls)
+	}
 
 	slices.SortFunc(calls, func(a, b callEdge) int {
 		if a.rule != b.rule {

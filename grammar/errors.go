@@ -64,7 +64,9 @@ const (
 // Limits on a running grammar.
 const (
 	defaultMaxDepth = 512
+	highestMaxDepth = 10_000
 	maxOpWork       = 1_000_000 // elementary steps of one mask or token
+	prepareWork     = 40_000    // steps of finding masks before the first token
 	maxItems        = 4096      // simultaneous readings of the text
 	maxMachineBytes = 24 << 20  // remembered situations and masks of a grammar
 	maxVocabBytes   = 64 << 20  // remembered masks of a vocabulary

@@ -53,9 +53,9 @@ func walk(t *testing.T, g *Grammar, seed uint64) (string, bool) {
 	return string(append(out, rest...)), true
 }
 
-// inTime fails if compiling took longer than a slow machine excuses.
+// inTime fails if compiling or generating took longer than a slow machine excuses.
 func inTime(t *testing.T, start time.Time, source string) {
-	if d := time.Since(start); d > 20*time.Second {
+	if d := time.Since(start); d > 10*time.Second {
 		t.Fatalf("%v for %.200q", d, source)
 	}
 }
@@ -81,6 +81,7 @@ func FuzzSchema(f *testing.F) {
 			return
 		}
 		text, ok := walk(t, g, seed)
+		inTime(t, start, schema)
 		if !ok {
 			return
 		}
@@ -152,6 +153,7 @@ func FuzzGBNF(f *testing.F) {
 			return
 		}
 		text, ok := walk(t, g, seed)
+		inTime(t, start, source)
 		if !ok {
 			return
 		}

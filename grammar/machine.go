@@ -46,7 +46,9 @@ type config struct {
 	step   []*config // class → successor, nil where not known yet
 	mask   *tokenSet // allowed tokens, once known
 	forced *string   // bytes that must follow, once known
-	next   *config   // in the table
+	loops  uint64    // groups of bytes that lead back here, once looked for
+	looped bool
+	next   *config // in the table
 	hash   uint64
 }
 
@@ -69,7 +71,8 @@ type machine struct {
 	nodes   map[uint64]*node
 	configs map[uint64]*config
 	ids     uint64
-	memory  int
+	memory  int // bytes of what is remembered, about
+	limit   int
 	local   []*localMask // state → what is known of it
 
 	bottom, exit *node
@@ -94,7 +97,7 @@ type machine struct {
 }
 
 func newMachine(p *program, v *Vocabulary, maxDepth int) (*machine, error) {
-	m := &machine{p: p, v: v, maxDepth: int32(maxDepth), unions: map[[2]*node]*node{}}
+	m := &machine{p: p, v: v, maxDepth: int32(maxDepth), limit: maxMachineBytes, unions: map[[2]*node]*node{}}
 	m.stamp, m.place = make([]uint32, len(p.states)), make([]int32, len(p.states))
 	m.bottom = &node{items: []item{{q: atEnd}}, id: 1}
 	m.exit = &node{items: []item{{q: atExit}}, id: 2}
@@ -111,7 +114,13 @@ func newMachine(p *program, v *Vocabulary, maxDepth int) (*machine, error) {
 	m.root = m.closure()
 	m.visit(p.led, m.bottom)
 	m.led = m.closure()
-	return m, m.err
+	if m.err != nil {
+		return nil, m.err
+	}
+	if v != nil {
+		m.prepare()
+	}
+	return m, nil
 }
 
 // begin starts an operation: it forgets what was remembered if that has become
@@ -123,7 +132,7 @@ func (m *machine) begin() {
 		clear(m.stamp)
 		m.round = 0
 	}
-	if m.memory < maxMachineBytes {
+	if m.memory < m.limit {
 		return
 	}
 	for _, c := range m.configs {

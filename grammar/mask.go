@@ -28,7 +28,7 @@ func (m *machine) maskOf(c *config) *tokenSet {
 		if local.failed || it.below.depth+local.need > m.maxDepth {
 			// Near the limit of the stack what follows depends on its height.
 			one := m.config([]item{it}, false, false)
-			m.walk(0, one, m.path, m.setToken)
+			m.walk(0, one, m.path, nil)
 			continue
 		}
 		local.inside.addTo(m.bits)
@@ -40,7 +40,7 @@ func (m *machine) maskOf(c *config) *tokenSet {
 			continue
 		}
 		for _, at := range local.exits {
-			m.walk(at, outside, m.path, m.setToken)
+			m.walk(at, outside, m.path, nil)
 		}
 	}
 	if c.accept {
@@ -58,11 +58,8 @@ func (m *machine) maskOf(c *config) *tokenSet {
 
 func (m *machine) setBit(id int32) { m.bits[id>>6] |= 1 << (id & 63) }
 
-// setToken marks the tokens that end at a node of the trie.
-func (m *machine) setToken(_ uint32, token int32, _ *config) {
-	if token < 0 {
-		return
-	}
+// setToken marks a token and those with the same bytes.
+func (m *machine) setToken(token int32) {
 	m.setBit(token)
 	if m.v.same != nil {
 		for id := m.v.same[token]; id >= 0; id = m.v.same[id] {
@@ -92,12 +89,14 @@ func (m *machine) takeBits() *tokenSet {
 	return s
 }
 
-// walk follows the tokens that go on from a node of the trie, starting in c,
-// and calls do for each node that is reached.
-func (m *machine) walk(from uint32, c *config, path []*config, do func(at uint32, token int32, c *config)) {
+const worthLoop = 24 // nodes of a subtree that make it worth to look for loops
+
+// walk follows the tokens that go on from a node of the trie, starting in c, and
+// marks those that can be read. With l it also notes there where the rule may be
+// left.
+func (m *machine) walk(from uint32, c *config, path []*config, l *localMask) {
 	nodes := m.v.nodes
-	base := int(nodes[from].depth)
-	path[base] = c
+	path[nodes[from].depth] = c
 	end := from + nodes[from].size
 	visits := 0
 	for i := from + 1; i < end; {
@@ -119,11 +118,57 @@ func (m *machine) walk(from uint32, c *config, path []*config, do func(at uint32
 			i += t.size
 			continue
 		}
+		if l != nil {
+			l.need = max(l.need, next.need)
+			if next.left && t.size > 1 {
+				l.exits = append(l.exits, i)
+			}
+		}
+		if next == at && t.size >= worthLoop && !next.left && m.v.within[i]&^m.loopsOf(next) == 0 {
+			for _, id := range m.v.below(i) { // it stays here whatever follows
+				m.setBit(id)
+			}
+			i += t.size
+			continue
+		}
 		path[t.depth] = next
-		do(i, t.token, next)
+		if t.token >= 0 {
+			m.setToken(t.token)
+		}
 		i++
 	}
 	m.spend(visits / visitsPerJob)
+}
+
+// loopsOf returns the groups of bytes on all of which c stays what it is.
+func (m *machine) loopsOf(c *config) uint64 {
+	if !c.looped {
+		loops := ^uint64(0)
+		for b := range 256 {
+			if loops>>groupOf[b]&1 != 0 && m.after(c, m.p.class[b]) != c {
+				loops &^= 1 << groupOf[b]
+			}
+		}
+		if m.err != nil {
+			return 0
+		}
+		c.loops, c.looped = loops, true
+	}
+	return c.loops
+}
+
+// prepare finds what the states say of the tokens before the first is asked for,
+// as far as that is quick; the rest is found when it is needed.
+func (m *machine) prepare() {
+	for q := range m.p.states {
+		if st := &m.p.states[q]; st.bytes0 < st.bytes1 {
+			m.localOf(uint32(q))
+		}
+		if m.work > prepareWork || m.memory > m.limit/2 {
+			break
+		}
+	}
+	m.work, m.err = 0, nil
 }
 
 // localOf returns what state q says of the tokens whatever is on the stack.
@@ -153,15 +198,7 @@ func (m *machine) findLocal(q uint32) *localMask {
 	defer func() { m.bits = saved }()
 	l := &localMask{}
 	start := m.config([]item{{q, m.exit}}, false, false)
-	m.walk(0, start, m.path2, func(at uint32, token int32, c *config) {
-		l.need = max(l.need, c.need)
-		if len(c.items) > 0 || c.left {
-			m.setToken(at, token, c)
-		}
-		if c.left && m.v.nodes[at].size > 1 {
-			l.exits = append(l.exits, at)
-		}
-	})
+	m.walk(0, start, m.path2, l)
 	if m.err != nil {
 		return &localMask{failed: true}
 	}

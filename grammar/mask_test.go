@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -113,8 +114,7 @@ func sameAsAccept(t *testing.T, s *State) bool {
 	return true
 }
 
-// The same with a real vocabulary, where masks are found in parts, and without
-// what was remembered.
+// The same with a real vocabulary, where masks are found in parts.
 func TestMaskIsAcceptReal(t *testing.T) {
 	for _, name := range []string{"gpt-2", "llama-spm"} {
 		v := realVocabulary(t, name)
@@ -134,10 +134,6 @@ func TestMaskIsAcceptReal(t *testing.T) {
 						break
 					}
 				}
-				s.m.mu.Lock()
-				s.m.memory = maxMachineBytes // forget everything
-				s.m.mu.Unlock()
-				sameAsAccept(t, s)
 			}
 		}
 	}
@@ -332,4 +328,73 @@ func TestTooAmbiguous(t *testing.T) {
 	if s.Err() != nil && pick(s.MaskBits(), rand.New(rand.NewPCG(1, 1))) >= 0 {
 		t.Error("a failed state allows tokens")
 	}
+}
+
+// Forgetting what has been found changes nothing, and keeps memory bounded.
+func TestForgetting(t *testing.T) {
+	v := smallVocabulary()
+	for name, compile := range sources {
+		g, err := compile(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		short, err := compile(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		short.m.limit = 4000
+		rng := rand.New(rand.NewPCG(11, 12))
+		s, small := g.NewState(), short.NewState()
+		start, smallStart := s.Snapshot(), small.Snapshot()
+		for i := range 300 {
+			mask := s.MaskBits()
+			if fmt.Sprint(mask) != fmt.Sprint(small.MaskBits()) || string(s.Forced()) != string(small.Forced()) {
+				t.Fatalf("%s: step %d differs", name, i)
+			}
+			if small.m.memory > 1<<20 {
+				t.Fatalf("%s: %d bytes remembered", name, small.m.memory)
+			}
+			id := pick(mask, rng)
+			if err := small.Accept(id); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if err := s.Accept(id); err != nil {
+				t.Fatal(err)
+			}
+			if v.isEnd(id) || s.Done() || rng.IntN(30) == 0 {
+				s.Restore(start)
+				small.Restore(smallStart)
+			}
+		}
+	}
+}
+
+// States of one grammar, and grammars of one vocabulary, may be used at once.
+func TestShared(t *testing.T) {
+	v := smallVocabulary()
+	g, err := sources["person"](v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.m.limit = 50_000
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			own, err := sources["json"](v)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			rng := rand.New(rand.NewPCG(uint64(i), 1))
+			for range 20 {
+				for _, g := range []*Grammar{g, own} {
+					text := generate(t, g, rng, 15)
+					if err := accepts(g, text); err != nil {
+						t.Errorf("%q: %v", text, err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"sort"
 	"strings"
+
+	"ridge/internal/diag"
 )
 
 // program is the compiled automaton of a grammar. It does not change.
@@ -97,9 +99,6 @@ func link(b *builder, root *ruleGraph) (*program, error) {
 		if !r.loop {
 			det[i] = determinize(r)
 			total += len(det[i].states)
-			for _, s := range det[i].states {
-				b.edges += len(s.bytes) / 8
-			}
 		}
 		if b.err == nil && total > maxStates {
 			b.fail(tooLarge(b.source, "", "more than %d states", maxStates))
@@ -296,6 +295,9 @@ func (p *program) check(b *builder, root string) error {
 		}
 	}
 	if cycle := p.leftRecursion(); cycle != nil {
+		for i := range cycle {
+			cycle[i] = diag.Path(cycle[i])
+		}
 		return fail(Unsupported, cycle[0], "left recursion: "+strings.Join(cycle, " → "))
 	}
 	return nil

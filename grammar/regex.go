@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"ridge/internal/diag"
 )
 
 // Regex compiles a regular expression in RE2's syntax, as Go's regexp package
@@ -57,12 +59,15 @@ func regexDFA(b *builder, where, keyword, expr string, search bool) *runeDFA {
 	}
 	re, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
-		kind := Invalid
+		kind, why := Invalid, "not valid"
 		var se *syntax.Error
-		if errors.As(err, &se) && (se.Code == syntax.ErrInvalidRepeatSize || se.Code == syntax.ErrLarge || se.Code == syntax.ErrNestingDepth) {
-			kind = TooLarge
+		if errors.As(err, &se) {
+			why = se.Code.String() + ": " + diag.Quote(se.Expr)
+			if se.Code == syntax.ErrInvalidRepeatSize || se.Code == syntax.ErrLarge || se.Code == syntax.ErrNestingDepth {
+				kind = TooLarge
+			}
 		}
-		return fail(kind, "regular expression: "+strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		return fail(kind, "regular expression: "+why)
 	}
 	if search { // in a schema: "." as ECMAScript reads it, which is the narrower
 		narrowDot(re)
@@ -72,7 +77,7 @@ func regexDFA(b *builder, where, keyword, expr string, search bool) *runeDFA {
 	}
 	prog, err := syntax.Compile(re.Simplify())
 	if err != nil {
-		return fail(Invalid, "regular expression: "+err.Error())
+		return fail(Invalid, "regular expression: cannot be compiled")
 	}
 	r := &regexBuilder{b: b, prog: prog, search: search, index: map[string]int32{}}
 	b.where, b.keyword = where, keyword

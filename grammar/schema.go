@@ -29,7 +29,7 @@ type Options struct {
 	// refused.
 	LooseOneOf bool
 	// MaxDepth bounds the nesting of the text, in calls of rules: an object or
-	// array inside another takes one or two. 0 stands for 512.
+	// array inside another takes one or two. 0 stands for 512; more than 10000 counts as 10000.
 	MaxDepth int
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 
 	"ridge/internal/diag"
 )
@@ -27,6 +28,7 @@ func compile(b *builder, root *ruleGraph, v *Vocabulary, maxDepth int) (*Grammar
 	if maxDepth <= 0 {
 		maxDepth = defaultMaxDepth
 	}
+	maxDepth = min(maxDepth, highestMaxDepth)
 	if h := p.heightOf(p.led); int(h) > maxDepth {
 		return nil, tooLarge(b.source, "", "the shortest text needs %d levels of nesting, more than %d", h, maxDepth)
 	}
@@ -247,17 +249,15 @@ func maskDense(logits []float32, mask []uint64) {
 			return
 		}
 		part := logits[lo:min(lo+64, len(logits))]
-		switch w {
-		case ^uint64(0):
-		case 0:
+		if w == 0 {
 			for j := range part {
 				part[j] = forbidden
 			}
-		default:
-			for j := range part {
-				if w>>j&1 == 0 {
-					part[j] = forbidden
-				}
+			continue
+		}
+		for out := ^w; out != 0; out &= out - 1 {
+			if j := bits.TrailingZeros64(out); j < len(part) {
+				part[j] = forbidden
 			}
 		}
 	}

@@ -15,8 +15,10 @@ type Vocabulary struct {
 	offset  []uint32 // token → where its bytes start; n+1 entries
 	ends    tokenSet // tokens that end a text
 	nodes   []trieNode
-	same    []int32 // token → next token with the same bytes or -1; nil if there is none
-	longest int     // bytes of the longest token
+	sorted  []int32  // all tokens of texts in the order of the trie
+	within  []uint64 // node → the groups of the bytes below it
+	same    []int32  // token → next token with the same bytes or -1; nil if there is none
+	longest int      // bytes of the longest token
 
 	mu     sync.Mutex
 	known  map[localKey]*localMask
@@ -28,10 +30,45 @@ type Vocabulary struct {
 // from it on, so a walk reads memory forwards and skips with one addition.
 type trieNode struct {
 	size  uint32
-	token int32 // a token that ends here, or -1
+	token int32  // a token that ends here, or -1
+	first uint32 // where the tokens of the subtree begin in sorted
 	depth uint16
 	b     byte
 }
+
+// groupOf puts bytes into 64 groups that grammars seldom tell apart: what is
+// below a node is known by its groups, and a state that stays where it is on all
+// of them takes the whole subtree in one go.
+var groupOf = func() (g [256]uint8) {
+	next := uint8(0)
+	group := func(lo, hi int) {
+		for b := lo; b <= hi; b++ {
+			g[b] = next
+		}
+		next++
+	}
+	each := func(lo, hi int) {
+		for b := lo; b <= hi; b++ {
+			group(b, b)
+		}
+	}
+	group(0x00, 0x08)
+	each('\t', '\n')
+	group(0x0B, 0x1F)
+	each(' ', '0')
+	group('1', '9')
+	each(':', '@')
+	group('A', 'F')
+	group('G', 'Z')
+	each('[', '`')
+	group('a', 'f')
+	group('g', 'z')
+	each('{', '~')
+	for _, lo := range [...]int{0x7F, 0x80, 0xC0, 0xE0, 0xF0} {
+		group(lo, 255) // what follows overwrites the rest
+	}
+	return g
+}()
 
 const maxTokenBytes = 2048 // longer tokens are never allowed
 
@@ -83,6 +120,7 @@ func (v *Vocabulary) words() int { return (v.n + 63) / 64 }
 // build makes the trie of the given tokens.
 func (v *Vocabulary) build(ids []int32) {
 	slices.SortStableFunc(ids, func(a, b int32) int { return bytes.Compare(v.bytes(a), v.bytes(b)) })
+	v.sorted = ids
 	v.nodes = append(v.nodes, trieNode{token: -1})
 	var path []uint32 // path[d] is the node at depth d+1 on the way to the last token
 	var last []byte
@@ -106,13 +144,28 @@ func (v *Vocabulary) build(ids []int32) {
 		end(shared)
 		for d := shared; d < len(b); d++ {
 			path = append(path, uint32(len(v.nodes)))
-			v.nodes = append(v.nodes, trieNode{token: -1, depth: uint16(d + 1), b: b[d]})
+			v.nodes = append(v.nodes, trieNode{token: -1, first: uint32(i), depth: uint16(d + 1), b: b[d]})
 		}
 		v.nodes[len(v.nodes)-1].token = id
 		last = b
 	}
 	end(0)
 	v.nodes[0].size = uint32(len(v.nodes))
+	v.within = make([]uint64, len(v.nodes))
+	for i := len(v.nodes) - 1; i >= 0; i-- {
+		for j := i + 1; j < i+int(v.nodes[i].size); j += int(v.nodes[j].size) {
+			v.within[i] |= v.within[j] | 1<<groupOf[v.nodes[j].b]
+		}
+	}
+}
+
+// below returns the tokens of the subtree of node i.
+func (v *Vocabulary) below(i uint32) []int32 {
+	end := uint32(len(v.sorted))
+	if next := i + v.nodes[i].size; next < uint32(len(v.nodes)) {
+		end = v.nodes[next].first
+	}
+	return v.sorted[v.nodes[i].first:end]
 }
 
 func (v *Vocabulary) addSame(first, id int32) {
