@@ -24,10 +24,6 @@ import (
 // Results of the AVX2 and AVX-512 tiers are the same bits; those of plain Go
 // differ from them within the budgets.
 
-// noAssembly is what stand-ins for assembly say on other architectures, where
-// no tier calls them.
-const noAssembly = "kernel: assembly called on a processor without it"
-
 // RMSNorm sets dst = x · w / sqrt(mean(x²) + eps). A nil w stands for ones.
 func RMSNorm(dst, x, w []float32, eps float32) {
 	n := min(len(dst), len(x))

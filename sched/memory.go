@@ -105,7 +105,7 @@ func (m *Paged) Admit(s *Seq, keep int) (computed int, ok bool) {
 		// The page that the prefix ends in would be copied: there may be room
 		// without.
 		tokens = tokens[:found-rest]
-		found, ok = m.prefix(salt, tokens, s.Wanted, keep)
+		_, ok = m.prefix(salt, tokens, s.Wanted, keep)
 	}
 	if !ok {
 		return 0, false
