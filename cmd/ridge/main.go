@@ -67,7 +67,7 @@ at the speed that the memory allows, as one program without dependencies.`,
 	root.AddCommand(
 		inGroup("keep", pullCommand(), listCommand(), showCommand(), rmCommand())...)
 	root.AddCommand(
-		inGroup("look", inspectCommand(), doctorCommand(), techniquesCommand())...)
+		inGroup("look", inspectCommand(), doctorCommand(), benchCommand(), planCommand(), techniquesCommand())...)
 	return root
 }
 
