@@ -19,6 +19,10 @@ func (s *Scheduler) admit(rows bool) {
 			return
 		}
 		computed, ok := s.give(q)
+		for !ok && s.held > 0 {
+			s.preempt(s.running[len(s.running)-1])
+			computed, ok = s.give(q)
+		}
 		if !ok {
 			s.blocked = byMemory
 			return
@@ -28,7 +32,7 @@ func (s *Scheduler) admit(rows bool) {
 			s.grant(q, s.share(q))
 		}
 		s.sink()
-		s.active = min(len(s.running), s.cfg.MaxSeqs)
+		s.active = min(s.serving(), s.cfg.MaxSeqs)
 	}
 }
 
@@ -60,14 +64,14 @@ func (s *Scheduler) hasTokens(q *Seq) bool {
 // slot says whether the number of running sequences leaves room for q: both
 // the limit, and the time between tokens that the answers would have.
 func (s *Scheduler) slot(q *Seq) bool {
-	if len(s.running) >= s.cfg.MaxSeqs {
+	if s.serving() >= s.cfg.MaxSeqs {
 		return false
 	}
-	if s.cfg.ITLTarget == 0 || len(s.running) == 0 || !s.cost.Ready() {
+	if s.cfg.ITLTarget == 0 || s.serving() == 0 || !s.cost.Ready() {
 		return true
 	}
 	shape := Shape{}.with(q.Wanted, 1, 1)
-	for _, r := range s.running {
+	for _, r := range s.running[:s.serving()] {
 		shape = shape.with(r.Wanted, 1, 1)
 	}
 	return s.cost.Predict(shape) <= s.cfg.ITLTarget
@@ -77,11 +81,11 @@ func (s *Scheduler) slot(q *Seq) bool {
 // need for the tokens that they want already, prompts to their ends, and a
 // watermark for answers to grow.
 func (s *Scheduler) keep() int {
-	if len(s.running) == 0 {
+	if s.serving() == 0 {
 		return 0
 	}
 	n := s.mem.Total() * s.cfg.Watermark / 1000
-	for _, q := range s.running {
+	for _, q := range s.running[:s.serving()] {
 		need := s.mem.Need(q, q.missing())
 		if q.row >= 0 {
 			need = max(need, q.pages)
@@ -129,7 +133,7 @@ type peakEntry struct{ now, left int }
 // LightLLM's router).
 func (s *Scheduler) fits(q *Seq) bool {
 	s.peak = append(s.peak[:0], s.expected(q))
-	for _, r := range s.running {
+	for _, r := range s.running[:s.serving()] {
 		s.peak = append(s.peak, s.expected(r))
 	}
 	slices.SortFunc(s.peak, func(a, b peakEntry) int { return cmp.Compare(b.left, a.left) })
@@ -140,7 +144,7 @@ func (s *Scheduler) fits(q *Seq) bool {
 		// Each of the i+1 sequences may leave a page all but one token empty.
 		most = max(most, (tokens+(i+1)*(e.left+page-1))/page)
 	}
-	return most <= s.mem.Total() || len(s.running) == 0
+	return most <= s.mem.Total() || s.serving() == 0
 }
 
 // firstAnswers is the length of answers that admission expects before it has

@@ -35,7 +35,7 @@ type Scheduler struct {
 	mem     Memory
 	queue   queue  // sequences without memory
 	parked  []*Seq // preempted while on hold
-	running []*Seq // sequences with memory, by rank after Next
+	running []*Seq // sequences with memory, by rank after Next, those on hold last
 	plan    Plan
 	cost    *CostModel
 	lengths *LengthModel
@@ -45,6 +45,7 @@ type Scheduler struct {
 	// Of the step at hand.
 	now       time.Duration
 	active    int // the first of running, which may be served
+	held      int // the last of running, which are on hold
 	left      int // tokens
 	reserved  int // pages that the rows planned so far will take
 	decoding  int // rows of answers
@@ -115,6 +116,20 @@ func (s *Scheduler) Fork(parent, child *Seq, now time.Duration) error {
 	s.cfg.Policy.Arrive(child, now)
 	s.cfg.Policy.Admit(child, now)
 	s.enter(child)
+	return nil
+}
+
+// Follow puts child into the queue with the tokens of parent, which the
+// scheduler has, and with its place in the order of arrival: a fork that has no
+// memory yet.
+func (s *Scheduler) Follow(parent, child *Seq, now time.Duration) error {
+	if parent.place == nowhere || child.place != nowhere {
+		return fmt.Errorf("sched: sequence %d cannot follow %d: expected a new one and one that is known", child.ID, parent.ID)
+	}
+	child.Wanted, child.Computed, child.order = parent.Wanted, 0, parent.order
+	s.stats.Added++
+	s.cfg.Policy.Arrive(child, now)
+	s.queue.push(child)
 	return nil
 }
 
@@ -243,16 +258,23 @@ func (s *Scheduler) shed() {
 
 // rank sorts the running sequences.
 func (s *Scheduler) rank() {
+	s.held = 0
 	for _, q := range s.running {
 		q.level, q.rank = s.cfg.Policy.Level(q, s.now), s.cfg.Policy.Rank(q)
+		if q.Hold {
+			s.held++
+		}
 	}
 	slices.SortFunc(s.running, compare)
 }
 
+// serving returns the number of running sequences that are not on hold.
+func (s *Scheduler) serving() int { return len(s.running) - s.held }
+
 // static plans a step of a batch that was formed once and stays together until
 // its last member has finished.
 func (s *Scheduler) static() {
-	if len(s.running) == 0 {
+	if s.serving() == 0 {
 		first := s.head()
 		if first == nil {
 			return
@@ -264,7 +286,7 @@ func (s *Scheduler) static() {
 		s.admit(false)
 		s.batch = len(s.running)
 	}
-	s.active = min(len(s.running), s.cfg.MaxSeqs)
+	s.active = min(s.serving(), s.cfg.MaxSeqs)
 	s.batch = max(s.batch, len(s.running)) // forks join
 	s.prompts()
 	if len(s.plan.Rows) == 0 {
@@ -279,7 +301,7 @@ func (s *Scheduler) iteration() {
 	if s.cfg.Preemptive {
 		s.displace()
 	}
-	s.active = min(len(s.running), s.cfg.MaxSeqs)
+	s.active = min(s.serving(), s.cfg.MaxSeqs)
 	switch s.cfg.Order {
 	case DecodeFirst:
 		s.decodes()

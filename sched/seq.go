@@ -21,7 +21,7 @@ type Seq struct {
 
 	// The caller may change these between Done and Next.
 	Draft int  // tokens guessed behind the wanted ones, to be verified in one step
-	Hold  bool // not served, because its reader is slow
+	Hold  bool // not served, because its reader is slow; its slot, and if needed its memory, serve others
 
 	// The scheduler keeps these.
 	Wanted   int  // tokens known: the prompt and what came after it
@@ -77,6 +77,12 @@ func (q *Seq) decodes() bool { return q.missing() == 1 && q.Wanted > q.Prompt }
 
 // compare orders sequences: first those served first.
 func compare(a, b *Seq) int {
+	if a.Hold != b.Hold {
+		if a.Hold {
+			return 1
+		}
+		return -1
+	}
 	if a.level != b.level {
 		return cmp.Compare(a.level, b.level)
 	}

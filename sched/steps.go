@@ -190,6 +190,9 @@ func (s *Scheduler) preempt(v *Seq) {
 			if i < s.active {
 				s.active--
 			}
+			if v.Hold {
+				s.held--
+			}
 			break
 		}
 	}
@@ -233,7 +236,7 @@ func (s *Scheduler) swaps(v *Seq) bool {
 // memory is too small for all.
 func (s *Scheduler) displace() {
 	for q := s.head(); q != nil; q = s.head() {
-		if len(s.running) < s.cfg.MaxSeqs {
+		if s.serving() < s.cfg.MaxSeqs {
 			if !s.slot(q) {
 				return
 			}
