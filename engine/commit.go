@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"errors"
 	"math"
 	"slices"
 
+	"ridge/kvcache"
 	"ridge/sched"
 )
 
@@ -193,7 +195,9 @@ func (e *Engine) settle(err error) {
 		e.publish(q)
 	}
 	for _, f := range e.forks {
-		e.split(f.parent, f.child)
+		if !f.child.g.removed {
+			e.split(f.parent, f.child)
+		}
 	}
 	for _, q := range e.removes {
 		e.leave(q)
@@ -214,28 +218,26 @@ func (e *Engine) settle(err error) {
 // split makes child go on from where parent is.
 func (e *Engine) split(parent, child *sequence) {
 	child.Hold = child.g.held
-	if child.g.removed || child.done {
-		return
-	}
+	e.know(child)
+	kv, err := (*kvcache.Seq)(nil), errNoFork
 	if parent.Running() && !e.o.Contiguous {
-		if kv, err := e.pool.Fork(parent.KV); err == nil {
-			child.KV = kv
-			e.know(child)
-			if err := e.sched.Fork(&parent.Seq, &child.Seq, e.now()); err == nil {
-				child.published = parent.published
-				return
-			}
-			e.pool.Free(kv)
-			child.KV = nil
-		}
+		kv, err = e.pool.Fork(parent.KV)
 	}
-	// It is computed again, as a preempted one is, as far as the tree does not
-	// have it.
-	child.Wanted = parent.Wanted
-	if err := e.enter(child); err != nil {
+	if err == nil {
+		child.KV, child.published = kv, parent.published
+		err = e.sched.Fork(&parent.Seq, &child.Seq, e.now())
+	} else {
+		// It is computed again, as one that was preempted, as far as the prefix
+		// tree does not have it.
+		err = e.sched.Follow(&parent.Seq, &child.Seq, e.now())
+	}
+	if err != nil {
 		e.abort(child.g, FinishError, err)
 	}
 }
+
+// errNoFork says that a sequence has no memory that could be shared.
+var errNoFork = errors.New("engine: nothing to fork")
 
 // publish gives the full pages of q to the prefix tree.
 func (e *Engine) publish(q *sequence) {

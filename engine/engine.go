@@ -90,6 +90,9 @@ func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
+	if err := e.refused(); err != nil {
+		return nil, err
+	}
 	if n := e.waiting.Add(1); e.queue > 0 && n > int64(e.queue) {
 		e.waiting.Add(-1)
 		return nil, &QueueFullError{Position: int(n - 1), RetryAfter: e.retryAfter()}
@@ -107,6 +110,12 @@ func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
 		return nil, err
 	}
 	return g.stream, nil
+}
+
+func (e *Engine) refused() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.refuse
 }
 
 // retryAfter guesses when a request that waits will have left the queue.

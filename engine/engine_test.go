@@ -18,10 +18,10 @@ import (
 const tinyModels = "../internal/tinymodel/testdata"
 
 // openTiny opens a tiny model of random weights with room for the given number
-// of pages of 16 tokens.
+// of pages of 16 tokens, and two threads if that is odd.
 func openTiny(t testing.TB, name string, pages int) *model.Model {
 	t.Helper()
-	o := model.Options{KV: tensor.F16, Workers: 2, PageTokens: 16, KVBytes: 1}
+	o := model.Options{KV: tensor.F16, Workers: 1 + pages%2, PageTokens: 16, KVBytes: 1}
 	path := filepath.Join(tinyModels, name)
 	m, err := model.Open(path, o)
 	if err != nil {

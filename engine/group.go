@@ -32,7 +32,6 @@ type group struct {
 
 	held    bool          // paused for its reader
 	heldAt  time.Duration // since when
-	parked  bool          // its sequences were taken from the scheduler
 	removed bool
 }
 

@@ -21,7 +21,7 @@ type loop struct {
 	tree   *kvcache.Tree // nil for none
 	sched  *sched.Scheduler
 	groups map[*group]struct{}
-	seqs   map[*sched.Seq]*sequence // those that are in the scheduler, or parked
+	seqs   map[*sched.Seq]*sequence // those that are in the scheduler
 	nextID uint64
 	page   int
 
@@ -40,6 +40,8 @@ type loop struct {
 	forks   []fork
 	removes []*sequence
 	beams   []*group
+
+	inject func() // of tests: called before the model computes
 
 	inserted bool // the tree has got something since sequences were matched with it
 	counts   counters
@@ -325,11 +327,7 @@ func (e *Engine) sleep(p *sched.Plan, now time.Duration) {
 		until = p.Wake
 	}
 	for _, g := range e.held {
-		due := g.heldAt + e.o.DropAfter
-		if !g.parked {
-			due = min(due, g.heldAt+e.o.ParkAfter)
-		}
-		until = min(until, due)
+		until = min(until, g.heldAt+e.o.DropAfter)
 	}
 	if p.Blocked && len(e.held) == 0 {
 		until = min(until, now+blockedPoll)

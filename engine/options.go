@@ -14,7 +14,7 @@ type SlowReader uint8
 // The policies.
 const (
 	// PauseReader stops computing for the request until its stream has been
-	// read. After Options.ParkAfter it gives its memory and its place to others.
+	// read. Its place, and when it is needed its memory, serves others.
 	PauseReader SlowReader = iota
 	DropReader             // the request ends with ErrSlowReader
 )
@@ -40,7 +40,6 @@ type Options struct {
 
 	Events     int           // events that a stream holds per choice; 0 means 256
 	SlowReader SlowReader    // what happens when they are not read
-	ParkAfter  time.Duration // a paused request keeps its memory so long; 0 means a second
 	DropAfter  time.Duration // a paused request ends after it; 0 means ten minutes
 
 	// StepLimit is how long a step may take before the engine counts as
@@ -57,14 +56,14 @@ func (o *Options) complete() error {
 		}
 		o.Sched = &cfg
 	}
-	if o.Events < 0 || o.ParkAfter < 0 || o.DropAfter < 0 || o.StepLimit < 0 || o.Reserve < 0 {
-		return fmt.Errorf("engine: options: expected no negative limits, found %d events, %v, %v, %v and %d tokens", o.Events, o.ParkAfter, o.DropAfter, o.StepLimit, o.Reserve)
+	if o.Events < 0 || o.DropAfter < 0 || o.StepLimit < 0 || o.Reserve < 0 {
+		return fmt.Errorf("engine: options: expected no negative limits, found %d events, %v, %v and %d tokens", o.Events, o.DropAfter, o.StepLimit, o.Reserve)
 	}
 	o.NoPrefixCache = o.NoPrefixCache || o.Contiguous
 	for _, d := range []struct {
 		v *time.Duration
 		d time.Duration
-	}{{&o.ParkAfter, time.Second}, {&o.DropAfter, 10 * time.Minute}, {&o.StepLimit, 2 * time.Minute}} {
+	}{{&o.DropAfter, 10 * time.Minute}, {&o.StepLimit, 2 * time.Minute}} {
 		if *d.v == 0 {
 			*d.v = d.d
 		}

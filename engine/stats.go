@@ -12,11 +12,11 @@ import (
 
 // counters are kept by the loop.
 type counters struct {
-	submitted      int64
-	finished       map[Finish]int64
-	tokens         int64
-	steps          int64
-	paused, parked int64
+	submitted int64
+	finished  map[Finish]int64
+	tokens    int64
+	steps     int64
+	paused    int64
 
 	busy, kernels, sampling time.Duration
 }
@@ -29,7 +29,6 @@ type Stats struct {
 	Submitted int64
 	Finished  map[Finish]int64 // choices, by how they ended
 	Pauses    int64            // how often a request was paused for its reader
-	Parks     int64            // and how often it gave its memory away
 
 	Tokens   int64 // of answers
 	Steps    int64
@@ -53,7 +52,7 @@ type Stats struct {
 type SequenceStats struct {
 	ID       string // of the request
 	Choice   int
-	State    string // "running", "waiting", "swapped", "paused" or "parked"
+	State    string // "running", "waiting", "swapped" or "paused"
 	Position int    // among those that wait, else -1
 	Prompt   int    // tokens
 	Computed int    // tokens whose keys and values are there
@@ -91,7 +90,7 @@ func (e *Engine) stats() Stats {
 	c := &e.counts
 	st := Stats{
 		Requests: len(e.groups), Waiting: int(e.waiting.Load()), Paused: len(e.held),
-		Submitted: c.submitted, Finished: maps.Clone(c.finished), Pauses: c.paused, Parks: c.parked,
+		Submitted: c.submitted, Finished: maps.Clone(c.finished), Pauses: c.paused,
 		Tokens: c.tokens, Steps: c.steps, Busy: c.busy, Kernels: c.kernels, Sampling: c.sampling,
 		Sched: e.sched.Stats(), Pool: e.pool.Stats(), Usage: e.pool.Usage(),
 	}
@@ -128,9 +127,7 @@ func (q *sequence) stats(now time.Duration) SequenceStats {
 		Tenant: q.Tenant, Priority: q.Priority, Age: now - q.g.arrived,
 	}
 	switch {
-	case q.g.parked:
-		s.State = "parked"
-	case q.g.held:
+	case q.Hold:
 		s.State = "paused"
 	case q.Running():
 		s.State = "running"

@@ -116,6 +116,9 @@ func (e *Engine) compute(p *sched.Plan) (err error) {
 	for i := range e.rows {
 		simple = simple && e.rows[i].outs <= 1 && e.rows[i].q.g.req.Embed == NoPooling
 	}
+	if e.inject != nil {
+		e.inject()
+	}
 	if simple {
 		err = e.m.Forward(e.segs)
 	} else {
