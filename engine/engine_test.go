@@ -21,7 +21,12 @@ const tinyModels = "../internal/tinymodel/testdata"
 // of pages of 16 tokens, and two threads if that is odd.
 func openTiny(t testing.TB, name string, pages int) *model.Model {
 	t.Helper()
-	o := model.Options{KV: tensor.F16, Workers: 1 + pages%2, PageTokens: 16, KVBytes: 1}
+	return openTinyKV(t, name, pages, tensor.F16)
+}
+
+func openTinyKV(t testing.TB, name string, pages int, kv tensor.DType) *model.Model {
+	t.Helper()
+	o := model.Options{KV: kv, Workers: 1 + pages%2, PageTokens: 16, KVBytes: 1}
 	path := filepath.Join(tinyModels, name)
 	m, err := model.Open(path, o)
 	if err != nil {
