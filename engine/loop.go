@@ -42,6 +42,7 @@ type loop struct {
 	beams   []*group
 
 	inject func() // of tests: called before the model computes
+	logits int    // held at a time where prompts are scored
 
 	inserted bool // the tree has got something since sequences were matched with it
 	counts   counters
@@ -60,7 +61,7 @@ func (e *Engine) init(cfg sched.Config) error {
 	}
 	e.groups = map[*group]struct{}{}
 	e.seqs = map[*sched.Seq]*sequence{}
-	e.page = e.pool.PageTokens()
+	e.page, e.logits = e.pool.PageTokens(), maxLogits
 	mem := newMemory(e.pool, e.tree, &e.o, func(s *sched.Seq) *sequence { return e.seqs[s] })
 	var err error
 	if e.sched, err = sched.New(cfg, mem); err != nil {

@@ -96,8 +96,8 @@ func (e *Engine) drawJobs(q *sequence, out int) {
 	}
 }
 
-// maxLogits bounds the logits that are held at a time where prompts are scored:
-// 16 MB of them, but at least 16 rows.
+// maxLogits bounds the logits that are held at a time where prompts are scored,
+// 16 MB of them. It is at least 16 rows.
 const maxLogits = 4 << 20
 
 // compute runs the model and the jobs.
@@ -134,7 +134,7 @@ func (e *Engine) compute(p *sched.Plan) (err error) {
 	}
 	e.pooling(p)
 	// The jobs are in the order of their outputs.
-	most := max(maxLogits/e.limits.vocab, 16)
+	most := max(e.logits/e.limits.vocab, 16)
 	for rest := e.jobs; len(rest) > 0; {
 		first, n := rest[0].out, 0
 		for n < len(rest) && rest[n].out < first+most {

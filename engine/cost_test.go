@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"ridge/internal/testdata"
+	"ridge/model"
+	"ridge/sample"
+	"ridge/tensor"
+)
+
+// Decoding allocates nothing per token once it is under way: what is left are
+// page tables and the tree's lists of tokens, which grow by doubling.
+func TestAllocations(t *testing.T) {
+	const seqs, from, to = 8, 20, 100
+	m := openTiny(t, "llama", 100)
+	e := start(t, m, Options{})
+	var before, after runtime.MemStats
+	steps := 0
+	count := func() {
+		switch steps++; steps {
+		case from:
+			runtime.ReadMemStats(&before)
+		case to:
+			runtime.ReadMemStats(&after)
+		}
+	}
+	if err := e.call(t.Context(), func() { e.inject = count }); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for i := range seqs {
+		q := long(115)
+		if q.Tokens = append(q.Tokens, int32(10+i)); i%2 == 0 {
+			q.Sampling = sample.Params{Temperature: 1, TopP: 0.9, FrequencyPenalty: 0.1, Seed: uint64(i)}
+		}
+		s := submit(t, e, q)
+		wg.Go(func() {
+			for ok := true; ok; {
+				_, ok = s.Next(t.Context())
+			}
+		})
+	}
+	wg.Wait()
+	n, tokens := after.Mallocs-before.Mallocs, uint64(seqs*(to-from))
+	t.Logf("%d allocations for %d tokens", n, tokens)
+	if after.Mallocs == 0 || n*5 > tokens {
+		t.Errorf("%d allocations for %d tokens, want fewer than one for five", n, tokens)
+	}
+}
+
+// What the engine adds to the time of the model, at 32 sequences.
+func BenchmarkOverhead(b *testing.B) {
+	const seqs = 32
+	path := testdata.Model(b, "smollm2")
+	m, err := model.Open(path, model.Options{KV: tensor.F16, Context: 2048, KVBytes: 512 << 20})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { m.Close() })
+	e := start(b, m, Options{})
+	r := rand.New(rand.NewPCG(1, 1))
+	var wg sync.WaitGroup
+	for i := range seqs {
+		q := Request{Tokens: randomTokens(r, 20, 40000), MaxTokens: max(b.N, 10)}
+		if i%2 == 0 {
+			q.Sampling = sample.Params{Temperature: 0.8, TopP: 0.95, TopK: 40, Seed: uint64(i)}
+		}
+		s := submit(b, e, q)
+		wg.Go(func() {
+			for ok := true; ok; {
+				_, ok = s.Next(b.Context())
+			}
+		})
+	}
+	wg.Wait()
+	st := e.Stats()
+	step := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(st.Steps) }
+	b.ReportMetric(step(st.Busy), "µs/step")
+	b.ReportMetric(step(st.Sampling), "µs-sampling/step")
+	b.ReportMetric(step(st.Busy-st.Kernels-st.Sampling), "µs-engine/step")
+	b.ReportMetric(100*float64(st.Busy-st.Kernels)/float64(st.Busy), "%-outside-model")
+}
