@@ -1,8 +1,6 @@
 package kernel
 
 import (
-	"sync"
-
 	"ridge/internal/cpu"
 	"ridge/tensor"
 )
@@ -14,14 +12,6 @@ type mulFunc func(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, 
 
 // plainFunc is mulFunc for weights in plain numbers.
 type plainFunc func(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
-
-// unpackFunc unpacks superblocks of one group to panel blocks.
-type unpackFunc func(u *byte, w *byte, supers int)
-
-// panelFunc multiplies unpacked panels, next bytes apart, with a number of
-// rows and panels fixed in the function. With add, dst holds what the panels
-// of lower columns gave.
-type panelFunc func(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
 
 // numTypes is the size of tables that are indexed by element type.
 const numTypes = tensor.MXFP4 + 1
@@ -35,12 +25,6 @@ const (
 	// actBytes bounds the activations that are multiplied with one stretch of
 	// weights after the other: they stay in the second-level cache.
 	actBytes = 768 << 10
-	// panelPairs bounds the columns of a panel, in pairs of blocks: panels of
-	// two groups and a tile's activations stay in the second-level cache.
-	panelPairs = 32
-	// panelRows divides the number of rows that a panel is unpacked for: a
-	// multiple of all tiles.
-	panelRows = 24
 )
 
 // mulTier multiplies with the assembly of the tier in use and reports whether
@@ -65,7 +49,7 @@ func mulTier(p *Packed, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) boo
 
 // directRows is the largest number of rows for which unpacking weights again
 // for every tile of rows costs less than storing them unpacked.
-const directRows = 24
+const directRows = 8
 
 // tiles512 and tiles2 have, for a number of rows that is left, the rows that
 // the next kernel takes.
@@ -122,55 +106,6 @@ func mulPlain(p *Packed, kernels []plainFunc, tiles []int, dst []float32, ldd in
 			}
 		}
 	}
-}
-
-// panelPool lends the memory that panels of two groups are unpacked to.
-var panelPool = sync.Pool{New: func() any {
-	b := make([]byte, 2*2*panelPairs*panelBytes+64)
-	return &b
-}}
-
-// mulPanels unpacks a stretch of columns of one or two groups at a time and
-// multiplies it with many rows.
-func mulPanels(p *Packed, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
-	buf := panelPool.Get().(*[]byte)
-	defer panelPool.Put(buf)
-	u := alignBytes(*buf)
-	l := p.layout
-	step := panelPairs / l.pairs
-	supers := l.supers(p.Cols)
-	block := max(panelRows, actBytes/min(x.LDQ, panelPairs*2*actBlock)/panelRows*panelRows)
-	for r := r0; r < r1; r += block {
-		rows := min(block, r1-r)
-		for s := 0; s < supers; s += step {
-			for g := g0; g < g1; g += 2 {
-				mulPanel(p, u, dst[r*ldd+g*Lanes:], ldd, x.Q[r*x.LDQ:], x.LDQ, rows, s, min(step, supers-s), g, min(2, g1-g))
-			}
-		}
-	}
-}
-
-// mulPanel multiplies the first rows of x with n superblocks from s on of nv
-// groups from g on. dst starts at the first row and group.
-func mulPanel(p *Packed, u []byte, dst []float32, ldd int, x []byte, ldx, rows, s, n, g, nv int) {
-	const next = 2 * panelPairs * panelBytes
-	l := p.layout
-	for v := range nv {
-		unpack512[p.Type](&u[v*next], &p.Data[(g+v)*p.GroupBytes+s*l.superBytes()], n)
-	}
-	x = x[s*l.pairs*2*actBlock:]
-	for r := 0; r < rows; {
-		mr := panelTile[nv][min(rows-r, len(panelTile[nv])-1)]
-		panel512[l.form][nv][mr](&dst[r*ldd], ldd, &u[0], next, &x[r*ldx], ldx, n*l.pairs, s > 0)
-		r += mr
-	}
-}
-
-// panelTile has the rows of the next tile for a number of groups and the rows
-// that are left.
-var panelTile = [3][]int{
-	1: {0, 1, 2, 3, 4, 3, 6, 4, 8, 6, 6, 8, 12},
-	2: {0, 1, 2, 3, 4, 3, 6},
 }
 
 // alignBytes returns the part of b from the first multiple of 64 on.

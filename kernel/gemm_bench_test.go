@@ -130,3 +130,41 @@ func BenchmarkQuantizeRow(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkMulBatch multiplies the numbers of rows that decoding a batch has
+// with weights that are not in the second-level cache. For each it reports the
+// share of the peak of products; the aggregate speed must rise with the rows.
+func BenchmarkMulBatch(b *testing.B) {
+	batches := []int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 512}
+	for _, shape := range [][2]int{{1536, 576}, {576, 1536}, {1024, 2048}, {512, 5632}} {
+		for _, t := range []tensor.DType{tensor.Q8_0, tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q4_K, tensor.Q6_K} {
+			rows, cols := shape[0], shape[1]
+			if cols%t.BlockSize() != 0 {
+				continue
+			}
+			b.Run(fmt.Sprintf("%dx%d/%s", rows, cols, t), func(b *testing.B) {
+				ps := coldMats(b, t, rows, cols, 24<<20)
+				x := randomActs(rand.New(rand.NewPCG(3, 4)), batches[len(batches)-1], cols)
+				dst := make([]float32, x.N*rows)
+				var peak samples
+				mul := make([]samples, len(batches))
+				peakOps := 0
+				for b.Loop() {
+					for i, n := range batches {
+						peak.add(func() { peakOps = dotProbe(true, 20000) })
+						for range 4 {
+							p := ps[0]
+							ps = append(ps[1:], p)
+							mul[i].add(func() { p.Mul(dst, rows, x, 0, n, 0, p.Groups) })
+						}
+					}
+				}
+				top := float64(peakOps) / peak.p10()
+				for i, n := range batches {
+					b.ReportMetric(100*float64(2*n*rows*cols)/mul[i].p10()/top, fmt.Sprintf("%%/%d", n))
+				}
+				b.ReportMetric(0, "ns/op")
+			})
+		}
+	}
+}

@@ -49,6 +49,16 @@ func mulQ80x8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int
 //go:noescape
 func unpackQ80AVX512(u *byte, w *byte, supers int)
 
+// firstQ80x4AVX512 multiplies superblocks of two Q8_0 groups, group bytes apart, with 4 rows and unpacks them to panels.
+//
+//go:noescape
+func firstQ80x4AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
+
+// firstQ80x5AVX512 multiplies superblocks of two Q8_0 groups, group bytes apart, with 5 rows and unpacks them to panels.
+//
+//go:noescape
+func firstQ80x5AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
+
 // mulQ80x1AVX2 multiplies Q8_0 groups with 1 rows.
 //
 //go:noescape
@@ -118,6 +128,16 @@ func mulQ40x8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int
 //
 //go:noescape
 func unpackQ40AVX512(u *byte, w *byte, supers int)
+
+// firstQ40x4AVX512 multiplies superblocks of two Q4_0 groups, group bytes apart, with 4 rows and unpacks them to panels.
+//
+//go:noescape
+func firstQ40x4AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
+
+// firstQ40x5AVX512 multiplies superblocks of two Q4_0 groups, group bytes apart, with 5 rows and unpacks them to panels.
+//
+//go:noescape
+func firstQ40x5AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
 
 // mulQ40x1AVX2 multiplies Q4_0 groups with 1 rows.
 //
@@ -189,6 +209,16 @@ func mulQ41x8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int
 //go:noescape
 func unpackQ41AVX512(u *byte, w *byte, supers int)
 
+// firstQ41x4AVX512 multiplies superblocks of two Q4_1 groups, group bytes apart, with 4 rows and unpacks them to panels.
+//
+//go:noescape
+func firstQ41x4AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
+
+// firstQ41x5AVX512 multiplies superblocks of two Q4_1 groups, group bytes apart, with 5 rows and unpacks them to panels.
+//
+//go:noescape
+func firstQ41x5AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
+
 // mulQ41x1AVX2 multiplies Q4_1 groups with 1 rows.
 //
 //go:noescape
@@ -258,6 +288,16 @@ func mulQ50x8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int
 //
 //go:noescape
 func unpackQ50AVX512(u *byte, w *byte, supers int)
+
+// firstQ50x4AVX512 multiplies superblocks of two Q5_0 groups, group bytes apart, with 4 rows and unpacks them to panels.
+//
+//go:noescape
+func firstQ50x4AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
+
+// firstQ50x5AVX512 multiplies superblocks of two Q5_0 groups, group bytes apart, with 5 rows and unpacks them to panels.
+//
+//go:noescape
+func firstQ50x5AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
 
 // mulQ50x1AVX2 multiplies Q5_0 groups with 1 rows.
 //
@@ -329,6 +369,16 @@ func mulQ51x8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int
 //go:noescape
 func unpackQ51AVX512(u *byte, w *byte, supers int)
 
+// firstQ51x4AVX512 multiplies superblocks of two Q5_1 groups, group bytes apart, with 4 rows and unpacks them to panels.
+//
+//go:noescape
+func firstQ51x4AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
+
+// firstQ51x5AVX512 multiplies superblocks of two Q5_1 groups, group bytes apart, with 5 rows and unpacks them to panels.
+//
+//go:noescape
+func firstQ51x5AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
+
 // mulQ51x1AVX2 multiplies Q5_1 groups with 1 rows.
 //
 //go:noescape
@@ -398,6 +448,16 @@ func mulQ4Kx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int
 //
 //go:noescape
 func unpackQ4KAVX512(u *byte, w *byte, supers int)
+
+// firstQ4Kx4AVX512 multiplies superblocks of two Q4_K groups, group bytes apart, with 4 rows and unpacks them to panels.
+//
+//go:noescape
+func firstQ4Kx4AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
+
+// firstQ4Kx5AVX512 multiplies superblocks of two Q4_K groups, group bytes apart, with 5 rows and unpacks them to panels.
+//
+//go:noescape
+func firstQ4Kx5AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
 
 // mulQ4Kx1AVX2 multiplies Q4_K groups with 1 rows.
 //
@@ -469,6 +529,16 @@ func mulQ5Kx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int
 //go:noescape
 func unpackQ5KAVX512(u *byte, w *byte, supers int)
 
+// firstQ5Kx4AVX512 multiplies superblocks of two Q5_K groups, group bytes apart, with 4 rows and unpacks them to panels.
+//
+//go:noescape
+func firstQ5Kx4AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
+
+// firstQ5Kx5AVX512 multiplies superblocks of two Q5_K groups, group bytes apart, with 5 rows and unpacks them to panels.
+//
+//go:noescape
+func firstQ5Kx5AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
+
 // mulQ5Kx1AVX2 multiplies Q5_K groups with 1 rows.
 //
 //go:noescape
@@ -538,6 +608,16 @@ func mulQ6Kx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int
 //
 //go:noescape
 func unpackQ6KAVX512(u *byte, w *byte, supers int)
+
+// firstQ6Kx4AVX512 multiplies superblocks of two Q6_K groups, group bytes apart, with 4 rows and unpacks them to panels.
+//
+//go:noescape
+func firstQ6Kx4AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
+
+// firstQ6Kx5AVX512 multiplies superblocks of two Q6_K groups, group bytes apart, with 5 rows and unpacks them to panels.
+//
+//go:noescape
+func firstQ6Kx5AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
 
 // mulQ6Kx1AVX2 multiplies Q6_K groups with 1 rows.
 //
@@ -609,6 +689,16 @@ func mulQ3Kx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int
 //go:noescape
 func unpackQ3KAVX512(u *byte, w *byte, supers int)
 
+// firstQ3Kx4AVX512 multiplies superblocks of two Q3_K groups, group bytes apart, with 4 rows and unpacks them to panels.
+//
+//go:noescape
+func firstQ3Kx4AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
+
+// firstQ3Kx5AVX512 multiplies superblocks of two Q3_K groups, group bytes apart, with 5 rows and unpacks them to panels.
+//
+//go:noescape
+func firstQ3Kx5AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
+
 // mulQ3Kx1AVX2 multiplies Q3_K groups with 1 rows.
 //
 //go:noescape
@@ -678,6 +768,16 @@ func mulQ2Kx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int
 //
 //go:noescape
 func unpackQ2KAVX512(u *byte, w *byte, supers int)
+
+// firstQ2Kx4AVX512 multiplies superblocks of two Q2_K groups, group bytes apart, with 4 rows and unpacks them to panels.
+//
+//go:noescape
+func firstQ2Kx4AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
+
+// firstQ2Kx5AVX512 multiplies superblocks of two Q2_K groups, group bytes apart, with 5 rows and unpacks them to panels.
+//
+//go:noescape
+func firstQ2Kx5AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
 
 // mulQ2Kx1AVX2 multiplies Q2_K groups with 1 rows.
 //
@@ -749,6 +849,16 @@ func mulIQ4NLx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers i
 //go:noescape
 func unpackIQ4NLAVX512(u *byte, w *byte, supers int)
 
+// firstIQ4NLx4AVX512 multiplies superblocks of two IQ4_NL groups, group bytes apart, with 4 rows and unpacks them to panels.
+//
+//go:noescape
+func firstIQ4NLx4AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
+
+// firstIQ4NLx5AVX512 multiplies superblocks of two IQ4_NL groups, group bytes apart, with 5 rows and unpacks them to panels.
+//
+//go:noescape
+func firstIQ4NLx5AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
+
 // mulIQ4NLx1AVX2 multiplies IQ4_NL groups with 1 rows.
 //
 //go:noescape
@@ -818,6 +928,16 @@ func mulIQ4XSx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers i
 //
 //go:noescape
 func unpackIQ4XSAVX512(u *byte, w *byte, supers int)
+
+// firstIQ4XSx4AVX512 multiplies superblocks of two IQ4_XS groups, group bytes apart, with 4 rows and unpacks them to panels.
+//
+//go:noescape
+func firstIQ4XSx4AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
+
+// firstIQ4XSx5AVX512 multiplies superblocks of two IQ4_XS groups, group bytes apart, with 5 rows and unpacks them to panels.
+//
+//go:noescape
+func firstIQ4XSx5AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
 
 // mulIQ4XSx1AVX2 multiplies IQ4_XS groups with 1 rows.
 //
@@ -889,6 +1009,16 @@ func mulIQ2XSx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers i
 //go:noescape
 func unpackIQ2XSAVX512(u *byte, w *byte, supers int)
 
+// firstIQ2XSx4AVX512 multiplies superblocks of two IQ2_XS groups, group bytes apart, with 4 rows and unpacks them to panels.
+//
+//go:noescape
+func firstIQ2XSx4AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
+
+// firstIQ2XSx5AVX512 multiplies superblocks of two IQ2_XS groups, group bytes apart, with 5 rows and unpacks them to panels.
+//
+//go:noescape
+func firstIQ2XSx5AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
+
 // mulIQ2XSx1AVX2 multiplies IQ2_XS groups with 1 rows.
 //
 //go:noescape
@@ -958,6 +1088,16 @@ func mulMXFP4x8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers i
 //
 //go:noescape
 func unpackMXFP4AVX512(u *byte, w *byte, supers int)
+
+// firstMXFP4x4AVX512 multiplies superblocks of two MXFP4 groups, group bytes apart, with 4 rows and unpacks them to panels.
+//
+//go:noescape
+func firstMXFP4x4AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
+
+// firstMXFP4x5AVX512 multiplies superblocks of two MXFP4 groups, group bytes apart, with 5 rows and unpacks them to panels.
+//
+//go:noescape
+func firstMXFP4x5AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
 
 // mulMXFP4x1AVX2 multiplies MXFP4 groups with 1 rows.
 //
@@ -1029,6 +1169,16 @@ func mulTQ20x8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, supers in
 //go:noescape
 func unpackTQ20AVX512(u *byte, w *byte, supers int)
 
+// firstTQ20x4AVX512 multiplies superblocks of two TQ2_0 groups, group bytes apart, with 4 rows and unpacks them to panels.
+//
+//go:noescape
+func firstTQ20x4AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
+
+// firstTQ20x5AVX512 multiplies superblocks of two TQ2_0 groups, group bytes apart, with 5 rows and unpacks them to panels.
+//
+//go:noescape
+func firstTQ20x5AVX512(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
+
 // mulTQ20x1AVX2 multiplies TQ2_0 groups with 1 rows.
 //
 //go:noescape
@@ -1054,245 +1204,285 @@ func mulTQ20x4AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int,
 //go:noescape
 func mulTQ20x6AVX2(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
-// panel32x12x1AVX512 multiplies 1 panels, next bytes apart, with 12 rows.
+// panel32x1x1AVX512 multiplies 1 panels with tiles of 1 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel32x12x1AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel32x1x1AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel32x8x1AVX512 multiplies 1 panels, next bytes apart, with 8 rows.
+// panel32x2x1AVX512 multiplies 1 panels with tiles of 2 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel32x8x1AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel32x2x1AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel32x6x1AVX512 multiplies 1 panels, next bytes apart, with 6 rows.
+// panel32x3x1AVX512 multiplies 1 panels with tiles of 3 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel32x6x1AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel32x3x1AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel32x4x1AVX512 multiplies 1 panels, next bytes apart, with 4 rows.
+// panel32x4x1AVX512 multiplies 1 panels with tiles of 4 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel32x4x1AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel32x4x1AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel32x3x1AVX512 multiplies 1 panels, next bytes apart, with 3 rows.
+// panel32x5x1AVX512 multiplies 1 panels with tiles of 5 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel32x3x1AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel32x5x1AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel32x2x1AVX512 multiplies 1 panels, next bytes apart, with 2 rows.
+// panel32x6x1AVX512 multiplies 1 panels with tiles of 6 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel32x2x1AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel32x6x1AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel32x1x1AVX512 multiplies 1 panels, next bytes apart, with 1 rows.
+// panel32x7x1AVX512 multiplies 1 panels with tiles of 7 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel32x1x1AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel32x7x1AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel32x6x2AVX512 multiplies 2 panels, next bytes apart, with 6 rows.
+// panel32x1x2AVX512 multiplies 2 panels with tiles of 1 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel32x6x2AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel32x1x2AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel32x4x2AVX512 multiplies 2 panels, next bytes apart, with 4 rows.
+// panel32x2x2AVX512 multiplies 2 panels with tiles of 2 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel32x4x2AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel32x2x2AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel32x3x2AVX512 multiplies 2 panels, next bytes apart, with 3 rows.
+// panel32x3x2AVX512 multiplies 2 panels with tiles of 3 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel32x3x2AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel32x3x2AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel32x2x2AVX512 multiplies 2 panels, next bytes apart, with 2 rows.
+// panel32x4x2AVX512 multiplies 2 panels with tiles of 4 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel32x2x2AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel32x4x2AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel32x1x2AVX512 multiplies 2 panels, next bytes apart, with 1 rows.
+// panel32x5x2AVX512 multiplies 2 panels with tiles of 5 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel32x1x2AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel32x5x2AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel32mx12x1AVX512 multiplies 1 panels, next bytes apart, with 12 rows.
+// panel32x6x2AVX512 multiplies 2 panels with tiles of 6 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel32mx12x1AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel32x6x2AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel32mx8x1AVX512 multiplies 1 panels, next bytes apart, with 8 rows.
+// panel32x7x2AVX512 multiplies 2 panels with tiles of 7 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel32mx8x1AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel32x7x2AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel32mx6x1AVX512 multiplies 1 panels, next bytes apart, with 6 rows.
+// panel32mx1x1AVX512 multiplies 1 panels with tiles of 1 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel32mx6x1AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel32mx1x1AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel32mx4x1AVX512 multiplies 1 panels, next bytes apart, with 4 rows.
+// panel32mx2x1AVX512 multiplies 1 panels with tiles of 2 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel32mx4x1AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel32mx2x1AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel32mx3x1AVX512 multiplies 1 panels, next bytes apart, with 3 rows.
+// panel32mx3x1AVX512 multiplies 1 panels with tiles of 3 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel32mx3x1AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel32mx3x1AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel32mx2x1AVX512 multiplies 1 panels, next bytes apart, with 2 rows.
+// panel32mx4x1AVX512 multiplies 1 panels with tiles of 4 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel32mx2x1AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel32mx4x1AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel32mx1x1AVX512 multiplies 1 panels, next bytes apart, with 1 rows.
+// panel32mx5x1AVX512 multiplies 1 panels with tiles of 5 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel32mx1x1AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel32mx5x1AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel32mx6x2AVX512 multiplies 2 panels, next bytes apart, with 6 rows.
+// panel32mx6x1AVX512 multiplies 1 panels with tiles of 6 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel32mx6x2AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel32mx6x1AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel32mx4x2AVX512 multiplies 2 panels, next bytes apart, with 4 rows.
+// panel32mx7x1AVX512 multiplies 1 panels with tiles of 7 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel32mx4x2AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel32mx7x1AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel32mx3x2AVX512 multiplies 2 panels, next bytes apart, with 3 rows.
+// panel32mx1x2AVX512 multiplies 2 panels with tiles of 1 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel32mx3x2AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel32mx1x2AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel32mx2x2AVX512 multiplies 2 panels, next bytes apart, with 2 rows.
+// panel32mx2x2AVX512 multiplies 2 panels with tiles of 2 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel32mx2x2AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel32mx2x2AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel32mx1x2AVX512 multiplies 2 panels, next bytes apart, with 1 rows.
+// panel32mx3x2AVX512 multiplies 2 panels with tiles of 3 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel32mx1x2AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel32mx3x2AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel16x12x1AVX512 multiplies 1 panels, next bytes apart, with 12 rows.
+// panel32mx4x2AVX512 multiplies 2 panels with tiles of 4 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel16x12x1AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel32mx4x2AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel16x8x1AVX512 multiplies 1 panels, next bytes apart, with 8 rows.
+// panel32mx5x2AVX512 multiplies 2 panels with tiles of 5 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel16x8x1AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel32mx5x2AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel16x6x1AVX512 multiplies 1 panels, next bytes apart, with 6 rows.
+// panel32mx6x2AVX512 multiplies 2 panels with tiles of 6 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel16x6x1AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel32mx6x2AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel16x4x1AVX512 multiplies 1 panels, next bytes apart, with 4 rows.
+// panel32mx7x2AVX512 multiplies 2 panels with tiles of 7 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel16x4x1AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel32mx7x2AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel16x3x1AVX512 multiplies 1 panels, next bytes apart, with 3 rows.
+// panel16x1x1AVX512 multiplies 1 panels with tiles of 1 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel16x3x1AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel16x1x1AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel16x2x1AVX512 multiplies 1 panels, next bytes apart, with 2 rows.
+// panel16x2x1AVX512 multiplies 1 panels with tiles of 2 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel16x2x1AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel16x2x1AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel16x1x1AVX512 multiplies 1 panels, next bytes apart, with 1 rows.
+// panel16x3x1AVX512 multiplies 1 panels with tiles of 3 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel16x1x1AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel16x3x1AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel16x6x2AVX512 multiplies 2 panels, next bytes apart, with 6 rows.
+// panel16x4x1AVX512 multiplies 1 panels with tiles of 4 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel16x6x2AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel16x4x1AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel16x4x2AVX512 multiplies 2 panels, next bytes apart, with 4 rows.
+// panel16x5x1AVX512 multiplies 1 panels with tiles of 5 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel16x4x2AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel16x5x1AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel16x3x2AVX512 multiplies 2 panels, next bytes apart, with 3 rows.
+// panel16x6x1AVX512 multiplies 1 panels with tiles of 6 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel16x3x2AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel16x6x1AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel16x2x2AVX512 multiplies 2 panels, next bytes apart, with 2 rows.
+// panel16x7x1AVX512 multiplies 1 panels with tiles of 7 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel16x2x2AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel16x7x1AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel16x1x2AVX512 multiplies 2 panels, next bytes apart, with 1 rows.
+// panel16x1x2AVX512 multiplies 2 panels with tiles of 1 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel16x1x2AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel16x1x2AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel16mx12x1AVX512 multiplies 1 panels, next bytes apart, with 12 rows.
+// panel16x2x2AVX512 multiplies 2 panels with tiles of 2 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel16mx12x1AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel16x2x2AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel16mx8x1AVX512 multiplies 1 panels, next bytes apart, with 8 rows.
+// panel16x3x2AVX512 multiplies 2 panels with tiles of 3 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel16mx8x1AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel16x3x2AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel16mx6x1AVX512 multiplies 1 panels, next bytes apart, with 6 rows.
+// panel16x4x2AVX512 multiplies 2 panels with tiles of 4 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel16mx6x1AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel16x4x2AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel16mx4x1AVX512 multiplies 1 panels, next bytes apart, with 4 rows.
+// panel16x5x2AVX512 multiplies 2 panels with tiles of 5 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel16mx4x1AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel16x5x2AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel16mx3x1AVX512 multiplies 1 panels, next bytes apart, with 3 rows.
+// panel16x6x2AVX512 multiplies 2 panels with tiles of 6 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel16mx3x1AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel16x6x2AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel16mx2x1AVX512 multiplies 1 panels, next bytes apart, with 2 rows.
+// panel16x7x2AVX512 multiplies 2 panels with tiles of 7 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel16mx2x1AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel16x7x2AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel16mx1x1AVX512 multiplies 1 panels, next bytes apart, with 1 rows.
+// panel16mx1x1AVX512 multiplies 1 panels with tiles of 1 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel16mx1x1AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel16mx1x1AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel16mx6x2AVX512 multiplies 2 panels, next bytes apart, with 6 rows.
+// panel16mx2x1AVX512 multiplies 1 panels with tiles of 2 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel16mx6x2AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel16mx2x1AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel16mx4x2AVX512 multiplies 2 panels, next bytes apart, with 4 rows.
+// panel16mx3x1AVX512 multiplies 1 panels with tiles of 3 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel16mx4x2AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel16mx3x1AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel16mx3x2AVX512 multiplies 2 panels, next bytes apart, with 3 rows.
+// panel16mx4x1AVX512 multiplies 1 panels with tiles of 4 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel16mx3x2AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel16mx4x1AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel16mx2x2AVX512 multiplies 2 panels, next bytes apart, with 2 rows.
+// panel16mx5x1AVX512 multiplies 1 panels with tiles of 5 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel16mx2x2AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel16mx5x1AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
-// panel16mx1x2AVX512 multiplies 2 panels, next bytes apart, with 1 rows.
+// panel16mx6x1AVX512 multiplies 1 panels with tiles of 6 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
 //
 //go:noescape
-func panel16mx1x2AVX512(dst *float32, ldd int, u *byte, next int, x *byte, ldx int, pairs int, add bool)
+func panel16mx6x1AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
+
+// panel16mx7x1AVX512 multiplies 1 panels with tiles of 7 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
+//
+//go:noescape
+func panel16mx7x1AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
+
+// panel16mx1x2AVX512 multiplies 2 panels with tiles of 1 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
+//
+//go:noescape
+func panel16mx1x2AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
+
+// panel16mx2x2AVX512 multiplies 2 panels with tiles of 2 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
+//
+//go:noescape
+func panel16mx2x2AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
+
+// panel16mx3x2AVX512 multiplies 2 panels with tiles of 3 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
+//
+//go:noescape
+func panel16mx3x2AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
+
+// panel16mx4x2AVX512 multiplies 2 panels with tiles of 4 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
+//
+//go:noescape
+func panel16mx4x2AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
+
+// panel16mx5x2AVX512 multiplies 2 panels with tiles of 5 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
+//
+//go:noescape
+func panel16mx5x2AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
+
+// panel16mx6x2AVX512 multiplies 2 panels with tiles of 6 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
+//
+//go:noescape
+func panel16mx6x2AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
+
+// panel16mx7x2AVX512 multiplies 2 panels with tiles of 7 rows. For every pair it prefetches lines lines at ahead, until it is at end, and as many group bytes behind.
+//
+//go:noescape
+func panel16mx7x2AVX512(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int, tiles int, add bool, ahead uintptr, end uintptr, group int, lines int)
 
 // mulF32x1AVX512 multiplies F32 groups with 1 rows.
 //

@@ -91,9 +91,34 @@ var unpack512 = [numTypes]unpackFunc{
 	tensor.TQ2_0:   unpackTQ20AVX512,
 }
 
-var panel512 = [...][3][13]panelFunc{
-	form32:  {1: {12: panel32x12x1AVX512, 8: panel32x8x1AVX512, 6: panel32x6x1AVX512, 4: panel32x4x1AVX512, 3: panel32x3x1AVX512, 2: panel32x2x1AVX512, 1: panel32x1x1AVX512}, 2: {6: panel32x6x2AVX512, 4: panel32x4x2AVX512, 3: panel32x3x2AVX512, 2: panel32x2x2AVX512, 1: panel32x1x2AVX512}},
-	form32m: {1: {12: panel32mx12x1AVX512, 8: panel32mx8x1AVX512, 6: panel32mx6x1AVX512, 4: panel32mx4x1AVX512, 3: panel32mx3x1AVX512, 2: panel32mx2x1AVX512, 1: panel32mx1x1AVX512}, 2: {6: panel32mx6x2AVX512, 4: panel32mx4x2AVX512, 3: panel32mx3x2AVX512, 2: panel32mx2x2AVX512, 1: panel32mx1x2AVX512}},
-	form16:  {1: {12: panel16x12x1AVX512, 8: panel16x8x1AVX512, 6: panel16x6x1AVX512, 4: panel16x4x1AVX512, 3: panel16x3x1AVX512, 2: panel16x2x1AVX512, 1: panel16x1x1AVX512}, 2: {6: panel16x6x2AVX512, 4: panel16x4x2AVX512, 3: panel16x3x2AVX512, 2: panel16x2x2AVX512, 1: panel16x1x2AVX512}},
-	form16m: {1: {12: panel16mx12x1AVX512, 8: panel16mx8x1AVX512, 6: panel16mx6x1AVX512, 4: panel16mx4x1AVX512, 3: panel16mx3x1AVX512, 2: panel16mx2x1AVX512, 1: panel16mx1x1AVX512}, 2: {6: panel16mx6x2AVX512, 4: panel16mx4x2AVX512, 3: panel16mx3x2AVX512, 2: panel16mx2x2AVX512, 1: panel16mx1x2AVX512}},
+var first512 = [numTypes][]firstFunc{
+	tensor.Q8_0:    {4: firstQ80x4AVX512, 5: firstQ80x5AVX512},
+	tensor.Q4_0:    {4: firstQ40x4AVX512, 5: firstQ40x5AVX512},
+	tensor.Q4_1:    {4: firstQ41x4AVX512, 5: firstQ41x5AVX512},
+	tensor.Q5_0:    {4: firstQ50x4AVX512, 5: firstQ50x5AVX512},
+	tensor.Q5_1:    {4: firstQ51x4AVX512, 5: firstQ51x5AVX512},
+	tensor.Q4_K:    {4: firstQ4Kx4AVX512, 5: firstQ4Kx5AVX512},
+	tensor.Q5_K:    {4: firstQ5Kx4AVX512, 5: firstQ5Kx5AVX512},
+	tensor.Q6_K:    {4: firstQ6Kx4AVX512, 5: firstQ6Kx5AVX512},
+	tensor.Q3_K:    {4: firstQ3Kx4AVX512, 5: firstQ3Kx5AVX512},
+	tensor.Q2_K:    {4: firstQ2Kx4AVX512, 5: firstQ2Kx5AVX512},
+	tensor.IQ4_NL:  {4: firstIQ4NLx4AVX512, 5: firstIQ4NLx5AVX512},
+	tensor.IQ3_XXS: {4: firstIQ4XSx4AVX512, 5: firstIQ4XSx5AVX512},
+	tensor.IQ3_S:   {4: firstIQ4XSx4AVX512, 5: firstIQ4XSx5AVX512},
+	tensor.IQ2_XXS: {4: firstIQ4XSx4AVX512, 5: firstIQ4XSx5AVX512},
+	tensor.IQ1_S:   {4: firstIQ4XSx4AVX512, 5: firstIQ4XSx5AVX512},
+	tensor.IQ4_XS:  {4: firstIQ4XSx4AVX512, 5: firstIQ4XSx5AVX512},
+	tensor.IQ2_S:   {4: firstIQ2XSx4AVX512, 5: firstIQ2XSx5AVX512},
+	tensor.IQ1_M:   {4: firstIQ2XSx4AVX512, 5: firstIQ2XSx5AVX512},
+	tensor.IQ2_XS:  {4: firstIQ2XSx4AVX512, 5: firstIQ2XSx5AVX512},
+	tensor.MXFP4:   {4: firstMXFP4x4AVX512, 5: firstMXFP4x5AVX512},
+	tensor.TQ1_0:   {4: firstTQ20x4AVX512, 5: firstTQ20x5AVX512},
+	tensor.TQ2_0:   {4: firstTQ20x4AVX512, 5: firstTQ20x5AVX512},
+}
+
+var panel512 = [...][3][8]panelFunc{
+	form32:  {1: {nil, panel32x1x1AVX512, panel32x2x1AVX512, panel32x3x1AVX512, panel32x4x1AVX512, panel32x5x1AVX512, panel32x6x1AVX512, panel32x7x1AVX512}, 2: {nil, panel32x1x2AVX512, panel32x2x2AVX512, panel32x3x2AVX512, panel32x4x2AVX512, panel32x5x2AVX512, panel32x6x2AVX512, panel32x7x2AVX512}},
+	form32m: {1: {nil, panel32mx1x1AVX512, panel32mx2x1AVX512, panel32mx3x1AVX512, panel32mx4x1AVX512, panel32mx5x1AVX512, panel32mx6x1AVX512, panel32mx7x1AVX512}, 2: {nil, panel32mx1x2AVX512, panel32mx2x2AVX512, panel32mx3x2AVX512, panel32mx4x2AVX512, panel32mx5x2AVX512, panel32mx6x2AVX512, panel32mx7x2AVX512}},
+	form16:  {1: {nil, panel16x1x1AVX512, panel16x2x1AVX512, panel16x3x1AVX512, panel16x4x1AVX512, panel16x5x1AVX512, panel16x6x1AVX512, panel16x7x1AVX512}, 2: {nil, panel16x1x2AVX512, panel16x2x2AVX512, panel16x3x2AVX512, panel16x4x2AVX512, panel16x5x2AVX512, panel16x6x2AVX512, panel16x7x2AVX512}},
+	form16m: {1: {nil, panel16mx1x1AVX512, panel16mx2x1AVX512, panel16mx3x1AVX512, panel16mx4x1AVX512, panel16mx5x1AVX512, panel16mx6x1AVX512, panel16mx7x1AVX512}, 2: {nil, panel16mx1x2AVX512, panel16mx2x2AVX512, panel16mx3x2AVX512, panel16mx4x2AVX512, panel16mx5x2AVX512, panel16mx6x2AVX512, panel16mx7x2AVX512}},
 }

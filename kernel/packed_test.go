@@ -248,6 +248,27 @@ func mulSameBits(t *testing.T, typ tensor.DType, cols int) {
 	}
 }
 
+// TestMulManyRows multiplies more rows, and more columns, than are worked on
+// at a time.
+func TestMulManyRows(t *testing.T) {
+	const rows, cols, n = 3 * Lanes, 6144, 300
+	for _, typ := range []tensor.DType{tensor.Q8_0, tensor.Q4_K, tensor.Q6_K} {
+		rng := rand.New(rand.NewPCG(uint64(typ), 11))
+		p := packTest(t, randomMat(rng, typ, rows, cols))
+		x := randomActs(rng, n, cols)
+		one, all := make([]float32, n*rows), make([]float32, n*rows)
+		for r := range n {
+			p.Mul(one, rows, x, r, r+1, 0, p.Groups)
+		}
+		p.Mul(all, rows, x, 0, n, 0, p.Groups)
+		for i, v := range all {
+			if math.Float32bits(v) != math.Float32bits(one[i]) {
+				t.Fatalf("%s: row %d output %d is %v with %d rows, %v alone", typ, i/rows, i%rows, v, n, one[i])
+			}
+		}
+	}
+}
+
 // TestMulExtremes multiplies weights with scales at the ends of what the
 // formats can store. A number must come out where the definition has one.
 func TestMulExtremes(t *testing.T) {

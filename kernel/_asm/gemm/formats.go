@@ -97,13 +97,18 @@ type unpacker struct {
 	masks   map[uint32]reg.VecPhysical
 	table   reg.VecPhysical // codebook
 	unitReg reg.VecPhysical // 2^-unit in all lanes, where it is not folded into d
-	d, dmin reg.VecPhysical // factors of the superblock, d already times 2^-unit, dmin negated
+	d, dmin Op              // factors of the superblock, d already times 2^-unit, dmin negated
 	t       []reg.VecPhysical
 }
 
-// newUnpacker allocates registers and loads the constants.
-func newUnpacker(f format, v *vectors) *unpacker {
-	u := &unpacker{format: f, masks: map[uint32]reg.VecPhysical{}, t: v.zmmN(3)}
+// newUnpacker allocates registers, those for the factors of a superblock if
+// held says so, and loads the constants.
+func newUnpacker(f format, v *vectors, held bool) *unpacker {
+	temps := 3
+	if f.bits == 4 {
+		temps = 2
+	}
+	u := &unpacker{format: f, masks: map[uint32]reg.VecPhysical{}, t: v.zmmN(temps)}
 	masks := map[int][]uint32{8: nil, 6: {0xfc, 0xf0, 0xc0}, 5: {0xf8, 0xe0}, 4: {0xf0}, 3: {0xe0, 0xc0}, 2: {0xc0}}[f.bits]
 	if f.codebook != "" {
 		masks = []uint32{0x0f}
@@ -120,7 +125,7 @@ func newUnpacker(f format, v *vectors) *unpacker {
 		u.unitReg = v.zmm()
 		broadcast32(math.Float32bits(float32(math.Ldexp(1, -f.unit))), u.unitReg)
 	}
-	if f.pairs > 1 {
+	if held && f.pairs > 1 {
 		u.d = v.zmm()
 		if f.form.mins() {
 			u.dmin = v.zmm()
@@ -131,19 +136,21 @@ func newUnpacker(f format, v *vectors) *unpacker {
 
 // superHead reads the header of the superblock at w.
 func (u *unpacker) superHead(w Mem) {
-	VCVTPH2PS(w, u.d)
+	d, t := u.t[0], u.t[1]
+	VCVTPH2PS(w, d)
 	if u.codebook == inHead {
 		VBROADCASTI32X4(w.Offset(32), u.table)
-		VMULPS_BCST(w.Offset(48), u.d, u.d)
+		VMULPS_BCST(w.Offset(48), d, d)
 	}
 	if u.unit > 0 {
-		VMULPS(u.unitReg, u.d, u.d)
+		VMULPS(u.unitReg, d, d)
 	}
+	VMOVUPS(d, u.d)
 	if u.form.mins() {
-		VCVTPH2PS(w.Offset(32), u.dmin)
-		t := u.t[0]
+		VCVTPH2PS(w.Offset(32), d)
 		VPXORD(t, t, t)
-		VSUBPS(u.dmin, t, u.dmin)
+		VSUBPS(d, t, d)
+		VMOVUPS(d, u.dmin)
 	}
 }
 
@@ -163,7 +170,7 @@ func (u *unpacker) scales(w Mem, b, h int, s, m reg.VecPhysical) {
 		VPMOVZXWD(w.Offset(32*b), s)
 		VPSLLD(Imm(16), s, s)
 	case super:
-		VMOVDQA64(u.d, s)
+		VMOVUPS(u.d, s)
 	case unsigned:
 		VPMOVZXBD(w.Offset(16*b), s)
 		VCVTDQ2PS(s, s)

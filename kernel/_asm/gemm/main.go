@@ -26,13 +26,18 @@ func main() {
 			mul512(f, mr)
 		}
 		unpack512(f)
+		for _, mr := range firstRows {
+			first512(f, mr)
+		}
 		for _, mr := range rows2 {
 			mulAVX2(f, mr)
 		}
 	}
 	for fm := range forms {
-		for _, t := range tiles512 {
-			panel512(form(fm), t[0], t[1])
+		for nv := 1; nv <= 2; nv++ {
+			for mr := 1; mr <= maxTile; mr++ {
+				panel512(form(fm), mr, nv)
+			}
 		}
 	}
 	for _, p := range plains {
@@ -55,8 +60,8 @@ func main() {
 // packed weights.
 const maxRows512 = 8
 
-// tiles512 has the tiles of the panel kernels: rows, groups.
-var tiles512 = [][2]int{{12, 1}, {8, 1}, {6, 1}, {4, 1}, {3, 1}, {2, 1}, {1, 1}, {6, 2}, {4, 2}, {3, 2}, {2, 2}, {1, 2}}
+// maxTile is the largest number of rows of a tile of the panel kernels.
+const maxTile = 7
 
 // writeTable writes the tables that find a kernel by format and size.
 func writeTable() {
@@ -97,15 +102,21 @@ func writeTable() {
 			fmt.Fprintf(&b, "\ttensor.%s: %s,\n", name, unpackName(f))
 		}
 	}
-	b.WriteString("}\n\nvar panel512 = [...][3][13]panelFunc{\n")
+	b.WriteString("}\n\nvar first512 = [numTypes][]firstFunc{\n")
+	for _, f := range formats {
+		row := ""
+		for _, mr := range firstRows {
+			row += fmt.Sprintf("%d: %s, ", mr, firstName(f, mr))
+		}
+		writeRow(&b, f, row)
+	}
+	fmt.Fprintf(&b, "}\n\nvar panel512 = [...][3][%d]panelFunc{\n", maxTile+1)
 	for i, fm := range forms {
 		fmt.Fprintf(&b, "\t%s: {", fm)
 		for nv := 1; nv <= 2; nv++ {
-			fmt.Fprintf(&b, "%d: {", nv)
-			for _, t := range tiles512 {
-				if t[1] == nv {
-					fmt.Fprintf(&b, "%d: %s, ", t[0], panelName(form(i), t[0], nv))
-				}
+			fmt.Fprintf(&b, "%d: {nil", nv)
+			for mr := 1; mr <= maxTile; mr++ {
+				fmt.Fprintf(&b, ", %s", panelName(form(i), mr, nv))
 			}
 			b.WriteString("}, ")
 		}
@@ -134,6 +145,7 @@ const (
 	actN     = 32
 	actN0    = 36
 	actN1    = 40
+	actM     = 44
 	actDS    = 48
 	actDS0   = 52
 	actDS1   = 56
@@ -146,6 +158,7 @@ const (
 	panelS0    = 192
 	panelQ     = 256
 	panelBytes = 768
+	panelNext  = 2 * 12 * panelBytes // the distance of panels
 )
 
 // rows addresses rows of memory that lie a stride apart: four rows to a base
