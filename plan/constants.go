@@ -25,10 +25,15 @@ type Constants struct {
 	// Convert is the cost of loading and converting an element of a key or
 	// value for a tile of queries, in multiply-adds.
 	Convert float64
+	// AttnStream is the rate of reading keys and values in attention, over the
+	// rate of reading alone.
+	AttnStream float64
 }
 
-// Fitted are the constants in use.
-var Fitted = Constants{Stream: 0.95, Cache: 0.9, Overlap: 4, Region: 1e-6, Element: 20, Attention: 0.5, Convert: 1}
+// Fitted returns the constants in use.
+func Fitted() Constants { return fitted }
+
+var fitted = Constants{Stream: 0.95, Cache: 0.9, Overlap: 4, Region: 1e-6, Element: 20, Attention: 0.5, Convert: 1, AttnStream: 0.7}
 
 // peakFraction is the part of the integer (or float) peak that kernels reach by
 // the number of rows, where it is not measured: medians over formats and

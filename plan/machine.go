@@ -65,7 +65,7 @@ type KernelRate struct {
 	OpRate float64 `json:"ops_per_s"`
 }
 
-// MachineFormat is the version of the JSON form of Machine.
+// machineFormat is the version of the JSON form of Machine.
 const machineFormat = 1
 
 type machineFile struct {
@@ -79,17 +79,22 @@ func LoadMachine(path string) (*Machine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("plan: machine: %w", err)
 	}
-	var f machineFile
-	if err := json.Unmarshal(b, &f); err != nil {
-		return nil, fmt.Errorf("plan: machine: %s: expected JSON: %w", path, err)
-	}
-	if f.Format != machineFormat || f.Machine == nil {
-		return nil, fmt.Errorf("plan: machine: %s: ridge_machine: expected %d, found %d", path, machineFormat, f.Format)
-	}
-	if err := f.Machine.validate(); err != nil {
+	m, err := parseMachine(b)
+	if err != nil {
 		return nil, fmt.Errorf("plan: machine: %s: %w", path, err)
 	}
-	return f.Machine, nil
+	return m, nil
+}
+
+func parseMachine(b []byte) (*Machine, error) {
+	var f machineFile
+	if err := json.Unmarshal(b, &f); err != nil {
+		return nil, fmt.Errorf("expected JSON: %w", err)
+	}
+	if f.Format != machineFormat || f.Machine == nil {
+		return nil, fmt.Errorf("ridge_machine: expected %d, found %d", machineFormat, f.Format)
+	}
+	return f.Machine, f.Machine.validate()
 }
 
 // Save writes the machine to a file, whole or not at all.

@@ -65,7 +65,7 @@ func (p *Parts) limit() string {
 
 // Predict predicts the speed of a work on threads threads of m.
 func (m *Machine) Predict(s *Shape, w Work, threads int) Prediction {
-	return m.predict(s, w, threads, &Fitted)
+	return m.predict(s, w, threads, &fitted)
 }
 
 func (m *Machine) predict(s *Shape, w Work, threads int, c *Constants) Prediction {
@@ -276,7 +276,7 @@ func (e *estimate) attention(st Step) float64 {
 		}
 		units += pieces * float64(c.KVHeads[0])
 	}
-	t := norm(read/(e.rates.read(e.s.WeightBytes)*e.c.Stream), ops/(e.rates.FloatOps*e.c.Attention), e.c.Overlap)
+	t := norm(read/(e.rates.read(e.s.WeightBytes)*e.c.AttnStream), ops/(e.rates.FloatOps*e.c.Attention), e.c.Overlap)
 	return t*uneven(units, n) + float64(c.Layers)*(e.rates.Region+e.c.Region)
 }
 

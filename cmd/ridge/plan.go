@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,12 +26,14 @@ type planFlags struct {
 	renew         bool
 	check, asJSON bool
 	checkRepeat   int
+	against       string
+	fit, best     bool
 }
 
 func planCommand() *cobra.Command {
 	var f planFlags
 	c := &cobra.Command{
-		Use:   "plan MODEL",
+		Use:   "plan [MODEL]",
 		Short: "Predict speed and memory of a model on this machine or another",
 		Long: `Predict, from the headers of a model's files, how fast it will run, what limits
 it, and what memory it takes. Nothing is loaded. This machine is measured the
@@ -40,12 +43,22 @@ first time, in some seconds, and again after a week or with --measure.
 which are computed from published figures and not measured:
   ` + strings.Join(plan.PublishedNames(), ", ") + `
 
---check runs "ridge bench" as well and prints how far off the predictions are.`,
+--check runs "ridge bench" as well and prints how far off the predictions are.
+--against does the same for what "ridge bench -o json" printed before.`,
 		Example: `  ridge plan smollm2 --ctx 8192 --batch 4
   ridge plan model.gguf --machine epyc-9654 --threads 32
-  ridge plan smollm2 --check`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
+  ridge plan smollm2 --check
+  ridge plan --against bench.json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			switch {
+			case f.against != "" && len(args) == 0:
+				return f.compare(c)
+			case f.against != "" || f.fit || len(args) == 0:
+				return errors.New("plan: expected a model, or --against FILE without one")
+			}
+			return f.run(c, args[0])
+		},
 	}
 	fs := c.Flags()
 	f.hubFlags.add(c)
@@ -59,6 +72,9 @@ which are computed from published figures and not measured:
 	fs.BoolVar(&f.renew, "measure", false, "measure this machine again")
 	fs.BoolVar(&f.check, "check", false, "measure the model too, and print the error")
 	fs.IntVar(&f.checkRepeat, "repetitions", 5, "measurements of each test for --check")
+	fs.StringVar(&f.against, "against", "", "FILE that ridge bench -o json printed: print how far off predictions are")
+	fs.BoolVar(&f.best, "best", false, "with --against: take the fastest repetitions, for a machine that had other work")
+	fs.BoolVar(&f.fit, "fit", false, "with --against: find the constants that fit best, and print them too")
 	fs.BoolVar(&f.asJSON, "json", false, "print JSON")
 	return c
 }
@@ -84,7 +100,7 @@ func (f *planFlags) run(c *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	m, available, err := f.theMachine(c, s, bars)
+	m, available, err := f.theMachine(c, s.Types(), bars)
 	if err != nil {
 		return err
 	}
@@ -112,7 +128,7 @@ func (f *planFlags) run(c *cobra.Command, name string) error {
 
 // theMachine returns the machine to plan for and its memory in bytes, 0 if not
 // known.
-func (f *planFlags) theMachine(c *cobra.Command, s *plan.Shape, bars *progress) (*plan.Machine, int64, error) {
+func (f *planFlags) theMachine(c *cobra.Command, types []tensor.DType, bars *progress) (*plan.Machine, int64, error) {
 	if f.machine != "" {
 		m, err := otherMachine(f.machine)
 		if err != nil {
@@ -120,7 +136,7 @@ func (f *planFlags) theMachine(c *cobra.Command, s *plan.Shape, bars *progress) 
 		}
 		return m, m.Memory, nil
 	}
-	o := plan.MeasureOptions{Types: s.Types(), Build: version()}
+	o := plan.MeasureOptions{Types: types, Build: version()}
 	if f.threads > 0 && f.threads != 1 && f.threads != pool.DefaultWorkers() {
 		o.Threads = []int{1, f.threads}
 	}
@@ -164,4 +180,42 @@ func (f *planFlags) measure(c *cobra.Command, r *plan.Report, kv tensor.DType) e
 		return fmt.Errorf("--check: %w", err)
 	}
 	return nil
+}
+
+// compare predicts what was measured before.
+func (f *planFlags) compare(c *cobra.Command) error {
+	obs, err := plan.ReadObservations(f.against, f.best)
+	if err != nil {
+		return err
+	}
+	var types []tensor.DType
+	for _, o := range obs {
+		for _, t := range o.Shape.Types() {
+			if !slices.Contains(types, t) {
+				types = append(types, t)
+			}
+		}
+		f.threads = max(f.threads, o.Threads)
+	}
+	bars := newProgress(os.Stderr)
+	defer bars.close()
+	m, _, err := f.theMachine(c, types, bars)
+	if err != nil {
+		return err
+	}
+	w := c.OutOrStdout()
+	constants := plan.Fitted()
+	if f.fit {
+		machine := m.During
+		if f.best {
+			machine = func(plan.Observation) *plan.Machine { return m }
+		}
+		constants = plan.FitConstants(obs, machine, constants)
+		fmt.Fprintf(w, "constants that fit best: %+v\n\n", constants)
+	}
+	list := m.Against(obs, constants)
+	if f.asJSON {
+		return writeJSON(w, list)
+	}
+	return plan.WriteComparisons(w, list, obs)
 }

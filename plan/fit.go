@@ -1,0 +1,207 @@
+package plan
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+
+	"ridge/tensor"
+)
+
+// Observation is a measured work, as "ridge bench -o json" prints it.
+type Observation struct {
+	Shape   *Shape
+	Work    Work
+	Threads int
+	Seconds float64 // of all of the work
+	// What the machine did between the repetitions, per second; 0 if not
+	// measured.
+	Read, Int, Float float64
+}
+
+// ReadObservations reads what "ridge bench -o json" or "-o jsonl" printed: the
+// median times or, with best, the shortest ones, of a prompt or of a token. The
+// latter are what a machine with other work on it would do without. The models
+// must still be where they were measured.
+func ReadObservations(path string, best bool) ([]Observation, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("plan: observations: %w", err)
+	}
+	defer f.Close()
+	type record struct {
+		File    string  `json:"model_filename"`
+		Threads int     `json:"n_threads"`
+		KV      string  `json:"type_k"`
+		Chunk   int     `json:"n_batch"`
+		Prompt  int     `json:"n_prompt"`
+		Gen     int     `json:"n_gen"`
+		Depth   int     `json:"n_depth"`
+		Seqs    int     `json:"n_seqs"`
+		Speed   float64 `json:"median_ts"`
+		Fastest float64 `json:"max_ts"`
+		StepMin float64 `json:"step_min_ms"`
+		Read    float64 `json:"probe_read_bytes_per_s"`
+		Int     float64 `json:"probe_int8_ops_per_s"`
+		Float   float64 `json:"probe_f32_ops_per_s"`
+	}
+	shapes := map[string]*Shape{}
+	var out []Observation
+	add := func(r record) error {
+		w := Work{Prompt: r.Prompt, Gen: r.Gen, Depth: r.Depth, Seqs: r.Seqs, Chunk: r.Chunk}
+		if r.Speed <= 0 || r.Threads < 1 || w.Tokens() <= 0 {
+			return fmt.Errorf("plan: observations: %s: record %d: expected tokens, threads and a speed, found %+v", path, len(out)+1, r)
+		}
+		kv, err := tensor.ParseDType(r.KV)
+		if err != nil {
+			return fmt.Errorf("plan: observations: %s: type_k: %w", path, err)
+		}
+		key := r.File + " " + r.KV
+		if shapes[key] == nil {
+			if shapes[key], err = Read(r.File, kv); err != nil {
+				return err
+			}
+		}
+		o := Observation{shapes[key], w, r.Threads, float64(w.Tokens()) / r.Speed, r.Read, r.Int, r.Float}
+		switch {
+		case best && w.Prompt == 0 && r.StepMin > 0:
+			o.Seconds = float64(w.Gen) * r.StepMin / 1000
+		case best && r.Fastest > 0:
+			o.Seconds = float64(w.Tokens()) / r.Fastest
+		}
+		out = append(out, o)
+		return nil
+	}
+	for d := json.NewDecoder(f); ; {
+		var raw json.RawMessage
+		err := d.Decode(&raw)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		var many []record
+		if err == nil && raw[0] == '[' {
+			err = json.Unmarshal(raw, &many)
+		} else if err == nil {
+			many = make([]record, 1)
+			err = json.Unmarshal(raw, &many[0])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("plan: observations: %s: expected what ridge bench prints as JSON: %w", path, err)
+		}
+		for _, r := range many {
+			if err := add(r); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("plan: observations: %s: expected at least one record, found none", path)
+	}
+	return out, nil
+}
+
+// During returns the machine as it was during an observation: its rates scaled
+// so that they are those that were measured then. A machine with other work on
+// it, or a virtual one whose host has, changes from minute to minute.
+func (m *Machine) During(o Observation) *Machine {
+	r := m.rates(o.Threads)
+	one := m.rates(1)
+	n := *m
+	n.Threads = nil
+	cost := Cost{}
+	for st := range o.Work.Steps() {
+		cost.Add(o.Shape.Cost(st))
+		break
+	}
+	scale := func(now, usual float64) float64 {
+		if now <= 0 {
+			return 1
+		}
+		return now / usual
+	}
+	read, ints, floats := scale(o.Read, r.read(min(cost.Bytes(), probeCap))), scale(o.Int, r.IntOps), scale(o.Float, r.FloatOps)
+	if o.Int <= 0 {
+		ints = floats
+	}
+	for _, t := range []ThreadRates{one, r} {
+		t.IntOps, t.FloatOps = t.IntOps*ints, t.FloatOps*floats
+		points := t.Read
+		t.Read = nil
+		for _, p := range points {
+			t.Read = append(t.Read, ReadPoint{p.Bytes, p.Rate * read})
+		}
+		if len(n.Threads) == 0 || n.Threads[0].Threads < t.Threads {
+			n.Threads = append(n.Threads, t)
+		}
+	}
+	n.Kernels = nil
+	for _, k := range m.Kernels {
+		k.OpRate *= ints
+		n.Kernels = append(n.Kernels, k)
+	}
+	return &n
+}
+
+// probeCap is the largest buffer that package bench probes.
+const probeCap = 1 << 30
+
+// Error is how far off the prediction of an observation is: predicted over
+// measured speed, minus one.
+func (m *Machine) Error(o Observation, c *Constants) float64 {
+	return o.Seconds/m.predict(o.Shape, o.Work, o.Threads, c).Seconds - 1
+}
+
+// FitConstants finds the constants that predict observations best: those with
+// the least sum of squares of the logarithms of predicted over measured time,
+// by a search along each constant in turn with shrinking steps. machine gives
+// the machine for an observation.
+func FitConstants(obs []Observation, machine func(Observation) *Machine, start Constants) Constants {
+	machines := make([]*Machine, len(obs))
+	for i, o := range obs {
+		machines[i] = machine(o)
+	}
+	loss := func(c *Constants) float64 {
+		sum := 0.0
+		for i, o := range obs {
+			e := math.Log(machines[i].predict(o.Shape, o.Work, o.Threads, c).Seconds / o.Seconds)
+			sum += e * e
+		}
+		return sum
+	}
+	c := start
+	best := loss(&c)
+	for step := 1.5; step > 1.01; {
+		better := false
+		for _, p := range c.all() {
+			for _, f := range []float64{step, 1 / step} {
+				old := *p.value
+				*p.value = min(max(old*f, p.low), p.high)
+				if l := loss(&c); l < best {
+					best, better = l, true
+				} else {
+					*p.value = old
+				}
+			}
+		}
+		if !better {
+			step = math.Sqrt(step)
+		}
+	}
+	return c
+}
+
+// bounded is a constant with the range in which it makes sense.
+type bounded struct {
+	value     *float64
+	low, high float64
+}
+
+func (c *Constants) all() []bounded {
+	return []bounded{
+		{&c.Stream, 0.5, 1.1}, {&c.Cache, 0.3, 1.1}, {&c.Overlap, 1, 20}, {&c.Region, 1e-8, 2e-5}, {&c.Element, 1, 500},
+		{&c.Attention, 0.02, 1}, {&c.Convert, 0, 50}, {&c.AttnStream, 0.1, 1.1},
+	}
+}
