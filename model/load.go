@@ -361,6 +361,9 @@ func (l *loader) packAll(p *pool.Pool, progress func(done, total int64)) {
 	}
 	l.w.bytes = t.total
 	p.Run(t)
+	if progress != nil {
+		progress(t.total, t.total)
+	}
 	l.src.drop()
 }
 

@@ -20,6 +20,7 @@ type progress struct {
 	tty  bool
 	mu   sync.Mutex
 	bars *mpb.Progress
+	open map[*mpb.Bar]bool // bars that have not ended
 	text hub.Progress
 }
 
@@ -52,14 +53,30 @@ func (p *progress) container() *mpb.Progress {
 	return p.bars
 }
 
-// close waits until the last state of all bars is on the screen.
+// close ends what is still open and waits until the last state of all bars is
+// on the screen.
 func (p *progress) close() {
 	p.mu.Lock()
 	bars := p.bars
+	for b := range p.open {
+		b.Abort(false)
+	}
 	p.mu.Unlock()
 	if bars != nil {
 		bars.Wait()
 	}
+}
+
+// add starts a bar.
+func (p *progress) add(total int64, options ...mpb.BarOption) *bar {
+	b := p.container().AddBar(total, options...)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open == nil {
+		p.open = map[*mpb.Bar]bool{}
+	}
+	p.open[b] = true
+	return &bar{p: p, b: b, last: time.Now()}
 }
 
 type hubProgress struct{ p *progress }
@@ -71,18 +88,18 @@ func (h hubProgress) Start(name string, total int64) hub.Bar {
 	if r := []rune(name); len(r) > 40 {
 		name = "…" + string(r[len(r)-39:])
 	}
-	b := h.p.container().AddBar(max(total, 0),
+	return h.p.add(max(total, 0),
 		mpb.PrependDecorators(decor.Name(name, decor.WCSyncSpaceR), decor.CountersKibiByte("% .1f / % .1f", decor.WCSyncSpace)),
 		mpb.AppendDecorators(
 			decor.OnAbort(decor.OnComplete(decor.EwmaSpeed(decor.SizeB1024(0), "% .1f", 30, decor.WCSyncSpace), "done"), "stopped"),
 			decor.OnAbort(decor.OnComplete(decor.EwmaETA(decor.ET_STYLE_GO, 30, decor.WCSyncSpace), ""), ""),
 		))
-	return &bar{b: b, last: time.Now()}
 }
 
 // bar adapts a bar of the library. The library wants the time that each
 // increment took.
 type bar struct {
+	p    *progress
 	mu   sync.Mutex
 	b    *mpb.Bar
 	last time.Time
@@ -110,6 +127,9 @@ func (b *bar) Set(done int64) {
 }
 
 func (b *bar) Done(err error) {
+	b.p.mu.Lock()
+	delete(b.p.open, b.b)
+	b.p.mu.Unlock()
 	if err != nil {
 		b.b.Abort(false)
 		return
@@ -143,8 +163,8 @@ func (p *progress) load(name string) func(done, total int64) {
 
 // count starts a bar that counts pieces of work.
 func (p *progress) count(name string, total int) hub.Bar {
-	return &bar{last: time.Now(), b: p.container().AddBar(int64(total),
+	return p.add(int64(total),
 		mpb.PrependDecorators(decor.Name(name, decor.WCSyncSpaceR), decor.CountersNoUnit("%d / %d")),
 		mpb.AppendDecorators(decor.OnComplete(decor.AverageETA(decor.ET_STYLE_GO), "done")),
-	)}
+	)
 }
