@@ -32,6 +32,8 @@ type group struct {
 
 	held    bool          // paused for its reader
 	heldAt  time.Duration // since when
+	known   bool          // the loop has it
+	dead    bool          // it ended before the loop had it
 	removed bool
 }
 
@@ -92,14 +94,20 @@ func (m *maskChain) Mask(logits []float32) {
 	}
 }
 
+// salt is what prefixes are shared under: different for different tenants,
+// whatever salts they choose.
+func salt(tenant, cacheSalt string) string {
+	if tenant == "" && cacheSalt == "" {
+		return ""
+	}
+	return strconv.Itoa(len(tenant)) + ":" + tenant + cacheSalt
+}
+
 // newGroup makes a group of a checked request. It does the work that needs no
 // loop: samplers, and what they know of the prompt.
 func (e *Engine) newGroup(r *Request) (*group, error) {
-	g := &group{req: *r, arrived: e.now()}
+	g := &group{req: *r, salt: salt(r.Tenant, r.CacheSalt), arrived: e.now()}
 	g.info.Tokens = len(r.Tokens)
-	if r.Tenant != "" || r.CacheSalt != "" {
-		g.salt = strconv.Itoa(len(r.Tenant)) + ":" + r.Tenant + r.CacheSalt
-	}
 	if r.IgnoreEOS {
 		if tok := e.m.Tokenizer(); tok != nil {
 			g.req.StopTokens = slices.DeleteFunc(slices.Clone(r.StopTokens), tok.IsEOG)

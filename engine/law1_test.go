@@ -186,7 +186,7 @@ func settings(t testing.TB, r *rand.Rand) []setting {
 func TestOneAnswer(t *testing.T) {
 	rounds := 1
 	if os.Getenv("RIDGE_LONG") != "" {
-		rounds = 50
+		rounds = 20
 	}
 	for round := range rounds {
 		for _, name := range []string{"llama", "gemma3"} {
@@ -221,30 +221,35 @@ func serve(t *testing.T, name string, s setting, reqs []Request, want []reply, r
 	}
 }
 
-// The same with a real model, one prompt of which is longer than a page.
+// The same with a real model, in a memory that is too small for all at once.
 func TestOneAnswerOfRealModel(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped: short")
 	}
 	path := testdata.Model(t, "smollm2")
-	o := model.Options{KV: tensor.F16, Context: 512, KVBytes: 48 << 20}
+	o := model.Options{KV: tensor.F16, Context: 512, KVBytes: 16 << 20}
 	m, err := model.Open(path, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Close() })
 	r := rand.New(rand.NewPCG(1, 9))
-	reqs := workload(r, 12, 40000, 120, 12)
+	reqs := workload(r, 10, 40000, 120, 10)
 	want := replies(t, m, reqs)
 	for _, s := range []setting{
-		{name: "ridge"},
-		{name: "small steps", o: Options{Sched: &sched.Config{Split: true, MaxTokens: 37, MaxSeqs: 32}}},
+		{name: "ridge", preempt: true},
+		{name: "small steps", o: Options{Sched: &sched.Config{Split: true, MaxTokens: 37, MaxSeqs: 32, Recovery: sched.Swap}, Swap: &sched.RAM{Limit: 1 << 30}}, preempt: true},
 		{name: "prompts first", o: Options{Sched: &sched.Config{Order: sched.PrefillFirst, Apart: true, MaxTokens: 2048}, NoPrefixCache: true}},
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			e := start(t, m, s.o)
 			play(t, e, reqs, want, r, 0)
-			play(t, e, reqs, want, r, 0)
+			if !s.o.NoPrefixCache {
+				play(t, e, reqs, want, r, 0)
+			}
+			if st := e.Stats().Sched; s.preempt && st.Recomputes+st.SwapIns == 0 {
+				t.Errorf("nobody was preempted: %+v", st)
+			}
 		})
 	}
 }

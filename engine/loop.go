@@ -158,7 +158,10 @@ func (e *Engine) do(c command) {
 	case submitGroup:
 		e.admit(c.g)
 	case abortGroup:
-		if !c.g.removed {
+		switch {
+		case !c.g.known: // its context ended before it came here
+			c.g.dead = true
+		case !c.g.removed:
 			e.abort(c.g, FinishAbort, nil)
 		}
 	case stopChoice:
@@ -172,11 +175,13 @@ func (e *Engine) do(c command) {
 
 // admit gives a new request to the scheduler.
 func (e *Engine) admit(g *group) {
-	if g.removed { // aborted before it came here
-		return
-	}
+	g.known = true
 	e.groups[g] = struct{}{}
 	e.counts.submitted++
+	if g.dead {
+		e.abort(g, FinishAbort, nil)
+		return
+	}
 	first := g.seqs
 	if !e.o.Contiguous {
 		first = first[:1] // the others are forks of it

@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"ridge/kvcache"
+	"ridge/sched"
+)
+
+// Prompts that come at the same time and begin alike are computed once as far
+// as they are.
+func TestCommonPrefixAtOnce(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 7))
+	prefix := randomTokens(r, 96, 128)
+	cfg := sched.Config{Split: true, MaxTokens: 48, MaxSeqs: 16}
+	e := start(t, openTiny(t, "llama", 64), Options{Sched: &cfg})
+	var streams []*Stream
+	for range 6 {
+		streams = append(streams, submit(t, e, Request{Tokens: append(slices.Clone(prefix), randomTokens(r, 5, 128)...), MaxTokens: 3}))
+	}
+	cached := 0
+	for _, s := range streams {
+		_, info := read(t, s, 1)
+		cached += info.Cached
+	}
+	st := e.Stats().Sched
+	if most := int64(96 + 6*5 + 100); st.PromptTokens > most || cached < 6*101-int(most) {
+		t.Errorf("%d tokens of prompts computed, %d cached, want at most %d computed of %d", st.PromptTokens, cached, most, 6*101)
+	}
+}
+
+// What one tenant has computed is not found by another, nor under another salt.
+func TestTenantsShareNothing(t *testing.T) {
+	e := start(t, openTiny(t, "llama", 64), Options{})
+	q := Request{Tokens: randomTokens(rand.New(rand.NewPCG(1, 2)), 60, 128), MaxTokens: 1}
+	who := []struct{ tenant, salt string }{{"", ""}, {"a", ""}, {"", "a"}, {"b", ""}, {"ab", ""}, {"a", "b"}, {"", "none"}, {"1:a", ""}, {"none", ""}}
+	for _, w := range who {
+		q.Tenant, q.CacheSalt = w.tenant, w.salt
+		if _, info := ask(t, e, q); info.Cached != 0 {
+			t.Errorf("%q: %d tokens of another tenant were found", w, info.Cached)
+		}
+		if _, info := ask(t, e, q); info.Cached != 59 {
+			t.Errorf("%q: %d of its own tokens were found, want 59", w, info.Cached)
+		}
+	}
+}
+
+func TestSessions(t *testing.T) {
+	q := long(20)
+	q.Tenant = "a"
+	m := openTiny(t, "llama", 20)
+	want := alone(t, m, q)
+	e := start(t, m, Options{})
+	got, _ := ask(t, e, q)
+	all := append(slices.Clone(q.Tokens), got[0].tokens...)
+	var file bytes.Buffer
+	s := Session{Model: "tiny", Tokens: all, Tenant: "a"}
+	n, err := e.SaveSession(t.Context(), &file, s)
+	if err != nil || n != len(all)-1 {
+		t.Fatalf("saved %d of %d tokens: %v", n, len(all), err)
+	}
+
+	m = openTiny(t, "llama", 20)
+	e = start(t, m, Options{})
+	if _, err := e.LoadSession(t.Context(), bytes.NewReader(file.Bytes()), Session{Model: "other"}); err == nil || !strings.Contains(err.Error(), `model: expected "other", found "tiny"`) {
+		t.Errorf("load for another model: %v", err)
+	}
+	if _, err := e.LoadSession(t.Context(), bytes.NewReader(file.Bytes()[:file.Len()/2]), s); !errors.Is(err, kvcache.ErrSnapshot) {
+		t.Errorf("load of half a file: %v", err)
+	}
+	if tokens, err := e.LoadSession(t.Context(), &file, Session{Model: "tiny", Tenant: "a"}); err != nil || !slices.Equal(tokens, all[:n]) {
+		t.Fatalf("loaded %v: %v, want %v", tokens, err, all[:n])
+	}
+	next := Request{Tokens: all[:10], MaxTokens: 13, Tenant: "a"}
+	more, info := ask(t, e, next)
+	if info.Cached != 9 || !slices.Equal(more[0].tokens, want.tokens[7:]) {
+		t.Errorf("%d tokens were found, got %v, want %v", info.Cached, more[0].tokens, want.tokens[7:])
+	}
+	if err := e.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	e = start(t, openTiny(t, "llama", 20), Options{NoPrefixCache: true})
+	if _, err := e.SaveSession(t.Context(), &file, s); err == nil {
+		t.Error("a session was saved without a prefix cache")
+	}
+}

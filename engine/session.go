@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"ridge/kvcache"
+)
+
+// Session names what is computed of a prompt, to be kept in a file.
+type Session struct {
+	// Model identifies the weights. A session is of no use to others, even to
+	// those of the same shape.
+	Model     string
+	Tokens    []int32
+	Tenant    string // as in Request
+	CacheSalt string
+}
+
+// sessionMeta is what a snapshot carries beside keys and values.
+type sessionMeta struct {
+	Model  string  `json:"model"`
+	Tokens []int32 `json:"tokens"`
+}
+
+// errNoTree is returned where nothing is shared by prefix.
+var errNoTree = errors.New("engine: session: the engine has no prefix cache")
+
+// SaveSession writes the keys and values that the prefix tree has of the
+// session's tokens, and returns how many these are: those of requests that are
+// complete are there, unless others needed the memory since.
+func (e *Engine) SaveSession(ctx context.Context, w io.Writer, s Session) (tokens int, err error) {
+	if e.o.NoPrefixCache {
+		return 0, errNoTree
+	}
+	var file bytes.Buffer // the loop must not wait for w
+	var failed error
+	err = e.call(ctx, func() {
+		kv := e.tree.Match(salt(s.Tenant, s.CacheSalt), s.Tokens)
+		defer e.pool.Free(kv)
+		tokens = kv.Len()
+		meta, err := json.Marshal(sessionMeta{s.Model, s.Tokens[:tokens]})
+		if err == nil {
+			file.Grow(int(e.pool.SnapshotBytes(kv, len(meta))))
+			err = e.pool.Snapshot(&file, kv, meta)
+		}
+		failed = err
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return 0, err
+	}
+	if _, err := w.Write(file.Bytes()); err != nil {
+		return 0, fmt.Errorf("engine: session: %w", err)
+	}
+	return tokens, nil
+}
+
+// LoadSession reads what SaveSession wrote, for the model, tenant and salt that s
+// names, and returns its tokens: prompts that begin with them find them
+// computed.
+func (e *Engine) LoadSession(ctx context.Context, r io.Reader, s Session) (tokens []int32, err error) {
+	if e.o.NoPrefixCache {
+		return nil, errNoTree
+	}
+	st := e.limits.pool * e.m.Pool().TokenBytes()
+	file, err := io.ReadAll(io.LimitReader(r, int64(st)+kvcache.MaxMeta+1<<20))
+	if err != nil {
+		return nil, fmt.Errorf("engine: session: %w", err)
+	}
+	var failed error
+	err = e.call(ctx, func() { tokens, failed = e.restore(file, &s) })
+	if err = errors.Join(err, failed); err != nil {
+		return nil, err
+	}
+	return tokens, nil
+}
+
+// restore publishes a snapshot.
+func (e *Engine) restore(file []byte, s *Session) ([]int32, error) {
+	kv, b, err := e.pool.Restore(bytes.NewReader(file), e.limits.context)
+	if err != nil {
+		return nil, err
+	}
+	defer e.pool.Free(kv)
+	var meta sessionMeta
+	if err := json.Unmarshal(b, &meta); err != nil {
+		return nil, fmt.Errorf("engine: session: description: %w", err)
+	}
+	if meta.Model != s.Model {
+		return nil, fmt.Errorf("engine: session: model: expected %q, found %q", s.Model, meta.Model)
+	}
+	if len(meta.Tokens) != kv.Len() {
+		return nil, fmt.Errorf("engine: session: tokens: expected %d, as many as have keys and values, found %d", kv.Len(), len(meta.Tokens))
+	}
+	e.tree.Insert(salt(s.Tenant, s.CacheSalt), meta.Tokens, kv)
+	e.inserted = true
+	return meta.Tokens, nil
+}
