@@ -12,7 +12,7 @@ models=${RIDGE_TEST_MODELS:-$PWD/.test-models}
 
 step "build for all systems"
 go build ./...
-for target in linux/arm64 darwin/arm64 darwin/amd64 windows/amd64 freebsd/amd64; do
+for target in linux/arm64 darwin/arm64 windows/amd64; do
   GOOS=${target%/*} GOARCH=${target#*/} go build ./...
 done
 
