@@ -55,22 +55,33 @@ func TestAllocations(t *testing.T) {
 
 // What the engine adds to the time of the model, at 32 sequences.
 func BenchmarkOverhead(b *testing.B) {
-	const seqs = 32
 	path := testdata.Model(b, "smollm2")
 	m, err := model.Open(path, model.Options{KV: tensor.F16, Context: 2048, KVBytes: 512 << 20})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { m.Close() })
+	for _, c := range []struct {
+		name string
+		p    sample.Params
+	}{
+		{"greedy", sample.Params{}},
+		{"top-k and top-p", sample.Params{Temperature: 0.8, TopP: 0.95, TopK: 40}},
+		{"top-p", sample.Params{Temperature: 0.8, TopP: 0.95}},
+		{"temperature", sample.Params{Temperature: 1}},
+	} {
+		b.Run(c.name, func(b *testing.B) { overhead(b, m, c.p) })
+	}
+}
+
+func overhead(b *testing.B, m *model.Model, p sample.Params) {
+	const seqs = 32
 	e := start(b, m, Options{})
 	r := rand.New(rand.NewPCG(1, 1))
 	var wg sync.WaitGroup
 	for i := range seqs {
-		q := Request{Tokens: randomTokens(r, 20, 40000), MaxTokens: max(b.N, 10)}
-		if i%2 == 0 {
-			q.Sampling = sample.Params{Temperature: 0.8, TopP: 0.95, TopK: 40, Seed: uint64(i)}
-		}
-		s := submit(b, e, q)
+		p.Seed = uint64(i)
+		s := submit(b, e, Request{Tokens: randomTokens(r, 20, 40000), MaxTokens: max(b.N, 10), Sampling: p})
 		wg.Go(func() {
 			for ok := true; ok; {
 				_, ok = s.Next(b.Context())

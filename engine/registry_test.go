@@ -20,7 +20,6 @@ import (
 // loader opens tiny models and counts.
 type loader struct {
 	loads atomic.Int64
-	open  atomic.Int64
 	gate  chan struct{} // nil, or a load waits for a value
 }
 
