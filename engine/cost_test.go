@@ -1,8 +1,8 @@
 package engine
 
 import (
-	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +11,7 @@ import (
 	"ridge/model"
 	"ridge/sample"
 	"ridge/tensor"
+	"ridge/tokenizer"
 )
 
 // Decoding allocates nothing per token once it is under way: what is left are
@@ -77,11 +78,11 @@ func BenchmarkOverhead(b *testing.B) {
 func overhead(b *testing.B, m *model.Model, p sample.Params) {
 	const seqs = 32
 	e := start(b, m, Options{})
-	r := rand.New(rand.NewPCG(1, 1))
+	prompt := m.Tokenizer().Encode(nil, "The history of the city begins in the year", tokenizer.EncodeOptions{})
 	var wg sync.WaitGroup
 	for i := range seqs {
 		p.Seed = uint64(i)
-		s := submit(b, e, Request{Tokens: randomTokens(r, 20, 40000), MaxTokens: max(b.N, 10), Sampling: p})
+		s := submit(b, e, Request{Tokens: append(slices.Clone(prompt), int32(1000+i)), MaxTokens: max(b.N, 10), Sampling: p})
 		wg.Go(func() {
 			for ok := true; ok; {
 				_, ok = s.Next(b.Context())

@@ -12,12 +12,13 @@ func SoftmaxInPlace(x []float32) {
 	if len(x) == 0 {
 		return
 	}
-	total := expSum(x, MaxF32(x))
+	total := ExpSum(x, MaxF32(x))
 	Scale(x, 1/total)
 }
 
-// expSum sets x = exp(x - top) and returns the sum of the results.
-func expSum(x []float32, top float32) float32 {
+// ExpSum sets x = exp(x - top) and returns the sum of the results. The order of
+// the sum depends on the instruction set.
+func ExpSum(x []float32, top float32) float32 {
 	switch cpu.Current() {
 	case cpu.AVX512:
 		return expSumAVX512(unsafe.SliceData(x), len(x), top)

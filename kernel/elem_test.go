@@ -69,8 +69,8 @@ var mapCases = []mapCase{
 	{name: "GELUErf", f: unary(GELUErf), want: func(x, y float64) float64 { return geluErf(x) }, rel: geluErfRel, lo: -5, hi: 1e10},
 	{name: "GELUErf far", f: unary(GELUErf), want: func(x, y float64) float64 { return geluErf(x) }, rel: 1e-5, lo: -12.5, hi: -5},
 	{name: "Softcap", f: inPlace(func(x []float32) { Softcap(x, 30) }), want: func(x, y float64) float64 { return 30 * math.Tanh(x/30) }, rel: tanhRel, lo: -1e30, hi: 1e30},
-	{name: "exp", f: inPlace(func(x []float32) { expSum(x, 0) }), want: func(x, y float64) float64 { return math.Exp(x) }, rel: expRel, lo: -87, hi: 88.7},
-	{name: "exp shifted", f: inPlace(func(x []float32) { expSum(x, 3) }), want: func(x, y float64) float64 { return math.Exp(x - 3) }, rel: 1.6e-6, lo: -20, hi: 3},
+	{name: "exp", f: inPlace(func(x []float32) { ExpSum(x, 0) }), want: func(x, y float64) float64 { return math.Exp(x) }, rel: expRel, lo: -87, hi: 88.7},
+	{name: "exp shifted", f: inPlace(func(x []float32) { ExpSum(x, 3) }), want: func(x, y float64) float64 { return math.Exp(x - 3) }, rel: 1.6e-6, lo: -20, hi: 3},
 }
 
 // check compares a result with its definition.
@@ -214,7 +214,7 @@ func TestExpExhaustive(t *testing.T) {
 				}
 			}
 			copy(x, in[:n])
-			expSum(x[:n], 0)
+			ExpSum(x[:n], 0)
 			for i, v := range in[:n] {
 				want := math.Exp(float64(v))
 				if e := math.Abs(float64(x[i])-want) / want; e > worst {
@@ -275,7 +275,7 @@ func TestReductions(t *testing.T) {
 		{"sum", func(a, b []float32) float32 { return sum(a) }, func(a, b float64) float64 { return a }},
 		{"sumSquares", func(a, b []float32) float32 { return sumSquares(a, 0.5) }, func(a, b float64) float64 { return (a - 0.5) * (a - 0.5) }},
 		{"Dot", Dot, func(a, b float64) float64 { return a * b }},
-		{"expSum", func(a, b []float32) float32 { return expSum(append([]float32(nil), a...), 1) }, func(a, b float64) float64 { return math.Exp(a - 1) }},
+		{"expSum", func(a, b []float32) float32 { return ExpSum(append([]float32(nil), a...), 1) }, func(a, b float64) float64 { return math.Exp(a - 1) }},
 	}
 	forTiers(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 1))

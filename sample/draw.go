@@ -1,6 +1,10 @@
 package sample
 
-import "math"
+import (
+	"math"
+
+	"ridge/internal/logits"
+)
 
 // draw picks one of the candidates at the sampler's temperature. top is the
 // largest of their logits.
@@ -24,8 +28,24 @@ func (s *Sampler) draw(c []cand, top float32) int32 {
 	return last
 }
 
-// block is how many tokens drawAll sums up at a time.
-const block = 256
+// block is how many tokens are weighed at a time where all of them are.
+const block = 1024
+
+// weigh appends the weights of all tokens at temperature t, summed up by block,
+// to s.sums, and returns their sum. top is the largest logit and finite.
+func (s *Sampler) weigh(w []float32, top, t float32) (total float64) {
+	if s.part == nil {
+		s.part = make([]float32, block)
+	}
+	s.sums = s.sums[:0]
+	for lo := 0; lo < len(w); lo += block {
+		x := w[lo:min(lo+block, len(w))]
+		sum := logits.Weights(s.part[:len(x)], x, top, t)
+		s.sums = append(s.sums, sum)
+		total += sum
+	}
+	return total
+}
 
 // drawAll picks among all tokens: one pass over the logits, and a second over
 // the one block in which the random number falls.
@@ -34,20 +54,8 @@ func (s *Sampler) drawAll(w []float32) int32 {
 	if isInf(top) {
 		return argmax(w)
 	}
-	t := float64(s.p.Temperature)
-	sums := s.sums[:0]
-	total := 0.0
-	for lo := 0; lo < len(w); lo += block {
-		sum := 0.0
-		for _, l := range w[lo:min(lo+block, len(w))] {
-			sum += tempered(l, top, t)
-		}
-		sums = append(sums, sum)
-		total += sum
-	}
-	s.sums = sums
-	target := total * uniform(s.p.Seed, s.step)
-	b := 0
+	target := s.weigh(w, top, s.p.Temperature) * uniform(s.p.Seed, s.step)
+	sums, b := s.sums, 0
 	for b < len(sums)-1 && target >= sums[b] {
 		target -= sums[b]
 		b++
@@ -55,26 +63,19 @@ func (s *Sampler) drawAll(w []float32) int32 {
 	for sums[b] == 0 { // rounding carried the target past the last weight
 		b--
 	}
+	x := w[b*block : min((b+1)*block, len(w))]
+	part := s.part[:len(x)]
+	logits.Weights(part, x, top, s.p.Temperature)
 	sum, last := 0.0, int32(-1)
-	for i, l := range w[b*block : min((b+1)*block, len(w))] {
-		e := tempered(l, top, t)
+	for i, e := range part {
 		if e > 0 {
 			last = int32(b*block + i)
 		}
-		if sum += e; sum > target {
+		if sum += float64(e); sum > target {
 			return last
 		}
 	}
 	return last
-}
-
-// tempered is the weight of a logit at temperature t; 0 for NaN.
-func tempered(l, top float32, t float64) float64 {
-	d := (float64(l) - float64(top)) / t
-	if d != d {
-		return 0
-	}
-	return exp(d)
 }
 
 // uniform is a random number in [0, 1): the step-th of the stream of seed
@@ -94,13 +95,11 @@ func mix(z uint64) uint64 {
 
 // logProbs fills in the log-probabilities of r.Token and of the n most probable
 // tokens under the unadjusted logits.
-func (s *Sampler) logProbs(logits []float32, n int, r *Result) {
-	top := maximum(logits)
+func (s *Sampler) logProbs(row []float32, n int, r *Result) {
+	top := maximum(row)
 	total := 0.0
 	if !isInf(top) {
-		for _, l := range logits {
-			total += weight(l, top)
-		}
+		total = s.weigh(row, top, 1)
 	}
 	logZ := math.Log(total)
 	logProb := func(l float32) float32 {
@@ -115,9 +114,9 @@ func (s *Sampler) logProbs(logits []float32, n int, r *Result) {
 		return float32(float64(l) - float64(top) - logZ)
 	}
 	if r.Token >= 0 {
-		r.LogProb = logProb(logits[r.Token])
+		r.LogProb = logProb(row[r.Token])
 	}
-	s.cands = topK(s.cands[:0], logits, n)
+	s.cands = topK(s.cands[:0], row, n)
 	sortAll(s.cands)
 	r.Top = make([]TokenProb, len(s.cands))
 	for i, c := range s.cands {

@@ -63,9 +63,7 @@ func (s *Sampler) prefilter(c []cand, w []float32) ([]cand, float64) {
 		return above(c, w, least), 0
 	}
 	if on(s.p.TopP) {
-		for _, l := range w {
-			total += weight(l, top)
-		}
+		total = s.weigh(w, top, 1)
 		const slack = 1e-3 // far more than rounding
 		cut := float64(top) + math.Log((1-float64(s.p.TopP))*total/float64(s.vocab)) - slack
 		least = float32(cut)

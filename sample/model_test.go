@@ -165,6 +165,15 @@ func (n *naive) run(logits []float32) map[int32]float64 {
 	return out
 }
 
+// tempered is the weight of a logit at temperature t; 0 for NaN.
+func tempered(l, top float32, t float64) float64 {
+	d := (float64(l) - float64(top)) / t
+	if d != d {
+		return 0
+	}
+	return exp(d)
+}
+
 // distribution is what the sampler draws from.
 func (s *Sampler) distribution(logits []float32) map[int32]float64 {
 	w := s.adjust(logits)

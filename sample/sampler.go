@@ -1,6 +1,10 @@
 package sample
 
-import "math"
+import (
+	"math"
+
+	"ridge/internal/logits"
+)
 
 // Masker forbids tokens: it sets their logits to -Inf. It must not change
 // others. A grammar is one.
@@ -39,7 +43,8 @@ type Sampler struct {
 
 	work  []float32 // adjusted logits; allocated when first needed
 	cands []cand    // scratch
-	sums  []float64 // scratch
+	sums  []float64 // scratch: weights of blocks
+	part  []float32 // scratch: weights of one block
 }
 
 // New returns a sampler for logits of vocab tokens. The error of a bad
@@ -102,12 +107,12 @@ func (s *Sampler) Sample(logits []float32) Result {
 // Score returns the log-probability of a given token under one row of logits,
 // and the n most probable tokens, as Sample does for the token that it picks.
 // Nothing about the sampler counts but its vocabulary.
-func (s *Sampler) Score(logits []float32, token int32, n int) Result {
-	if len(logits) != s.vocab || token < 0 || int(token) >= s.vocab || n < 1 {
+func (s *Sampler) Score(row []float32, token int32, n int) Result {
+	if len(row) != s.vocab || token < 0 || int(token) >= s.vocab || n < 1 {
 		return Result{Token: -1}
 	}
 	r := Result{Token: token}
-	s.logProbs(logits, n, &r)
+	s.logProbs(row, n, &r)
 	return r
 }
 
@@ -168,23 +173,7 @@ func isInf(x float32) bool { return math.IsInf(float64(x), 0) }
 
 // argmax returns the first index of the largest value that is above -Inf, or
 // -1.
-func argmax(x []float32) int32 {
-	best, at := float32(math.Inf(-1)), -1
-	for i, v := range x {
-		if v > best {
-			best, at = v, i
-		}
-	}
-	return int32(at)
-}
+func argmax(x []float32) int32 { return int32(logits.Argmax(x)) }
 
 // maximum returns the largest value, -Inf if there is none.
-func maximum(x []float32) float32 {
-	best := float32(math.Inf(-1))
-	for _, v := range x {
-		if v > best {
-			best = v
-		}
-	}
-	return best
-}
+func maximum(x []float32) float32 { return logits.Max(x) }

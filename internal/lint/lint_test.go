@@ -49,6 +49,7 @@ var mayImport = map[string][]string{
 var underInternal = map[string][]string{
 	"internal/badfiles": {"gguf", "safetensors", "tensor"},
 	"internal/machine":  {"kernel"},
+	"internal/logits":   {"kernel"},
 }
 
 // longFiles are the files that may have more than maxFile lines, with the
