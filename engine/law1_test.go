@@ -216,7 +216,7 @@ func serve(t *testing.T, name string, s setting, reqs []Request, want []reply, r
 	if sc := st.Sched; s.preempt && (sc.Recomputes == 0 && s.o.Sched.Recovery == sched.Recompute || sc.SwapIns == 0 && s.o.Sched.Recovery == sched.Swap) {
 		t.Errorf("nobody was preempted: %+v", sc)
 	}
-	if !s.o.NoPrefixCache && !s.o.Contiguous && warm == 0 {
+	if !s.preempt && !s.o.NoPrefixCache && !s.o.Contiguous && warm == 0 {
 		t.Error("no prefix was found")
 	}
 }
