@@ -289,7 +289,7 @@ func (s *session) free() {
 // generates.
 func (s *session) once(ctx context.Context, w plan.Work, r *Result) error {
 	defer s.rewind(w)
-	start := time.Now()
+	start, used := time.Now(), machine.CPUTime()
 	for st := range w.Steps() {
 		at := time.Now()
 		if err := s.step(ctx, st); err != nil {
@@ -299,7 +299,11 @@ func (s *session) once(ctx context.Context, w plan.Work, r *Result) error {
 			r.stepSeconds = append(r.stepSeconds, time.Since(at).Seconds())
 		}
 	}
-	r.Seconds = append(r.Seconds, time.Since(start).Seconds())
+	t := time.Since(start).Seconds()
+	r.Seconds = append(r.Seconds, t)
+	if now := machine.CPUTime(); now > 0 {
+		r.shares = append(r.shares, min(1, (now-used).Seconds()/(t*float64(s.m.Workers()))))
+	}
 	return nil
 }
 

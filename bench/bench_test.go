@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -49,6 +50,9 @@ func TestRun(t *testing.T) {
 		got = append(got, fmt.Sprint(r.Threads, r.KV, r.Work))
 		if len(r.Seconds) != 3 || r.Speed.Median <= 0 || r.Speed.Min > r.Speed.Median || r.Speed.Max < r.Speed.Median {
 			t.Errorf("%s: seconds %v, speed %+v", r.Work, r.Seconds, r.Speed)
+		}
+		if runtime.GOOS == "linux" && !(r.Share > 0 && r.Share <= 1) {
+			t.Errorf("%s: share %v", r.Work, r.Share)
 		}
 		if r.ReadRate <= 0 || r.FloatRate <= 0 || r.Bound <= 0 || r.Limit == "" || r.Bytes() <= 0 || r.Ops() <= 0 {
 			t.Errorf("%s: rates %v, %v, bound %v of %q", r.Work, r.ReadRate, r.FloatRate, r.Bound, r.Limit)

@@ -80,7 +80,7 @@ type csvWriter struct {
 var csvHead = []string{"build_commit", "cpu_info", "backends", "kernels", "model_filename", "model_type", "model_size", "model_n_params",
 	"n_batch", "n_threads", "type_k", "type_v", "n_seqs", "n_prompt", "n_gen", "n_depth", "test_time", "avg_ns", "stddev_ns",
 	"avg_ts", "stddev_ts", "median_ts", "min_ts", "max_ts", "step_p50_ms", "step_p99_ms", "bytes_per_s", "ops_per_s",
-	"probe_read_bytes_per_s", "probe_int8_ops_per_s", "probe_f32_ops_per_s", "of_bound", "limit", "load_average", "ratio"}
+	"probe_read_bytes_per_s", "probe_int8_ops_per_s", "probe_f32_ops_per_s", "of_bound", "limit", "load_average", "cpu_share", "ratio"}
 
 func (c *csvWriter) Write(r *Result) error {
 	if !c.begun {
@@ -93,7 +93,7 @@ func (c *csvWriter) Write(r *Result) error {
 		fmt.Sprint(rec.Batch), fmt.Sprint(rec.Threads), rec.TypeK, rec.TypeV, fmt.Sprint(rec.Seqs), fmt.Sprint(rec.Prompt), fmt.Sprint(rec.Gen),
 		fmt.Sprint(rec.Depth), rec.Time, fmt.Sprint(rec.AvgNS), fmt.Sprint(rec.StdNS), f(rec.AvgTS), f(rec.StdTS), f(rec.MedianTS), f(rec.MinTS), f(rec.MaxTS),
 		f(rec.StepP50), f(rec.StepP99), f(rec.Bytes), f(rec.Ops), f(rec.ReadRate), f(rec.IntRate), f(rec.FloatRate), f(rec.Bound), rec.Limit,
-		f(rec.LoadAfter), ""}
+		f(rec.LoadAfter), f(rec.Share), ""}
 	c.w.Write(line)
 	for _, p := range r.Peers {
 		line := slices.Clone(line)
@@ -115,7 +115,7 @@ func (c *csvWriter) Write(r *Result) error {
 				line[i] = f(p.Speed.Max)
 			case "ratio":
 				line[i] = f(p.Ratio)
-			case "kernels", "avg_ns", "stddev_ns", "step_p50_ms", "step_p99_ms", "bytes_per_s", "ops_per_s", "of_bound", "limit":
+			case "kernels", "avg_ns", "stddev_ns", "step_p50_ms", "step_p99_ms", "bytes_per_s", "ops_per_s", "of_bound", "limit", "cpu_share":
 				line[i] = ""
 			}
 		}
@@ -184,11 +184,24 @@ func (t *tableWriter) Close() error {
 	return err
 }
 
+// busyShare is the share of processor time below which other programs must have
+// run.
+const busyShare = 0.9
+
 // foot says where and how the table was made.
 func (t *tableWriter) foot() string {
 	first, last := t.results[0], t.results[len(t.results)-1]
 	s := fmt.Sprintf("%s, %s, ridge %s; median ± standard deviation of %d, load average %.1f at the start and %.1f at the end\n",
 		first.CPU, first.Time.UTC().Format("2006-01-02 15:04"), first.Build, len(first.Seconds), first.LoadBefore, last.LoadAfter)
+	least := 1.0
+	for _, r := range t.results {
+		if r.Share > 0 {
+			least = min(least, r.Share)
+		}
+	}
+	if least < busyShare {
+		s += fmt.Sprintf("the machine was busy: a test got %.0f%% of the processor time of its threads\n", 100*least)
+	}
 	seen := map[string]bool{}
 	for _, r := range t.results {
 		for _, p := range r.Peers {

@@ -44,11 +44,16 @@ type Result struct {
 	Limit string
 
 	LoadBefore, LoadAfter float64 // load average of the system
+	// Share is the part of the processor time of its threads that a repetition
+	// got, median: workers that wait for each other watch, and use it, so less
+	// than 0.9 means that other programs ran. 0 if the system does not tell.
+	Share float64
 
 	Peers []*PeerResult // in the order of Options.Peers
 
 	stepSeconds         []float64
 	reads, ints, floats []float64
+	shares              []float64
 }
 
 // probe measures the machine's limits once.
@@ -66,6 +71,7 @@ func (r *Result) finish() {
 	r.StepMin, r.StepP50, r.StepP99 = quantile(r.stepSeconds, 0), quantile(r.stepSeconds, 0.5), quantile(r.stepSeconds, 0.99)
 	r.ReadRate, r.IntRate, r.FloatRate = quantile(r.reads, 0.5), quantile(r.ints, 0.5), quantile(r.floats, 0.5)
 	r.Bound, r.Limit = r.bound()
+	r.Share = quantile(r.shares, 0.5)
 	for _, p := range r.Peers {
 		p.finish(r)
 	}
@@ -156,6 +162,7 @@ type record struct {
 	Limit      string        `json:"limit"`
 	LoadBefore float64       `json:"load_average_before"`
 	LoadAfter  float64       `json:"load_average_after"`
+	Share      float64       `json:"cpu_share"`
 	Peers      []*PeerResult `json:"peers,omitempty"`
 }
 
@@ -174,7 +181,7 @@ func (r *Result) record() record {
 		Tier: r.Tier, Seqs: r.Work.Seqs, MedianTS: r.Speed.Median, MinTS: r.Speed.Min, MaxTS: r.Speed.Max,
 		StepMin: 1e3 * r.StepMin, StepP50: 1e3 * r.StepP50, StepP99: 1e3 * r.StepP99, LoadTime: r.Load, Cost: r.Cost, Bytes: r.Bytes(), Ops: r.Ops(),
 		ReadRate: r.ReadRate, IntRate: r.IntRate, FloatRate: r.FloatRate, Bound: r.Bound, Limit: r.Limit,
-		LoadBefore: r.LoadBefore, LoadAfter: r.LoadAfter, Peers: r.Peers,
+		LoadBefore: r.LoadBefore, LoadAfter: r.LoadAfter, Share: r.Share, Peers: r.Peers,
 	}
 	for _, s := range r.Seconds {
 		rec.SamplesNS = append(rec.SamplesNS, int64(1e9*s))
