@@ -10,6 +10,7 @@ import (
 	"ridge/internal/testdata"
 	"ridge/model"
 	"ridge/sample"
+	"ridge/sched"
 	"ridge/tensor"
 	"ridge/tokenizer"
 )
@@ -51,6 +52,26 @@ func TestAllocations(t *testing.T) {
 	t.Logf("%d allocations for %d tokens", n, tokens)
 	if after.Mallocs == 0 || n*5 > tokens {
 		t.Errorf("%d allocations for %d tokens, want fewer than one for five", n, tokens)
+	}
+}
+
+// Before the first request step times can be predicted, for all numbers of rows
+// that a step may have.
+func TestCalibrate(t *testing.T) {
+	cfg := sched.Config{Split: true, MaxTokens: 100, MaxSeqs: 8, ITLTarget: time.Second}
+	e := start(t, openTiny(t, "llama", 20), Options{Sched: &cfg})
+	if got, _ := ask(t, e, long(5)); len(got[0].tokens) != 5 {
+		t.Errorf("%d tokens", len(got[0].tokens))
+	}
+	if err := e.call(t.Context(), func() {
+		if c := e.sched.Cost(); !c.Ready() || c.Reach() < cfg.MaxTokens {
+			t.Errorf("ready: %v, reach: %d", c.Ready(), c.Reach())
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Check(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -38,6 +38,11 @@ type Options struct {
 	// Swap is where preempted sequences are written to; nil for nowhere.
 	Swap sched.Store
 
+	// Calibrate measures some steps before the first request, so that the
+	// scheduler can predict the times of others. It is done in any case if Sched
+	// has a target for the time between tokens.
+	Calibrate bool
+
 	Events     int           // events that a stream holds per choice; 0 means 256
 	SlowReader SlowReader    // what happens when they are not read
 	DropAfter  time.Duration // a paused request ends after it; 0 means ten minutes

@@ -1,0 +1,44 @@
+package engine
+
+import (
+	"time"
+
+	"ridge/model"
+	"ridge/sched"
+)
+
+// calibrate gives the model of step times the times of some steps: without it
+// the first long prompt would be cut by a guess.
+func (e *Engine) calibrate() error {
+	cfg := e.sched.Config()
+	shapes := sched.Shapes(min(cfg.MaxTokens, maxCalibration), min(e.limits.context, e.limits.pool))
+	tokens := make([]int32, maxCalibration)
+	for i := range shapes {
+		// The first one warms up: buffers grow, and pages of the weights are read.
+		for range 2 - min(i, 1) {
+			s := shapes[i]
+			elapsed, err := e.measure(s.Start, tokens[:s.N])
+			if err != nil {
+				return err
+			}
+			shape := sched.Shape{Rows: s.N, Outputs: 1, Context: int64(s.N)*int64(s.Start) + int64(s.N)*int64(s.N+1)/2}
+			e.sched.Cost().Observe(shape, elapsed)
+		}
+	}
+	return nil
+}
+
+// maxCalibration bounds the rows of a step that is measured at the start.
+const maxCalibration = 512
+
+// measure computes tokens after a context of empty pages.
+func (e *Engine) measure(start int, tokens []int32) (time.Duration, error) {
+	seq := e.pool.NewSeq()
+	defer e.pool.Free(seq)
+	if err := e.pool.Grow(seq, start); err != nil {
+		return 0, err
+	}
+	begin := time.Now()
+	err := e.m.Forward([]model.Segment{{Seq: seq, Tokens: tokens, Outputs: 1}})
+	return time.Since(begin), err
+}
