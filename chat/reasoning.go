@@ -33,6 +33,8 @@ func (p *Parser) reasoning() {
 // section gives out text of one kind up to a mark, which is consumed, or up
 // to the end of the answer. White space around it is dropped.
 func (p *Parser) section(kind PartKind, marks ...string) (mark string) {
+	p.thinking = kind == PartReasoning
+	defer func() { p.thinking = false }()
 	p.skipSpace()
 	for {
 		r := p.rest()

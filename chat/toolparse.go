@@ -64,6 +64,7 @@ type Parser struct {
 	failures int    // texts that resembled calls and were none
 	call     []byte // arguments of the call under way
 	inCall   bool
+	thinking bool
 	calls    int
 
 	yield func(Part) bool
@@ -107,6 +108,10 @@ func (p *Parser) Close() {
 	p.eof, p.closed = true, true
 	p.stop()
 }
+
+// Thinking reports whether the text that comes next is reasoning, as far as
+// is known.
+func (p *Parser) Thinking() bool { return p.thinking }
 
 func (p *Parser) run(parts []Part) []Part {
 	for {

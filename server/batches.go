@@ -1,0 +1,287 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"sort"
+	"sync"
+	"time"
+)
+
+// batches runs batch jobs, one after the other, behind the requests of people
+// who wait. All of a job is on disk: a server that ends in the middle goes on
+// with it when it starts again, and does no line twice.
+type batches struct {
+	s      *Server
+	dir    string
+	wake   chan struct{}
+	ctx    context.Context
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu sync.Mutex // of the descriptions on disk
+}
+
+// batch is the object batch.
+type batch struct {
+	ID         string          `json:"id"`
+	Object     string          `json:"object"`
+	Endpoint   string          `json:"endpoint"`
+	Errors     any             `json:"errors"`
+	Input      string          `json:"input_file_id"`
+	Window     string          `json:"completion_window"`
+	Status     string          `json:"status"`
+	Output     *string         `json:"output_file_id"`
+	ErrorFile  *string         `json:"error_file_id"`
+	Created    int64           `json:"created_at"`
+	InProgress *int64          `json:"in_progress_at"`
+	Expires    int64           `json:"expires_at"`
+	Finalizing *int64          `json:"finalizing_at"`
+	Completed  *int64          `json:"completed_at"`
+	Failed     *int64          `json:"failed_at"`
+	Expired    *int64          `json:"expired_at"`
+	Cancelling *int64          `json:"cancelling_at"`
+	Cancelled  *int64          `json:"cancelled_at"`
+	Counts     batchCounts     `json:"request_counts"`
+	Metadata   json.RawMessage `json:"metadata"`
+	Owner      string          `json:"owner,omitempty"` // not shown
+}
+
+type batchCounts struct {
+	Total     int `json:"total"`
+	Completed int `json:"completed"`
+	Failed    int `json:"failed"`
+}
+
+func (b batch) shown() batch {
+	b.Owner = ""
+	return b
+}
+
+func (b *batch) over() bool {
+	return slices.Contains([]string{"completed", "failed", "expired", "cancelled"}, b.Status)
+}
+
+// batchEndpoints are the routes that a batch's lines may ask.
+var batchEndpoints = []string{"/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/responses"}
+
+// Limits of batches.
+const (
+	maxBatchLines  = 50000
+	batchAtOnce    = 8
+	batchPriority  = 100 // class of their requests: behind all others
+	batchWindow    = 24 * time.Hour
+	maxBatchErrors = 20
+)
+
+// openBatches opens the folder of files and goes on with the batches in it.
+func openBatches(s *Server, dir string) (*batches, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("server: data: %w", err)
+	}
+	b := &batches{s: s, dir: dir, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	go b.work()
+	return b, nil
+}
+
+// stop ends the work. What is unfinished is done after the next start.
+func (b *batches) stop() {
+	b.cancel()
+	<-b.done
+}
+
+// work runs one batch after the other, the oldest first.
+func (b *batches) work() {
+	defer close(b.done)
+	for b.ctx.Err() == nil {
+		next, err := b.next()
+		if err != nil {
+			b.s.log.Error("batches cannot be read", "error", err)
+		}
+		if next != nil {
+			if err := b.run(next); err != nil && b.ctx.Err() == nil {
+				b.s.log.Error("batch failed", "batch", next.ID, "error", err)
+				b.fail(next, err)
+			}
+			continue
+		}
+		select {
+		case <-b.wake:
+		case <-b.ctx.Done():
+		}
+	}
+}
+
+// next is the oldest batch that is not over.
+func (b *batches) next() (*batch, error) {
+	ids, err := b.list("batch-")
+	if err != nil {
+		return nil, err
+	}
+	var oldest *batch
+	for _, id := range ids {
+		var x batch
+		if err := b.readMeta(id, &x); err != nil {
+			b.s.log.Warn("a batch's description cannot be read", "batch", id, "error", err)
+			continue
+		}
+		if !x.over() && (oldest == nil || x.Created < oldest.Created) {
+			oldest = &x
+		}
+	}
+	return oldest, nil
+}
+
+// change changes a batch's description, on disk first.
+func (b *batches) change(id string, f func(*batch)) (batch, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var x batch
+	if err := b.readMeta(id, &x); err != nil {
+		return x, err
+	}
+	f(&x)
+	return x, b.writeMeta(id, &x)
+}
+
+func (b *batches) fail(x *batch, why error) {
+	_, err := b.change(x.ID, func(x *batch) {
+		x.Status, x.Failed = "failed", unix()
+		x.Errors = batchErrors(why)
+	})
+	if err != nil {
+		b.s.log.Error("a batch's description cannot be written", "batch", x.ID, "error", err)
+		select { // do not try in a loop
+		case <-time.After(10 * time.Second):
+		case <-b.ctx.Done():
+		}
+	}
+}
+
+func batchErrors(errs ...error) any {
+	type one struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+		Param   any    `json:"param"`
+		Line    any    `json:"line"`
+	}
+	var data []one
+	for _, e := range errs {
+		data = append(data, one{Code: "invalid_request", Message: e.Error()})
+	}
+	return map[string]any{"object": "list", "data": data}
+}
+
+func unix() *int64 {
+	n := time.Now().Unix()
+	return &n
+}
+
+// get is the description of a batch that owner may see.
+func (b *batches) get(id, owner string) (batch, error) {
+	var x batch
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.readMeta(id, &x); err != nil {
+		return x, err
+	}
+	if x.Owner != owner || x.Object != "batch" {
+		return x, notFound("no batch has the id %q", id)
+	}
+	return x, nil
+}
+
+func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
+	if !s.enabled(w, r) {
+		return
+	}
+	var b struct {
+		Input    string          `json:"input_file_id"`
+		Endpoint string          `json:"endpoint"`
+		Window   string          `json:"completion_window"`
+		Metadata json.RawMessage `json:"metadata"`
+	}
+	err := decodeBody(r, &b)
+	if err == nil && !slices.Contains(batchEndpoints, b.Endpoint) {
+		err = badRequest("endpoint", "expected one of %v, found %q", batchEndpoints, b.Endpoint)
+	}
+	if err == nil && b.Window != "24h" {
+		err = badRequest("completion_window", "expected 24h, found %q", b.Window)
+	}
+	if err == nil {
+		_, err = s.batches.file(b.Input, owner(r))
+	}
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	x := batch{ID: newID("batch-"), Object: "batch", Endpoint: b.Endpoint, Input: b.Input, Window: b.Window, Status: "validating", Created: time.Now().Unix(),
+		Expires: time.Now().Add(batchWindow).Unix(), Metadata: b.Metadata, Owner: owner(r)}
+	s.batches.mu.Lock()
+	err = s.batches.writeMeta(x.ID, &x)
+	s.batches.mu.Unlock()
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	select {
+	case s.batches.wake <- struct{}{}:
+	default:
+	}
+	writeJSON(w, http.StatusOK, x.shown())
+}
+
+func (s *Server) listBatches(w http.ResponseWriter, r *http.Request) {
+	if !s.enabled(w, r) {
+		return
+	}
+	all, err := s.batches.list("batch-")
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	out := []batch{}
+	for _, id := range all {
+		if x, err := s.batches.get(id, owner(r)); err == nil {
+			out = append(out, x.shown())
+		}
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Created > out[j].Created })
+	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": out, "has_more": false})
+}
+
+func (s *Server) getBatch(w http.ResponseWriter, r *http.Request) {
+	if !s.enabled(w, r) {
+		return
+	}
+	x, err := s.batches.get(r.PathValue("id"), owner(r))
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, x.shown())
+}
+
+func (s *Server) cancelBatch(w http.ResponseWriter, r *http.Request) {
+	if !s.enabled(w, r) {
+		return
+	}
+	x, err := s.batches.get(r.PathValue("id"), owner(r))
+	if err == nil {
+		x, err = s.batches.change(x.ID, func(x *batch) {
+			if !x.over() {
+				x.Status, x.Cancelling = "cancelling", unix()
+			}
+		})
+	}
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, x.shown())
+}

@@ -1,0 +1,269 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strings"
+	"time"
+
+	"ridge/internal/atomicfile"
+)
+
+// storedFile is an uploaded file, or what a batch wrote.
+type storedFile struct {
+	ID       string `json:"id"`
+	Object   string `json:"object"`
+	Bytes    int64  `json:"bytes"`
+	Created  int64  `json:"created_at"`
+	Filename string `json:"filename"`
+	Purpose  string `json:"purpose"`
+	Status   string `json:"status"`
+	Owner    string `json:"owner,omitempty"` // name of the key, not shown
+}
+
+// shown is a file without what clients need not see.
+func (f storedFile) shown() storedFile {
+	f.Owner = ""
+	return f
+}
+
+// maxFiles bounds the files that are kept.
+const maxFiles = 10000
+
+var fileID = regexp.MustCompile(`^(file|batch)-[0-9a-f]{24}$`)
+
+// path is where a thing of the given id is, with an extension. An id that is
+// not of this server's making has none.
+func (b *batches) path(id, ext string) (string, error) {
+	if !fileID.MatchString(id) {
+		return "", notFound("no file or batch has the id %q", id)
+	}
+	return filepath.Join(b.dir, id+ext), nil
+}
+
+// writeMeta replaces a description.
+func (b *batches) writeMeta(id string, v any) error {
+	path, err := b.path(id, ".json")
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(path, func(w io.Writer) error { return json.NewEncoder(w).Encode(v) })
+}
+
+// readMeta reads a description.
+func (b *batches) readMeta(id string, v any) error {
+	path, err := b.path(id, ".json")
+	if err != nil {
+		return err
+	}
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return notFound("no file or batch has the id %q", id)
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, v)
+}
+
+// file is the description of a file that owner may see.
+func (b *batches) file(id, owner string) (storedFile, error) {
+	var f storedFile
+	if !strings.HasPrefix(id, "file-") {
+		return f, notFound("no file has the id %q", id)
+	}
+	if err := b.readMeta(id, &f); err != nil {
+		return f, err
+	}
+	if f.Owner != owner {
+		return f, notFound("no file has the id %q", id)
+	}
+	return f, nil
+}
+
+// list returns the ids of all files or batches.
+func (b *batches) list(prefix string) ([]string, error) {
+	entries, err := os.ReadDir(b.dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, e := range entries {
+		if id, ok := strings.CutSuffix(e.Name(), ".json"); ok && strings.HasPrefix(id, prefix) && fileID.MatchString(id) {
+			out = append(out, id)
+		}
+	}
+	return out, nil
+}
+
+// store keeps what r holds as a file, whole or not at all.
+func (b *batches) store(r io.Reader, name, purpose, owner string) (storedFile, error) {
+	f := storedFile{ID: newID("file-"), Object: "file", Created: time.Now().Unix(), Filename: filepath.Base(name), Purpose: purpose, Status: "processed", Owner: owner}
+	path, err := b.path(f.ID, ".data")
+	if err != nil {
+		return f, err
+	}
+	err = atomicfile.Write(path, func(w io.Writer) error {
+		f.Bytes, err = io.Copy(w, r)
+		return err
+	})
+	if err != nil {
+		return f, err
+	}
+	return f, b.writeMeta(f.ID, &f)
+}
+
+// enabled answers for servers without a place for files.
+func (s *Server) enabled(w http.ResponseWriter, r *http.Request) bool {
+	if s.batches == nil {
+		writeError(w, r, notImplemented("this server keeps no files; start it with --data"))
+		return false
+	}
+	return true
+}
+
+// postFile is POST /v1/files.
+func (s *Server) postFile(w http.ResponseWriter, r *http.Request) {
+	if !s.enabled(w, r) {
+		return
+	}
+	f, err := s.upload(r)
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, f.shown())
+}
+
+func (s *Server) upload(r *http.Request) (storedFile, error) {
+	var f storedFile
+	if all, err := s.batches.list("file-"); err != nil || len(all) >= maxFiles {
+		return f, errors.Join(err, badRequest("file", "expected room for another file, found %d, as many as may be", len(all)))
+	}
+	mr, err := r.MultipartReader()
+	if err != nil {
+		return f, badRequest("", "expected a form of parts (multipart/form-data): %v", err)
+	}
+	purpose := ""
+	for {
+		part, err := mr.NextPart()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return f, bodyError(err)
+		}
+		switch part.FormName() {
+		case "purpose":
+			b, err := io.ReadAll(io.LimitReader(part, 100))
+			if err != nil {
+				return f, bodyError(err)
+			}
+			purpose = string(b)
+		case "file":
+			if f.ID != "" {
+				return f, badRequest("file", "expected one file, found more")
+			}
+			if f, err = s.batches.store(part, part.FileName(), "", owner(r)); err != nil {
+				return f, bodyError(err)
+			}
+		}
+	}
+	switch {
+	case f.ID == "":
+		return f, badRequest("file", "expected a file, found none")
+	case purpose != "batch":
+		s.batches.removeFile(f.ID)
+		return f, badRequest("purpose", "expected batch, found %q", purpose)
+	}
+	f.Purpose = purpose
+	return f, s.batches.writeMeta(f.ID, &f)
+}
+
+// bodyError tells what is wrong with a body from what is wrong with the disk.
+func bodyError(err error) error {
+	var size *http.MaxBytesError
+	var path *os.PathError
+	if errors.As(err, &size) || errors.As(err, &path) {
+		return err
+	}
+	return badRequest("", "the request's body could not be read: %v", err)
+}
+
+func (b *batches) removeFile(id string) {
+	for _, ext := range []string{".json", ".data"} {
+		if path, err := b.path(id, ext); err == nil {
+			_ = os.Remove(path) // what is gone is gone
+		}
+	}
+}
+
+func (s *Server) listFiles(w http.ResponseWriter, r *http.Request) {
+	if !s.enabled(w, r) {
+		return
+	}
+	all, err := s.batches.list("file-")
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	out := []storedFile{}
+	for _, id := range all {
+		if f, err := s.batches.file(id, owner(r)); err == nil {
+			out = append(out, f.shown())
+		}
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Created > out[j].Created })
+	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": out, "has_more": false})
+}
+
+func (s *Server) getFile(w http.ResponseWriter, r *http.Request) {
+	if !s.enabled(w, r) {
+		return
+	}
+	f, err := s.batches.file(r.PathValue("id"), owner(r))
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, f.shown())
+}
+
+func (s *Server) fileContent(w http.ResponseWriter, r *http.Request) {
+	if !s.enabled(w, r) {
+		return
+	}
+	f, err := s.batches.file(r.PathValue("id"), owner(r))
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	path, err := s.batches.path(f.ID, ".data")
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", f.ID+".jsonl"))
+	http.ServeFile(w, r, path)
+}
+
+func (s *Server) deleteFile(w http.ResponseWriter, r *http.Request) {
+	if !s.enabled(w, r) {
+		return
+	}
+	f, err := s.batches.file(r.PathValue("id"), owner(r))
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	s.batches.removeFile(f.ID)
+	writeJSON(w, http.StatusOK, map[string]any{"id": f.ID, "object": "file", "deleted": true})
+}

@@ -1,0 +1,296 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+)
+
+// requestLog is what is known of a request when it ends: one line of the log.
+type requestLog struct {
+	id, model, key    string
+	err               error
+	status            int
+	bytes             int64
+	prompt, cached    int
+	tokens            int
+	ttft, queue       time.Duration
+	finish            string
+	stream, wasHeader bool
+	start             time.Time
+}
+
+type ctxKey int
+
+const logKey ctxKey = 0
+
+// note writes into the request's log entry.
+func note(ctx context.Context, f func(*requestLog)) {
+	if l, ok := ctx.Value(logKey).(*requestLog); ok {
+		f(l)
+	}
+}
+
+// requestID is the id of the request that ctx belongs to.
+func requestID(ctx context.Context) (id string) {
+	note(ctx, func(l *requestLog) { id = l.id })
+	return id
+}
+
+// newID returns a prefix and random letters.
+func newID(prefix string) string {
+	var b [12]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return prefix + hex.EncodeToString(b[:])
+}
+
+// watchedWriter sees what is answered.
+type watchedWriter struct {
+	http.ResponseWriter
+	l *requestLog
+}
+
+func (w *watchedWriter) WriteHeader(status int) {
+	if !w.l.wasHeader {
+		w.l.status, w.l.wasHeader = status, true
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *watchedWriter) Write(b []byte) (int, error) {
+	if !w.l.wasHeader {
+		w.l.status, w.l.wasHeader = http.StatusOK, true
+	}
+	n, err := w.ResponseWriter.Write(b)
+	w.l.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap lets http.ResponseController see the writer below.
+func (w *watchedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// guard is the way in: it watches, logs and recovers, and lets through what
+// may pass.
+func (s *Server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		l := &requestLog{id: cleanID(r.Header.Get("X-Request-Id")), start: time.Now()}
+		ctx := context.WithValue(r.Context(), logKey, l)
+		if s.o.RequestTimeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, s.o.RequestTimeout)
+			defer cancel()
+		}
+		r = r.WithContext(ctx)
+		ww := &watchedWriter{ResponseWriter: w, l: l}
+		h := w.Header()
+		h.Set("X-Request-Id", l.id)
+		h.Set("Request-Id", l.id)
+		h.Set("X-Content-Type-Options", "nosniff")
+		s.metrics.inFlight.Inc()
+		defer s.metrics.inFlight.Dec()
+		defer s.logRequest(r, l)
+		defer s.recovered(ww, r, l)
+		s.admit(ww, r, next)
+	})
+}
+
+// cleanID takes over a client's request id if it is harmless.
+func cleanID(id string) string {
+	ok := id != "" && len(id) <= 128 && !strings.ContainsFunc(id, func(c rune) bool {
+		return (c < '0' || c > '9') && (c|32 < 'a' || c|32 > 'z') && !strings.ContainsRune("-_.:/", c)
+	})
+	if !ok {
+		return newID("req_")
+	}
+	return id
+}
+
+// recovered turns a panic into a 500 with the request's id.
+func (s *Server) recovered(w *watchedWriter, r *http.Request, l *requestLog) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		l.err = err
+		panic(p)
+	}
+	s.metrics.panics.Inc()
+	s.log.Error("panic", "request", l.id, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+	if !l.wasHeader {
+		writeError(w, r, &apiError{Status: http.StatusInternalServerError, Type: "server_error", Code: "internal_error", Message: "internal error; the server's log has more under the request id " + l.id})
+		return
+	}
+	l.err = errors.New("panic")
+	panic(http.ErrAbortHandler) // the client must not take what it got for all
+}
+
+func (s *Server) logRequest(r *http.Request, l *requestLog) {
+	took := time.Since(l.start)
+	if l.status == 0 {
+		l.status = http.StatusOK
+	}
+	if errors.Is(l.err, context.Canceled) {
+		l.status = statusClientGone
+	}
+	s.metrics.request(r.Pattern, l.status, took)
+	level := slog.LevelInfo
+	switch {
+	case l.status >= 500:
+		level = slog.LevelError
+	case l.status >= 400:
+		level = slog.LevelWarn
+	case r.URL.Path == "/health" || r.URL.Path == "/metrics" || r.URL.Path == "/ready":
+		level = slog.LevelDebug
+	}
+	if !s.log.Enabled(r.Context(), level) {
+		return
+	}
+	a := []slog.Attr{
+		slog.String("request", l.id), slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", l.status),
+		slog.Duration("took", took.Round(time.Microsecond)), slog.Int64("bytes", l.bytes), slog.String("client", r.RemoteAddr),
+	}
+	if l.model != "" {
+		a = append(a, slog.String("model", l.model), slog.Int("prompt_tokens", l.prompt), slog.Int("cached_tokens", l.cached), slog.Int("tokens", l.tokens),
+			slog.Duration("queue", l.queue.Round(time.Microsecond)), slog.Duration("ttft", l.ttft.Round(time.Microsecond)), slog.String("finish", l.finish), slog.Bool("stream", l.stream))
+	}
+	if l.key != "" {
+		a = append(a, slog.String("key", l.key))
+	}
+	if l.err != nil {
+		a = append(a, slog.String("error", l.err.Error()))
+	}
+	s.log.LogAttrs(r.Context(), level, "request", a...)
+}
+
+// admit checks origin, host and key, and bounds the body.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	if !s.hostAllowed(r) {
+		writeError(w, r, &apiError{Status: http.StatusForbidden, Type: "permission_error", Code: "host_not_allowed", Message: "the Host header names no host that this server answers for; start it with --allow-host to add one"})
+		return
+	}
+	if origin := r.Header.Get("Origin"); origin != "" {
+		if !s.originAllowed(origin, r) {
+			writeError(w, r, &apiError{Status: http.StatusForbidden, Type: "permission_error", Code: "origin_not_allowed", Message: "pages of this origin may not use this server; start it with --allow-origin to let them"})
+			return
+		}
+		cors(w.Header(), r, origin)
+		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+	}
+	release, err := s.authorize(r)
+	if err != nil {
+		if err.Status == http.StatusUnauthorized {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+		}
+		writeError(w, r, err)
+		return
+	}
+	defer release()
+	r.Body = &timedBody{ReadCloser: http.MaxBytesReader(w, r.Body, s.bodyLimit(r)), rc: http.NewResponseController(w), limit: s.o.BodyTimeout}
+	next.ServeHTTP(w, r)
+}
+
+// timedBody is a body that must arrive in a bounded time. The deadline goes
+// once the body is read: the connection is watched for the client's leaving.
+type timedBody struct {
+	io.ReadCloser
+	rc    *http.ResponseController
+	limit time.Duration
+	set   bool
+}
+
+func (b *timedBody) Read(p []byte) (int, error) {
+	if !b.set && b.limit > 0 {
+		b.set = true
+		_ = b.rc.SetReadDeadline(time.Now().Add(b.limit)) // writers of tests have no deadlines
+	}
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF && b.set {
+		// After any other error it stays: net/http reads on before it answers.
+		_ = b.rc.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// bodyLimit is the most bytes that a request may have.
+func (s *Server) bodyLimit(r *http.Request) int64 {
+	if r.URL.Path == "/v1/files" {
+		return s.o.MaxFileBytes
+	}
+	return s.o.MaxBodyBytes
+}
+
+// cors lets a page of an allowed origin use the server.
+func cors(h http.Header, r *http.Request, origin string) {
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Add("Vary", "Origin")
+	h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE, HEAD, OPTIONS")
+	h.Set("Access-Control-Max-Age", "600")
+	h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After, Retry-After-Ms")
+	if asked := r.Header.Get("Access-Control-Request-Headers"); asked != "" {
+		h.Set("Access-Control-Allow-Headers", asked)
+	}
+}
+
+// hostAllowed guards against DNS rebinding: a page of a foreign site that
+// makes its name point to this machine sends that name.
+func (s *Server) hostAllowed(r *http.Request) bool {
+	host := hostOnly(r.Host)
+	if slices.Contains(s.o.AllowHosts, "*") || host == "" || net.ParseIP(host) != nil || isLocalName(host) {
+		return true
+	}
+	if slices.ContainsFunc(s.o.AllowHosts, func(h string) bool { return strings.EqualFold(h, host) }) {
+		return true
+	}
+	// A server that others can reach anyway answers to any name, unless the
+	// request came in over the loopback device.
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return false
+	}
+	ip := net.ParseIP(hostOnly(local.String()))
+	return ip != nil && !ip.IsLoopback()
+}
+
+func hostOnly(hostport string) string {
+	if h, _, err := net.SplitHostPort(hostport); err == nil {
+		return h
+	}
+	return strings.Trim(hostport, "[]")
+}
+
+func isLocalName(host string) bool {
+	h := strings.ToLower(strings.TrimSuffix(host, "."))
+	return h == "localhost" || strings.HasSuffix(h, ".localhost") || strings.HasSuffix(h, ".local") || strings.HasSuffix(h, ".internal") || h == "host.docker.internal"
+}
+
+// originAllowed says whether pages of an origin may use the server: its own,
+// local ones and those that were named.
+func (s *Server) originAllowed(origin string, r *http.Request) bool {
+	for _, o := range s.o.AllowOrigins {
+		if o == "*" || strings.EqualFold(o, origin) {
+			return true
+		}
+	}
+	u, err := url.Parse(origin)
+	if err != nil || u.Host == "" {
+		return false
+	}
+	host := u.Hostname()
+	ip := net.ParseIP(host)
+	return u.Host == r.Host || isLocalName(host) || ip != nil && ip.IsLoopback() ||
+		slices.Contains([]string{"app", "file", "tauri", "vscode-webview", "vscode-file"}, u.Scheme)
+}

@@ -1,0 +1,194 @@
+package server
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"ridge/engine"
+)
+
+// metrics are the server's numbers. Those that requests produce are counted
+// here; those of the engines are asked for when somebody looks.
+type metrics struct {
+	registry *prometheus.Registry
+
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	inFlight prometheus.Gauge
+	panics   prometheus.Counter
+	gone     prometheus.Counter
+
+	promptTokens, cachedTokens, tokens *twin
+	success                            *twin
+	ttft, itl, e2e, queue, prefill     *twinHistogram
+	decode, tpot                       *twinHistogram
+	promptSize, answerSize, choices    *twinHistogram
+}
+
+// twin is a counter under ridge's name and the one that vLLM's users expect.
+type twin struct{ ridge, vllm *prometheus.CounterVec }
+
+func (t *twin) add(n float64, labels ...string) {
+	t.ridge.WithLabelValues(labels...).Add(n)
+	// vLLM has the number of the engine in a label of its own.
+	t.vllm.WithLabelValues(append([]string{labels[0], "0"}, labels[1:]...)...).Add(n)
+}
+
+type twinHistogram struct{ ridge, vllm *prometheus.HistogramVec }
+
+func (t *twinHistogram) observe(v float64, model string) {
+	t.ridge.WithLabelValues(model).Observe(v)
+	t.vllm.WithLabelValues(model, "0").Observe(v)
+}
+
+// seconds are the borders of times from a millisecond to ten minutes, tokens
+// those of counts.
+var (
+	seconds    = []float64{.001, .005, .01, .02, .04, .06, .08, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640}
+	tokenSteps = []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000}
+)
+
+func newMetrics(models func() []*Model) *metrics {
+	m := &metrics{registry: prometheus.NewRegistry()}
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &engineCollector{models: models})
+	m.requests = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "ridge_http_requests_total", Help: "HTTP requests by route and status."}, []string{"route", "status"})
+	m.duration = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "ridge_http_request_duration_seconds", Help: "Time from a request's headers to the end of its answer.", Buckets: seconds}, []string{"route"})
+	m.inFlight = prometheus.NewGauge(prometheus.GaugeOpts{Name: "ridge_http_requests_in_flight", Help: "HTTP requests being answered."})
+	m.panics = prometheus.NewCounter(prometheus.CounterOpts{Name: "ridge_panics_total", Help: "Panics turned into a status 500."})
+	m.gone = prometheus.NewCounter(prometheus.CounterOpts{Name: "ridge_clients_gone_total", Help: "Requests whose client left before the end."})
+	m.registry.MustRegister(m.requests, m.duration, m.inFlight, m.panics, m.gone)
+
+	counter := func(name, vllm, help string, labels ...string) *twin {
+		t := &twin{
+			prometheus.NewCounterVec(prometheus.CounterOpts{Name: "ridge_" + name + "_total", Help: help}, append([]string{"model"}, labels...)),
+			prometheus.NewCounterVec(prometheus.CounterOpts{Name: "vllm:" + vllm + "_total", Help: help}, append([]string{"model_name", "engine"}, labels...)),
+		}
+		m.registry.MustRegister(t.ridge, t.vllm)
+		return t
+	}
+	m.promptTokens = counter("prompt_tokens", "prompt_tokens", "Tokens of prompts.")
+	m.cachedTokens = counter("prompt_tokens_cached", "prompt_tokens_cached", "Tokens of prompts that were found in the prefix cache.")
+	m.tokens = counter("generated_tokens", "generation_tokens", "Tokens of answers.")
+	m.success = counter("requests_finished", "request_success", "Answers by how they ended.", "finished_reason")
+
+	histogram := func(name, vllm, help string, buckets []float64) *twinHistogram {
+		t := &twinHistogram{
+			prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "ridge_" + name, Help: help, Buckets: buckets}, []string{"model"}),
+			prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "vllm:" + vllm, Help: help, Buckets: buckets}, []string{"model_name", "engine"}),
+		}
+		m.registry.MustRegister(t.ridge, t.vllm)
+		return t
+	}
+	m.ttft = histogram("time_to_first_token_seconds", "time_to_first_token_seconds", "Time to the first token.", seconds)
+	m.itl = histogram("inter_token_latency_seconds", "inter_token_latency_seconds", "Time between tokens of an answer.", seconds)
+	m.tpot = histogram("time_per_output_token_seconds", "request_time_per_output_token_seconds", "Mean time per token after the first, by request.", seconds)
+	m.e2e = histogram("request_seconds", "e2e_request_latency_seconds", "Time from the submission of a request to its last token.", seconds)
+	m.queue = histogram("request_queue_seconds", "request_queue_time_seconds", "Time before the computation began.", seconds)
+	m.prefill = histogram("request_prefill_seconds", "request_prefill_time_seconds", "Time from there to the first token.", seconds)
+	m.decode = histogram("request_decode_seconds", "request_decode_time_seconds", "Time from the first token to the last.", seconds)
+	m.promptSize = histogram("request_prompt_tokens", "request_prompt_tokens", "Tokens of a prompt.", tokenSteps)
+	m.answerSize = histogram("request_generated_tokens", "request_generation_tokens", "Tokens of a request's answers.", tokenSteps)
+	m.choices = histogram("request_choices", "request_params_n", "Answers that were asked for.", []float64{1, 2, 5, 10, 20})
+	return m
+}
+
+// request counts an HTTP request. Unknown paths share a route, so that nobody
+// can make up series.
+func (m *metrics) request(pattern string, status int, took time.Duration) {
+	if pattern == "" || pattern == "/" {
+		pattern = "other"
+	}
+	m.requests.WithLabelValues(pattern, strconv.Itoa(status)).Inc()
+	m.duration.WithLabelValues(pattern).Observe(took.Seconds())
+}
+
+// generation counts what a generation did, complete or not.
+func (m *metrics) generation(g *generation, finish []string) {
+	name := g.p.m.name
+	m.promptTokens.add(float64(g.prompt.Tokens), name)
+	m.cachedTokens.add(float64(g.prompt.Cached), name)
+	m.tokens.add(float64(g.tokens), name)
+	for _, f := range finish {
+		m.success.add(1, name, f)
+	}
+	if g.prompt.Tokens == 0 {
+		return // it never ran
+	}
+	m.promptSize.observe(float64(g.prompt.Tokens), name)
+	m.answerSize.observe(float64(g.tokens), name)
+	m.choices.observe(float64(len(g.choices)), name)
+	m.queue.observe(g.prompt.Queued.Seconds(), name)
+	m.prefill.observe(g.prompt.Computed.Seconds(), name)
+	m.e2e.observe(time.Since(g.submitted).Seconds(), name)
+	if g.tokens > 0 {
+		m.ttft.observe(g.first.Sub(g.submitted).Seconds(), name)
+		m.decode.observe(g.last.Sub(g.first).Seconds(), name)
+	}
+	if n := g.tokens - len(g.choices); n > 0 {
+		m.tpot.observe(g.last.Sub(g.first).Seconds()*float64(len(g.choices))/float64(n), name)
+	}
+}
+
+// engineCollector reads the engines' numbers when they are asked for.
+type engineCollector struct{ models func() []*Model }
+
+// gauge is a number of an engine, with the name that vLLM has for it, if any.
+type gauge struct {
+	name, vllm, help string
+	typ              prometheus.ValueType
+	value            func(m *Model, s *engine.Stats) float64
+}
+
+var engineGauges = []gauge{
+	{"ridge_requests_running", "vllm:num_requests_running", "Sequences being computed.", prometheus.GaugeValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Sched.Running) }},
+	{"ridge_requests_waiting", "vllm:num_requests_waiting", "Requests whose computation has not begun.", prometheus.GaugeValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Waiting) }},
+	{"ridge_requests_paused", "", "Requests whose client reads slowly.", prometheus.GaugeValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Paused) }},
+	{"ridge_kv_used_ratio", "vllm:kv_cache_usage_perc", "Part of the slots for keys and values that running sequences use, 0 to 1.", prometheus.GaugeValue, func(_ *Model, s *engine.Stats) float64 {
+		return ratio(float64(s.Usage.Used+s.Usage.Internal), float64(s.Usage.Slots))
+	}},
+	{"ridge_kv_slots", "", "Slots for the keys and values of one token.", prometheus.GaugeValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Usage.Slots) }},
+	{"ridge_kv_waste_slots", "", "Slots held without a token in them.", prometheus.GaugeValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Usage.Waste()) }},
+	{"ridge_kv_cached_slots", "", "Slots that only the prefix cache holds.", prometheus.GaugeValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Usage.Cached) }},
+	{"ridge_prefix_cache_queries_total", "vllm:prefix_cache_queries_total", "Tokens looked for in the prefix cache.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Tree.HitTokens + s.Tree.MissTokens) }},
+	{"ridge_prefix_cache_hits_total", "vllm:prefix_cache_hits_total", "Tokens found there.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Tree.HitTokens) }},
+	{"ridge_prefix_cache_evicted_pages_total", "", "Pages taken from the prefix cache.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Tree.Evicted) }},
+	{"ridge_preemptions_total", "vllm:num_preemptions_total", "Sequences that had to give their memory to others.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Sched.Recomputes + s.Sched.SwapOuts) }},
+	{"ridge_recomputed_tokens_total", "", "Tokens computed again after a preemption.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Sched.LostTokens) }},
+	{"ridge_steps_total", "", "Steps of the engine.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Steps) }},
+	{"ridge_step_seconds_total", "", "Time of all steps.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return s.Busy.Seconds() }},
+	{"ridge_kernel_seconds_total", "", "Time of all steps in the model.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return s.Kernels.Seconds() }},
+	{"ridge_sampling_seconds_total", "", "Time of all steps that drawing tokens took.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return s.Sampling.Seconds() }},
+	{"ridge_step_prediction_error_ratio", "", "Mean relative error of predicted step times.", prometheus.GaugeValue, func(_ *Model, s *engine.Stats) float64 { return s.StepError }},
+	{"ridge_model_load_seconds", "", "Time that loading the model took.", prometheus.GaugeValue, func(m *Model, _ *engine.Stats) float64 { return time.Duration(m.loadTime.Load()).Seconds() }},
+}
+
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}
+
+// Describe sends nothing: the collector is unchecked, its models come and go.
+func (c *engineCollector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect asks the engines.
+func (c *engineCollector) Collect(out chan<- prometheus.Metric) {
+	for _, m := range c.models() {
+		st := m.backend.Stats()
+		for _, g := range engineGauges {
+			v := g.value(m, &st)
+			out <- prometheus.MustNewConstMetric(prometheus.NewDesc(g.name, g.help, []string{"model"}, nil), g.typ, v, m.name)
+			if g.vllm != "" {
+				out <- prometheus.MustNewConstMetric(prometheus.NewDesc(g.vllm, g.help, []string{"model_name", "engine"}, nil), g.typ, v, m.name, "0")
+			}
+		}
+		out <- prometheus.MustNewConstMetric(prometheus.NewDesc("vllm:cache_config_info", "Size of the cache for keys and values.", []string{"model_name", "engine", "block_size", "num_gpu_blocks"}, nil),
+			prometheus.GaugeValue, 1, m.name, "0", strconv.Itoa(m.info.PageTokens), strconv.Itoa(m.info.Pages))
+		out <- prometheus.MustNewConstMetric(prometheus.NewDesc("ridge_model_info", "What is loaded.", []string{"model", "arch", "quant", "parameters"}, nil),
+			prometheus.GaugeValue, 1, m.name, m.info.Arch, m.info.Quant, strconv.FormatInt(m.info.Parameters, 10))
+	}
+}

@@ -1,0 +1,283 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"ridge/hub"
+)
+
+// remoteRef turns a name that a client may pull into a reference. Paths and
+// addresses are for the machine's own user only.
+func remoteRef(name string) (string, error) {
+	name = strings.TrimSuffix(name, ":latest")
+	scheme, rest, hasScheme := strings.Cut(name, ":")
+	for _, e := range hub.Catalog() {
+		for _, n := range append([]string{e.Name}, e.Aliases...) {
+			if strings.EqualFold(n, name) {
+				return e.Name, nil
+			}
+		}
+	}
+	bad := badRequest("model", "expected a name of the catalogue, NAME[:TAG], ORG/REPO[:QUANT], hf:ORG/REPO[:QUANT] or pypi:PACKAGE, found %q", name)
+	if name == "" || strings.ContainsAny(name, "\\ \t\r\n?#&%") || strings.Contains(name, "..") || strings.Contains(name, "//") || strings.HasPrefix(name, "/") || strings.HasPrefix(name, "~") || strings.HasPrefix(name, ".") {
+		return "", bad
+	}
+	switch strings.ToLower(scheme) {
+	case "hf", "pypi":
+		return name, nil
+	case "ollama":
+		if strings.Count(rest, "/") > 1 {
+			return "", bad // another registry's host
+		}
+		return name, nil
+	case "http", "https", "file":
+		return "", bad
+	}
+	for _, host := range []string{"hf.co/", "huggingface.co/"} {
+		if rest, ok := strings.CutPrefix(name, host); ok {
+			return "hf:" + rest, nil
+		}
+	}
+	switch strings.Count(name, "/") {
+	case 0:
+		return "ollama:" + name, nil
+	case 1:
+		if !hasScheme || !strings.Contains(scheme, ".") {
+			return "hf:" + name, nil
+		}
+	}
+	return "", bad
+}
+
+// pullUpdate is a line of a pull.
+type pullUpdate struct {
+	Status    string `json:"status"`
+	Digest    string `json:"digest,omitempty"`
+	Total     int64  `json:"total,omitempty"`
+	Completed int64  `json:"completed,omitempty"`
+}
+
+// pullProgress turns the hub's progress into lines.
+type pullProgress struct {
+	mu   sync.Mutex
+	bars []*pullBar
+}
+
+type pullBar struct {
+	p           *pullProgress
+	name        string
+	total, done int64
+	changed     bool
+}
+
+func (p *pullProgress) Start(name string, total int64) hub.Bar {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b := &pullBar{p: p, name: name, total: max(0, total), changed: true}
+	p.bars = append(p.bars, b)
+	return b
+}
+
+func (b *pullBar) Add(n int64) { b.change(func() { b.done += n }) }
+func (b *pullBar) Set(n int64) { b.change(func() { b.done = n }) }
+func (b *pullBar) Done(err error) {
+	if err == nil {
+		b.change(func() { b.done = max(b.done, b.total) })
+	}
+}
+
+func (b *pullBar) change(f func()) {
+	b.p.mu.Lock()
+	f()
+	b.changed = true
+	b.p.mu.Unlock()
+}
+
+// changes are the lines for what moved since the last call.
+func (p *pullProgress) changes() (out []pullUpdate) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, b := range p.bars {
+		if b.changed {
+			b.changed = false
+			out = append(out, pullUpdate{Status: "pulling " + b.name, Digest: b.name, Total: b.total, Completed: b.done})
+		}
+	}
+	return out
+}
+
+// maxPulls bounds the downloads at one time.
+const maxPulls = 4
+
+// ollamaPull downloads a model. The download ends when its client leaves; what
+// arrived is kept, and the next pull goes on from there.
+func (s *Server) ollamaPull(w http.ResponseWriter, r *http.Request) {
+	var b nameRequest
+	err := b.read(r)
+	var ref string
+	if err == nil {
+		ref, err = remoteRef(b.Model)
+	}
+	if err == nil && s.o.Hub == nil {
+		err = notImplemented("models are not pulled by clients of this server")
+	}
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	if s.pulls.Add(1) > maxPulls {
+		s.pulls.Add(-1)
+		writeError(w, r, tooMany(10*time.Second, "%d models are being pulled, as many as may", maxPulls))
+		return
+	}
+	defer s.pulls.Add(-1)
+	e := s.newEvents(w, r)
+	e.kind = "application/x-ndjson"
+	streams := b.Stream == nil || *b.Stream
+	err = s.pull(r.Context(), ref, func(u pullUpdate) error {
+		if !streams {
+			return nil
+		}
+		return e.line(u)
+	})
+	switch {
+	case err == nil && streams:
+		_ = e.line(pullUpdate{Status: "success"}) // a client that is gone is noticed by others
+	case err == nil:
+		writeJSON(w, http.StatusOK, pullUpdate{Status: "success"})
+	default:
+		if errors.Is(err, hub.ErrNotFound) {
+			err = notFound("%v", err)
+		} else if _, ok := err.(*apiError); !ok && r.Context().Err() == nil {
+			err = &apiError{Status: http.StatusBadGateway, Type: "server_error", Code: "pull_failed", Message: err.Error()}
+		}
+		(&ollamaOutput{s: s, r: r}).streamError(e, err)
+	}
+}
+
+func (s *Server) pull(ctx context.Context, ref string, say func(pullUpdate) error) error {
+	if err := say(pullUpdate{Status: "pulling manifest"}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p := &pullProgress{}
+	o := *s.o.Hub
+	o.Progress, o.Notify = p, nil
+	done := make(chan error, 1)
+	go func() {
+		_, err := hub.Resolve(ctx, ref, o)
+		done <- err
+	}()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var err error
+		over := false
+		select {
+		case err = <-done:
+			over = true
+		case <-tick.C:
+		}
+		if err != nil {
+			return err
+		}
+		for _, u := range p.changes() {
+			if err := say(u); err != nil {
+				cancel()
+				if !over {
+					<-done
+				}
+				return err
+			}
+		}
+		if over {
+			return nil
+		}
+	}
+}
+
+// ollamaDelete removes a model's files. One that is loaded stays until it is
+// unloaded.
+func (s *Server) ollamaDelete(w http.ResponseWriter, r *http.Request) {
+	var b nameRequest
+	err := b.read(r)
+	if err == nil && s.o.Hub == nil {
+		err = notImplemented("models are not deleted by clients of this server")
+	}
+	if err == nil {
+		name := strings.TrimSuffix(b.Model, ":latest")
+		known := false
+		for _, l := range s.local() {
+			known = known || l.Name == name || l.Ref == name
+		}
+		for _, m := range s.lib.loaded() {
+			if slices.Contains(s.lib.names(m), name) {
+				known = false
+				err = &apiError{Status: http.StatusConflict, Type: "invalid_request_error", Message: "the model is in use"}
+			}
+		}
+		switch {
+		case err != nil:
+		case !known:
+			err = modelNotFound(b.Model)
+		default:
+			err = s.remove(name)
+		}
+	}
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
+func (s *Server) remove(name string) error {
+	err := hub.Remove(name, *s.o.Hub)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, hub.ErrNotFound), errors.Is(err, os.ErrNotExist):
+		return modelNotFound(name)
+	}
+	return badRequest("model", "%v", err)
+}
+
+// ollamaCopy gives a loaded model another name, until the server ends.
+func (s *Server) ollamaCopy(w http.ResponseWriter, r *http.Request) {
+	var b struct {
+		Source      string `json:"source"`
+		Destination string `json:"destination"`
+	}
+	if err := decodeBody(r, &b); err != nil {
+		writeError(w, r, err)
+		return
+	}
+	if b.Destination == "" || len(b.Destination) > 200 {
+		writeError(w, r, badRequest("destination", "expected a name of 1 to 200 bytes, found %d", len(b.Destination)))
+		return
+	}
+	m, err := s.model(r, b.Source)
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	defer m.release()
+	if err := s.lib.alias(m.Model, b.Destination); err != nil {
+		writeError(w, r, err)
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
+// ollamaNever answers for what Ollama does with its own kind of files.
+func (s *Server) ollamaNever(w http.ResponseWriter, r *http.Request) {
+	writeError(w, r, notImplemented("%s is not offered: models are files, see ridge quantize and ridge pull", strings.TrimPrefix(r.URL.Path, "/api/")))
+}

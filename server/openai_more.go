@@ -1,0 +1,224 @@
+package server
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"math"
+	"net/http"
+	"slices"
+
+	"ridge/engine"
+	"ridge/hub"
+)
+
+// modelCard is a model in OpenAI's list, with what vLLM adds.
+type modelCard struct {
+	ID      string  `json:"id"`
+	Object  string  `json:"object"`
+	Created int64   `json:"created"`
+	OwnedBy string  `json:"owned_by"`
+	Root    string  `json:"root,omitempty"`
+	Parent  *string `json:"parent"`
+	MaxLen  int     `json:"max_model_len,omitempty"`
+	Loaded  bool    `json:"loaded"`
+}
+
+// cards are the models that clients may name: those loaded, and those that can
+// be.
+func (s *Server) cards() []modelCard {
+	var out []modelCard
+	seen := map[string]bool{}
+	for _, m := range s.lib.loaded() {
+		for _, name := range s.lib.names(m) {
+			if !seen[name] {
+				seen[name] = true
+				out = append(out, modelCard{ID: name, Object: "model", Created: m.created.Unix(), OwnedBy: "ridge", Root: m.name, MaxLen: m.context, Loaded: true})
+			}
+		}
+	}
+	for _, l := range s.local() {
+		if !seen[l.Name] {
+			seen[l.Name] = true
+			out = append(out, modelCard{ID: l.Name, Object: "model", Created: l.Modified.Unix(), OwnedBy: "ridge", Root: l.Ref})
+		}
+	}
+	return out
+}
+
+// local are the models on this machine, if clients may load them.
+func (s *Server) local() []hub.Model {
+	if s.o.Hub == nil || s.o.Source == nil {
+		return nil
+	}
+	o := *s.o.Hub
+	o.Offline = true
+	models, err := hub.List(o)
+	if err != nil {
+		s.log.Warn("models cannot be listed", "error", err)
+	}
+	return models
+}
+
+func (s *Server) listModels(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, struct {
+		Object string      `json:"object"`
+		Data   []modelCard `json:"data"`
+	}{"list", append([]modelCard{}, s.cards()...)})
+}
+
+func (s *Server) getModel(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	cards := s.cards()
+	i := slices.IndexFunc(cards, func(c modelCard) bool { return c.ID == id })
+	if i < 0 {
+		writeError(w, r, modelNotFound(id))
+		return
+	}
+	writeJSON(w, http.StatusOK, cards[i])
+}
+
+// embeddingRequest is the body of POST /v1/embeddings. llama-server says
+// content for input.
+type embeddingRequest struct {
+	Model      string   `json:"model"`
+	Input      prompts  `json:"input"`
+	Content    prompts  `json:"content"`
+	Format     string   `json:"encoding_format"`
+	Dimensions *integer `json:"dimensions"`
+	Truncate   *integer `json:"truncate_prompt_tokens"`
+	Pooling    string   `json:"pooling"`
+}
+
+// embed returns the embeddings of texts.
+func (s *Server) embed(ctx context.Context, m *Model, b *embeddingRequest, t *totals) ([][]float32, error) {
+	if len(b.Input) == 0 {
+		b.Input = b.Content
+	}
+	if len(b.Input) == 0 {
+		return nil, badRequest("input", "expected a text, found nothing")
+	}
+	if len(b.Input) > maxPrompts {
+		return nil, badRequest("input", "expected at most %d texts, found %d", maxPrompts, len(b.Input))
+	}
+	pooling := m.pooling
+	switch b.Pooling {
+	case "":
+	case "mean":
+		pooling = engine.PoolingMean
+	case "last":
+		pooling = engine.PoolingLast
+	default:
+		return nil, badRequest("pooling", "expected mean or last, found %q", b.Pooling)
+	}
+	if pooling == engine.NoPooling {
+		pooling = engine.PoolingMean
+	}
+	size := b.Dimensions.value(m.info.Hidden)
+	if size < 1 || size > m.info.Hidden {
+		return nil, badRequest("dimensions", "expected 1 to %d, found %d", m.info.Hidden, size)
+	}
+	var plans []*plan
+	for i, in := range b.Input {
+		p := &plan{m: m, text: in.text}
+		if p.req.Tokens = in.tokens; in.tokens == nil {
+			p.req.Tokens = m.encode(in.text, true)
+		}
+		if n := b.Truncate; n != nil && *n > 0 {
+			p.req.Tokens = p.req.Tokens[:min(len(p.req.Tokens), int(*n))]
+		}
+		if len(p.req.Tokens) == 0 {
+			return nil, badRequest("input", "text %d: expected at least one token, found none", i)
+		}
+		p.req.Embed = pooling
+		plans = append(plans, p)
+	}
+	out := make([][]float32, len(plans))
+	err := s.runAll(ctx, plans, t, func(i int, d *delta) error {
+		if d.embedding != nil {
+			out[i] = shorten(d.embedding, size)
+		}
+		return nil
+	}, nil)
+	return out, err
+}
+
+// shorten keeps the first n numbers of an embedding, scaled to length 1 again.
+func shorten(v []float32, n int) []float32 {
+	if n >= len(v) {
+		return v
+	}
+	sum := 0.0
+	for _, x := range v[:n] {
+		sum += float64(x) * float64(x)
+	}
+	out := make([]float32, n)
+	for i, x := range v[:n] {
+		if sum > 0 {
+			out[i] = float32(float64(x) / math.Sqrt(sum))
+		}
+	}
+	return out
+}
+
+// embeddings is POST /v1/embeddings.
+func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
+	var b embeddingRequest
+	if err := decodeBody(r, &b); err != nil {
+		writeError(w, r, err)
+		return
+	}
+	if b.Format != "" && b.Format != "float" && b.Format != "base64" {
+		writeError(w, r, badRequest("encoding_format", "expected float or base64, found %q", b.Format))
+		return
+	}
+	m, err := s.model(r, b.Model)
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	defer m.release()
+	var t totals
+	vectors, err := s.embed(r.Context(), m.Model, &b, &t)
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	type item struct {
+		Object    string `json:"object"`
+		Index     int    `json:"index"`
+		Embedding any    `json:"embedding"`
+	}
+	type count struct {
+		Prompt int `json:"prompt_tokens"`
+		Total  int `json:"total_tokens"`
+	}
+	data := make([]item, len(vectors))
+	for i, v := range vectors {
+		data[i] = item{"embedding", i, v}
+		if b.Format == "base64" {
+			data[i].Embedding = base64.StdEncoding.EncodeToString(littleEndian(v))
+		}
+	}
+	writeJSON(w, http.StatusOK, struct {
+		Object string `json:"object"`
+		Data   []item `json:"data"`
+		Model  string `json:"model"`
+		Usage  count  `json:"usage"`
+	}{"list", data, m.name, count{t.prompt, t.prompt}})
+}
+
+func littleEndian(v []float32) []byte {
+	b := make([]byte, 0, 4*len(v))
+	for _, x := range v {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+	}
+	return b
+}
+
+// rerank answers that no model here can: a reranker reads both texts at once
+// and has an output for their relevance, which no architecture of package
+// model has.
+func (s *Server) rerank(w http.ResponseWriter, r *http.Request) {
+	writeError(w, r, notImplemented("this server has no model that reranks; embeddings (POST /v1/embeddings) can be compared instead"))
+}

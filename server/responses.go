@@ -1,0 +1,359 @@
+package server
+
+import (
+	"container/list"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+
+	"ridge/chat"
+)
+
+// responsesRequest is the body of POST /v1/responses.
+type responsesRequest struct {
+	Model        string            `json:"model"`
+	Input        json.RawMessage   `json:"input"`
+	Instructions *string           `json:"instructions"`
+	MaxOutput    *integer          `json:"max_output_tokens"`
+	Stream       bool              `json:"stream"`
+	Temperature  *float64          `json:"temperature"`
+	TopP         *float64          `json:"top_p"`
+	Tools        []json.RawMessage `json:"tools"`
+	ToolChoice   toolChoice        `json:"tool_choice"`
+	Parallel     *bool             `json:"parallel_tool_calls"`
+	Text         *struct {
+		Format json.RawMessage `json:"format"`
+	} `json:"text"`
+	Reasoning *struct {
+		Effort  string  `json:"effort"`
+		Summary *string `json:"summary"`
+	} `json:"reasoning"`
+	Previous     string          `json:"previous_response_id"`
+	Store        *bool           `json:"store"`
+	Background   bool            `json:"background"`
+	Conversation json.RawMessage `json:"conversation"`
+	PromptRef    json.RawMessage `json:"prompt"`
+	Include      []string        `json:"include"`
+	TopLogprobs  *integer        `json:"top_logprobs"`
+	Metadata     json.RawMessage `json:"metadata"`
+	Seed         *seed           `json:"seed"`
+}
+
+// inputItem is an item of a request's input.
+type inputItem struct {
+	Type      string          `json:"type"`
+	Role      string          `json:"role"`
+	Content   json.RawMessage `json:"content"`
+	CallID    string          `json:"call_id"`
+	Name      string          `json:"name"`
+	Arguments string          `json:"arguments"`
+	Output    json.RawMessage `json:"output"`
+}
+
+// request turns the body into what all dialects share.
+func (b *responsesRequest) request(earlier []chat.Message) (*chatRequest, error) {
+	for field, given := range map[string]bool{"background": b.Background, "conversation": present(b.Conversation), "prompt": present(b.PromptRef)} {
+		if given {
+			return nil, unsupported(field, "not supported by this server")
+		}
+	}
+	c := &chatRequest{defaults: openAIDefaults, choice: b.ToolChoice, parallel: b.Parallel == nil || *b.Parallel,
+		sampling: sampling{Temperature: b.Temperature, TopP: b.TopP, Seed: b.Seed}}
+	if c.MaxTokens = b.MaxOutput; c.MaxTokens != nil && *c.MaxTokens < 1 {
+		return nil, badRequest("max_output_tokens", "expected 1 or more, found %d", *c.MaxTokens)
+	}
+	if b.Instructions != nil && *b.Instructions != "" {
+		c.messages = append(c.messages, chat.Message{Role: "system", Content: *b.Instructions})
+	}
+	c.messages = append(c.messages, earlier...)
+	var err error
+	if c.messages, err = b.readInput(c.messages); err != nil {
+		return nil, err
+	}
+	if err := b.readTools(c); err != nil {
+		return nil, err
+	}
+	if b.Text != nil {
+		if c.format, err = responseFormat(b.Text.Format); err != nil {
+			return nil, err
+		}
+	}
+	if b.Reasoning != nil {
+		if c.args, err = effortArgs(b.Reasoning.Effort, nil); err != nil {
+			return nil, err
+		}
+	}
+	for _, i := range b.Include {
+		c.probs = c.probs || i == "message.output_text.logprobs"
+	}
+	if c.top = b.TopLogprobs.value(0); c.top < 0 || c.top > maxTopProbs {
+		return nil, badRequest("top_logprobs", "expected 0 to %d, found %d", maxTopProbs, c.top)
+	}
+	return c, nil
+}
+
+// readInput appends the input's messages.
+func (b *responsesRequest) readInput(out []chat.Message) ([]chat.Message, error) {
+	var text string
+	if json.Unmarshal(b.Input, &text) == nil && present(b.Input) {
+		return append(out, chat.Message{Role: "user", Content: text}), nil
+	}
+	var items []inputItem
+	if !present(b.Input) || json.Unmarshal(b.Input, &items) != nil || len(items) > maxMessages {
+		return nil, badRequest("input", "expected a string or a list of at most %d items, found %s", maxMessages, excerpt(b.Input))
+	}
+	names := map[string]string{}
+	for i, x := range items {
+		switch {
+		case x.Type == "message" || x.Type == "" && x.Role != "":
+			m, err := (&openAIMessage{Role: x.Role, Content: x.Content}).message(i)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, m)
+		case x.Type == "function_call":
+			if x.Name == "" {
+				return nil, badRequest("input", "item %d: name: expected a name, found nothing", i)
+			}
+			names[x.CallID] = x.Name
+			args, _ := encodeJSON(x.Arguments) // strings encode
+			call := toolCall(x.CallID, x.Name, args)
+			if n := len(out); n > 0 && out[n-1].Role == "assistant" {
+				out[n-1].ToolCalls = append(out[n-1].ToolCalls[:len(out[n-1].ToolCalls):len(out[n-1].ToolCalls)], call)
+				continue
+			}
+			out = append(out, chat.Message{Role: "assistant", ToolCalls: []chat.ToolCall{call}})
+		case x.Type == "function_call_output":
+			text, err := contentText(x.Output, i)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, chat.Message{Role: "tool", Content: text, ToolCallID: x.CallID, Name: names[x.CallID]})
+		case x.Type == "reasoning": // of an earlier answer; templates drop it anyway
+		default:
+			return nil, unsupported("input", "item %d: type: expected message, function_call, function_call_output or reasoning, found %q", i, x.Type)
+		}
+	}
+	if len(out) == 0 {
+		return nil, badRequest("input", "expected at least one message, found none")
+	}
+	return out, nil
+}
+
+func (b *responsesRequest) readTools(c *chatRequest) error {
+	var raws []json.RawMessage
+	for i, raw := range b.Tools {
+		var t struct {
+			Type        string          `json:"type"`
+			Name        string          `json:"name"`
+			Description string          `json:"description"`
+			Parameters  json.RawMessage `json:"parameters"`
+			Strict      *bool           `json:"strict"`
+		}
+		if err := json.Unmarshal(raw, &t); err != nil {
+			return badRequest("tools", "tool %d: expected a function, found %s", i, excerpt(raw))
+		}
+		if t.Type != "function" {
+			return unsupported("tools", "tool %d: expected the type function, found %q", i, t.Type)
+		}
+		f, err := functionTool(t.Name, t.Description, t.Parameters, t.Strict != nil && *t.Strict)
+		if err != nil {
+			return badRequest("tools", "tool %d: %v", i, err)
+		}
+		raws = append(raws, f)
+	}
+	var err error
+	c.tools, err = readTools(raws)
+	return err
+}
+
+// memory keeps the answers that later requests may go on from. It is lost when
+// the server ends.
+type memory struct {
+	mu    sync.Mutex
+	byID  map[string]*list.Element
+	order list.List // of *remembered, the latest first
+	bytes int       // of their texts
+}
+
+type remembered struct {
+	bytes    int
+	id       string
+	owner    string
+	reply    any
+	messages []chat.Message // the conversation with the answer, without instructions
+}
+
+// maxRemembered is how many answers are kept, and maxRememberedBytes how much
+// text.
+const (
+	maxRemembered      = 1000
+	maxRememberedBytes = 64 << 20
+)
+
+func (m *memory) put(r *remembered) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.byID == nil {
+		m.byID = map[string]*list.Element{}
+	}
+	for _, x := range r.messages {
+		r.bytes += len(x.Content)
+	}
+	m.bytes += r.bytes
+	m.byID[r.id] = m.order.PushFront(r)
+	for m.order.Len() > maxRemembered || m.bytes > maxRememberedBytes {
+		m.forget(m.order.Back())
+	}
+}
+
+func (m *memory) forget(e *list.Element) {
+	old := m.order.Remove(e).(*remembered)
+	m.bytes -= old.bytes
+	delete(m.byID, old.id)
+}
+
+func (m *memory) get(id, owner string) (*remembered, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, ok := m.byID[id]
+	if !ok || e.Value.(*remembered).owner != owner {
+		return nil, notFound("no response has the id %q; this server keeps the last %d in memory", id, maxRemembered)
+	}
+	return e.Value.(*remembered), nil
+}
+
+func (m *memory) drop(id, owner string) error {
+	if _, err := m.get(id, owner); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e, ok := m.byID[id]; ok {
+		m.forget(e)
+	}
+	return nil
+}
+
+// owner is whose request it is.
+func owner(r *http.Request) string {
+	if k := keyOf(r.Context()); k != nil {
+		return k.Name
+	}
+	name, _ := r.Context().Value(batchKey).(string)
+	return name
+}
+
+func (s *Server) getResponse(w http.ResponseWriter, r *http.Request) {
+	x, err := s.memory.get(r.PathValue("id"), owner(r))
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, x.reply)
+}
+
+func (s *Server) deleteResponse(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	if err := s.memory.drop(id, owner(r)); err != nil {
+		writeError(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"id": id, "object": "response", "deleted": true})
+}
+
+// responses is POST /v1/responses.
+func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
+	var b responsesRequest
+	if err := decodeBody(r, &b); err != nil {
+		writeError(w, r, err)
+		return
+	}
+	var earlier []chat.Message
+	if b.Previous != "" {
+		x, err := s.memory.get(b.Previous, owner(r))
+		if err != nil {
+			writeError(w, r, err)
+			return
+		}
+		earlier = x.messages
+	}
+	c, err := b.request(earlier)
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	m, err := s.model(r, b.Model)
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	defer m.release()
+	p, err := c.plan(m.Model)
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	o := &responsesOutput{s: s, r: r, p: p, b: &b, c: c, rep: newResponse(&b, m.Model)}
+	if b.Stream {
+		o.stream(w)
+		return
+	}
+	o.whole(w)
+}
+
+// responsesReply is the object response.
+type responsesReply struct {
+	ID           string            `json:"id"`
+	Object       string            `json:"object"`
+	Created      int64             `json:"created_at"`
+	Status       string            `json:"status"`
+	Background   bool              `json:"background"`
+	Error        any               `json:"error"`
+	Incomplete   any               `json:"incomplete_details"`
+	Instructions *string           `json:"instructions"`
+	MaxOutput    *integer          `json:"max_output_tokens"`
+	Model        string            `json:"model"`
+	Output       []any             `json:"output"`
+	Parallel     bool              `json:"parallel_tool_calls"`
+	Previous     *string           `json:"previous_response_id"`
+	Reasoning    map[string]any    `json:"reasoning"`
+	Store        bool              `json:"store"`
+	Temperature  *float64          `json:"temperature"`
+	Text         map[string]any    `json:"text"`
+	ToolChoice   any               `json:"tool_choice"`
+	Tools        []json.RawMessage `json:"tools"`
+	TopP         *float64          `json:"top_p"`
+	Truncation   string            `json:"truncation"`
+	Usage        any               `json:"usage"`
+	Metadata     json.RawMessage   `json:"metadata"`
+}
+
+func newResponse(b *responsesRequest, m *Model) responsesReply {
+	rep := responsesReply{
+		ID: newID("resp_"), Object: "response", Created: time.Now().Unix(), Status: "in_progress", Instructions: b.Instructions, MaxOutput: b.MaxOutput,
+		Model: m.name, Output: []any{}, Parallel: b.Parallel == nil || *b.Parallel, Reasoning: map[string]any{"effort": nil, "summary": nil},
+		Store: b.Store == nil || *b.Store, Temperature: b.Temperature, TopP: b.TopP, Text: map[string]any{"format": map[string]string{"type": "text"}},
+		ToolChoice: "auto", Tools: append([]json.RawMessage{}, b.Tools...), Truncation: "disabled", Metadata: json.RawMessage("{}"),
+	}
+	if b.Previous != "" {
+		rep.Previous = &b.Previous
+	}
+	if present(b.Metadata) {
+		rep.Metadata = b.Metadata
+	}
+	if b.Text != nil && present(b.Text.Format) {
+		rep.Text["format"] = b.Text.Format
+	}
+	if b.Reasoning != nil && b.Reasoning.Effort != "" {
+		rep.Reasoning["effort"] = b.Reasoning.Effort
+	}
+	switch c := b.ToolChoice; {
+	case len(c.only) == 1 && c.mode == "required":
+		rep.ToolChoice = map[string]string{"type": "function", "name": c.only[0]}
+	case c.mode != "":
+		rep.ToolChoice = c.mode
+	}
+	return rep
+}

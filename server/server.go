@@ -1,0 +1,232 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"ridge/hub"
+	"ridge/server/internal/keys"
+)
+
+// Options are the choices at starting a server. The zero value of a field
+// means its default.
+type Options struct {
+	Models []*Model     // loaded, and kept so; the first answers requests that name none
+	Source *Source      // of other models; nil: there are none
+	Hub    *hub.Options // where models are listed, pulled and removed; nil: not by clients
+
+	Keys    []string // API keys; with KeyFile, none means that everybody may use the server
+	KeyFile string   // file of keys, read again when it changes
+
+	AllowOrigins []string // of pages that may use the server, beside local ones; "*" for all
+	AllowHosts   []string // names in Host headers, beside local ones; "*" for all
+
+	MaxBodyBytes   int64         // of a request; 0 means 32 MiB
+	MaxFileBytes   int64         // of an uploaded file; 0 means 512 MiB
+	BodyTimeout    time.Duration // for a request's body to arrive; 0 means a minute
+	WriteTimeout   time.Duration // for a client to take a piece of an answer; 0 means a minute
+	RequestTimeout time.Duration // for a whole request; 0 for any time
+	Ping           time.Duration // between signs of life in a silent stream; 0 means 15 seconds
+
+	DataDir string // where files and batches are kept; "" turns them off
+	Version string // of the program
+
+	LogPrompts bool // write prompts and answers into the log
+	Log        *slog.Logger
+}
+
+func (o *Options) complete() {
+	for _, d := range []struct {
+		v *time.Duration
+		d time.Duration
+	}{{&o.BodyTimeout, time.Minute}, {&o.WriteTimeout, time.Minute}, {&o.Ping, 15 * time.Second}} {
+		if *d.v == 0 {
+			*d.v = d.d
+		}
+	}
+	if o.MaxBodyBytes == 0 {
+		o.MaxBodyBytes = 32 << 20
+	}
+	if o.MaxFileBytes == 0 {
+		o.MaxFileBytes = 512 << 20
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Version == "" {
+		o.Version = "unknown"
+	}
+}
+
+// Server answers requests over HTTP. Its models belong to it: Close closes
+// them.
+type Server struct {
+	o        Options
+	log      *slog.Logger
+	lib      *library
+	keys     *keys.Set
+	metrics  *metrics
+	mux      *http.ServeMux
+	handler  http.Handler
+	draining atomic.Bool
+	memory   memory
+	batches  *batches
+	pulls    atomic.Int64
+	started  time.Time
+}
+
+// New returns a server.
+func New(o Options) (*Server, error) {
+	o.complete()
+	if len(o.Models) == 0 && o.Source == nil {
+		return nil, errors.New("server: models: expected at least one, found none")
+	}
+	s := &Server{o: o, log: o.Log, started: time.Now()}
+	s.lib = newLibrary(o.Models, o.Source)
+	s.metrics = newMetrics(s.lib.loaded)
+	var err error
+	s.keys, err = keys.New(o.Keys, o.KeyFile, func(err error) {
+		if err != nil {
+			s.log.Error("the key file cannot be used; the keys stay as they were", "error", err)
+			return
+		}
+		s.log.Info("the key file was read again")
+	})
+	if err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	s.mux = http.NewServeMux()
+	s.routes(s.mux)
+	s.handler = s.guard(s.mux)
+	if o.DataDir != "" {
+		if s.batches, err = openBatches(s, o.DataDir); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// Handler returns the handler of all routes.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// routes is the table of what the server answers to.
+func (s *Server) routes(mux *http.ServeMux) {
+	metricsHandler := promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelError), EnableOpenMetrics: true})
+	mux.Handle("GET /metrics", metricsHandler)
+	for pattern, h := range map[string]http.HandlerFunc{
+		// OpenAI
+		"POST /v1/chat/completions": s.chatCompletions,
+		"POST /v1/completions":      s.completions,
+		"POST /v1/embeddings":       s.embeddings,
+		"GET /v1/models":            s.listModels,
+		"GET /v1/models/{id...}":    s.getModel,
+		"POST /v1/responses":        s.responses,
+		"GET /v1/responses/{id}":    s.getResponse,
+		"DELETE /v1/responses/{id}": s.deleteResponse,
+		"POST /v1/files":            s.postFile, "GET /v1/files": s.listFiles, "GET /v1/files/{id}": s.getFile,
+		"GET /v1/files/{id}/content": s.fileContent, "DELETE /v1/files/{id}": s.deleteFile,
+		"POST /v1/batches": s.postBatch, "GET /v1/batches": s.listBatches, "GET /v1/batches/{id}": s.getBatch, "POST /v1/batches/{id}/cancel": s.cancelBatch,
+		// rerankers
+		"POST /v1/rerank": s.rerank, "POST /v2/rerank": s.rerank, "POST /rerank": s.rerank, "POST /reranking": s.rerank, "POST /v1/score": s.rerank, "POST /score": s.rerank,
+		// Anthropic
+		"POST /v1/messages":              s.messages,
+		"POST /v1/messages/count_tokens": s.countTokens,
+		// Ollama
+		"POST /api/generate": s.ollamaGenerate, "POST /api/chat": s.ollamaChat,
+		"GET /api/tags": s.ollamaTags, "GET /api/ps": s.ollamaPS, "POST /api/show": s.ollamaShow, "GET /api/version": s.ollamaVersion,
+		"POST /api/pull": s.ollamaPull, "DELETE /api/delete": s.ollamaDelete, "POST /api/copy": s.ollamaCopy,
+		"POST /api/embed": s.ollamaEmbed, "POST /api/embeddings": s.ollamaEmbeddings,
+		"POST /api/create": s.ollamaNever, "POST /api/push": s.ollamaNever,
+		// llama-server, vLLM and whoever watches
+		"GET /health": s.health, "GET /v1/health": s.health, "GET /live": s.live, "GET /ready": s.ready, "GET /ping": s.live,
+		"GET /props": s.props, "GET /slots": s.slots, "GET /version": s.version, "GET /load": s.loadRoute,
+		"POST /tokenize": s.tokenize, "POST /detokenize": s.detokenize, "POST /apply-template": s.applyTemplate, "POST /v1/chat/completions/render": s.applyTemplate,
+		"GET /tokenizer_info": s.tokenizerInfo, "POST /infill": s.infill, "POST /embedding": s.rawEmbedding, "POST /embeddings": s.embeddings,
+		"POST /completion": s.llamaCompletion, "GET /lora-adapters": s.noAdapters,
+	} {
+		mux.HandleFunc(pattern, h)
+	}
+	mux.HandleFunc("/", s.root)
+}
+
+// root answers for all other paths.
+func (s *Server) root(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = w.Write([]byte("Ollama is running\n(ridge, with Ollama's, OpenAI's and Anthropic's APIs)\n"))
+		return
+	}
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+		if _, pattern := s.mux.Handler(&http.Request{Method: method, URL: r.URL, Host: r.Host}); pattern != "/" && r.URL.Path != "/" {
+			w.Header().Set("Allow", method)
+			writeError(w, r, &apiError{Status: http.StatusMethodNotAllowed, Type: "invalid_request_error", Code: "method_not_allowed", Message: "expected the method " + method + ", found " + r.Method})
+			return
+		}
+	}
+	writeError(w, r, notFound("no such route: %s %s", r.Method, r.URL.Path))
+}
+
+// Serve answers on a listener until ctx ends. Then it takes no more requests,
+// lets those that run finish for at most grace, and closes its models.
+func (s *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration) error {
+	srv := &http.Server{
+		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(l) }()
+	select {
+	case err := <-failed:
+		return errors.Join(fmt.Errorf("server: %w", err), s.Close())
+	case <-ctx.Done():
+	}
+	s.log.Info("draining", "grace", grace)
+	dctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	err := s.Drain(dctx)
+	if e := srv.Shutdown(dctx); err == nil {
+		err = e
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		s.log.Warn("requests were cut off: the time for them to finish is over")
+		err = nil
+	}
+	_ = srv.Close() // what is left has had its time
+	return errors.Join(err, s.Close())
+}
+
+// Drain refuses new requests, and returns when those under way are complete.
+func (s *Server) Drain(ctx context.Context) error {
+	s.draining.Store(true)
+	if s.batches != nil {
+		s.batches.stop()
+	}
+	return s.lib.drain(ctx)
+}
+
+// Close closes the models. What still runs is aborted.
+func (s *Server) Close() error {
+	s.draining.Store(true)
+	if s.batches != nil {
+		s.batches.stop()
+	}
+	return s.lib.close()
+}
+
+// model finds the model that a request names. It must be released.
+func (s *Server) model(r *http.Request, name string) (*loan, error) {
+	m, err := s.lib.acquire(r.Context(), name)
+	if err != nil {
+		return nil, err
+	}
+	note(r.Context(), func(l *requestLog) { l.model = m.name })
+	return m, nil
+}

@@ -1,0 +1,265 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"ridge/engine"
+	"ridge/grammar"
+)
+
+// format is what the text of an answer must look like. The zero value allows
+// anything.
+type format struct {
+	kind    string // "", "json", "schema", "regex", "choice" or "gbnf"
+	source  []byte
+	choices []string
+}
+
+// structured are the fields of vLLM, llama-server and their predecessors that
+// ask for structured output, beside OpenAI's response_format.
+type structured struct {
+	ResponseFormat json.RawMessage `json:"response_format"`
+	Structured     *struct {
+		JSON       json.RawMessage `json:"json"`
+		JSONObject bool            `json:"json_object"`
+		Regex      string          `json:"regex"`
+		Choice     []string        `json:"choice"`
+		Grammar    string          `json:"grammar"`
+		Tag        json.RawMessage `json:"structural_tag"`
+	} `json:"structured_outputs"`
+	GuidedJSON    json.RawMessage `json:"guided_json"`
+	GuidedRegex   string          `json:"guided_regex"`
+	GuidedChoice  []string        `json:"guided_choice"`
+	GuidedGrammar string          `json:"guided_grammar"`
+	Grammar       string          `json:"grammar"`     // llama-server: GBNF
+	JSONSchema    json.RawMessage `json:"json_schema"` // llama-server
+	Regex         string          `json:"regex"`       // SGLang
+	EBNF          string          `json:"ebnf"`        // SGLang
+}
+
+// format returns the one format that the fields ask for.
+func (s *structured) format() (format, error) {
+	var found []format
+	add := func(kind string, source []byte) {
+		if len(source) > 0 && string(source) != "null" {
+			found = append(found, format{kind: kind, source: source})
+		}
+	}
+	f, err := responseFormat(s.ResponseFormat)
+	if err != nil {
+		return f, err
+	}
+	if f.kind != "" {
+		found = append(found, f)
+	}
+	schemas := []json.RawMessage{s.GuidedJSON, s.JSONSchema}
+	regexes, grammars, choices := []string{s.GuidedRegex, s.Regex}, []string{s.GuidedGrammar, s.Grammar, s.EBNF}, [][]string{s.GuidedChoice}
+	if o := s.Structured; o != nil {
+		if len(o.Tag) > 0 && string(o.Tag) != "null" {
+			return f, unsupported("structured_outputs.structural_tag", "not supported; use tools with \"strict\": true")
+		}
+		schemas, regexes = append(schemas, o.JSON), append(regexes, o.Regex)
+		grammars, choices = append(grammars, o.Grammar), append(choices, o.Choice)
+		if o.JSONObject {
+			add("json", []byte("{}"))
+		}
+	}
+	for _, v := range schemas {
+		var text string
+		if json.Unmarshal(v, &text) == nil && text != "" { // a schema as text
+			v = json.RawMessage(text)
+		}
+		add("schema", v)
+	}
+	for _, v := range regexes {
+		add("regex", []byte(v))
+	}
+	for _, v := range grammars {
+		add("gbnf", []byte(v))
+	}
+	for _, v := range choices {
+		if v != nil {
+			found = append(found, format{kind: "choice", choices: v})
+		}
+	}
+	if len(found) > 1 {
+		return f, badRequest("response_format", "expected at most one of response_format, structured_outputs, grammar, json_schema and regex, found %d", len(found))
+	}
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	return format{}, nil
+}
+
+// responseFormat reads OpenAI's response_format, and llama-server's additions.
+func responseFormat(raw json.RawMessage) (format, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return format{}, nil
+	}
+	var f struct {
+		Type       string          `json:"type"`
+		Schema     json.RawMessage `json:"schema"`
+		Name       string          `json:"name"`
+		JSONSchema *struct {
+			Name   string          `json:"name"`
+			Schema json.RawMessage `json:"schema"`
+			Strict *bool           `json:"strict"`
+		} `json:"json_schema"`
+	}
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return format{}, badRequest("response_format", "expected an object with a type, found %s", excerpt(raw))
+	}
+	switch f.Type {
+	case "text":
+		return format{}, nil
+	case "json_object":
+		if len(f.Schema) > 0 && string(f.Schema) != "null" {
+			return format{kind: "schema", source: f.Schema}, nil
+		}
+		return format{kind: "json"}, nil
+	case "json_schema":
+		schema := f.Schema
+		if f.JSONSchema != nil {
+			schema = f.JSONSchema.Schema
+		}
+		if len(schema) == 0 || string(schema) == "null" {
+			return format{}, badRequest("response_format.json_schema.schema", "expected a JSON schema, found nothing")
+		}
+		return format{kind: "schema", source: schema}, nil
+	}
+	return format{}, badRequest("response_format.type", "expected text, json_object or json_schema, found %q", f.Type)
+}
+
+// compile compiles f for m, or finds it among what was compiled before.
+func (f format) compile(m *Model) (*grammar.Grammar, error) {
+	key := f.kind + "\x00" + string(f.source) + "\x00" + strings.Join(f.choices, "\x00")
+	return m.grammars.Get(key, func() (*grammar.Grammar, error) {
+		v := m.vocabulary()
+		switch f.kind {
+		case "json":
+			return grammar.JSON(v, true, grammar.Options{})
+		case "schema":
+			return grammar.JSONSchema(v, f.source, grammar.Options{})
+		case "regex":
+			return grammar.Regex(v, string(f.source))
+		case "choice":
+			return grammar.Choice(v, f.choices)
+		}
+		return grammar.GBNF(v, string(f.source))
+	})
+}
+
+// maxGrammars is how many compiled grammars a model keeps.
+const maxGrammars = 64
+
+// constrain makes the maskers of a plan whose text must be of g. Reasoning
+// comes first, free, if the model is in it or may choose to begin it.
+func (p *plan) constrain(g *grammar.Grammar) error {
+	m, prompt := p.m, p.text
+	newState := func() engine.Masker { return g.NewState() }
+	if p.parse == nil || p.parse.KeepReasoning || m.syntax.ThinkClose == "" || m.syntax.ClosedThinking(prompt) {
+		p.req.NewMasker = newState
+		return nil
+	}
+	gateOptions := grammar.GateOptions{Text: m.syntax.ThinkClose}
+	if id, ok := m.tok.ID(m.syntax.ThinkClose); ok {
+		gateOptions.Tokens = []int32{id}
+	}
+	newGate := func() engine.Masker {
+		gate, err := grammar.NewGate(g, gateOptions)
+		if err != nil {
+			return failedMasker{err}
+		}
+		return gate
+	}
+	if _, err := grammar.NewGate(g, gateOptions); err != nil {
+		return err
+	}
+	if m.syntax.Thinks(prompt) {
+		p.req.NewMasker = newGate
+		return nil
+	}
+	open, ok := m.tok.ID(m.syntax.ThinkOpen)
+	if !ok {
+		p.req.NewMasker = newState
+		return nil
+	}
+	p.req.NewMasker = func() engine.Masker {
+		return &branch{chosen: g.NewState(), doors: map[int32]engine.Masker{open: newGate()}}
+	}
+	return nil
+}
+
+// failedMasker allows nothing.
+type failedMasker struct{ err error }
+
+func (m failedMasker) Mask(logits []float32) {
+	for i := range logits {
+		logits[i] = negInf
+	}
+}
+func (m failedMasker) Accept(int32) error { return m.err }
+func (m failedMasker) Err() error         { return m.err }
+
+// branch lets the first token decide which masker holds for the rest: a door's
+// token that of the door, any other one the one chosen so far.
+type branch struct {
+	chosen engine.Masker
+	doors  map[int32]engine.Masker // nil once the first token has come
+	logits []float32
+}
+
+// Mask forbids the tokens that neither way allows.
+func (b *branch) Mask(logits []float32) {
+	if b.doors == nil {
+		b.chosen.Mask(logits)
+		return
+	}
+	b.logits = b.logits[:0]
+	var ids []int32
+	for id := range b.doors {
+		if int(id) < len(logits) {
+			ids, b.logits = append(ids, id), append(b.logits, logits[id])
+		}
+	}
+	b.chosen.Mask(logits)
+	for i, id := range ids {
+		logits[id] = b.logits[i]
+	}
+}
+
+// Accept goes through a door or on.
+func (b *branch) Accept(token int32) error {
+	door, ok := b.doors[token]
+	b.doors = nil
+	if ok {
+		b.chosen = door
+		return nil
+	}
+	return b.chosen.Accept(token)
+}
+
+// Done reports whether nothing can follow.
+func (b *branch) Done() bool {
+	d, ok := b.chosen.(interface{ Done() bool })
+	return ok && b.doors == nil && d.Done()
+}
+
+// Err returns why nothing is allowed.
+func (b *branch) Err() error {
+	if e, ok := b.chosen.(interface{ Err() error }); ok {
+		return e.Err()
+	}
+	return nil
+}
+
+// compact returns JSON without white space, as a key for caches.
+func compact(raw []byte) []byte {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return raw
+	}
+	return b.Bytes()
+}
