@@ -34,14 +34,14 @@ type AttnSpec struct {
 	HeadDim, VHeadDim int          // values per head in queries and keys, and in values
 	Scale             float32      // factor of the scores, positive, usually 1/√HeadDim
 	Softcap           float32      // scores become Softcap·tanh(score/Softcap); 0 for none
-	KV                tensor.DType // element type of the tiles, F16 or F32
+	KV                tensor.DType // element type of the tiles: F16, F32 or Q8_0
 }
 
 // KeyTileBytes returns the size of the keys of a tile.
-func (s *AttnSpec) KeyTileBytes() int { return TileTokens * s.HeadDim * s.KV.BlockBytes() }
+func (s *AttnSpec) KeyTileBytes() int { return KVTileBytes(s.HeadDim, s.KV) }
 
 // ValueTileBytes returns the size of the values of a tile.
-func (s *AttnSpec) ValueTileBytes() int { return TileTokens * s.VHeadDim * s.KV.BlockBytes() }
+func (s *AttnSpec) ValueTileBytes() int { return KVTileBytes(s.VHeadDim, s.KV) }
 
 // AttnCall is attention of Rows query rows of one sequence, each with the Heads
 // query heads that share one kv head. For row r and head h, with the scores
@@ -61,7 +61,34 @@ type AttnCall struct {
 	Start, End  []int32   // per row, the range of absolute key positions it sees
 	Slope       []float32 // per head, the ALiBi slope; nil for none
 	Sink        []float32 // per head, a logit without a key (attention sink); nil for none
+	Tree        *Tree     // further limits which keys the rows see; nil for none; not with Slope
 	Tiles       Tiles
+}
+
+// Tree says which of the last keys of a sequence each row sees, as the rows of
+// a tree of drafted tokens do, each of which sees its ancestors: row r sees key
+// j >= First, if it is in the row's range, when bit (j-First)%64 of
+// Bits[r·Words + (j-First)/64] is set. It sees no keys from First+64·Words on.
+type Tree struct {
+	First int      // the first key with a bit; rows see those before by their range alone
+	Words int      // words per row, at least 1
+	Bits  []uint64 // of all rows
+}
+
+// block returns the bits of the keys first to first+63 for row r.
+func (t *Tree) block(r, first int) uint64 {
+	word := func(i int) uint64 {
+		if i < 0 {
+			return ^uint64(0)
+		}
+		if i >= t.Words {
+			return 0
+		}
+		return t.Bits[r*t.Words+i]
+	}
+	d := first - t.First
+	i, shift := d>>6, uint(d&63)
+	return word(i)>>shift | word(i+1)<<1<<(63-shift)
 }
 
 // Splits returns the range [lo, hi) of splits that the rows of c read; lo == hi
@@ -92,9 +119,7 @@ func (c *AttnCall) keys(q0, q1 int) (start, end int) {
 // kernels do not look.
 func (c *AttnCall) check() {
 	s, n := c.Spec, c.Rows-1
-	if s.KV != tensor.F16 && s.KV != tensor.F32 {
-		panic(badKV(s.KV))
-	}
+	kvElem(s.KV) // panics if it is none
 	if c.Rows <= 0 || c.Heads <= 0 || s.HeadDim <= 0 || s.VHeadDim <= 0 {
 		panic(fmt.Sprintf("kernel: attention: shape: %d rows, %d heads of %d and %d", c.Rows, c.Heads, s.HeadDim, s.VHeadDim))
 	}
@@ -106,6 +131,12 @@ func (c *AttnCall) check() {
 	}
 	if c.Sink != nil {
 		_ = c.Sink[c.Heads-1]
+	}
+	if t := c.Tree; t != nil {
+		if c.Slope != nil || t.First < 0 || t.Words < 1 {
+			panic(fmt.Sprintf("kernel: attention: tree: first key %d, %d words, slopes: %t", t.First, t.Words, c.Slope != nil))
+		}
+		_ = t.Bits[c.Rows*t.Words-1]
 	}
 }
 

@@ -7192,6 +7192,3726 @@ valuesF16x6c4AVX512_key:
 	VZEROUPPER
 	RET
 
+// func scoresI8x1t1AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·scoresI8x1t1AVX512(SB), NOSPLIT, $0-48
+	MOVQ   q+8(FP), AX
+	MOVQ   hd+16(FP), CX
+	MOVQ   k+24(FP), DX
+	MOVQ   (DX), DX
+	MOVQ   next+32(FP), BX
+	MOVQ   step+40(FP), SI
+	MOVQ   CX, DI
+	SHLQ   $0x02, DI
+	VPXORD Z0, Z0, Z0
+	XORQ   DI, DI
+	SUBQ   $0x02, CX
+	JLT    scoresI8x1t1AVX512_last
+
+scoresI8x1t1AVX512_loop:
+	PREFETCHT1   (BX)
+	ADDQ         SI, BX
+	VPMOVSXBD    (DX)(DI*1), Z1
+	VCVTDQ2PS    Z1, Z1
+	VBROADCASTSS (AX), Z2
+	VFMADD231PS  Z1, Z2, Z0
+	VPMOVSXBD    16(DX)(DI*1), Z1
+	VCVTDQ2PS    Z1, Z1
+	VBROADCASTSS 4(AX), Z2
+	VFMADD231PS  Z1, Z2, Z0
+	ADDQ         $0x00000020, DI
+	ADDQ         $0x08, AX
+	SUBQ         $0x02, CX
+	JGE          scoresI8x1t1AVX512_loop
+
+scoresI8x1t1AVX512_last:
+	CMPQ         CX, $-2
+	JEQ          scoresI8x1t1AVX512_done
+	VPMOVSXBD    (DX)(DI*1), Z1
+	VCVTDQ2PS    Z1, Z1
+	VBROADCASTSS (AX), Z2
+	VFMADD231PS  Z1, Z2, Z0
+
+scoresI8x1t1AVX512_done:
+	MOVQ    s+0(FP), AX
+	VMOVUPS Z0, (AX)
+	VZEROUPPER
+	RET
+
+// func scoresI8x1t2AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·scoresI8x1t2AVX512(SB), NOSPLIT, $0-48
+	MOVQ   q+8(FP), AX
+	MOVQ   hd+16(FP), CX
+	MOVQ   k+24(FP), DX
+	MOVQ   (DX), BX
+	MOVQ   8(DX), DX
+	MOVQ   next+32(FP), SI
+	MOVQ   step+40(FP), DI
+	MOVQ   CX, R8
+	SHLQ   $0x02, R8
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	XORQ   R8, R8
+	SUBQ   $0x02, CX
+	JLT    scoresI8x1t2AVX512_last
+
+scoresI8x1t2AVX512_loop:
+	PREFETCHT1   (SI)
+	ADDQ         DI, SI
+	VPMOVSXBD    (BX)(R8*1), Z2
+	VCVTDQ2PS    Z2, Z2
+	VPMOVSXBD    (DX)(R8*1), Z3
+	VCVTDQ2PS    Z3, Z3
+	VBROADCASTSS (AX), Z4
+	VFMADD231PS  Z2, Z4, Z0
+	VFMADD231PS  Z3, Z4, Z1
+	VPMOVSXBD    16(BX)(R8*1), Z2
+	VCVTDQ2PS    Z2, Z2
+	VPMOVSXBD    16(DX)(R8*1), Z3
+	VCVTDQ2PS    Z3, Z3
+	VBROADCASTSS 4(AX), Z4
+	VFMADD231PS  Z2, Z4, Z0
+	VFMADD231PS  Z3, Z4, Z1
+	ADDQ         $0x00000020, R8
+	ADDQ         $0x08, AX
+	SUBQ         $0x02, CX
+	JGE          scoresI8x1t2AVX512_loop
+
+scoresI8x1t2AVX512_last:
+	CMPQ         CX, $-2
+	JEQ          scoresI8x1t2AVX512_done
+	VPMOVSXBD    (BX)(R8*1), Z2
+	VCVTDQ2PS    Z2, Z2
+	VPMOVSXBD    (DX)(R8*1), Z3
+	VCVTDQ2PS    Z3, Z3
+	VBROADCASTSS (AX), Z4
+	VFMADD231PS  Z2, Z4, Z0
+	VFMADD231PS  Z3, Z4, Z1
+
+scoresI8x1t2AVX512_done:
+	MOVQ    s+0(FP), AX
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VZEROUPPER
+	RET
+
+// func scoresI8x1t4AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·scoresI8x1t4AVX512(SB), NOSPLIT, $0-48
+	MOVQ   q+8(FP), AX
+	MOVQ   hd+16(FP), CX
+	MOVQ   k+24(FP), DX
+	MOVQ   (DX), BX
+	MOVQ   8(DX), SI
+	MOVQ   16(DX), DI
+	MOVQ   24(DX), DX
+	MOVQ   next+32(FP), R8
+	MOVQ   step+40(FP), R9
+	MOVQ   CX, R10
+	SHLQ   $0x02, R10
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	XORQ   R10, R10
+	SUBQ   $0x02, CX
+	JLT    scoresI8x1t4AVX512_last
+
+scoresI8x1t4AVX512_loop:
+	PREFETCHT1   (R8)
+	PREFETCHT1   64(R8)
+	ADDQ         R9, R8
+	VPMOVSXBD    (BX)(R10*1), Z4
+	VCVTDQ2PS    Z4, Z4
+	VPMOVSXBD    (SI)(R10*1), Z5
+	VCVTDQ2PS    Z5, Z5
+	VPMOVSXBD    (DI)(R10*1), Z6
+	VCVTDQ2PS    Z6, Z6
+	VPMOVSXBD    (DX)(R10*1), Z7
+	VCVTDQ2PS    Z7, Z7
+	VBROADCASTSS (AX), Z8
+	VFMADD231PS  Z4, Z8, Z0
+	VFMADD231PS  Z5, Z8, Z1
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVSXBD    16(BX)(R10*1), Z4
+	VCVTDQ2PS    Z4, Z4
+	VPMOVSXBD    16(SI)(R10*1), Z5
+	VCVTDQ2PS    Z5, Z5
+	VPMOVSXBD    16(DI)(R10*1), Z6
+	VCVTDQ2PS    Z6, Z6
+	VPMOVSXBD    16(DX)(R10*1), Z7
+	VCVTDQ2PS    Z7, Z7
+	VBROADCASTSS 4(AX), Z8
+	VFMADD231PS  Z4, Z8, Z0
+	VFMADD231PS  Z5, Z8, Z1
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	ADDQ         $0x00000020, R10
+	ADDQ         $0x08, AX
+	SUBQ         $0x02, CX
+	JGE          scoresI8x1t4AVX512_loop
+
+scoresI8x1t4AVX512_last:
+	CMPQ         CX, $-2
+	JEQ          scoresI8x1t4AVX512_done
+	VPMOVSXBD    (BX)(R10*1), Z4
+	VCVTDQ2PS    Z4, Z4
+	VPMOVSXBD    (SI)(R10*1), Z5
+	VCVTDQ2PS    Z5, Z5
+	VPMOVSXBD    (DI)(R10*1), Z6
+	VCVTDQ2PS    Z6, Z6
+	VPMOVSXBD    (DX)(R10*1), Z7
+	VCVTDQ2PS    Z7, Z7
+	VBROADCASTSS (AX), Z8
+	VFMADD231PS  Z4, Z8, Z0
+	VFMADD231PS  Z5, Z8, Z1
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+
+scoresI8x1t4AVX512_done:
+	MOVQ    s+0(FP), AX
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, 192(AX)
+	VZEROUPPER
+	RET
+
+// func valuesI8x1c1AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesI8x1c1AVX512(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	VBROADCASTSS (CX), Z0
+	VMULPS       (AX), Z0, Z0
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), DX
+	MOVQ         offset+40(FP), BX
+	MOVQ         row+48(FP), SI
+	MOVQ         lo+56(FP), DI
+	MOVQ         hi+64(FP), R8
+	MOVQ         next+72(FP), R9
+	MOVQ         step+80(FP), R10
+	LEAQ         (CX)(DI*4), CX
+	SUBQ         DI, R8
+	MOVQ         DI, R12
+	SHRQ         $0x04, R12
+	LEAQ         (DX)(R12*8), DX
+	ANDQ         $0x0f, DI
+
+valuesI8x1c1AVX512_tile:
+	MOVQ    (DX), R11
+	ADDQ    $0x08, DX
+	ADDQ    BX, R11
+	MOVQ    SI, R12
+	IMULQ   DI, R12
+	ADDQ    R12, R11
+	MOVQ    $+16, R12
+	SUBQ    DI, R12
+	XORQ    DI, DI
+	CMPQ    R12, R8
+	CMOVQGT R8, R12
+	SUBQ    R12, R8
+
+valuesI8x1c1AVX512_key:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	VPMOVSXBD    (R11), Z1
+	VCVTDQ2PS    Z1, Z1
+	VBROADCASTSS (CX), Z2
+	VFMADD231PS  Z1, Z2, Z0
+	ADDQ         SI, R11
+	ADDQ         $0x04, CX
+	DECQ         R12
+	JNE          valuesI8x1c1AVX512_key
+	TESTQ        R8, R8
+	JNE          valuesI8x1c1AVX512_tile
+	VMOVUPS      Z0, (AX)
+	VZEROUPPER
+	RET
+
+// func valuesI8x1c2AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesI8x1c2AVX512(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	VBROADCASTSS (CX), Z0
+	VMULPS       (AX), Z0, Z1
+	VMULPS       64(AX), Z0, Z0
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), DX
+	MOVQ         offset+40(FP), BX
+	MOVQ         row+48(FP), SI
+	MOVQ         lo+56(FP), DI
+	MOVQ         hi+64(FP), R8
+	MOVQ         next+72(FP), R9
+	MOVQ         step+80(FP), R10
+	LEAQ         (CX)(DI*4), CX
+	SUBQ         DI, R8
+	MOVQ         DI, R12
+	SHRQ         $0x04, R12
+	LEAQ         (DX)(R12*8), DX
+	ANDQ         $0x0f, DI
+
+valuesI8x1c2AVX512_tile:
+	MOVQ    (DX), R11
+	ADDQ    $0x08, DX
+	ADDQ    BX, R11
+	MOVQ    SI, R12
+	IMULQ   DI, R12
+	ADDQ    R12, R11
+	MOVQ    $+16, R12
+	SUBQ    DI, R12
+	XORQ    DI, DI
+	CMPQ    R12, R8
+	CMOVQGT R8, R12
+	SUBQ    R12, R8
+
+valuesI8x1c2AVX512_key:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	VBROADCASTSS (CX), Z2
+	VPMOVSXBD    (R11), Z3
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z3, Z2, Z1
+	VPMOVSXBD    16(R11), Z3
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z3, Z2, Z0
+	ADDQ         SI, R11
+	ADDQ         $0x04, CX
+	DECQ         R12
+	JNE          valuesI8x1c2AVX512_key
+	TESTQ        R8, R8
+	JNE          valuesI8x1c2AVX512_tile
+	VMOVUPS      Z1, (AX)
+	VMOVUPS      Z0, 64(AX)
+	VZEROUPPER
+	RET
+
+// func valuesI8x1c4AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesI8x1c4AVX512(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	VBROADCASTSS (CX), Z0
+	VMULPS       (AX), Z0, Z1
+	VMULPS       64(AX), Z0, Z2
+	VMULPS       128(AX), Z0, Z3
+	VMULPS       192(AX), Z0, Z0
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), DX
+	MOVQ         offset+40(FP), BX
+	MOVQ         row+48(FP), SI
+	MOVQ         lo+56(FP), DI
+	MOVQ         hi+64(FP), R8
+	MOVQ         next+72(FP), R9
+	MOVQ         step+80(FP), R10
+	LEAQ         (CX)(DI*4), CX
+	SUBQ         DI, R8
+	MOVQ         DI, R12
+	SHRQ         $0x04, R12
+	LEAQ         (DX)(R12*8), DX
+	ANDQ         $0x0f, DI
+
+valuesI8x1c4AVX512_tile:
+	MOVQ    (DX), R11
+	ADDQ    $0x08, DX
+	ADDQ    BX, R11
+	MOVQ    SI, R12
+	IMULQ   DI, R12
+	ADDQ    R12, R11
+	MOVQ    $+16, R12
+	SUBQ    DI, R12
+	XORQ    DI, DI
+	CMPQ    R12, R8
+	CMOVQGT R8, R12
+	SUBQ    R12, R8
+
+valuesI8x1c4AVX512_key:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	VBROADCASTSS (CX), Z4
+	VPMOVSXBD    (R11), Z5
+	VCVTDQ2PS    Z5, Z5
+	VFMADD231PS  Z5, Z4, Z1
+	VPMOVSXBD    16(R11), Z5
+	VCVTDQ2PS    Z5, Z5
+	VFMADD231PS  Z5, Z4, Z2
+	VPMOVSXBD    32(R11), Z5
+	VCVTDQ2PS    Z5, Z5
+	VFMADD231PS  Z5, Z4, Z3
+	VPMOVSXBD    48(R11), Z5
+	VCVTDQ2PS    Z5, Z5
+	VFMADD231PS  Z5, Z4, Z0
+	ADDQ         SI, R11
+	ADDQ         $0x04, CX
+	DECQ         R12
+	JNE          valuesI8x1c4AVX512_key
+	TESTQ        R8, R8
+	JNE          valuesI8x1c4AVX512_tile
+	VMOVUPS      Z1, (AX)
+	VMOVUPS      Z2, 64(AX)
+	VMOVUPS      Z3, 128(AX)
+	VMOVUPS      Z0, 192(AX)
+	VZEROUPPER
+	RET
+
+// func valuesI8x1c8AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesI8x1c8AVX512(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	VBROADCASTSS (CX), Z0
+	VMULPS       (AX), Z0, Z1
+	VMULPS       64(AX), Z0, Z2
+	VMULPS       128(AX), Z0, Z3
+	VMULPS       192(AX), Z0, Z4
+	VMULPS       256(AX), Z0, Z5
+	VMULPS       320(AX), Z0, Z6
+	VMULPS       384(AX), Z0, Z7
+	VMULPS       448(AX), Z0, Z0
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), DX
+	MOVQ         offset+40(FP), BX
+	MOVQ         row+48(FP), SI
+	MOVQ         lo+56(FP), DI
+	MOVQ         hi+64(FP), R8
+	MOVQ         next+72(FP), R9
+	MOVQ         step+80(FP), R10
+	LEAQ         (CX)(DI*4), CX
+	SUBQ         DI, R8
+	MOVQ         DI, R12
+	SHRQ         $0x04, R12
+	LEAQ         (DX)(R12*8), DX
+	ANDQ         $0x0f, DI
+
+valuesI8x1c8AVX512_tile:
+	MOVQ    (DX), R11
+	ADDQ    $0x08, DX
+	ADDQ    BX, R11
+	MOVQ    SI, R12
+	IMULQ   DI, R12
+	ADDQ    R12, R11
+	MOVQ    $+16, R12
+	SUBQ    DI, R12
+	XORQ    DI, DI
+	CMPQ    R12, R8
+	CMOVQGT R8, R12
+	SUBQ    R12, R8
+
+valuesI8x1c8AVX512_key:
+	PREFETCHT1   (R9)
+	PREFETCHT1   64(R9)
+	ADDQ         R10, R9
+	VBROADCASTSS (CX), Z8
+	VPMOVSXBD    (R11), Z9
+	VCVTDQ2PS    Z9, Z9
+	VFMADD231PS  Z9, Z8, Z1
+	VPMOVSXBD    16(R11), Z9
+	VCVTDQ2PS    Z9, Z9
+	VFMADD231PS  Z9, Z8, Z2
+	VPMOVSXBD    32(R11), Z9
+	VCVTDQ2PS    Z9, Z9
+	VFMADD231PS  Z9, Z8, Z3
+	VPMOVSXBD    48(R11), Z9
+	VCVTDQ2PS    Z9, Z9
+	VFMADD231PS  Z9, Z8, Z4
+	VPMOVSXBD    64(R11), Z9
+	VCVTDQ2PS    Z9, Z9
+	VFMADD231PS  Z9, Z8, Z5
+	VPMOVSXBD    80(R11), Z9
+	VCVTDQ2PS    Z9, Z9
+	VFMADD231PS  Z9, Z8, Z6
+	VPMOVSXBD    96(R11), Z9
+	VCVTDQ2PS    Z9, Z9
+	VFMADD231PS  Z9, Z8, Z7
+	VPMOVSXBD    112(R11), Z9
+	VCVTDQ2PS    Z9, Z9
+	VFMADD231PS  Z9, Z8, Z0
+	ADDQ         SI, R11
+	ADDQ         $0x04, CX
+	DECQ         R12
+	JNE          valuesI8x1c8AVX512_key
+	TESTQ        R8, R8
+	JNE          valuesI8x1c8AVX512_tile
+	VMOVUPS      Z1, (AX)
+	VMOVUPS      Z2, 64(AX)
+	VMOVUPS      Z3, 128(AX)
+	VMOVUPS      Z4, 192(AX)
+	VMOVUPS      Z5, 256(AX)
+	VMOVUPS      Z6, 320(AX)
+	VMOVUPS      Z7, 384(AX)
+	VMOVUPS      Z0, 448(AX)
+	VZEROUPPER
+	RET
+
+// func scoresI8x2t1AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·scoresI8x2t1AVX512(SB), NOSPLIT, $0-48
+	MOVQ   q+8(FP), AX
+	MOVQ   hd+16(FP), CX
+	MOVQ   k+24(FP), DX
+	MOVQ   (DX), DX
+	MOVQ   next+32(FP), BX
+	MOVQ   step+40(FP), SI
+	MOVQ   CX, DI
+	SHLQ   $0x02, DI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	XORQ   R8, R8
+	SUBQ   $0x02, CX
+	JLT    scoresI8x2t1AVX512_last
+
+scoresI8x2t1AVX512_loop:
+	PREFETCHT1   (BX)
+	ADDQ         SI, BX
+	VPMOVSXBD    (DX)(R8*1), Z2
+	VCVTDQ2PS    Z2, Z2
+	VBROADCASTSS (AX), Z3
+	VFMADD231PS  Z2, Z3, Z0
+	VBROADCASTSS (AX)(DI*1), Z3
+	VFMADD231PS  Z2, Z3, Z1
+	VPMOVSXBD    16(DX)(R8*1), Z2
+	VCVTDQ2PS    Z2, Z2
+	VBROADCASTSS 4(AX), Z3
+	VFMADD231PS  Z2, Z3, Z0
+	VBROADCASTSS 4(AX)(DI*1), Z3
+	VFMADD231PS  Z2, Z3, Z1
+	ADDQ         $0x00000020, R8
+	ADDQ         $0x08, AX
+	SUBQ         $0x02, CX
+	JGE          scoresI8x2t1AVX512_loop
+
+scoresI8x2t1AVX512_last:
+	CMPQ         CX, $-2
+	JEQ          scoresI8x2t1AVX512_done
+	VPMOVSXBD    (DX)(R8*1), Z2
+	VCVTDQ2PS    Z2, Z2
+	VBROADCASTSS (AX), Z3
+	VFMADD231PS  Z2, Z3, Z0
+	VBROADCASTSS (AX)(DI*1), Z3
+	VFMADD231PS  Z2, Z3, Z1
+
+scoresI8x2t1AVX512_done:
+	MOVQ    s+0(FP), AX
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 256(AX)
+	VZEROUPPER
+	RET
+
+// func scoresI8x2t2AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·scoresI8x2t2AVX512(SB), NOSPLIT, $0-48
+	MOVQ   q+8(FP), AX
+	MOVQ   hd+16(FP), CX
+	MOVQ   k+24(FP), DX
+	MOVQ   (DX), BX
+	MOVQ   8(DX), DX
+	MOVQ   next+32(FP), SI
+	MOVQ   step+40(FP), DI
+	MOVQ   CX, R8
+	SHLQ   $0x02, R8
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	XORQ   R9, R9
+	SUBQ   $0x02, CX
+	JLT    scoresI8x2t2AVX512_last
+
+scoresI8x2t2AVX512_loop:
+	PREFETCHT1   (SI)
+	ADDQ         DI, SI
+	VPMOVSXBD    (BX)(R9*1), Z4
+	VCVTDQ2PS    Z4, Z4
+	VPMOVSXBD    (DX)(R9*1), Z5
+	VCVTDQ2PS    Z5, Z5
+	VBROADCASTSS (AX), Z6
+	VFMADD231PS  Z4, Z6, Z0
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (AX)(R8*1), Z6
+	VFMADD231PS  Z4, Z6, Z2
+	VFMADD231PS  Z5, Z6, Z3
+	VPMOVSXBD    16(BX)(R9*1), Z4
+	VCVTDQ2PS    Z4, Z4
+	VPMOVSXBD    16(DX)(R9*1), Z5
+	VCVTDQ2PS    Z5, Z5
+	VBROADCASTSS 4(AX), Z6
+	VFMADD231PS  Z4, Z6, Z0
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS 4(AX)(R8*1), Z6
+	VFMADD231PS  Z4, Z6, Z2
+	VFMADD231PS  Z5, Z6, Z3
+	ADDQ         $0x00000020, R9
+	ADDQ         $0x08, AX
+	SUBQ         $0x02, CX
+	JGE          scoresI8x2t2AVX512_loop
+
+scoresI8x2t2AVX512_last:
+	CMPQ         CX, $-2
+	JEQ          scoresI8x2t2AVX512_done
+	VPMOVSXBD    (BX)(R9*1), Z4
+	VCVTDQ2PS    Z4, Z4
+	VPMOVSXBD    (DX)(R9*1), Z5
+	VCVTDQ2PS    Z5, Z5
+	VBROADCASTSS (AX), Z6
+	VFMADD231PS  Z4, Z6, Z0
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (AX)(R8*1), Z6
+	VFMADD231PS  Z4, Z6, Z2
+	VFMADD231PS  Z5, Z6, Z3
+
+scoresI8x2t2AVX512_done:
+	MOVQ    s+0(FP), AX
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 256(AX)
+	VMOVUPS Z3, 320(AX)
+	VZEROUPPER
+	RET
+
+// func scoresI8x2t4AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·scoresI8x2t4AVX512(SB), NOSPLIT, $0-48
+	MOVQ   q+8(FP), AX
+	MOVQ   hd+16(FP), CX
+	MOVQ   k+24(FP), DX
+	MOVQ   (DX), BX
+	MOVQ   8(DX), SI
+	MOVQ   16(DX), DI
+	MOVQ   24(DX), DX
+	MOVQ   next+32(FP), R8
+	MOVQ   step+40(FP), R9
+	MOVQ   CX, R10
+	SHLQ   $0x02, R10
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	XORQ   R11, R11
+	SUBQ   $0x02, CX
+	JLT    scoresI8x2t4AVX512_last
+
+scoresI8x2t4AVX512_loop:
+	PREFETCHT1   (R8)
+	PREFETCHT1   64(R8)
+	ADDQ         R9, R8
+	VPMOVSXBD    (BX)(R11*1), Z8
+	VCVTDQ2PS    Z8, Z8
+	VPMOVSXBD    (SI)(R11*1), Z9
+	VCVTDQ2PS    Z9, Z9
+	VPMOVSXBD    (DI)(R11*1), Z10
+	VCVTDQ2PS    Z10, Z10
+	VPMOVSXBD    (DX)(R11*1), Z11
+	VCVTDQ2PS    Z11, Z11
+	VBROADCASTSS (AX), Z12
+	VFMADD231PS  Z8, Z12, Z0
+	VFMADD231PS  Z9, Z12, Z1
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (AX)(R10*1), Z12
+	VFMADD231PS  Z8, Z12, Z4
+	VFMADD231PS  Z9, Z12, Z5
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	VPMOVSXBD    16(BX)(R11*1), Z8
+	VCVTDQ2PS    Z8, Z8
+	VPMOVSXBD    16(SI)(R11*1), Z9
+	VCVTDQ2PS    Z9, Z9
+	VPMOVSXBD    16(DI)(R11*1), Z10
+	VCVTDQ2PS    Z10, Z10
+	VPMOVSXBD    16(DX)(R11*1), Z11
+	VCVTDQ2PS    Z11, Z11
+	VBROADCASTSS 4(AX), Z12
+	VFMADD231PS  Z8, Z12, Z0
+	VFMADD231PS  Z9, Z12, Z1
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS 4(AX)(R10*1), Z12
+	VFMADD231PS  Z8, Z12, Z4
+	VFMADD231PS  Z9, Z12, Z5
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	ADDQ         $0x00000020, R11
+	ADDQ         $0x08, AX
+	SUBQ         $0x02, CX
+	JGE          scoresI8x2t4AVX512_loop
+
+scoresI8x2t4AVX512_last:
+	CMPQ         CX, $-2
+	JEQ          scoresI8x2t4AVX512_done
+	VPMOVSXBD    (BX)(R11*1), Z8
+	VCVTDQ2PS    Z8, Z8
+	VPMOVSXBD    (SI)(R11*1), Z9
+	VCVTDQ2PS    Z9, Z9
+	VPMOVSXBD    (DI)(R11*1), Z10
+	VCVTDQ2PS    Z10, Z10
+	VPMOVSXBD    (DX)(R11*1), Z11
+	VCVTDQ2PS    Z11, Z11
+	VBROADCASTSS (AX), Z12
+	VFMADD231PS  Z8, Z12, Z0
+	VFMADD231PS  Z9, Z12, Z1
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (AX)(R10*1), Z12
+	VFMADD231PS  Z8, Z12, Z4
+	VFMADD231PS  Z9, Z12, Z5
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+
+scoresI8x2t4AVX512_done:
+	MOVQ    s+0(FP), AX
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, 192(AX)
+	VMOVUPS Z4, 256(AX)
+	VMOVUPS Z5, 320(AX)
+	VMOVUPS Z6, 384(AX)
+	VMOVUPS Z7, 448(AX)
+	VZEROUPPER
+	RET
+
+// func valuesI8x2c1AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesI8x2c1AVX512(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	VBROADCASTSS (CX), Z0
+	ADDQ         DX, CX
+	VMULPS       (AX), Z0, Z0
+	VBROADCASTSS (CX), Z1
+	VMULPS       (AX)(DX*1), Z1, Z1
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), BX
+	MOVQ         offset+40(FP), SI
+	MOVQ         row+48(FP), DI
+	MOVQ         lo+56(FP), R8
+	MOVQ         hi+64(FP), R9
+	MOVQ         next+72(FP), R10
+	MOVQ         step+80(FP), R11
+	LEAQ         (CX)(R8*4), CX
+	SUBQ         R8, R9
+	MOVQ         R8, R13
+	SHRQ         $0x04, R13
+	LEAQ         (BX)(R13*8), BX
+	ANDQ         $0x0f, R8
+
+valuesI8x2c1AVX512_tile:
+	MOVQ    (BX), R12
+	ADDQ    $0x08, BX
+	ADDQ    SI, R12
+	MOVQ    DI, R13
+	IMULQ   R8, R13
+	ADDQ    R13, R12
+	MOVQ    $+16, R13
+	SUBQ    R8, R13
+	XORQ    R8, R8
+	CMPQ    R13, R9
+	CMOVQGT R9, R13
+	SUBQ    R13, R9
+
+valuesI8x2c1AVX512_key:
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VPMOVSXBD    (R12), Z2
+	VCVTDQ2PS    Z2, Z2
+	VBROADCASTSS (CX), Z3
+	VFMADD231PS  Z2, Z3, Z0
+	VBROADCASTSS 256(CX), Z3
+	VFMADD231PS  Z2, Z3, Z1
+	ADDQ         DI, R12
+	ADDQ         $0x04, CX
+	DECQ         R13
+	JNE          valuesI8x2c1AVX512_key
+	TESTQ        R9, R9
+	JNE          valuesI8x2c1AVX512_tile
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, (AX)(DX*1)
+	VZEROUPPER
+	RET
+
+// func valuesI8x2c2AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesI8x2c2AVX512(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	VBROADCASTSS (CX), Z0
+	ADDQ         DX, CX
+	VMULPS       (AX), Z0, Z1
+	VMULPS       64(AX), Z0, Z0
+	VBROADCASTSS (CX), Z2
+	VMULPS       (AX)(DX*1), Z2, Z3
+	VMULPS       64(AX)(DX*1), Z2, Z2
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), BX
+	MOVQ         offset+40(FP), SI
+	MOVQ         row+48(FP), DI
+	MOVQ         lo+56(FP), R8
+	MOVQ         hi+64(FP), R9
+	MOVQ         next+72(FP), R10
+	MOVQ         step+80(FP), R11
+	LEAQ         (CX)(R8*4), CX
+	SUBQ         R8, R9
+	MOVQ         R8, R13
+	SHRQ         $0x04, R13
+	LEAQ         (BX)(R13*8), BX
+	ANDQ         $0x0f, R8
+
+valuesI8x2c2AVX512_tile:
+	MOVQ    (BX), R12
+	ADDQ    $0x08, BX
+	ADDQ    SI, R12
+	MOVQ    DI, R13
+	IMULQ   R8, R13
+	ADDQ    R13, R12
+	MOVQ    $+16, R13
+	SUBQ    R8, R13
+	XORQ    R8, R8
+	CMPQ    R13, R9
+	CMOVQGT R9, R13
+	SUBQ    R13, R9
+
+valuesI8x2c2AVX512_key:
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VPMOVSXBD    (R12), Z4
+	VCVTDQ2PS    Z4, Z4
+	VPMOVSXBD    16(R12), Z5
+	VCVTDQ2PS    Z5, Z5
+	VBROADCASTSS (CX), Z6
+	VFMADD231PS  Z4, Z6, Z1
+	VFMADD231PS  Z5, Z6, Z0
+	VBROADCASTSS 256(CX), Z6
+	VFMADD231PS  Z4, Z6, Z3
+	VFMADD231PS  Z5, Z6, Z2
+	ADDQ         DI, R12
+	ADDQ         $0x04, CX
+	DECQ         R13
+	JNE          valuesI8x2c2AVX512_key
+	TESTQ        R9, R9
+	JNE          valuesI8x2c2AVX512_tile
+	VMOVUPS      Z1, (AX)
+	VMOVUPS      Z0, 64(AX)
+	VMOVUPS      Z3, (AX)(DX*1)
+	VMOVUPS      Z2, 64(AX)(DX*1)
+	VZEROUPPER
+	RET
+
+// func valuesI8x2c4AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesI8x2c4AVX512(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	VBROADCASTSS (CX), Z0
+	ADDQ         DX, CX
+	VMULPS       (AX), Z0, Z1
+	VMULPS       64(AX), Z0, Z2
+	VMULPS       128(AX), Z0, Z3
+	VMULPS       192(AX), Z0, Z0
+	VBROADCASTSS (CX), Z4
+	VMULPS       (AX)(DX*1), Z4, Z5
+	VMULPS       64(AX)(DX*1), Z4, Z6
+	VMULPS       128(AX)(DX*1), Z4, Z7
+	VMULPS       192(AX)(DX*1), Z4, Z4
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), BX
+	MOVQ         offset+40(FP), SI
+	MOVQ         row+48(FP), DI
+	MOVQ         lo+56(FP), R8
+	MOVQ         hi+64(FP), R9
+	MOVQ         next+72(FP), R10
+	MOVQ         step+80(FP), R11
+	LEAQ         (CX)(R8*4), CX
+	SUBQ         R8, R9
+	MOVQ         R8, R13
+	SHRQ         $0x04, R13
+	LEAQ         (BX)(R13*8), BX
+	ANDQ         $0x0f, R8
+
+valuesI8x2c4AVX512_tile:
+	MOVQ    (BX), R12
+	ADDQ    $0x08, BX
+	ADDQ    SI, R12
+	MOVQ    DI, R13
+	IMULQ   R8, R13
+	ADDQ    R13, R12
+	MOVQ    $+16, R13
+	SUBQ    R8, R13
+	XORQ    R8, R8
+	CMPQ    R13, R9
+	CMOVQGT R9, R13
+	SUBQ    R13, R9
+
+valuesI8x2c4AVX512_key:
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VBROADCASTSS (CX), Z8
+	VBROADCASTSS 256(CX), Z9
+	VPMOVSXBD    (R12), Z10
+	VCVTDQ2PS    Z10, Z10
+	VFMADD231PS  Z10, Z8, Z1
+	VFMADD231PS  Z10, Z9, Z5
+	VPMOVSXBD    16(R12), Z10
+	VCVTDQ2PS    Z10, Z10
+	VFMADD231PS  Z10, Z8, Z2
+	VFMADD231PS  Z10, Z9, Z6
+	VPMOVSXBD    32(R12), Z10
+	VCVTDQ2PS    Z10, Z10
+	VFMADD231PS  Z10, Z8, Z3
+	VFMADD231PS  Z10, Z9, Z7
+	VPMOVSXBD    48(R12), Z10
+	VCVTDQ2PS    Z10, Z10
+	VFMADD231PS  Z10, Z8, Z0
+	VFMADD231PS  Z10, Z9, Z4
+	ADDQ         DI, R12
+	ADDQ         $0x04, CX
+	DECQ         R13
+	JNE          valuesI8x2c4AVX512_key
+	TESTQ        R9, R9
+	JNE          valuesI8x2c4AVX512_tile
+	VMOVUPS      Z1, (AX)
+	VMOVUPS      Z2, 64(AX)
+	VMOVUPS      Z3, 128(AX)
+	VMOVUPS      Z0, 192(AX)
+	VMOVUPS      Z5, (AX)(DX*1)
+	VMOVUPS      Z6, 64(AX)(DX*1)
+	VMOVUPS      Z7, 128(AX)(DX*1)
+	VMOVUPS      Z4, 192(AX)(DX*1)
+	VZEROUPPER
+	RET
+
+// func valuesI8x2c8AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesI8x2c8AVX512(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	VBROADCASTSS (CX), Z0
+	ADDQ         DX, CX
+	VMULPS       (AX), Z0, Z1
+	VMULPS       64(AX), Z0, Z2
+	VMULPS       128(AX), Z0, Z3
+	VMULPS       192(AX), Z0, Z4
+	VMULPS       256(AX), Z0, Z5
+	VMULPS       320(AX), Z0, Z6
+	VMULPS       384(AX), Z0, Z7
+	VMULPS       448(AX), Z0, Z0
+	VBROADCASTSS (CX), Z8
+	VMULPS       (AX)(DX*1), Z8, Z9
+	VMULPS       64(AX)(DX*1), Z8, Z10
+	VMULPS       128(AX)(DX*1), Z8, Z11
+	VMULPS       192(AX)(DX*1), Z8, Z12
+	VMULPS       256(AX)(DX*1), Z8, Z13
+	VMULPS       320(AX)(DX*1), Z8, Z14
+	VMULPS       384(AX)(DX*1), Z8, Z15
+	VMULPS       448(AX)(DX*1), Z8, Z8
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), BX
+	MOVQ         offset+40(FP), SI
+	MOVQ         row+48(FP), DI
+	MOVQ         lo+56(FP), R8
+	MOVQ         hi+64(FP), R9
+	MOVQ         next+72(FP), R10
+	MOVQ         step+80(FP), R11
+	LEAQ         (CX)(R8*4), CX
+	SUBQ         R8, R9
+	MOVQ         R8, R13
+	SHRQ         $0x04, R13
+	LEAQ         (BX)(R13*8), BX
+	ANDQ         $0x0f, R8
+
+valuesI8x2c8AVX512_tile:
+	MOVQ    (BX), R12
+	ADDQ    $0x08, BX
+	ADDQ    SI, R12
+	MOVQ    DI, R13
+	IMULQ   R8, R13
+	ADDQ    R13, R12
+	MOVQ    $+16, R13
+	SUBQ    R8, R13
+	XORQ    R8, R8
+	CMPQ    R13, R9
+	CMOVQGT R9, R13
+	SUBQ    R13, R9
+
+valuesI8x2c8AVX512_key:
+	PREFETCHT1   (R10)
+	PREFETCHT1   64(R10)
+	ADDQ         R11, R10
+	VBROADCASTSS (CX), Z16
+	VBROADCASTSS 256(CX), Z17
+	VPMOVSXBD    (R12), Z18
+	VCVTDQ2PS    Z18, Z18
+	VFMADD231PS  Z18, Z16, Z1
+	VFMADD231PS  Z18, Z17, Z9
+	VPMOVSXBD    16(R12), Z18
+	VCVTDQ2PS    Z18, Z18
+	VFMADD231PS  Z18, Z16, Z2
+	VFMADD231PS  Z18, Z17, Z10
+	VPMOVSXBD    32(R12), Z18
+	VCVTDQ2PS    Z18, Z18
+	VFMADD231PS  Z18, Z16, Z3
+	VFMADD231PS  Z18, Z17, Z11
+	VPMOVSXBD    48(R12), Z18
+	VCVTDQ2PS    Z18, Z18
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z12
+	VPMOVSXBD    64(R12), Z18
+	VCVTDQ2PS    Z18, Z18
+	VFMADD231PS  Z18, Z16, Z5
+	VFMADD231PS  Z18, Z17, Z13
+	VPMOVSXBD    80(R12), Z18
+	VCVTDQ2PS    Z18, Z18
+	VFMADD231PS  Z18, Z16, Z6
+	VFMADD231PS  Z18, Z17, Z14
+	VPMOVSXBD    96(R12), Z18
+	VCVTDQ2PS    Z18, Z18
+	VFMADD231PS  Z18, Z16, Z7
+	VFMADD231PS  Z18, Z17, Z15
+	VPMOVSXBD    112(R12), Z18
+	VCVTDQ2PS    Z18, Z18
+	VFMADD231PS  Z18, Z16, Z0
+	VFMADD231PS  Z18, Z17, Z8
+	ADDQ         DI, R12
+	ADDQ         $0x04, CX
+	DECQ         R13
+	JNE          valuesI8x2c8AVX512_key
+	TESTQ        R9, R9
+	JNE          valuesI8x2c8AVX512_tile
+	VMOVUPS      Z1, (AX)
+	VMOVUPS      Z2, 64(AX)
+	VMOVUPS      Z3, 128(AX)
+	VMOVUPS      Z4, 192(AX)
+	VMOVUPS      Z5, 256(AX)
+	VMOVUPS      Z6, 320(AX)
+	VMOVUPS      Z7, 384(AX)
+	VMOVUPS      Z0, 448(AX)
+	VMOVUPS      Z9, (AX)(DX*1)
+	VMOVUPS      Z10, 64(AX)(DX*1)
+	VMOVUPS      Z11, 128(AX)(DX*1)
+	VMOVUPS      Z12, 192(AX)(DX*1)
+	VMOVUPS      Z13, 256(AX)(DX*1)
+	VMOVUPS      Z14, 320(AX)(DX*1)
+	VMOVUPS      Z15, 384(AX)(DX*1)
+	VMOVUPS      Z8, 448(AX)(DX*1)
+	VZEROUPPER
+	RET
+
+// func scoresI8x3t1AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·scoresI8x3t1AVX512(SB), NOSPLIT, $0-48
+	MOVQ   q+8(FP), AX
+	MOVQ   hd+16(FP), CX
+	MOVQ   k+24(FP), DX
+	MOVQ   (DX), DX
+	MOVQ   next+32(FP), BX
+	MOVQ   step+40(FP), SI
+	MOVQ   CX, DI
+	SHLQ   $0x02, DI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	XORQ   R8, R8
+	SUBQ   $0x02, CX
+	JLT    scoresI8x3t1AVX512_last
+
+scoresI8x3t1AVX512_loop:
+	PREFETCHT1   (BX)
+	ADDQ         SI, BX
+	VPMOVSXBD    (DX)(R8*1), Z3
+	VCVTDQ2PS    Z3, Z3
+	VBROADCASTSS (AX), Z4
+	VFMADD231PS  Z3, Z4, Z0
+	VBROADCASTSS (AX)(DI*1), Z4
+	VFMADD231PS  Z3, Z4, Z1
+	VBROADCASTSS (AX)(DI*2), Z4
+	VFMADD231PS  Z3, Z4, Z2
+	VPMOVSXBD    16(DX)(R8*1), Z3
+	VCVTDQ2PS    Z3, Z3
+	VBROADCASTSS 4(AX), Z4
+	VFMADD231PS  Z3, Z4, Z0
+	VBROADCASTSS 4(AX)(DI*1), Z4
+	VFMADD231PS  Z3, Z4, Z1
+	VBROADCASTSS 4(AX)(DI*2), Z4
+	VFMADD231PS  Z3, Z4, Z2
+	ADDQ         $0x00000020, R8
+	ADDQ         $0x08, AX
+	SUBQ         $0x02, CX
+	JGE          scoresI8x3t1AVX512_loop
+
+scoresI8x3t1AVX512_last:
+	CMPQ         CX, $-2
+	JEQ          scoresI8x3t1AVX512_done
+	VPMOVSXBD    (DX)(R8*1), Z3
+	VCVTDQ2PS    Z3, Z3
+	VBROADCASTSS (AX), Z4
+	VFMADD231PS  Z3, Z4, Z0
+	VBROADCASTSS (AX)(DI*1), Z4
+	VFMADD231PS  Z3, Z4, Z1
+	VBROADCASTSS (AX)(DI*2), Z4
+	VFMADD231PS  Z3, Z4, Z2
+
+scoresI8x3t1AVX512_done:
+	MOVQ    s+0(FP), AX
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 256(AX)
+	VMOVUPS Z2, 512(AX)
+	VZEROUPPER
+	RET
+
+// func scoresI8x3t2AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·scoresI8x3t2AVX512(SB), NOSPLIT, $0-48
+	MOVQ   q+8(FP), AX
+	MOVQ   hd+16(FP), CX
+	MOVQ   k+24(FP), DX
+	MOVQ   (DX), BX
+	MOVQ   8(DX), DX
+	MOVQ   next+32(FP), SI
+	MOVQ   step+40(FP), DI
+	MOVQ   CX, R8
+	SHLQ   $0x02, R8
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	XORQ   R9, R9
+	SUBQ   $0x02, CX
+	JLT    scoresI8x3t2AVX512_last
+
+scoresI8x3t2AVX512_loop:
+	PREFETCHT1   (SI)
+	ADDQ         DI, SI
+	VPMOVSXBD    (BX)(R9*1), Z6
+	VCVTDQ2PS    Z6, Z6
+	VPMOVSXBD    (DX)(R9*1), Z7
+	VCVTDQ2PS    Z7, Z7
+	VBROADCASTSS (AX), Z8
+	VFMADD231PS  Z6, Z8, Z0
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS (AX)(R8*1), Z8
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS (AX)(R8*2), Z8
+	VFMADD231PS  Z6, Z8, Z4
+	VFMADD231PS  Z7, Z8, Z5
+	VPMOVSXBD    16(BX)(R9*1), Z6
+	VCVTDQ2PS    Z6, Z6
+	VPMOVSXBD    16(DX)(R9*1), Z7
+	VCVTDQ2PS    Z7, Z7
+	VBROADCASTSS 4(AX), Z8
+	VFMADD231PS  Z6, Z8, Z0
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS 4(AX)(R8*1), Z8
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS 4(AX)(R8*2), Z8
+	VFMADD231PS  Z6, Z8, Z4
+	VFMADD231PS  Z7, Z8, Z5
+	ADDQ         $0x00000020, R9
+	ADDQ         $0x08, AX
+	SUBQ         $0x02, CX
+	JGE          scoresI8x3t2AVX512_loop
+
+scoresI8x3t2AVX512_last:
+	CMPQ         CX, $-2
+	JEQ          scoresI8x3t2AVX512_done
+	VPMOVSXBD    (BX)(R9*1), Z6
+	VCVTDQ2PS    Z6, Z6
+	VPMOVSXBD    (DX)(R9*1), Z7
+	VCVTDQ2PS    Z7, Z7
+	VBROADCASTSS (AX), Z8
+	VFMADD231PS  Z6, Z8, Z0
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS (AX)(R8*1), Z8
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS (AX)(R8*2), Z8
+	VFMADD231PS  Z6, Z8, Z4
+	VFMADD231PS  Z7, Z8, Z5
+
+scoresI8x3t2AVX512_done:
+	MOVQ    s+0(FP), AX
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 256(AX)
+	VMOVUPS Z3, 320(AX)
+	VMOVUPS Z4, 512(AX)
+	VMOVUPS Z5, 576(AX)
+	VZEROUPPER
+	RET
+
+// func scoresI8x3t4AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·scoresI8x3t4AVX512(SB), NOSPLIT, $0-48
+	MOVQ   q+8(FP), AX
+	MOVQ   hd+16(FP), CX
+	MOVQ   k+24(FP), DX
+	MOVQ   (DX), BX
+	MOVQ   8(DX), SI
+	MOVQ   16(DX), DI
+	MOVQ   24(DX), DX
+	MOVQ   next+32(FP), R8
+	MOVQ   step+40(FP), R9
+	MOVQ   CX, R10
+	SHLQ   $0x02, R10
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	XORQ   R11, R11
+	SUBQ   $0x02, CX
+	JLT    scoresI8x3t4AVX512_last
+
+scoresI8x3t4AVX512_loop:
+	PREFETCHT1   (R8)
+	PREFETCHT1   64(R8)
+	ADDQ         R9, R8
+	VPMOVSXBD    (BX)(R11*1), Z12
+	VCVTDQ2PS    Z12, Z12
+	VPMOVSXBD    (SI)(R11*1), Z13
+	VCVTDQ2PS    Z13, Z13
+	VPMOVSXBD    (DI)(R11*1), Z14
+	VCVTDQ2PS    Z14, Z14
+	VPMOVSXBD    (DX)(R11*1), Z15
+	VCVTDQ2PS    Z15, Z15
+	VBROADCASTSS (AX), Z16
+	VFMADD231PS  Z12, Z16, Z0
+	VFMADD231PS  Z13, Z16, Z1
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Z15, Z16, Z3
+	VBROADCASTSS (AX)(R10*1), Z16
+	VFMADD231PS  Z12, Z16, Z4
+	VFMADD231PS  Z13, Z16, Z5
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Z15, Z16, Z7
+	VBROADCASTSS (AX)(R10*2), Z16
+	VFMADD231PS  Z12, Z16, Z8
+	VFMADD231PS  Z13, Z16, Z9
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Z15, Z16, Z11
+	VPMOVSXBD    16(BX)(R11*1), Z12
+	VCVTDQ2PS    Z12, Z12
+	VPMOVSXBD    16(SI)(R11*1), Z13
+	VCVTDQ2PS    Z13, Z13
+	VPMOVSXBD    16(DI)(R11*1), Z14
+	VCVTDQ2PS    Z14, Z14
+	VPMOVSXBD    16(DX)(R11*1), Z15
+	VCVTDQ2PS    Z15, Z15
+	VBROADCASTSS 4(AX), Z16
+	VFMADD231PS  Z12, Z16, Z0
+	VFMADD231PS  Z13, Z16, Z1
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Z15, Z16, Z3
+	VBROADCASTSS 4(AX)(R10*1), Z16
+	VFMADD231PS  Z12, Z16, Z4
+	VFMADD231PS  Z13, Z16, Z5
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Z15, Z16, Z7
+	VBROADCASTSS 4(AX)(R10*2), Z16
+	VFMADD231PS  Z12, Z16, Z8
+	VFMADD231PS  Z13, Z16, Z9
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Z15, Z16, Z11
+	ADDQ         $0x00000020, R11
+	ADDQ         $0x08, AX
+	SUBQ         $0x02, CX
+	JGE          scoresI8x3t4AVX512_loop
+
+scoresI8x3t4AVX512_last:
+	CMPQ         CX, $-2
+	JEQ          scoresI8x3t4AVX512_done
+	VPMOVSXBD    (BX)(R11*1), Z12
+	VCVTDQ2PS    Z12, Z12
+	VPMOVSXBD    (SI)(R11*1), Z13
+	VCVTDQ2PS    Z13, Z13
+	VPMOVSXBD    (DI)(R11*1), Z14
+	VCVTDQ2PS    Z14, Z14
+	VPMOVSXBD    (DX)(R11*1), Z15
+	VCVTDQ2PS    Z15, Z15
+	VBROADCASTSS (AX), Z16
+	VFMADD231PS  Z12, Z16, Z0
+	VFMADD231PS  Z13, Z16, Z1
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Z15, Z16, Z3
+	VBROADCASTSS (AX)(R10*1), Z16
+	VFMADD231PS  Z12, Z16, Z4
+	VFMADD231PS  Z13, Z16, Z5
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Z15, Z16, Z7
+	VBROADCASTSS (AX)(R10*2), Z16
+	VFMADD231PS  Z12, Z16, Z8
+	VFMADD231PS  Z13, Z16, Z9
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Z15, Z16, Z11
+
+scoresI8x3t4AVX512_done:
+	MOVQ    s+0(FP), AX
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, 192(AX)
+	VMOVUPS Z4, 256(AX)
+	VMOVUPS Z5, 320(AX)
+	VMOVUPS Z6, 384(AX)
+	VMOVUPS Z7, 448(AX)
+	VMOVUPS Z8, 512(AX)
+	VMOVUPS Z9, 576(AX)
+	VMOVUPS Z10, 640(AX)
+	VMOVUPS Z11, 704(AX)
+	VZEROUPPER
+	RET
+
+// func valuesI8x3c1AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesI8x3c1AVX512(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	VBROADCASTSS (CX), Z0
+	ADDQ         DX, CX
+	VMULPS       (AX), Z0, Z0
+	VBROADCASTSS (CX), Z1
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*1), Z1, Z1
+	VBROADCASTSS (CX), Z2
+	VMULPS       (AX)(DX*2), Z2, Z2
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), BX
+	MOVQ         offset+40(FP), SI
+	MOVQ         row+48(FP), DI
+	MOVQ         lo+56(FP), R8
+	MOVQ         hi+64(FP), R9
+	MOVQ         next+72(FP), R10
+	MOVQ         step+80(FP), R11
+	LEAQ         (CX)(R8*4), CX
+	SUBQ         R8, R9
+	MOVQ         R8, R13
+	SHRQ         $0x04, R13
+	LEAQ         (BX)(R13*8), BX
+	ANDQ         $0x0f, R8
+
+valuesI8x3c1AVX512_tile:
+	MOVQ    (BX), R12
+	ADDQ    $0x08, BX
+	ADDQ    SI, R12
+	MOVQ    DI, R13
+	IMULQ   R8, R13
+	ADDQ    R13, R12
+	MOVQ    $+16, R13
+	SUBQ    R8, R13
+	XORQ    R8, R8
+	CMPQ    R13, R9
+	CMOVQGT R9, R13
+	SUBQ    R13, R9
+
+valuesI8x3c1AVX512_key:
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VPMOVSXBD    (R12), Z3
+	VCVTDQ2PS    Z3, Z3
+	VBROADCASTSS (CX), Z4
+	VFMADD231PS  Z3, Z4, Z0
+	VBROADCASTSS 256(CX), Z4
+	VFMADD231PS  Z3, Z4, Z1
+	VBROADCASTSS 512(CX), Z4
+	VFMADD231PS  Z3, Z4, Z2
+	ADDQ         DI, R12
+	ADDQ         $0x04, CX
+	DECQ         R13
+	JNE          valuesI8x3c1AVX512_key
+	TESTQ        R9, R9
+	JNE          valuesI8x3c1AVX512_tile
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, (AX)(DX*1)
+	VMOVUPS      Z2, (AX)(DX*2)
+	VZEROUPPER
+	RET
+
+// func valuesI8x3c2AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesI8x3c2AVX512(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	VBROADCASTSS (CX), Z0
+	ADDQ         DX, CX
+	VMULPS       (AX), Z0, Z1
+	VMULPS       64(AX), Z0, Z0
+	VBROADCASTSS (CX), Z2
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*1), Z2, Z3
+	VMULPS       64(AX)(DX*1), Z2, Z2
+	VBROADCASTSS (CX), Z4
+	VMULPS       (AX)(DX*2), Z4, Z5
+	VMULPS       64(AX)(DX*2), Z4, Z4
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), BX
+	MOVQ         offset+40(FP), SI
+	MOVQ         row+48(FP), DI
+	MOVQ         lo+56(FP), R8
+	MOVQ         hi+64(FP), R9
+	MOVQ         next+72(FP), R10
+	MOVQ         step+80(FP), R11
+	LEAQ         (CX)(R8*4), CX
+	SUBQ         R8, R9
+	MOVQ         R8, R13
+	SHRQ         $0x04, R13
+	LEAQ         (BX)(R13*8), BX
+	ANDQ         $0x0f, R8
+
+valuesI8x3c2AVX512_tile:
+	MOVQ    (BX), R12
+	ADDQ    $0x08, BX
+	ADDQ    SI, R12
+	MOVQ    DI, R13
+	IMULQ   R8, R13
+	ADDQ    R13, R12
+	MOVQ    $+16, R13
+	SUBQ    R8, R13
+	XORQ    R8, R8
+	CMPQ    R13, R9
+	CMOVQGT R9, R13
+	SUBQ    R13, R9
+
+valuesI8x3c2AVX512_key:
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VPMOVSXBD    (R12), Z6
+	VCVTDQ2PS    Z6, Z6
+	VPMOVSXBD    16(R12), Z7
+	VCVTDQ2PS    Z7, Z7
+	VBROADCASTSS (CX), Z8
+	VFMADD231PS  Z6, Z8, Z1
+	VFMADD231PS  Z7, Z8, Z0
+	VBROADCASTSS 256(CX), Z8
+	VFMADD231PS  Z6, Z8, Z3
+	VFMADD231PS  Z7, Z8, Z2
+	VBROADCASTSS 512(CX), Z8
+	VFMADD231PS  Z6, Z8, Z5
+	VFMADD231PS  Z7, Z8, Z4
+	ADDQ         DI, R12
+	ADDQ         $0x04, CX
+	DECQ         R13
+	JNE          valuesI8x3c2AVX512_key
+	TESTQ        R9, R9
+	JNE          valuesI8x3c2AVX512_tile
+	VMOVUPS      Z1, (AX)
+	VMOVUPS      Z0, 64(AX)
+	VMOVUPS      Z3, (AX)(DX*1)
+	VMOVUPS      Z2, 64(AX)(DX*1)
+	VMOVUPS      Z5, (AX)(DX*2)
+	VMOVUPS      Z4, 64(AX)(DX*2)
+	VZEROUPPER
+	RET
+
+// func valuesI8x3c4AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesI8x3c4AVX512(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	VBROADCASTSS (CX), Z0
+	ADDQ         DX, CX
+	VMULPS       (AX), Z0, Z1
+	VMULPS       64(AX), Z0, Z2
+	VMULPS       128(AX), Z0, Z3
+	VMULPS       192(AX), Z0, Z0
+	VBROADCASTSS (CX), Z4
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*1), Z4, Z5
+	VMULPS       64(AX)(DX*1), Z4, Z6
+	VMULPS       128(AX)(DX*1), Z4, Z7
+	VMULPS       192(AX)(DX*1), Z4, Z4
+	VBROADCASTSS (CX), Z8
+	VMULPS       (AX)(DX*2), Z8, Z9
+	VMULPS       64(AX)(DX*2), Z8, Z10
+	VMULPS       128(AX)(DX*2), Z8, Z11
+	VMULPS       192(AX)(DX*2), Z8, Z8
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), BX
+	MOVQ         offset+40(FP), SI
+	MOVQ         row+48(FP), DI
+	MOVQ         lo+56(FP), R8
+	MOVQ         hi+64(FP), R9
+	MOVQ         next+72(FP), R10
+	MOVQ         step+80(FP), R11
+	LEAQ         (CX)(R8*4), CX
+	SUBQ         R8, R9
+	MOVQ         R8, R13
+	SHRQ         $0x04, R13
+	LEAQ         (BX)(R13*8), BX
+	ANDQ         $0x0f, R8
+
+valuesI8x3c4AVX512_tile:
+	MOVQ    (BX), R12
+	ADDQ    $0x08, BX
+	ADDQ    SI, R12
+	MOVQ    DI, R13
+	IMULQ   R8, R13
+	ADDQ    R13, R12
+	MOVQ    $+16, R13
+	SUBQ    R8, R13
+	XORQ    R8, R8
+	CMPQ    R13, R9
+	CMOVQGT R9, R13
+	SUBQ    R13, R9
+
+valuesI8x3c4AVX512_key:
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VBROADCASTSS (CX), Z12
+	VBROADCASTSS 256(CX), Z13
+	VBROADCASTSS 512(CX), Z14
+	VPMOVSXBD    (R12), Z15
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z15, Z12, Z1
+	VFMADD231PS  Z15, Z13, Z5
+	VFMADD231PS  Z15, Z14, Z9
+	VPMOVSXBD    16(R12), Z15
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z15, Z12, Z2
+	VFMADD231PS  Z15, Z13, Z6
+	VFMADD231PS  Z15, Z14, Z10
+	VPMOVSXBD    32(R12), Z15
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z15, Z12, Z3
+	VFMADD231PS  Z15, Z13, Z7
+	VFMADD231PS  Z15, Z14, Z11
+	VPMOVSXBD    48(R12), Z15
+	VCVTDQ2PS    Z15, Z15
+	VFMADD231PS  Z15, Z12, Z0
+	VFMADD231PS  Z15, Z13, Z4
+	VFMADD231PS  Z15, Z14, Z8
+	ADDQ         DI, R12
+	ADDQ         $0x04, CX
+	DECQ         R13
+	JNE          valuesI8x3c4AVX512_key
+	TESTQ        R9, R9
+	JNE          valuesI8x3c4AVX512_tile
+	VMOVUPS      Z1, (AX)
+	VMOVUPS      Z2, 64(AX)
+	VMOVUPS      Z3, 128(AX)
+	VMOVUPS      Z0, 192(AX)
+	VMOVUPS      Z5, (AX)(DX*1)
+	VMOVUPS      Z6, 64(AX)(DX*1)
+	VMOVUPS      Z7, 128(AX)(DX*1)
+	VMOVUPS      Z4, 192(AX)(DX*1)
+	VMOVUPS      Z9, (AX)(DX*2)
+	VMOVUPS      Z10, 64(AX)(DX*2)
+	VMOVUPS      Z11, 128(AX)(DX*2)
+	VMOVUPS      Z8, 192(AX)(DX*2)
+	VZEROUPPER
+	RET
+
+// func valuesI8x3c8AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesI8x3c8AVX512(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	VBROADCASTSS (CX), Z0
+	ADDQ         DX, CX
+	VMULPS       (AX), Z0, Z1
+	VMULPS       64(AX), Z0, Z2
+	VMULPS       128(AX), Z0, Z3
+	VMULPS       192(AX), Z0, Z4
+	VMULPS       256(AX), Z0, Z5
+	VMULPS       320(AX), Z0, Z6
+	VMULPS       384(AX), Z0, Z7
+	VMULPS       448(AX), Z0, Z0
+	VBROADCASTSS (CX), Z8
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*1), Z8, Z9
+	VMULPS       64(AX)(DX*1), Z8, Z10
+	VMULPS       128(AX)(DX*1), Z8, Z11
+	VMULPS       192(AX)(DX*1), Z8, Z12
+	VMULPS       256(AX)(DX*1), Z8, Z13
+	VMULPS       320(AX)(DX*1), Z8, Z14
+	VMULPS       384(AX)(DX*1), Z8, Z15
+	VMULPS       448(AX)(DX*1), Z8, Z8
+	VBROADCASTSS (CX), Z16
+	VMULPS       (AX)(DX*2), Z16, Z17
+	VMULPS       64(AX)(DX*2), Z16, Z18
+	VMULPS       128(AX)(DX*2), Z16, Z19
+	VMULPS       192(AX)(DX*2), Z16, Z20
+	VMULPS       256(AX)(DX*2), Z16, Z21
+	VMULPS       320(AX)(DX*2), Z16, Z22
+	VMULPS       384(AX)(DX*2), Z16, Z23
+	VMULPS       448(AX)(DX*2), Z16, Z16
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), BX
+	MOVQ         offset+40(FP), SI
+	MOVQ         row+48(FP), DI
+	MOVQ         lo+56(FP), R8
+	MOVQ         hi+64(FP), R9
+	MOVQ         next+72(FP), R10
+	MOVQ         step+80(FP), R11
+	LEAQ         (CX)(R8*4), CX
+	SUBQ         R8, R9
+	MOVQ         R8, R13
+	SHRQ         $0x04, R13
+	LEAQ         (BX)(R13*8), BX
+	ANDQ         $0x0f, R8
+
+valuesI8x3c8AVX512_tile:
+	MOVQ    (BX), R12
+	ADDQ    $0x08, BX
+	ADDQ    SI, R12
+	MOVQ    DI, R13
+	IMULQ   R8, R13
+	ADDQ    R13, R12
+	MOVQ    $+16, R13
+	SUBQ    R8, R13
+	XORQ    R8, R8
+	CMPQ    R13, R9
+	CMOVQGT R9, R13
+	SUBQ    R13, R9
+
+valuesI8x3c8AVX512_key:
+	PREFETCHT1   (R10)
+	PREFETCHT1   64(R10)
+	ADDQ         R11, R10
+	VBROADCASTSS (CX), Z24
+	VBROADCASTSS 256(CX), Z25
+	VBROADCASTSS 512(CX), Z26
+	VPMOVSXBD    (R12), Z27
+	VCVTDQ2PS    Z27, Z27
+	VFMADD231PS  Z27, Z24, Z1
+	VFMADD231PS  Z27, Z25, Z9
+	VFMADD231PS  Z27, Z26, Z17
+	VPMOVSXBD    16(R12), Z27
+	VCVTDQ2PS    Z27, Z27
+	VFMADD231PS  Z27, Z24, Z2
+	VFMADD231PS  Z27, Z25, Z10
+	VFMADD231PS  Z27, Z26, Z18
+	VPMOVSXBD    32(R12), Z27
+	VCVTDQ2PS    Z27, Z27
+	VFMADD231PS  Z27, Z24, Z3
+	VFMADD231PS  Z27, Z25, Z11
+	VFMADD231PS  Z27, Z26, Z19
+	VPMOVSXBD    48(R12), Z27
+	VCVTDQ2PS    Z27, Z27
+	VFMADD231PS  Z27, Z24, Z4
+	VFMADD231PS  Z27, Z25, Z12
+	VFMADD231PS  Z27, Z26, Z20
+	VPMOVSXBD    64(R12), Z27
+	VCVTDQ2PS    Z27, Z27
+	VFMADD231PS  Z27, Z24, Z5
+	VFMADD231PS  Z27, Z25, Z13
+	VFMADD231PS  Z27, Z26, Z21
+	VPMOVSXBD    80(R12), Z27
+	VCVTDQ2PS    Z27, Z27
+	VFMADD231PS  Z27, Z24, Z6
+	VFMADD231PS  Z27, Z25, Z14
+	VFMADD231PS  Z27, Z26, Z22
+	VPMOVSXBD    96(R12), Z27
+	VCVTDQ2PS    Z27, Z27
+	VFMADD231PS  Z27, Z24, Z7
+	VFMADD231PS  Z27, Z25, Z15
+	VFMADD231PS  Z27, Z26, Z23
+	VPMOVSXBD    112(R12), Z27
+	VCVTDQ2PS    Z27, Z27
+	VFMADD231PS  Z27, Z24, Z0
+	VFMADD231PS  Z27, Z25, Z8
+	VFMADD231PS  Z27, Z26, Z16
+	ADDQ         DI, R12
+	ADDQ         $0x04, CX
+	DECQ         R13
+	JNE          valuesI8x3c8AVX512_key
+	TESTQ        R9, R9
+	JNE          valuesI8x3c8AVX512_tile
+	VMOVUPS      Z1, (AX)
+	VMOVUPS      Z2, 64(AX)
+	VMOVUPS      Z3, 128(AX)
+	VMOVUPS      Z4, 192(AX)
+	VMOVUPS      Z5, 256(AX)
+	VMOVUPS      Z6, 320(AX)
+	VMOVUPS      Z7, 384(AX)
+	VMOVUPS      Z0, 448(AX)
+	VMOVUPS      Z9, (AX)(DX*1)
+	VMOVUPS      Z10, 64(AX)(DX*1)
+	VMOVUPS      Z11, 128(AX)(DX*1)
+	VMOVUPS      Z12, 192(AX)(DX*1)
+	VMOVUPS      Z13, 256(AX)(DX*1)
+	VMOVUPS      Z14, 320(AX)(DX*1)
+	VMOVUPS      Z15, 384(AX)(DX*1)
+	VMOVUPS      Z8, 448(AX)(DX*1)
+	VMOVUPS      Z17, (AX)(DX*2)
+	VMOVUPS      Z18, 64(AX)(DX*2)
+	VMOVUPS      Z19, 128(AX)(DX*2)
+	VMOVUPS      Z20, 192(AX)(DX*2)
+	VMOVUPS      Z21, 256(AX)(DX*2)
+	VMOVUPS      Z22, 320(AX)(DX*2)
+	VMOVUPS      Z23, 384(AX)(DX*2)
+	VMOVUPS      Z16, 448(AX)(DX*2)
+	VZEROUPPER
+	RET
+
+// func scoresI8x4t1AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·scoresI8x4t1AVX512(SB), NOSPLIT, $0-48
+	MOVQ   q+8(FP), AX
+	MOVQ   hd+16(FP), CX
+	MOVQ   k+24(FP), DX
+	MOVQ   (DX), DX
+	MOVQ   next+32(FP), BX
+	MOVQ   step+40(FP), SI
+	MOVQ   CX, DI
+	SHLQ   $0x02, DI
+	LEAQ   (AX)(DI*2), R8
+	ADDQ   DI, R8
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	XORQ   R9, R9
+	SUBQ   $0x02, CX
+	JLT    scoresI8x4t1AVX512_last
+
+scoresI8x4t1AVX512_loop:
+	PREFETCHT1   (BX)
+	ADDQ         SI, BX
+	VPMOVSXBD    (DX)(R9*1), Z4
+	VCVTDQ2PS    Z4, Z4
+	VBROADCASTSS (AX), Z5
+	VFMADD231PS  Z4, Z5, Z0
+	VBROADCASTSS (AX)(DI*1), Z5
+	VFMADD231PS  Z4, Z5, Z1
+	VBROADCASTSS (AX)(DI*2), Z5
+	VFMADD231PS  Z4, Z5, Z2
+	VBROADCASTSS (R8), Z5
+	VFMADD231PS  Z4, Z5, Z3
+	VPMOVSXBD    16(DX)(R9*1), Z4
+	VCVTDQ2PS    Z4, Z4
+	VBROADCASTSS 4(AX), Z5
+	VFMADD231PS  Z4, Z5, Z0
+	VBROADCASTSS 4(AX)(DI*1), Z5
+	VFMADD231PS  Z4, Z5, Z1
+	VBROADCASTSS 4(AX)(DI*2), Z5
+	VFMADD231PS  Z4, Z5, Z2
+	VBROADCASTSS 4(R8), Z5
+	VFMADD231PS  Z4, Z5, Z3
+	ADDQ         $0x00000020, R9
+	ADDQ         $0x08, AX
+	ADDQ         $0x08, R8
+	SUBQ         $0x02, CX
+	JGE          scoresI8x4t1AVX512_loop
+
+scoresI8x4t1AVX512_last:
+	CMPQ         CX, $-2
+	JEQ          scoresI8x4t1AVX512_done
+	VPMOVSXBD    (DX)(R9*1), Z4
+	VCVTDQ2PS    Z4, Z4
+	VBROADCASTSS (AX), Z5
+	VFMADD231PS  Z4, Z5, Z0
+	VBROADCASTSS (AX)(DI*1), Z5
+	VFMADD231PS  Z4, Z5, Z1
+	VBROADCASTSS (AX)(DI*2), Z5
+	VFMADD231PS  Z4, Z5, Z2
+	VBROADCASTSS (R8), Z5
+	VFMADD231PS  Z4, Z5, Z3
+
+scoresI8x4t1AVX512_done:
+	MOVQ    s+0(FP), AX
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 256(AX)
+	VMOVUPS Z2, 512(AX)
+	VMOVUPS Z3, 768(AX)
+	VZEROUPPER
+	RET
+
+// func scoresI8x4t2AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·scoresI8x4t2AVX512(SB), NOSPLIT, $0-48
+	MOVQ   q+8(FP), AX
+	MOVQ   hd+16(FP), CX
+	MOVQ   k+24(FP), DX
+	MOVQ   (DX), BX
+	MOVQ   8(DX), DX
+	MOVQ   next+32(FP), SI
+	MOVQ   step+40(FP), DI
+	MOVQ   CX, R8
+	SHLQ   $0x02, R8
+	LEAQ   (AX)(R8*2), R9
+	ADDQ   R8, R9
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	XORQ   R10, R10
+	SUBQ   $0x02, CX
+	JLT    scoresI8x4t2AVX512_last
+
+scoresI8x4t2AVX512_loop:
+	PREFETCHT1   (SI)
+	ADDQ         DI, SI
+	VPMOVSXBD    (BX)(R10*1), Z8
+	VCVTDQ2PS    Z8, Z8
+	VPMOVSXBD    (DX)(R10*1), Z9
+	VCVTDQ2PS    Z9, Z9
+	VBROADCASTSS (AX), Z10
+	VFMADD231PS  Z8, Z10, Z0
+	VFMADD231PS  Z9, Z10, Z1
+	VBROADCASTSS (AX)(R8*1), Z10
+	VFMADD231PS  Z8, Z10, Z2
+	VFMADD231PS  Z9, Z10, Z3
+	VBROADCASTSS (AX)(R8*2), Z10
+	VFMADD231PS  Z8, Z10, Z4
+	VFMADD231PS  Z9, Z10, Z5
+	VBROADCASTSS (R9), Z10
+	VFMADD231PS  Z8, Z10, Z6
+	VFMADD231PS  Z9, Z10, Z7
+	VPMOVSXBD    16(BX)(R10*1), Z8
+	VCVTDQ2PS    Z8, Z8
+	VPMOVSXBD    16(DX)(R10*1), Z9
+	VCVTDQ2PS    Z9, Z9
+	VBROADCASTSS 4(AX), Z10
+	VFMADD231PS  Z8, Z10, Z0
+	VFMADD231PS  Z9, Z10, Z1
+	VBROADCASTSS 4(AX)(R8*1), Z10
+	VFMADD231PS  Z8, Z10, Z2
+	VFMADD231PS  Z9, Z10, Z3
+	VBROADCASTSS 4(AX)(R8*2), Z10
+	VFMADD231PS  Z8, Z10, Z4
+	VFMADD231PS  Z9, Z10, Z5
+	VBROADCASTSS 4(R9), Z10
+	VFMADD231PS  Z8, Z10, Z6
+	VFMADD231PS  Z9, Z10, Z7
+	ADDQ         $0x00000020, R10
+	ADDQ         $0x08, AX
+	ADDQ         $0x08, R9
+	SUBQ         $0x02, CX
+	JGE          scoresI8x4t2AVX512_loop
+
+scoresI8x4t2AVX512_last:
+	CMPQ         CX, $-2
+	JEQ          scoresI8x4t2AVX512_done
+	VPMOVSXBD    (BX)(R10*1), Z8
+	VCVTDQ2PS    Z8, Z8
+	VPMOVSXBD    (DX)(R10*1), Z9
+	VCVTDQ2PS    Z9, Z9
+	VBROADCASTSS (AX), Z10
+	VFMADD231PS  Z8, Z10, Z0
+	VFMADD231PS  Z9, Z10, Z1
+	VBROADCASTSS (AX)(R8*1), Z10
+	VFMADD231PS  Z8, Z10, Z2
+	VFMADD231PS  Z9, Z10, Z3
+	VBROADCASTSS (AX)(R8*2), Z10
+	VFMADD231PS  Z8, Z10, Z4
+	VFMADD231PS  Z9, Z10, Z5
+	VBROADCASTSS (R9), Z10
+	VFMADD231PS  Z8, Z10, Z6
+	VFMADD231PS  Z9, Z10, Z7
+
+scoresI8x4t2AVX512_done:
+	MOVQ    s+0(FP), AX
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 256(AX)
+	VMOVUPS Z3, 320(AX)
+	VMOVUPS Z4, 512(AX)
+	VMOVUPS Z5, 576(AX)
+	VMOVUPS Z6, 768(AX)
+	VMOVUPS Z7, 832(AX)
+	VZEROUPPER
+	RET
+
+// func scoresI8x4t4AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·scoresI8x4t4AVX512(SB), NOSPLIT, $0-48
+	MOVQ   q+8(FP), AX
+	MOVQ   hd+16(FP), CX
+	MOVQ   k+24(FP), DX
+	MOVQ   (DX), BX
+	MOVQ   8(DX), SI
+	MOVQ   16(DX), DI
+	MOVQ   24(DX), DX
+	MOVQ   next+32(FP), R8
+	MOVQ   step+40(FP), R9
+	MOVQ   CX, R10
+	SHLQ   $0x02, R10
+	LEAQ   (AX)(R10*2), R11
+	ADDQ   R10, R11
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	XORQ   R12, R12
+	SUBQ   $0x02, CX
+	JLT    scoresI8x4t4AVX512_last
+
+scoresI8x4t4AVX512_loop:
+	PREFETCHT1   (R8)
+	PREFETCHT1   64(R8)
+	ADDQ         R9, R8
+	VPMOVSXBD    (BX)(R12*1), Z16
+	VCVTDQ2PS    Z16, Z16
+	VPMOVSXBD    (SI)(R12*1), Z17
+	VCVTDQ2PS    Z17, Z17
+	VPMOVSXBD    (DI)(R12*1), Z18
+	VCVTDQ2PS    Z18, Z18
+	VPMOVSXBD    (DX)(R12*1), Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS (AX), Z20
+	VFMADD231PS  Z16, Z20, Z0
+	VFMADD231PS  Z17, Z20, Z1
+	VFMADD231PS  Z18, Z20, Z2
+	VFMADD231PS  Z19, Z20, Z3
+	VBROADCASTSS (AX)(R10*1), Z20
+	VFMADD231PS  Z16, Z20, Z4
+	VFMADD231PS  Z17, Z20, Z5
+	VFMADD231PS  Z18, Z20, Z6
+	VFMADD231PS  Z19, Z20, Z7
+	VBROADCASTSS (AX)(R10*2), Z20
+	VFMADD231PS  Z16, Z20, Z8
+	VFMADD231PS  Z17, Z20, Z9
+	VFMADD231PS  Z18, Z20, Z10
+	VFMADD231PS  Z19, Z20, Z11
+	VBROADCASTSS (R11), Z20
+	VFMADD231PS  Z16, Z20, Z12
+	VFMADD231PS  Z17, Z20, Z13
+	VFMADD231PS  Z18, Z20, Z14
+	VFMADD231PS  Z19, Z20, Z15
+	VPMOVSXBD    16(BX)(R12*1), Z16
+	VCVTDQ2PS    Z16, Z16
+	VPMOVSXBD    16(SI)(R12*1), Z17
+	VCVTDQ2PS    Z17, Z17
+	VPMOVSXBD    16(DI)(R12*1), Z18
+	VCVTDQ2PS    Z18, Z18
+	VPMOVSXBD    16(DX)(R12*1), Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS 4(AX), Z20
+	VFMADD231PS  Z16, Z20, Z0
+	VFMADD231PS  Z17, Z20, Z1
+	VFMADD231PS  Z18, Z20, Z2
+	VFMADD231PS  Z19, Z20, Z3
+	VBROADCASTSS 4(AX)(R10*1), Z20
+	VFMADD231PS  Z16, Z20, Z4
+	VFMADD231PS  Z17, Z20, Z5
+	VFMADD231PS  Z18, Z20, Z6
+	VFMADD231PS  Z19, Z20, Z7
+	VBROADCASTSS 4(AX)(R10*2), Z20
+	VFMADD231PS  Z16, Z20, Z8
+	VFMADD231PS  Z17, Z20, Z9
+	VFMADD231PS  Z18, Z20, Z10
+	VFMADD231PS  Z19, Z20, Z11
+	VBROADCASTSS 4(R11), Z20
+	VFMADD231PS  Z16, Z20, Z12
+	VFMADD231PS  Z17, Z20, Z13
+	VFMADD231PS  Z18, Z20, Z14
+	VFMADD231PS  Z19, Z20, Z15
+	ADDQ         $0x00000020, R12
+	ADDQ         $0x08, AX
+	ADDQ         $0x08, R11
+	SUBQ         $0x02, CX
+	JGE          scoresI8x4t4AVX512_loop
+
+scoresI8x4t4AVX512_last:
+	CMPQ         CX, $-2
+	JEQ          scoresI8x4t4AVX512_done
+	VPMOVSXBD    (BX)(R12*1), Z16
+	VCVTDQ2PS    Z16, Z16
+	VPMOVSXBD    (SI)(R12*1), Z17
+	VCVTDQ2PS    Z17, Z17
+	VPMOVSXBD    (DI)(R12*1), Z18
+	VCVTDQ2PS    Z18, Z18
+	VPMOVSXBD    (DX)(R12*1), Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS (AX), Z20
+	VFMADD231PS  Z16, Z20, Z0
+	VFMADD231PS  Z17, Z20, Z1
+	VFMADD231PS  Z18, Z20, Z2
+	VFMADD231PS  Z19, Z20, Z3
+	VBROADCASTSS (AX)(R10*1), Z20
+	VFMADD231PS  Z16, Z20, Z4
+	VFMADD231PS  Z17, Z20, Z5
+	VFMADD231PS  Z18, Z20, Z6
+	VFMADD231PS  Z19, Z20, Z7
+	VBROADCASTSS (AX)(R10*2), Z20
+	VFMADD231PS  Z16, Z20, Z8
+	VFMADD231PS  Z17, Z20, Z9
+	VFMADD231PS  Z18, Z20, Z10
+	VFMADD231PS  Z19, Z20, Z11
+	VBROADCASTSS (R11), Z20
+	VFMADD231PS  Z16, Z20, Z12
+	VFMADD231PS  Z17, Z20, Z13
+	VFMADD231PS  Z18, Z20, Z14
+	VFMADD231PS  Z19, Z20, Z15
+
+scoresI8x4t4AVX512_done:
+	MOVQ    s+0(FP), AX
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, 192(AX)
+	VMOVUPS Z4, 256(AX)
+	VMOVUPS Z5, 320(AX)
+	VMOVUPS Z6, 384(AX)
+	VMOVUPS Z7, 448(AX)
+	VMOVUPS Z8, 512(AX)
+	VMOVUPS Z9, 576(AX)
+	VMOVUPS Z10, 640(AX)
+	VMOVUPS Z11, 704(AX)
+	VMOVUPS Z12, 768(AX)
+	VMOVUPS Z13, 832(AX)
+	VMOVUPS Z14, 896(AX)
+	VMOVUPS Z15, 960(AX)
+	VZEROUPPER
+	RET
+
+// func valuesI8x4c1AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesI8x4c1AVX512(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	LEAQ         (AX)(DX*2), BX
+	ADDQ         DX, BX
+	VBROADCASTSS (CX), Z0
+	ADDQ         DX, CX
+	VMULPS       (AX), Z0, Z0
+	VBROADCASTSS (CX), Z1
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*1), Z1, Z1
+	VBROADCASTSS (CX), Z2
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*2), Z2, Z2
+	VBROADCASTSS (CX), Z3
+	VMULPS       (BX), Z3, Z3
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), SI
+	MOVQ         offset+40(FP), DI
+	MOVQ         row+48(FP), R8
+	MOVQ         lo+56(FP), R9
+	MOVQ         hi+64(FP), R10
+	MOVQ         next+72(FP), R11
+	MOVQ         step+80(FP), R12
+	LEAQ         (CX)(R9*4), CX
+	SUBQ         R9, R10
+	MOVQ         R9, R14
+	SHRQ         $0x04, R14
+	LEAQ         (SI)(R14*8), SI
+	ANDQ         $0x0f, R9
+
+valuesI8x4c1AVX512_tile:
+	MOVQ    (SI), R13
+	ADDQ    $0x08, SI
+	ADDQ    DI, R13
+	MOVQ    R8, R14
+	IMULQ   R9, R14
+	ADDQ    R14, R13
+	MOVQ    $+16, R14
+	SUBQ    R9, R14
+	XORQ    R9, R9
+	CMPQ    R14, R10
+	CMOVQGT R10, R14
+	SUBQ    R14, R10
+
+valuesI8x4c1AVX512_key:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPMOVSXBD    (R13), Z4
+	VCVTDQ2PS    Z4, Z4
+	VBROADCASTSS (CX), Z5
+	VFMADD231PS  Z4, Z5, Z0
+	VBROADCASTSS 256(CX), Z5
+	VFMADD231PS  Z4, Z5, Z1
+	VBROADCASTSS 512(CX), Z5
+	VFMADD231PS  Z4, Z5, Z2
+	VBROADCASTSS 768(CX), Z5
+	VFMADD231PS  Z4, Z5, Z3
+	ADDQ         R8, R13
+	ADDQ         $0x04, CX
+	DECQ         R14
+	JNE          valuesI8x4c1AVX512_key
+	TESTQ        R10, R10
+	JNE          valuesI8x4c1AVX512_tile
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, (AX)(DX*1)
+	VMOVUPS      Z2, (AX)(DX*2)
+	VMOVUPS      Z3, (BX)
+	VZEROUPPER
+	RET
+
+// func valuesI8x4c2AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesI8x4c2AVX512(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	LEAQ         (AX)(DX*2), BX
+	ADDQ         DX, BX
+	VBROADCASTSS (CX), Z0
+	ADDQ         DX, CX
+	VMULPS       (AX), Z0, Z1
+	VMULPS       64(AX), Z0, Z0
+	VBROADCASTSS (CX), Z2
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*1), Z2, Z3
+	VMULPS       64(AX)(DX*1), Z2, Z2
+	VBROADCASTSS (CX), Z4
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*2), Z4, Z5
+	VMULPS       64(AX)(DX*2), Z4, Z4
+	VBROADCASTSS (CX), Z6
+	VMULPS       (BX), Z6, Z7
+	VMULPS       64(BX), Z6, Z6
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), SI
+	MOVQ         offset+40(FP), DI
+	MOVQ         row+48(FP), R8
+	MOVQ         lo+56(FP), R9
+	MOVQ         hi+64(FP), R10
+	MOVQ         next+72(FP), R11
+	MOVQ         step+80(FP), R12
+	LEAQ         (CX)(R9*4), CX
+	SUBQ         R9, R10
+	MOVQ         R9, R14
+	SHRQ         $0x04, R14
+	LEAQ         (SI)(R14*8), SI
+	ANDQ         $0x0f, R9
+
+valuesI8x4c2AVX512_tile:
+	MOVQ    (SI), R13
+	ADDQ    $0x08, SI
+	ADDQ    DI, R13
+	MOVQ    R8, R14
+	IMULQ   R9, R14
+	ADDQ    R14, R13
+	MOVQ    $+16, R14
+	SUBQ    R9, R14
+	XORQ    R9, R9
+	CMPQ    R14, R10
+	CMOVQGT R10, R14
+	SUBQ    R14, R10
+
+valuesI8x4c2AVX512_key:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPMOVSXBD    (R13), Z8
+	VCVTDQ2PS    Z8, Z8
+	VPMOVSXBD    16(R13), Z9
+	VCVTDQ2PS    Z9, Z9
+	VBROADCASTSS (CX), Z10
+	VFMADD231PS  Z8, Z10, Z1
+	VFMADD231PS  Z9, Z10, Z0
+	VBROADCASTSS 256(CX), Z10
+	VFMADD231PS  Z8, Z10, Z3
+	VFMADD231PS  Z9, Z10, Z2
+	VBROADCASTSS 512(CX), Z10
+	VFMADD231PS  Z8, Z10, Z5
+	VFMADD231PS  Z9, Z10, Z4
+	VBROADCASTSS 768(CX), Z10
+	VFMADD231PS  Z8, Z10, Z7
+	VFMADD231PS  Z9, Z10, Z6
+	ADDQ         R8, R13
+	ADDQ         $0x04, CX
+	DECQ         R14
+	JNE          valuesI8x4c2AVX512_key
+	TESTQ        R10, R10
+	JNE          valuesI8x4c2AVX512_tile
+	VMOVUPS      Z1, (AX)
+	VMOVUPS      Z0, 64(AX)
+	VMOVUPS      Z3, (AX)(DX*1)
+	VMOVUPS      Z2, 64(AX)(DX*1)
+	VMOVUPS      Z5, (AX)(DX*2)
+	VMOVUPS      Z4, 64(AX)(DX*2)
+	VMOVUPS      Z7, (BX)
+	VMOVUPS      Z6, 64(BX)
+	VZEROUPPER
+	RET
+
+// func valuesI8x4c4AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesI8x4c4AVX512(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	LEAQ         (AX)(DX*2), BX
+	ADDQ         DX, BX
+	VBROADCASTSS (CX), Z0
+	ADDQ         DX, CX
+	VMULPS       (AX), Z0, Z1
+	VMULPS       64(AX), Z0, Z2
+	VMULPS       128(AX), Z0, Z3
+	VMULPS       192(AX), Z0, Z0
+	VBROADCASTSS (CX), Z4
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*1), Z4, Z5
+	VMULPS       64(AX)(DX*1), Z4, Z6
+	VMULPS       128(AX)(DX*1), Z4, Z7
+	VMULPS       192(AX)(DX*1), Z4, Z4
+	VBROADCASTSS (CX), Z8
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*2), Z8, Z9
+	VMULPS       64(AX)(DX*2), Z8, Z10
+	VMULPS       128(AX)(DX*2), Z8, Z11
+	VMULPS       192(AX)(DX*2), Z8, Z8
+	VBROADCASTSS (CX), Z12
+	VMULPS       (BX), Z12, Z13
+	VMULPS       64(BX), Z12, Z14
+	VMULPS       128(BX), Z12, Z15
+	VMULPS       192(BX), Z12, Z12
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), SI
+	MOVQ         offset+40(FP), DI
+	MOVQ         row+48(FP), R8
+	MOVQ         lo+56(FP), R9
+	MOVQ         hi+64(FP), R10
+	MOVQ         next+72(FP), R11
+	MOVQ         step+80(FP), R12
+	LEAQ         (CX)(R9*4), CX
+	SUBQ         R9, R10
+	MOVQ         R9, R14
+	SHRQ         $0x04, R14
+	LEAQ         (SI)(R14*8), SI
+	ANDQ         $0x0f, R9
+
+valuesI8x4c4AVX512_tile:
+	MOVQ    (SI), R13
+	ADDQ    $0x08, SI
+	ADDQ    DI, R13
+	MOVQ    R8, R14
+	IMULQ   R9, R14
+	ADDQ    R14, R13
+	MOVQ    $+16, R14
+	SUBQ    R9, R14
+	XORQ    R9, R9
+	CMPQ    R14, R10
+	CMOVQGT R10, R14
+	SUBQ    R14, R10
+
+valuesI8x4c4AVX512_key:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPMOVSXBD    (R13), Z16
+	VCVTDQ2PS    Z16, Z16
+	VPMOVSXBD    16(R13), Z17
+	VCVTDQ2PS    Z17, Z17
+	VPMOVSXBD    32(R13), Z18
+	VCVTDQ2PS    Z18, Z18
+	VPMOVSXBD    48(R13), Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS (CX), Z20
+	VFMADD231PS  Z16, Z20, Z1
+	VFMADD231PS  Z17, Z20, Z2
+	VFMADD231PS  Z18, Z20, Z3
+	VFMADD231PS  Z19, Z20, Z0
+	VBROADCASTSS 256(CX), Z20
+	VFMADD231PS  Z16, Z20, Z5
+	VFMADD231PS  Z17, Z20, Z6
+	VFMADD231PS  Z18, Z20, Z7
+	VFMADD231PS  Z19, Z20, Z4
+	VBROADCASTSS 512(CX), Z20
+	VFMADD231PS  Z16, Z20, Z9
+	VFMADD231PS  Z17, Z20, Z10
+	VFMADD231PS  Z18, Z20, Z11
+	VFMADD231PS  Z19, Z20, Z8
+	VBROADCASTSS 768(CX), Z20
+	VFMADD231PS  Z16, Z20, Z13
+	VFMADD231PS  Z17, Z20, Z14
+	VFMADD231PS  Z18, Z20, Z15
+	VFMADD231PS  Z19, Z20, Z12
+	ADDQ         R8, R13
+	ADDQ         $0x04, CX
+	DECQ         R14
+	JNE          valuesI8x4c4AVX512_key
+	TESTQ        R10, R10
+	JNE          valuesI8x4c4AVX512_tile
+	VMOVUPS      Z1, (AX)
+	VMOVUPS      Z2, 64(AX)
+	VMOVUPS      Z3, 128(AX)
+	VMOVUPS      Z0, 192(AX)
+	VMOVUPS      Z5, (AX)(DX*1)
+	VMOVUPS      Z6, 64(AX)(DX*1)
+	VMOVUPS      Z7, 128(AX)(DX*1)
+	VMOVUPS      Z4, 192(AX)(DX*1)
+	VMOVUPS      Z9, (AX)(DX*2)
+	VMOVUPS      Z10, 64(AX)(DX*2)
+	VMOVUPS      Z11, 128(AX)(DX*2)
+	VMOVUPS      Z8, 192(AX)(DX*2)
+	VMOVUPS      Z13, (BX)
+	VMOVUPS      Z14, 64(BX)
+	VMOVUPS      Z15, 128(BX)
+	VMOVUPS      Z12, 192(BX)
+	VZEROUPPER
+	RET
+
+// func scoresI8x5t1AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·scoresI8x5t1AVX512(SB), NOSPLIT, $0-48
+	MOVQ   q+8(FP), AX
+	MOVQ   hd+16(FP), CX
+	MOVQ   k+24(FP), DX
+	MOVQ   (DX), DX
+	MOVQ   next+32(FP), BX
+	MOVQ   step+40(FP), SI
+	MOVQ   CX, DI
+	SHLQ   $0x02, DI
+	LEAQ   (AX)(DI*2), R8
+	ADDQ   DI, R8
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	XORQ   R9, R9
+	SUBQ   $0x02, CX
+	JLT    scoresI8x5t1AVX512_last
+
+scoresI8x5t1AVX512_loop:
+	PREFETCHT1   (BX)
+	ADDQ         SI, BX
+	VPMOVSXBD    (DX)(R9*1), Z5
+	VCVTDQ2PS    Z5, Z5
+	VBROADCASTSS (AX), Z6
+	VFMADD231PS  Z5, Z6, Z0
+	VBROADCASTSS (AX)(DI*1), Z6
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (AX)(DI*2), Z6
+	VFMADD231PS  Z5, Z6, Z2
+	VBROADCASTSS (R8), Z6
+	VFMADD231PS  Z5, Z6, Z3
+	VBROADCASTSS (R8)(DI*1), Z6
+	VFMADD231PS  Z5, Z6, Z4
+	VPMOVSXBD    16(DX)(R9*1), Z5
+	VCVTDQ2PS    Z5, Z5
+	VBROADCASTSS 4(AX), Z6
+	VFMADD231PS  Z5, Z6, Z0
+	VBROADCASTSS 4(AX)(DI*1), Z6
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS 4(AX)(DI*2), Z6
+	VFMADD231PS  Z5, Z6, Z2
+	VBROADCASTSS 4(R8), Z6
+	VFMADD231PS  Z5, Z6, Z3
+	VBROADCASTSS 4(R8)(DI*1), Z6
+	VFMADD231PS  Z5, Z6, Z4
+	ADDQ         $0x00000020, R9
+	ADDQ         $0x08, AX
+	ADDQ         $0x08, R8
+	SUBQ         $0x02, CX
+	JGE          scoresI8x5t1AVX512_loop
+
+scoresI8x5t1AVX512_last:
+	CMPQ         CX, $-2
+	JEQ          scoresI8x5t1AVX512_done
+	VPMOVSXBD    (DX)(R9*1), Z5
+	VCVTDQ2PS    Z5, Z5
+	VBROADCASTSS (AX), Z6
+	VFMADD231PS  Z5, Z6, Z0
+	VBROADCASTSS (AX)(DI*1), Z6
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (AX)(DI*2), Z6
+	VFMADD231PS  Z5, Z6, Z2
+	VBROADCASTSS (R8), Z6
+	VFMADD231PS  Z5, Z6, Z3
+	VBROADCASTSS (R8)(DI*1), Z6
+	VFMADD231PS  Z5, Z6, Z4
+
+scoresI8x5t1AVX512_done:
+	MOVQ    s+0(FP), AX
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 256(AX)
+	VMOVUPS Z2, 512(AX)
+	VMOVUPS Z3, 768(AX)
+	VMOVUPS Z4, 1024(AX)
+	VZEROUPPER
+	RET
+
+// func scoresI8x5t2AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·scoresI8x5t2AVX512(SB), NOSPLIT, $0-48
+	MOVQ   q+8(FP), AX
+	MOVQ   hd+16(FP), CX
+	MOVQ   k+24(FP), DX
+	MOVQ   (DX), BX
+	MOVQ   8(DX), DX
+	MOVQ   next+32(FP), SI
+	MOVQ   step+40(FP), DI
+	MOVQ   CX, R8
+	SHLQ   $0x02, R8
+	LEAQ   (AX)(R8*2), R9
+	ADDQ   R8, R9
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	XORQ   R10, R10
+	SUBQ   $0x02, CX
+	JLT    scoresI8x5t2AVX512_last
+
+scoresI8x5t2AVX512_loop:
+	PREFETCHT1   (SI)
+	ADDQ         DI, SI
+	VPMOVSXBD    (BX)(R10*1), Z10
+	VCVTDQ2PS    Z10, Z10
+	VPMOVSXBD    (DX)(R10*1), Z11
+	VCVTDQ2PS    Z11, Z11
+	VBROADCASTSS (AX), Z12
+	VFMADD231PS  Z10, Z12, Z0
+	VFMADD231PS  Z11, Z12, Z1
+	VBROADCASTSS (AX)(R8*1), Z12
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (AX)(R8*2), Z12
+	VFMADD231PS  Z10, Z12, Z4
+	VFMADD231PS  Z11, Z12, Z5
+	VBROADCASTSS (R9), Z12
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	VBROADCASTSS (R9)(R8*1), Z12
+	VFMADD231PS  Z10, Z12, Z8
+	VFMADD231PS  Z11, Z12, Z9
+	VPMOVSXBD    16(BX)(R10*1), Z10
+	VCVTDQ2PS    Z10, Z10
+	VPMOVSXBD    16(DX)(R10*1), Z11
+	VCVTDQ2PS    Z11, Z11
+	VBROADCASTSS 4(AX), Z12
+	VFMADD231PS  Z10, Z12, Z0
+	VFMADD231PS  Z11, Z12, Z1
+	VBROADCASTSS 4(AX)(R8*1), Z12
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS 4(AX)(R8*2), Z12
+	VFMADD231PS  Z10, Z12, Z4
+	VFMADD231PS  Z11, Z12, Z5
+	VBROADCASTSS 4(R9), Z12
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	VBROADCASTSS 4(R9)(R8*1), Z12
+	VFMADD231PS  Z10, Z12, Z8
+	VFMADD231PS  Z11, Z12, Z9
+	ADDQ         $0x00000020, R10
+	ADDQ         $0x08, AX
+	ADDQ         $0x08, R9
+	SUBQ         $0x02, CX
+	JGE          scoresI8x5t2AVX512_loop
+
+scoresI8x5t2AVX512_last:
+	CMPQ         CX, $-2
+	JEQ          scoresI8x5t2AVX512_done
+	VPMOVSXBD    (BX)(R10*1), Z10
+	VCVTDQ2PS    Z10, Z10
+	VPMOVSXBD    (DX)(R10*1), Z11
+	VCVTDQ2PS    Z11, Z11
+	VBROADCASTSS (AX), Z12
+	VFMADD231PS  Z10, Z12, Z0
+	VFMADD231PS  Z11, Z12, Z1
+	VBROADCASTSS (AX)(R8*1), Z12
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (AX)(R8*2), Z12
+	VFMADD231PS  Z10, Z12, Z4
+	VFMADD231PS  Z11, Z12, Z5
+	VBROADCASTSS (R9), Z12
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	VBROADCASTSS (R9)(R8*1), Z12
+	VFMADD231PS  Z10, Z12, Z8
+	VFMADD231PS  Z11, Z12, Z9
+
+scoresI8x5t2AVX512_done:
+	MOVQ    s+0(FP), AX
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 256(AX)
+	VMOVUPS Z3, 320(AX)
+	VMOVUPS Z4, 512(AX)
+	VMOVUPS Z5, 576(AX)
+	VMOVUPS Z6, 768(AX)
+	VMOVUPS Z7, 832(AX)
+	VMOVUPS Z8, 1024(AX)
+	VMOVUPS Z9, 1088(AX)
+	VZEROUPPER
+	RET
+
+// func scoresI8x5t4AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·scoresI8x5t4AVX512(SB), NOSPLIT, $0-48
+	MOVQ   q+8(FP), AX
+	MOVQ   hd+16(FP), CX
+	MOVQ   k+24(FP), DX
+	MOVQ   (DX), BX
+	MOVQ   8(DX), SI
+	MOVQ   16(DX), DI
+	MOVQ   24(DX), DX
+	MOVQ   next+32(FP), R8
+	MOVQ   step+40(FP), R9
+	MOVQ   CX, R10
+	SHLQ   $0x02, R10
+	LEAQ   (AX)(R10*2), R11
+	ADDQ   R10, R11
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	XORQ   R12, R12
+	SUBQ   $0x02, CX
+	JLT    scoresI8x5t4AVX512_last
+
+scoresI8x5t4AVX512_loop:
+	PREFETCHT1   (R8)
+	PREFETCHT1   64(R8)
+	ADDQ         R9, R8
+	VPMOVSXBD    (BX)(R12*1), Z20
+	VCVTDQ2PS    Z20, Z20
+	VPMOVSXBD    (SI)(R12*1), Z21
+	VCVTDQ2PS    Z21, Z21
+	VPMOVSXBD    (DI)(R12*1), Z22
+	VCVTDQ2PS    Z22, Z22
+	VPMOVSXBD    (DX)(R12*1), Z23
+	VCVTDQ2PS    Z23, Z23
+	VBROADCASTSS (AX), Z24
+	VFMADD231PS  Z20, Z24, Z0
+	VFMADD231PS  Z21, Z24, Z1
+	VFMADD231PS  Z22, Z24, Z2
+	VFMADD231PS  Z23, Z24, Z3
+	VBROADCASTSS (AX)(R10*1), Z24
+	VFMADD231PS  Z20, Z24, Z4
+	VFMADD231PS  Z21, Z24, Z5
+	VFMADD231PS  Z22, Z24, Z6
+	VFMADD231PS  Z23, Z24, Z7
+	VBROADCASTSS (AX)(R10*2), Z24
+	VFMADD231PS  Z20, Z24, Z8
+	VFMADD231PS  Z21, Z24, Z9
+	VFMADD231PS  Z22, Z24, Z10
+	VFMADD231PS  Z23, Z24, Z11
+	VBROADCASTSS (R11), Z24
+	VFMADD231PS  Z20, Z24, Z12
+	VFMADD231PS  Z21, Z24, Z13
+	VFMADD231PS  Z22, Z24, Z14
+	VFMADD231PS  Z23, Z24, Z15
+	VBROADCASTSS (R11)(R10*1), Z24
+	VFMADD231PS  Z20, Z24, Z16
+	VFMADD231PS  Z21, Z24, Z17
+	VFMADD231PS  Z22, Z24, Z18
+	VFMADD231PS  Z23, Z24, Z19
+	VPMOVSXBD    16(BX)(R12*1), Z20
+	VCVTDQ2PS    Z20, Z20
+	VPMOVSXBD    16(SI)(R12*1), Z21
+	VCVTDQ2PS    Z21, Z21
+	VPMOVSXBD    16(DI)(R12*1), Z22
+	VCVTDQ2PS    Z22, Z22
+	VPMOVSXBD    16(DX)(R12*1), Z23
+	VCVTDQ2PS    Z23, Z23
+	VBROADCASTSS 4(AX), Z24
+	VFMADD231PS  Z20, Z24, Z0
+	VFMADD231PS  Z21, Z24, Z1
+	VFMADD231PS  Z22, Z24, Z2
+	VFMADD231PS  Z23, Z24, Z3
+	VBROADCASTSS 4(AX)(R10*1), Z24
+	VFMADD231PS  Z20, Z24, Z4
+	VFMADD231PS  Z21, Z24, Z5
+	VFMADD231PS  Z22, Z24, Z6
+	VFMADD231PS  Z23, Z24, Z7
+	VBROADCASTSS 4(AX)(R10*2), Z24
+	VFMADD231PS  Z20, Z24, Z8
+	VFMADD231PS  Z21, Z24, Z9
+	VFMADD231PS  Z22, Z24, Z10
+	VFMADD231PS  Z23, Z24, Z11
+	VBROADCASTSS 4(R11), Z24
+	VFMADD231PS  Z20, Z24, Z12
+	VFMADD231PS  Z21, Z24, Z13
+	VFMADD231PS  Z22, Z24, Z14
+	VFMADD231PS  Z23, Z24, Z15
+	VBROADCASTSS 4(R11)(R10*1), Z24
+	VFMADD231PS  Z20, Z24, Z16
+	VFMADD231PS  Z21, Z24, Z17
+	VFMADD231PS  Z22, Z24, Z18
+	VFMADD231PS  Z23, Z24, Z19
+	ADDQ         $0x00000020, R12
+	ADDQ         $0x08, AX
+	ADDQ         $0x08, R11
+	SUBQ         $0x02, CX
+	JGE          scoresI8x5t4AVX512_loop
+
+scoresI8x5t4AVX512_last:
+	CMPQ         CX, $-2
+	JEQ          scoresI8x5t4AVX512_done
+	VPMOVSXBD    (BX)(R12*1), Z20
+	VCVTDQ2PS    Z20, Z20
+	VPMOVSXBD    (SI)(R12*1), Z21
+	VCVTDQ2PS    Z21, Z21
+	VPMOVSXBD    (DI)(R12*1), Z22
+	VCVTDQ2PS    Z22, Z22
+	VPMOVSXBD    (DX)(R12*1), Z23
+	VCVTDQ2PS    Z23, Z23
+	VBROADCASTSS (AX), Z24
+	VFMADD231PS  Z20, Z24, Z0
+	VFMADD231PS  Z21, Z24, Z1
+	VFMADD231PS  Z22, Z24, Z2
+	VFMADD231PS  Z23, Z24, Z3
+	VBROADCASTSS (AX)(R10*1), Z24
+	VFMADD231PS  Z20, Z24, Z4
+	VFMADD231PS  Z21, Z24, Z5
+	VFMADD231PS  Z22, Z24, Z6
+	VFMADD231PS  Z23, Z24, Z7
+	VBROADCASTSS (AX)(R10*2), Z24
+	VFMADD231PS  Z20, Z24, Z8
+	VFMADD231PS  Z21, Z24, Z9
+	VFMADD231PS  Z22, Z24, Z10
+	VFMADD231PS  Z23, Z24, Z11
+	VBROADCASTSS (R11), Z24
+	VFMADD231PS  Z20, Z24, Z12
+	VFMADD231PS  Z21, Z24, Z13
+	VFMADD231PS  Z22, Z24, Z14
+	VFMADD231PS  Z23, Z24, Z15
+	VBROADCASTSS (R11)(R10*1), Z24
+	VFMADD231PS  Z20, Z24, Z16
+	VFMADD231PS  Z21, Z24, Z17
+	VFMADD231PS  Z22, Z24, Z18
+	VFMADD231PS  Z23, Z24, Z19
+
+scoresI8x5t4AVX512_done:
+	MOVQ    s+0(FP), AX
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, 192(AX)
+	VMOVUPS Z4, 256(AX)
+	VMOVUPS Z5, 320(AX)
+	VMOVUPS Z6, 384(AX)
+	VMOVUPS Z7, 448(AX)
+	VMOVUPS Z8, 512(AX)
+	VMOVUPS Z9, 576(AX)
+	VMOVUPS Z10, 640(AX)
+	VMOVUPS Z11, 704(AX)
+	VMOVUPS Z12, 768(AX)
+	VMOVUPS Z13, 832(AX)
+	VMOVUPS Z14, 896(AX)
+	VMOVUPS Z15, 960(AX)
+	VMOVUPS Z16, 1024(AX)
+	VMOVUPS Z17, 1088(AX)
+	VMOVUPS Z18, 1152(AX)
+	VMOVUPS Z19, 1216(AX)
+	VZEROUPPER
+	RET
+
+// func valuesI8x5c1AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesI8x5c1AVX512(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	LEAQ         (AX)(DX*2), BX
+	ADDQ         DX, BX
+	VBROADCASTSS (CX), Z0
+	ADDQ         DX, CX
+	VMULPS       (AX), Z0, Z0
+	VBROADCASTSS (CX), Z1
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*1), Z1, Z1
+	VBROADCASTSS (CX), Z2
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*2), Z2, Z2
+	VBROADCASTSS (CX), Z3
+	ADDQ         DX, CX
+	VMULPS       (BX), Z3, Z3
+	VBROADCASTSS (CX), Z4
+	VMULPS       (BX)(DX*1), Z4, Z4
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), SI
+	MOVQ         offset+40(FP), DI
+	MOVQ         row+48(FP), R8
+	MOVQ         lo+56(FP), R9
+	MOVQ         hi+64(FP), R10
+	MOVQ         next+72(FP), R11
+	MOVQ         step+80(FP), R12
+	LEAQ         (CX)(R9*4), CX
+	SUBQ         R9, R10
+	MOVQ         R9, R14
+	SHRQ         $0x04, R14
+	LEAQ         (SI)(R14*8), SI
+	ANDQ         $0x0f, R9
+
+valuesI8x5c1AVX512_tile:
+	MOVQ    (SI), R13
+	ADDQ    $0x08, SI
+	ADDQ    DI, R13
+	MOVQ    R8, R14
+	IMULQ   R9, R14
+	ADDQ    R14, R13
+	MOVQ    $+16, R14
+	SUBQ    R9, R14
+	XORQ    R9, R9
+	CMPQ    R14, R10
+	CMOVQGT R10, R14
+	SUBQ    R14, R10
+
+valuesI8x5c1AVX512_key:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPMOVSXBD    (R13), Z5
+	VCVTDQ2PS    Z5, Z5
+	VBROADCASTSS (CX), Z6
+	VFMADD231PS  Z5, Z6, Z0
+	VBROADCASTSS 256(CX), Z6
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS 512(CX), Z6
+	VFMADD231PS  Z5, Z6, Z2
+	VBROADCASTSS 768(CX), Z6
+	VFMADD231PS  Z5, Z6, Z3
+	VBROADCASTSS 1024(CX), Z6
+	VFMADD231PS  Z5, Z6, Z4
+	ADDQ         R8, R13
+	ADDQ         $0x04, CX
+	DECQ         R14
+	JNE          valuesI8x5c1AVX512_key
+	TESTQ        R10, R10
+	JNE          valuesI8x5c1AVX512_tile
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, (AX)(DX*1)
+	VMOVUPS      Z2, (AX)(DX*2)
+	VMOVUPS      Z3, (BX)
+	VMOVUPS      Z4, (BX)(DX*1)
+	VZEROUPPER
+	RET
+
+// func valuesI8x5c2AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesI8x5c2AVX512(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	LEAQ         (AX)(DX*2), BX
+	ADDQ         DX, BX
+	VBROADCASTSS (CX), Z0
+	ADDQ         DX, CX
+	VMULPS       (AX), Z0, Z1
+	VMULPS       64(AX), Z0, Z0
+	VBROADCASTSS (CX), Z2
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*1), Z2, Z3
+	VMULPS       64(AX)(DX*1), Z2, Z2
+	VBROADCASTSS (CX), Z4
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*2), Z4, Z5
+	VMULPS       64(AX)(DX*2), Z4, Z4
+	VBROADCASTSS (CX), Z6
+	ADDQ         DX, CX
+	VMULPS       (BX), Z6, Z7
+	VMULPS       64(BX), Z6, Z6
+	VBROADCASTSS (CX), Z8
+	VMULPS       (BX)(DX*1), Z8, Z9
+	VMULPS       64(BX)(DX*1), Z8, Z8
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), SI
+	MOVQ         offset+40(FP), DI
+	MOVQ         row+48(FP), R8
+	MOVQ         lo+56(FP), R9
+	MOVQ         hi+64(FP), R10
+	MOVQ         next+72(FP), R11
+	MOVQ         step+80(FP), R12
+	LEAQ         (CX)(R9*4), CX
+	SUBQ         R9, R10
+	MOVQ         R9, R14
+	SHRQ         $0x04, R14
+	LEAQ         (SI)(R14*8), SI
+	ANDQ         $0x0f, R9
+
+valuesI8x5c2AVX512_tile:
+	MOVQ    (SI), R13
+	ADDQ    $0x08, SI
+	ADDQ    DI, R13
+	MOVQ    R8, R14
+	IMULQ   R9, R14
+	ADDQ    R14, R13
+	MOVQ    $+16, R14
+	SUBQ    R9, R14
+	XORQ    R9, R9
+	CMPQ    R14, R10
+	CMOVQGT R10, R14
+	SUBQ    R14, R10
+
+valuesI8x5c2AVX512_key:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPMOVSXBD    (R13), Z10
+	VCVTDQ2PS    Z10, Z10
+	VPMOVSXBD    16(R13), Z11
+	VCVTDQ2PS    Z11, Z11
+	VBROADCASTSS (CX), Z12
+	VFMADD231PS  Z10, Z12, Z1
+	VFMADD231PS  Z11, Z12, Z0
+	VBROADCASTSS 256(CX), Z12
+	VFMADD231PS  Z10, Z12, Z3
+	VFMADD231PS  Z11, Z12, Z2
+	VBROADCASTSS 512(CX), Z12
+	VFMADD231PS  Z10, Z12, Z5
+	VFMADD231PS  Z11, Z12, Z4
+	VBROADCASTSS 768(CX), Z12
+	VFMADD231PS  Z10, Z12, Z7
+	VFMADD231PS  Z11, Z12, Z6
+	VBROADCASTSS 1024(CX), Z12
+	VFMADD231PS  Z10, Z12, Z9
+	VFMADD231PS  Z11, Z12, Z8
+	ADDQ         R8, R13
+	ADDQ         $0x04, CX
+	DECQ         R14
+	JNE          valuesI8x5c2AVX512_key
+	TESTQ        R10, R10
+	JNE          valuesI8x5c2AVX512_tile
+	VMOVUPS      Z1, (AX)
+	VMOVUPS      Z0, 64(AX)
+	VMOVUPS      Z3, (AX)(DX*1)
+	VMOVUPS      Z2, 64(AX)(DX*1)
+	VMOVUPS      Z5, (AX)(DX*2)
+	VMOVUPS      Z4, 64(AX)(DX*2)
+	VMOVUPS      Z7, (BX)
+	VMOVUPS      Z6, 64(BX)
+	VMOVUPS      Z9, (BX)(DX*1)
+	VMOVUPS      Z8, 64(BX)(DX*1)
+	VZEROUPPER
+	RET
+
+// func valuesI8x5c4AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesI8x5c4AVX512(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	LEAQ         (AX)(DX*2), BX
+	ADDQ         DX, BX
+	VBROADCASTSS (CX), Z0
+	ADDQ         DX, CX
+	VMULPS       (AX), Z0, Z1
+	VMULPS       64(AX), Z0, Z2
+	VMULPS       128(AX), Z0, Z3
+	VMULPS       192(AX), Z0, Z0
+	VBROADCASTSS (CX), Z4
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*1), Z4, Z5
+	VMULPS       64(AX)(DX*1), Z4, Z6
+	VMULPS       128(AX)(DX*1), Z4, Z7
+	VMULPS       192(AX)(DX*1), Z4, Z4
+	VBROADCASTSS (CX), Z8
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*2), Z8, Z9
+	VMULPS       64(AX)(DX*2), Z8, Z10
+	VMULPS       128(AX)(DX*2), Z8, Z11
+	VMULPS       192(AX)(DX*2), Z8, Z8
+	VBROADCASTSS (CX), Z12
+	ADDQ         DX, CX
+	VMULPS       (BX), Z12, Z13
+	VMULPS       64(BX), Z12, Z14
+	VMULPS       128(BX), Z12, Z15
+	VMULPS       192(BX), Z12, Z12
+	VBROADCASTSS (CX), Z16
+	VMULPS       (BX)(DX*1), Z16, Z17
+	VMULPS       64(BX)(DX*1), Z16, Z18
+	VMULPS       128(BX)(DX*1), Z16, Z19
+	VMULPS       192(BX)(DX*1), Z16, Z16
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), SI
+	MOVQ         offset+40(FP), DI
+	MOVQ         row+48(FP), R8
+	MOVQ         lo+56(FP), R9
+	MOVQ         hi+64(FP), R10
+	MOVQ         next+72(FP), R11
+	MOVQ         step+80(FP), R12
+	LEAQ         (CX)(R9*4), CX
+	SUBQ         R9, R10
+	MOVQ         R9, R14
+	SHRQ         $0x04, R14
+	LEAQ         (SI)(R14*8), SI
+	ANDQ         $0x0f, R9
+
+valuesI8x5c4AVX512_tile:
+	MOVQ    (SI), R13
+	ADDQ    $0x08, SI
+	ADDQ    DI, R13
+	MOVQ    R8, R14
+	IMULQ   R9, R14
+	ADDQ    R14, R13
+	MOVQ    $+16, R14
+	SUBQ    R9, R14
+	XORQ    R9, R9
+	CMPQ    R14, R10
+	CMOVQGT R10, R14
+	SUBQ    R14, R10
+
+valuesI8x5c4AVX512_key:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPMOVSXBD    (R13), Z20
+	VCVTDQ2PS    Z20, Z20
+	VPMOVSXBD    16(R13), Z21
+	VCVTDQ2PS    Z21, Z21
+	VPMOVSXBD    32(R13), Z22
+	VCVTDQ2PS    Z22, Z22
+	VPMOVSXBD    48(R13), Z23
+	VCVTDQ2PS    Z23, Z23
+	VBROADCASTSS (CX), Z24
+	VFMADD231PS  Z20, Z24, Z1
+	VFMADD231PS  Z21, Z24, Z2
+	VFMADD231PS  Z22, Z24, Z3
+	VFMADD231PS  Z23, Z24, Z0
+	VBROADCASTSS 256(CX), Z24
+	VFMADD231PS  Z20, Z24, Z5
+	VFMADD231PS  Z21, Z24, Z6
+	VFMADD231PS  Z22, Z24, Z7
+	VFMADD231PS  Z23, Z24, Z4
+	VBROADCASTSS 512(CX), Z24
+	VFMADD231PS  Z20, Z24, Z9
+	VFMADD231PS  Z21, Z24, Z10
+	VFMADD231PS  Z22, Z24, Z11
+	VFMADD231PS  Z23, Z24, Z8
+	VBROADCASTSS 768(CX), Z24
+	VFMADD231PS  Z20, Z24, Z13
+	VFMADD231PS  Z21, Z24, Z14
+	VFMADD231PS  Z22, Z24, Z15
+	VFMADD231PS  Z23, Z24, Z12
+	VBROADCASTSS 1024(CX), Z24
+	VFMADD231PS  Z20, Z24, Z17
+	VFMADD231PS  Z21, Z24, Z18
+	VFMADD231PS  Z22, Z24, Z19
+	VFMADD231PS  Z23, Z24, Z16
+	ADDQ         R8, R13
+	ADDQ         $0x04, CX
+	DECQ         R14
+	JNE          valuesI8x5c4AVX512_key
+	TESTQ        R10, R10
+	JNE          valuesI8x5c4AVX512_tile
+	VMOVUPS      Z1, (AX)
+	VMOVUPS      Z2, 64(AX)
+	VMOVUPS      Z3, 128(AX)
+	VMOVUPS      Z0, 192(AX)
+	VMOVUPS      Z5, (AX)(DX*1)
+	VMOVUPS      Z6, 64(AX)(DX*1)
+	VMOVUPS      Z7, 128(AX)(DX*1)
+	VMOVUPS      Z4, 192(AX)(DX*1)
+	VMOVUPS      Z9, (AX)(DX*2)
+	VMOVUPS      Z10, 64(AX)(DX*2)
+	VMOVUPS      Z11, 128(AX)(DX*2)
+	VMOVUPS      Z8, 192(AX)(DX*2)
+	VMOVUPS      Z13, (BX)
+	VMOVUPS      Z14, 64(BX)
+	VMOVUPS      Z15, 128(BX)
+	VMOVUPS      Z12, 192(BX)
+	VMOVUPS      Z17, (BX)(DX*1)
+	VMOVUPS      Z18, 64(BX)(DX*1)
+	VMOVUPS      Z19, 128(BX)(DX*1)
+	VMOVUPS      Z16, 192(BX)(DX*1)
+	VZEROUPPER
+	RET
+
+// func scoresI8x6t1AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·scoresI8x6t1AVX512(SB), NOSPLIT, $0-48
+	MOVQ   q+8(FP), AX
+	MOVQ   hd+16(FP), CX
+	MOVQ   k+24(FP), DX
+	MOVQ   (DX), DX
+	MOVQ   next+32(FP), BX
+	MOVQ   step+40(FP), SI
+	MOVQ   CX, DI
+	SHLQ   $0x02, DI
+	LEAQ   (AX)(DI*2), R8
+	ADDQ   DI, R8
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	XORQ   R9, R9
+	SUBQ   $0x02, CX
+	JLT    scoresI8x6t1AVX512_last
+
+scoresI8x6t1AVX512_loop:
+	PREFETCHT1   (BX)
+	ADDQ         SI, BX
+	VPMOVSXBD    (DX)(R9*1), Z6
+	VCVTDQ2PS    Z6, Z6
+	VBROADCASTSS (AX), Z7
+	VFMADD231PS  Z6, Z7, Z0
+	VBROADCASTSS (AX)(DI*1), Z7
+	VFMADD231PS  Z6, Z7, Z1
+	VBROADCASTSS (AX)(DI*2), Z7
+	VFMADD231PS  Z6, Z7, Z2
+	VBROADCASTSS (R8), Z7
+	VFMADD231PS  Z6, Z7, Z3
+	VBROADCASTSS (R8)(DI*1), Z7
+	VFMADD231PS  Z6, Z7, Z4
+	VBROADCASTSS (R8)(DI*2), Z7
+	VFMADD231PS  Z6, Z7, Z5
+	VPMOVSXBD    16(DX)(R9*1), Z6
+	VCVTDQ2PS    Z6, Z6
+	VBROADCASTSS 4(AX), Z7
+	VFMADD231PS  Z6, Z7, Z0
+	VBROADCASTSS 4(AX)(DI*1), Z7
+	VFMADD231PS  Z6, Z7, Z1
+	VBROADCASTSS 4(AX)(DI*2), Z7
+	VFMADD231PS  Z6, Z7, Z2
+	VBROADCASTSS 4(R8), Z7
+	VFMADD231PS  Z6, Z7, Z3
+	VBROADCASTSS 4(R8)(DI*1), Z7
+	VFMADD231PS  Z6, Z7, Z4
+	VBROADCASTSS 4(R8)(DI*2), Z7
+	VFMADD231PS  Z6, Z7, Z5
+	ADDQ         $0x00000020, R9
+	ADDQ         $0x08, AX
+	ADDQ         $0x08, R8
+	SUBQ         $0x02, CX
+	JGE          scoresI8x6t1AVX512_loop
+
+scoresI8x6t1AVX512_last:
+	CMPQ         CX, $-2
+	JEQ          scoresI8x6t1AVX512_done
+	VPMOVSXBD    (DX)(R9*1), Z6
+	VCVTDQ2PS    Z6, Z6
+	VBROADCASTSS (AX), Z7
+	VFMADD231PS  Z6, Z7, Z0
+	VBROADCASTSS (AX)(DI*1), Z7
+	VFMADD231PS  Z6, Z7, Z1
+	VBROADCASTSS (AX)(DI*2), Z7
+	VFMADD231PS  Z6, Z7, Z2
+	VBROADCASTSS (R8), Z7
+	VFMADD231PS  Z6, Z7, Z3
+	VBROADCASTSS (R8)(DI*1), Z7
+	VFMADD231PS  Z6, Z7, Z4
+	VBROADCASTSS (R8)(DI*2), Z7
+	VFMADD231PS  Z6, Z7, Z5
+
+scoresI8x6t1AVX512_done:
+	MOVQ    s+0(FP), AX
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 256(AX)
+	VMOVUPS Z2, 512(AX)
+	VMOVUPS Z3, 768(AX)
+	VMOVUPS Z4, 1024(AX)
+	VMOVUPS Z5, 1280(AX)
+	VZEROUPPER
+	RET
+
+// func scoresI8x6t2AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·scoresI8x6t2AVX512(SB), NOSPLIT, $0-48
+	MOVQ   q+8(FP), AX
+	MOVQ   hd+16(FP), CX
+	MOVQ   k+24(FP), DX
+	MOVQ   (DX), BX
+	MOVQ   8(DX), DX
+	MOVQ   next+32(FP), SI
+	MOVQ   step+40(FP), DI
+	MOVQ   CX, R8
+	SHLQ   $0x02, R8
+	LEAQ   (AX)(R8*2), R9
+	ADDQ   R8, R9
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	XORQ   R10, R10
+	SUBQ   $0x02, CX
+	JLT    scoresI8x6t2AVX512_last
+
+scoresI8x6t2AVX512_loop:
+	PREFETCHT1   (SI)
+	ADDQ         DI, SI
+	VPMOVSXBD    (BX)(R10*1), Z12
+	VCVTDQ2PS    Z12, Z12
+	VPMOVSXBD    (DX)(R10*1), Z13
+	VCVTDQ2PS    Z13, Z13
+	VBROADCASTSS (AX), Z14
+	VFMADD231PS  Z12, Z14, Z0
+	VFMADD231PS  Z13, Z14, Z1
+	VBROADCASTSS (AX)(R8*1), Z14
+	VFMADD231PS  Z12, Z14, Z2
+	VFMADD231PS  Z13, Z14, Z3
+	VBROADCASTSS (AX)(R8*2), Z14
+	VFMADD231PS  Z12, Z14, Z4
+	VFMADD231PS  Z13, Z14, Z5
+	VBROADCASTSS (R9), Z14
+	VFMADD231PS  Z12, Z14, Z6
+	VFMADD231PS  Z13, Z14, Z7
+	VBROADCASTSS (R9)(R8*1), Z14
+	VFMADD231PS  Z12, Z14, Z8
+	VFMADD231PS  Z13, Z14, Z9
+	VBROADCASTSS (R9)(R8*2), Z14
+	VFMADD231PS  Z12, Z14, Z10
+	VFMADD231PS  Z13, Z14, Z11
+	VPMOVSXBD    16(BX)(R10*1), Z12
+	VCVTDQ2PS    Z12, Z12
+	VPMOVSXBD    16(DX)(R10*1), Z13
+	VCVTDQ2PS    Z13, Z13
+	VBROADCASTSS 4(AX), Z14
+	VFMADD231PS  Z12, Z14, Z0
+	VFMADD231PS  Z13, Z14, Z1
+	VBROADCASTSS 4(AX)(R8*1), Z14
+	VFMADD231PS  Z12, Z14, Z2
+	VFMADD231PS  Z13, Z14, Z3
+	VBROADCASTSS 4(AX)(R8*2), Z14
+	VFMADD231PS  Z12, Z14, Z4
+	VFMADD231PS  Z13, Z14, Z5
+	VBROADCASTSS 4(R9), Z14
+	VFMADD231PS  Z12, Z14, Z6
+	VFMADD231PS  Z13, Z14, Z7
+	VBROADCASTSS 4(R9)(R8*1), Z14
+	VFMADD231PS  Z12, Z14, Z8
+	VFMADD231PS  Z13, Z14, Z9
+	VBROADCASTSS 4(R9)(R8*2), Z14
+	VFMADD231PS  Z12, Z14, Z10
+	VFMADD231PS  Z13, Z14, Z11
+	ADDQ         $0x00000020, R10
+	ADDQ         $0x08, AX
+	ADDQ         $0x08, R9
+	SUBQ         $0x02, CX
+	JGE          scoresI8x6t2AVX512_loop
+
+scoresI8x6t2AVX512_last:
+	CMPQ         CX, $-2
+	JEQ          scoresI8x6t2AVX512_done
+	VPMOVSXBD    (BX)(R10*1), Z12
+	VCVTDQ2PS    Z12, Z12
+	VPMOVSXBD    (DX)(R10*1), Z13
+	VCVTDQ2PS    Z13, Z13
+	VBROADCASTSS (AX), Z14
+	VFMADD231PS  Z12, Z14, Z0
+	VFMADD231PS  Z13, Z14, Z1
+	VBROADCASTSS (AX)(R8*1), Z14
+	VFMADD231PS  Z12, Z14, Z2
+	VFMADD231PS  Z13, Z14, Z3
+	VBROADCASTSS (AX)(R8*2), Z14
+	VFMADD231PS  Z12, Z14, Z4
+	VFMADD231PS  Z13, Z14, Z5
+	VBROADCASTSS (R9), Z14
+	VFMADD231PS  Z12, Z14, Z6
+	VFMADD231PS  Z13, Z14, Z7
+	VBROADCASTSS (R9)(R8*1), Z14
+	VFMADD231PS  Z12, Z14, Z8
+	VFMADD231PS  Z13, Z14, Z9
+	VBROADCASTSS (R9)(R8*2), Z14
+	VFMADD231PS  Z12, Z14, Z10
+	VFMADD231PS  Z13, Z14, Z11
+
+scoresI8x6t2AVX512_done:
+	MOVQ    s+0(FP), AX
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 256(AX)
+	VMOVUPS Z3, 320(AX)
+	VMOVUPS Z4, 512(AX)
+	VMOVUPS Z5, 576(AX)
+	VMOVUPS Z6, 768(AX)
+	VMOVUPS Z7, 832(AX)
+	VMOVUPS Z8, 1024(AX)
+	VMOVUPS Z9, 1088(AX)
+	VMOVUPS Z10, 1280(AX)
+	VMOVUPS Z11, 1344(AX)
+	VZEROUPPER
+	RET
+
+// func scoresI8x6t4AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·scoresI8x6t4AVX512(SB), NOSPLIT, $0-48
+	MOVQ   q+8(FP), AX
+	MOVQ   hd+16(FP), CX
+	MOVQ   k+24(FP), DX
+	MOVQ   (DX), BX
+	MOVQ   8(DX), SI
+	MOVQ   16(DX), DI
+	MOVQ   24(DX), DX
+	MOVQ   next+32(FP), R8
+	MOVQ   step+40(FP), R9
+	MOVQ   CX, R10
+	SHLQ   $0x02, R10
+	LEAQ   (AX)(R10*2), R11
+	ADDQ   R10, R11
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	XORQ   R12, R12
+	SUBQ   $0x02, CX
+	JLT    scoresI8x6t4AVX512_last
+
+scoresI8x6t4AVX512_loop:
+	PREFETCHT1   (R8)
+	PREFETCHT1   64(R8)
+	ADDQ         R9, R8
+	VPMOVSXBD    (BX)(R12*1), Z24
+	VCVTDQ2PS    Z24, Z24
+	VPMOVSXBD    (SI)(R12*1), Z25
+	VCVTDQ2PS    Z25, Z25
+	VPMOVSXBD    (DI)(R12*1), Z26
+	VCVTDQ2PS    Z26, Z26
+	VPMOVSXBD    (DX)(R12*1), Z27
+	VCVTDQ2PS    Z27, Z27
+	VBROADCASTSS (AX), Z28
+	VFMADD231PS  Z24, Z28, Z0
+	VFMADD231PS  Z25, Z28, Z1
+	VFMADD231PS  Z26, Z28, Z2
+	VFMADD231PS  Z27, Z28, Z3
+	VBROADCASTSS (AX)(R10*1), Z28
+	VFMADD231PS  Z24, Z28, Z4
+	VFMADD231PS  Z25, Z28, Z5
+	VFMADD231PS  Z26, Z28, Z6
+	VFMADD231PS  Z27, Z28, Z7
+	VBROADCASTSS (AX)(R10*2), Z28
+	VFMADD231PS  Z24, Z28, Z8
+	VFMADD231PS  Z25, Z28, Z9
+	VFMADD231PS  Z26, Z28, Z10
+	VFMADD231PS  Z27, Z28, Z11
+	VBROADCASTSS (R11), Z28
+	VFMADD231PS  Z24, Z28, Z12
+	VFMADD231PS  Z25, Z28, Z13
+	VFMADD231PS  Z26, Z28, Z14
+	VFMADD231PS  Z27, Z28, Z15
+	VBROADCASTSS (R11)(R10*1), Z28
+	VFMADD231PS  Z24, Z28, Z16
+	VFMADD231PS  Z25, Z28, Z17
+	VFMADD231PS  Z26, Z28, Z18
+	VFMADD231PS  Z27, Z28, Z19
+	VBROADCASTSS (R11)(R10*2), Z28
+	VFMADD231PS  Z24, Z28, Z20
+	VFMADD231PS  Z25, Z28, Z21
+	VFMADD231PS  Z26, Z28, Z22
+	VFMADD231PS  Z27, Z28, Z23
+	VPMOVSXBD    16(BX)(R12*1), Z24
+	VCVTDQ2PS    Z24, Z24
+	VPMOVSXBD    16(SI)(R12*1), Z25
+	VCVTDQ2PS    Z25, Z25
+	VPMOVSXBD    16(DI)(R12*1), Z26
+	VCVTDQ2PS    Z26, Z26
+	VPMOVSXBD    16(DX)(R12*1), Z27
+	VCVTDQ2PS    Z27, Z27
+	VBROADCASTSS 4(AX), Z28
+	VFMADD231PS  Z24, Z28, Z0
+	VFMADD231PS  Z25, Z28, Z1
+	VFMADD231PS  Z26, Z28, Z2
+	VFMADD231PS  Z27, Z28, Z3
+	VBROADCASTSS 4(AX)(R10*1), Z28
+	VFMADD231PS  Z24, Z28, Z4
+	VFMADD231PS  Z25, Z28, Z5
+	VFMADD231PS  Z26, Z28, Z6
+	VFMADD231PS  Z27, Z28, Z7
+	VBROADCASTSS 4(AX)(R10*2), Z28
+	VFMADD231PS  Z24, Z28, Z8
+	VFMADD231PS  Z25, Z28, Z9
+	VFMADD231PS  Z26, Z28, Z10
+	VFMADD231PS  Z27, Z28, Z11
+	VBROADCASTSS 4(R11), Z28
+	VFMADD231PS  Z24, Z28, Z12
+	VFMADD231PS  Z25, Z28, Z13
+	VFMADD231PS  Z26, Z28, Z14
+	VFMADD231PS  Z27, Z28, Z15
+	VBROADCASTSS 4(R11)(R10*1), Z28
+	VFMADD231PS  Z24, Z28, Z16
+	VFMADD231PS  Z25, Z28, Z17
+	VFMADD231PS  Z26, Z28, Z18
+	VFMADD231PS  Z27, Z28, Z19
+	VBROADCASTSS 4(R11)(R10*2), Z28
+	VFMADD231PS  Z24, Z28, Z20
+	VFMADD231PS  Z25, Z28, Z21
+	VFMADD231PS  Z26, Z28, Z22
+	VFMADD231PS  Z27, Z28, Z23
+	ADDQ         $0x00000020, R12
+	ADDQ         $0x08, AX
+	ADDQ         $0x08, R11
+	SUBQ         $0x02, CX
+	JGE          scoresI8x6t4AVX512_loop
+
+scoresI8x6t4AVX512_last:
+	CMPQ         CX, $-2
+	JEQ          scoresI8x6t4AVX512_done
+	VPMOVSXBD    (BX)(R12*1), Z24
+	VCVTDQ2PS    Z24, Z24
+	VPMOVSXBD    (SI)(R12*1), Z25
+	VCVTDQ2PS    Z25, Z25
+	VPMOVSXBD    (DI)(R12*1), Z26
+	VCVTDQ2PS    Z26, Z26
+	VPMOVSXBD    (DX)(R12*1), Z27
+	VCVTDQ2PS    Z27, Z27
+	VBROADCASTSS (AX), Z28
+	VFMADD231PS  Z24, Z28, Z0
+	VFMADD231PS  Z25, Z28, Z1
+	VFMADD231PS  Z26, Z28, Z2
+	VFMADD231PS  Z27, Z28, Z3
+	VBROADCASTSS (AX)(R10*1), Z28
+	VFMADD231PS  Z24, Z28, Z4
+	VFMADD231PS  Z25, Z28, Z5
+	VFMADD231PS  Z26, Z28, Z6
+	VFMADD231PS  Z27, Z28, Z7
+	VBROADCASTSS (AX)(R10*2), Z28
+	VFMADD231PS  Z24, Z28, Z8
+	VFMADD231PS  Z25, Z28, Z9
+	VFMADD231PS  Z26, Z28, Z10
+	VFMADD231PS  Z27, Z28, Z11
+	VBROADCASTSS (R11), Z28
+	VFMADD231PS  Z24, Z28, Z12
+	VFMADD231PS  Z25, Z28, Z13
+	VFMADD231PS  Z26, Z28, Z14
+	VFMADD231PS  Z27, Z28, Z15
+	VBROADCASTSS (R11)(R10*1), Z28
+	VFMADD231PS  Z24, Z28, Z16
+	VFMADD231PS  Z25, Z28, Z17
+	VFMADD231PS  Z26, Z28, Z18
+	VFMADD231PS  Z27, Z28, Z19
+	VBROADCASTSS (R11)(R10*2), Z28
+	VFMADD231PS  Z24, Z28, Z20
+	VFMADD231PS  Z25, Z28, Z21
+	VFMADD231PS  Z26, Z28, Z22
+	VFMADD231PS  Z27, Z28, Z23
+
+scoresI8x6t4AVX512_done:
+	MOVQ    s+0(FP), AX
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, 192(AX)
+	VMOVUPS Z4, 256(AX)
+	VMOVUPS Z5, 320(AX)
+	VMOVUPS Z6, 384(AX)
+	VMOVUPS Z7, 448(AX)
+	VMOVUPS Z8, 512(AX)
+	VMOVUPS Z9, 576(AX)
+	VMOVUPS Z10, 640(AX)
+	VMOVUPS Z11, 704(AX)
+	VMOVUPS Z12, 768(AX)
+	VMOVUPS Z13, 832(AX)
+	VMOVUPS Z14, 896(AX)
+	VMOVUPS Z15, 960(AX)
+	VMOVUPS Z16, 1024(AX)
+	VMOVUPS Z17, 1088(AX)
+	VMOVUPS Z18, 1152(AX)
+	VMOVUPS Z19, 1216(AX)
+	VMOVUPS Z20, 1280(AX)
+	VMOVUPS Z21, 1344(AX)
+	VMOVUPS Z22, 1408(AX)
+	VMOVUPS Z23, 1472(AX)
+	VZEROUPPER
+	RET
+
+// func valuesI8x6c1AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesI8x6c1AVX512(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	LEAQ         (AX)(DX*2), BX
+	ADDQ         DX, BX
+	VBROADCASTSS (CX), Z0
+	ADDQ         DX, CX
+	VMULPS       (AX), Z0, Z0
+	VBROADCASTSS (CX), Z1
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*1), Z1, Z1
+	VBROADCASTSS (CX), Z2
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*2), Z2, Z2
+	VBROADCASTSS (CX), Z3
+	ADDQ         DX, CX
+	VMULPS       (BX), Z3, Z3
+	VBROADCASTSS (CX), Z4
+	ADDQ         DX, CX
+	VMULPS       (BX)(DX*1), Z4, Z4
+	VBROADCASTSS (CX), Z5
+	VMULPS       (BX)(DX*2), Z5, Z5
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), SI
+	MOVQ         offset+40(FP), DI
+	MOVQ         row+48(FP), R8
+	MOVQ         lo+56(FP), R9
+	MOVQ         hi+64(FP), R10
+	MOVQ         next+72(FP), R11
+	MOVQ         step+80(FP), R12
+	LEAQ         (CX)(R9*4), CX
+	SUBQ         R9, R10
+	MOVQ         R9, R14
+	SHRQ         $0x04, R14
+	LEAQ         (SI)(R14*8), SI
+	ANDQ         $0x0f, R9
+
+valuesI8x6c1AVX512_tile:
+	MOVQ    (SI), R13
+	ADDQ    $0x08, SI
+	ADDQ    DI, R13
+	MOVQ    R8, R14
+	IMULQ   R9, R14
+	ADDQ    R14, R13
+	MOVQ    $+16, R14
+	SUBQ    R9, R14
+	XORQ    R9, R9
+	CMPQ    R14, R10
+	CMOVQGT R10, R14
+	SUBQ    R14, R10
+
+valuesI8x6c1AVX512_key:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPMOVSXBD    (R13), Z6
+	VCVTDQ2PS    Z6, Z6
+	VBROADCASTSS (CX), Z7
+	VFMADD231PS  Z6, Z7, Z0
+	VBROADCASTSS 256(CX), Z7
+	VFMADD231PS  Z6, Z7, Z1
+	VBROADCASTSS 512(CX), Z7
+	VFMADD231PS  Z6, Z7, Z2
+	VBROADCASTSS 768(CX), Z7
+	VFMADD231PS  Z6, Z7, Z3
+	VBROADCASTSS 1024(CX), Z7
+	VFMADD231PS  Z6, Z7, Z4
+	VBROADCASTSS 1280(CX), Z7
+	VFMADD231PS  Z6, Z7, Z5
+	ADDQ         R8, R13
+	ADDQ         $0x04, CX
+	DECQ         R14
+	JNE          valuesI8x6c1AVX512_key
+	TESTQ        R10, R10
+	JNE          valuesI8x6c1AVX512_tile
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, (AX)(DX*1)
+	VMOVUPS      Z2, (AX)(DX*2)
+	VMOVUPS      Z3, (BX)
+	VMOVUPS      Z4, (BX)(DX*1)
+	VMOVUPS      Z5, (BX)(DX*2)
+	VZEROUPPER
+	RET
+
+// func valuesI8x6c2AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesI8x6c2AVX512(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	LEAQ         (AX)(DX*2), BX
+	ADDQ         DX, BX
+	VBROADCASTSS (CX), Z0
+	ADDQ         DX, CX
+	VMULPS       (AX), Z0, Z1
+	VMULPS       64(AX), Z0, Z0
+	VBROADCASTSS (CX), Z2
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*1), Z2, Z3
+	VMULPS       64(AX)(DX*1), Z2, Z2
+	VBROADCASTSS (CX), Z4
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*2), Z4, Z5
+	VMULPS       64(AX)(DX*2), Z4, Z4
+	VBROADCASTSS (CX), Z6
+	ADDQ         DX, CX
+	VMULPS       (BX), Z6, Z7
+	VMULPS       64(BX), Z6, Z6
+	VBROADCASTSS (CX), Z8
+	ADDQ         DX, CX
+	VMULPS       (BX)(DX*1), Z8, Z9
+	VMULPS       64(BX)(DX*1), Z8, Z8
+	VBROADCASTSS (CX), Z10
+	VMULPS       (BX)(DX*2), Z10, Z11
+	VMULPS       64(BX)(DX*2), Z10, Z10
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), SI
+	MOVQ         offset+40(FP), DI
+	MOVQ         row+48(FP), R8
+	MOVQ         lo+56(FP), R9
+	MOVQ         hi+64(FP), R10
+	MOVQ         next+72(FP), R11
+	MOVQ         step+80(FP), R12
+	LEAQ         (CX)(R9*4), CX
+	SUBQ         R9, R10
+	MOVQ         R9, R14
+	SHRQ         $0x04, R14
+	LEAQ         (SI)(R14*8), SI
+	ANDQ         $0x0f, R9
+
+valuesI8x6c2AVX512_tile:
+	MOVQ    (SI), R13
+	ADDQ    $0x08, SI
+	ADDQ    DI, R13
+	MOVQ    R8, R14
+	IMULQ   R9, R14
+	ADDQ    R14, R13
+	MOVQ    $+16, R14
+	SUBQ    R9, R14
+	XORQ    R9, R9
+	CMPQ    R14, R10
+	CMOVQGT R10, R14
+	SUBQ    R14, R10
+
+valuesI8x6c2AVX512_key:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPMOVSXBD    (R13), Z12
+	VCVTDQ2PS    Z12, Z12
+	VPMOVSXBD    16(R13), Z13
+	VCVTDQ2PS    Z13, Z13
+	VBROADCASTSS (CX), Z14
+	VFMADD231PS  Z12, Z14, Z1
+	VFMADD231PS  Z13, Z14, Z0
+	VBROADCASTSS 256(CX), Z14
+	VFMADD231PS  Z12, Z14, Z3
+	VFMADD231PS  Z13, Z14, Z2
+	VBROADCASTSS 512(CX), Z14
+	VFMADD231PS  Z12, Z14, Z5
+	VFMADD231PS  Z13, Z14, Z4
+	VBROADCASTSS 768(CX), Z14
+	VFMADD231PS  Z12, Z14, Z7
+	VFMADD231PS  Z13, Z14, Z6
+	VBROADCASTSS 1024(CX), Z14
+	VFMADD231PS  Z12, Z14, Z9
+	VFMADD231PS  Z13, Z14, Z8
+	VBROADCASTSS 1280(CX), Z14
+	VFMADD231PS  Z12, Z14, Z11
+	VFMADD231PS  Z13, Z14, Z10
+	ADDQ         R8, R13
+	ADDQ         $0x04, CX
+	DECQ         R14
+	JNE          valuesI8x6c2AVX512_key
+	TESTQ        R10, R10
+	JNE          valuesI8x6c2AVX512_tile
+	VMOVUPS      Z1, (AX)
+	VMOVUPS      Z0, 64(AX)
+	VMOVUPS      Z3, (AX)(DX*1)
+	VMOVUPS      Z2, 64(AX)(DX*1)
+	VMOVUPS      Z5, (AX)(DX*2)
+	VMOVUPS      Z4, 64(AX)(DX*2)
+	VMOVUPS      Z7, (BX)
+	VMOVUPS      Z6, 64(BX)
+	VMOVUPS      Z9, (BX)(DX*1)
+	VMOVUPS      Z8, 64(BX)(DX*1)
+	VMOVUPS      Z11, (BX)(DX*2)
+	VMOVUPS      Z10, 64(BX)(DX*2)
+	VZEROUPPER
+	RET
+
+// func valuesI8x6c4AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·valuesI8x6c4AVX512(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	LEAQ         (AX)(DX*2), BX
+	ADDQ         DX, BX
+	VBROADCASTSS (CX), Z0
+	ADDQ         DX, CX
+	VMULPS       (AX), Z0, Z1
+	VMULPS       64(AX), Z0, Z2
+	VMULPS       128(AX), Z0, Z3
+	VMULPS       192(AX), Z0, Z0
+	VBROADCASTSS (CX), Z4
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*1), Z4, Z5
+	VMULPS       64(AX)(DX*1), Z4, Z6
+	VMULPS       128(AX)(DX*1), Z4, Z7
+	VMULPS       192(AX)(DX*1), Z4, Z4
+	VBROADCASTSS (CX), Z8
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*2), Z8, Z9
+	VMULPS       64(AX)(DX*2), Z8, Z10
+	VMULPS       128(AX)(DX*2), Z8, Z11
+	VMULPS       192(AX)(DX*2), Z8, Z8
+	VBROADCASTSS (CX), Z12
+	ADDQ         DX, CX
+	VMULPS       (BX), Z12, Z13
+	VMULPS       64(BX), Z12, Z14
+	VMULPS       128(BX), Z12, Z15
+	VMULPS       192(BX), Z12, Z12
+	VBROADCASTSS (CX), Z16
+	ADDQ         DX, CX
+	VMULPS       (BX)(DX*1), Z16, Z17
+	VMULPS       64(BX)(DX*1), Z16, Z18
+	VMULPS       128(BX)(DX*1), Z16, Z19
+	VMULPS       192(BX)(DX*1), Z16, Z16
+	VBROADCASTSS (CX), Z20
+	VMULPS       (BX)(DX*2), Z20, Z21
+	VMULPS       64(BX)(DX*2), Z20, Z22
+	VMULPS       128(BX)(DX*2), Z20, Z23
+	VMULPS       192(BX)(DX*2), Z20, Z20
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), SI
+	MOVQ         offset+40(FP), DI
+	MOVQ         row+48(FP), R8
+	MOVQ         lo+56(FP), R9
+	MOVQ         hi+64(FP), R10
+	MOVQ         next+72(FP), R11
+	MOVQ         step+80(FP), R12
+	LEAQ         (CX)(R9*4), CX
+	SUBQ         R9, R10
+	MOVQ         R9, R14
+	SHRQ         $0x04, R14
+	LEAQ         (SI)(R14*8), SI
+	ANDQ         $0x0f, R9
+
+valuesI8x6c4AVX512_tile:
+	MOVQ    (SI), R13
+	ADDQ    $0x08, SI
+	ADDQ    DI, R13
+	MOVQ    R8, R14
+	IMULQ   R9, R14
+	ADDQ    R14, R13
+	MOVQ    $+16, R14
+	SUBQ    R9, R14
+	XORQ    R9, R9
+	CMPQ    R14, R10
+	CMOVQGT R10, R14
+	SUBQ    R14, R10
+
+valuesI8x6c4AVX512_key:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPMOVSXBD    (R13), Z24
+	VCVTDQ2PS    Z24, Z24
+	VPMOVSXBD    16(R13), Z25
+	VCVTDQ2PS    Z25, Z25
+	VPMOVSXBD    32(R13), Z26
+	VCVTDQ2PS    Z26, Z26
+	VPMOVSXBD    48(R13), Z27
+	VCVTDQ2PS    Z27, Z27
+	VBROADCASTSS (CX), Z28
+	VFMADD231PS  Z24, Z28, Z1
+	VFMADD231PS  Z25, Z28, Z2
+	VFMADD231PS  Z26, Z28, Z3
+	VFMADD231PS  Z27, Z28, Z0
+	VBROADCASTSS 256(CX), Z28
+	VFMADD231PS  Z24, Z28, Z5
+	VFMADD231PS  Z25, Z28, Z6
+	VFMADD231PS  Z26, Z28, Z7
+	VFMADD231PS  Z27, Z28, Z4
+	VBROADCASTSS 512(CX), Z28
+	VFMADD231PS  Z24, Z28, Z9
+	VFMADD231PS  Z25, Z28, Z10
+	VFMADD231PS  Z26, Z28, Z11
+	VFMADD231PS  Z27, Z28, Z8
+	VBROADCASTSS 768(CX), Z28
+	VFMADD231PS  Z24, Z28, Z13
+	VFMADD231PS  Z25, Z28, Z14
+	VFMADD231PS  Z26, Z28, Z15
+	VFMADD231PS  Z27, Z28, Z12
+	VBROADCASTSS 1024(CX), Z28
+	VFMADD231PS  Z24, Z28, Z17
+	VFMADD231PS  Z25, Z28, Z18
+	VFMADD231PS  Z26, Z28, Z19
+	VFMADD231PS  Z27, Z28, Z16
+	VBROADCASTSS 1280(CX), Z28
+	VFMADD231PS  Z24, Z28, Z21
+	VFMADD231PS  Z25, Z28, Z22
+	VFMADD231PS  Z26, Z28, Z23
+	VFMADD231PS  Z27, Z28, Z20
+	ADDQ         R8, R13
+	ADDQ         $0x04, CX
+	DECQ         R14
+	JNE          valuesI8x6c4AVX512_key
+	TESTQ        R10, R10
+	JNE          valuesI8x6c4AVX512_tile
+	VMOVUPS      Z1, (AX)
+	VMOVUPS      Z2, 64(AX)
+	VMOVUPS      Z3, 128(AX)
+	VMOVUPS      Z0, 192(AX)
+	VMOVUPS      Z5, (AX)(DX*1)
+	VMOVUPS      Z6, 64(AX)(DX*1)
+	VMOVUPS      Z7, 128(AX)(DX*1)
+	VMOVUPS      Z4, 192(AX)(DX*1)
+	VMOVUPS      Z9, (AX)(DX*2)
+	VMOVUPS      Z10, 64(AX)(DX*2)
+	VMOVUPS      Z11, 128(AX)(DX*2)
+	VMOVUPS      Z8, 192(AX)(DX*2)
+	VMOVUPS      Z13, (BX)
+	VMOVUPS      Z14, 64(BX)
+	VMOVUPS      Z15, 128(BX)
+	VMOVUPS      Z12, 192(BX)
+	VMOVUPS      Z17, (BX)(DX*1)
+	VMOVUPS      Z18, 64(BX)(DX*1)
+	VMOVUPS      Z19, 128(BX)(DX*1)
+	VMOVUPS      Z16, 192(BX)(DX*1)
+	VMOVUPS      Z21, (BX)(DX*2)
+	VMOVUPS      Z22, 64(BX)(DX*2)
+	VMOVUPS      Z23, 128(BX)(DX*2)
+	VMOVUPS      Z20, 192(BX)(DX*2)
+	VZEROUPPER
+	RET
+
 // func attnSoftmaxAVX512(state *float32, stride int, s *float32, n int, scale float32)
 // Requires: AVX, AVX512DQ, AVX512F, FMA3
 TEXT ·attnSoftmaxAVX512(SB), NOSPLIT, $0-36
@@ -7538,6 +11258,33 @@ DATA ramp<>+244(SB)/4, $(61.0)
 DATA ramp<>+248(SB)/4, $(62.0)
 DATA ramp<>+252(SB)/4, $(63.0)
 GLOBL ramp<>(SB), RODATA|NOPTR, $256
+
+// func attnScaleAVX512(s *float32, n int, tile **byte, tiles int)
+// Requires: AVX, AVX512F
+TEXT ·attnScaleAVX512(SB), NOSPLIT, $0-32
+	MOVQ s+0(FP), AX
+	MOVQ n+8(FP), CX
+	MOVQ tile+16(FP), DX
+	MOVQ tiles+24(FP), BX
+
+attnScaleAVX512_tile:
+	MOVQ    (DX), SI
+	VMOVUPS (SI), Z0
+	MOVQ    AX, SI
+	MOVQ    CX, DI
+
+attnScaleAVX512_query:
+	VMULPS  (SI), Z0, Z1
+	VMOVUPS Z1, (SI)
+	ADDQ    $0x00000100, SI
+	DECQ    DI
+	JNE     attnScaleAVX512_query
+	ADDQ    $0x40, AX
+	ADDQ    $0x08, DX
+	DECQ    BX
+	JNE     attnScaleAVX512_tile
+	VZEROUPPER
+	RET
 
 // func scoresF32x1t1AVX2(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
 // Requires: AVX, FMA3, MMX+
@@ -10952,6 +14699,1824 @@ valuesF16x6c1AVX2_key:
 	VZEROUPPER
 	RET
 
+// func scoresI8x1t1AVX2(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·scoresI8x1t1AVX2(SB), NOSPLIT, $0-48
+	MOVQ   q+8(FP), AX
+	MOVQ   hd+16(FP), CX
+	MOVQ   k+24(FP), DX
+	MOVQ   (DX), DX
+	MOVQ   next+32(FP), BX
+	MOVQ   step+40(FP), SI
+	MOVQ   CX, DI
+	SHLQ   $0x02, DI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	XORQ   DI, DI
+	SUBQ   $0x02, CX
+	JLT    scoresI8x1t1AVX2_last
+
+scoresI8x1t1AVX2_loop:
+	PREFETCHT1   (BX)
+	ADDQ         SI, BX
+	VPMOVSXBD    (DX)(DI*1), Y2
+	VCVTDQ2PS    Y2, Y2
+	VPMOVSXBD    8(DX)(DI*1), Y3
+	VCVTDQ2PS    Y3, Y3
+	VBROADCASTSS (AX), Y4
+	VFMADD231PS  Y2, Y4, Y0
+	VFMADD231PS  Y3, Y4, Y1
+	VPMOVSXBD    16(DX)(DI*1), Y2
+	VCVTDQ2PS    Y2, Y2
+	VPMOVSXBD    24(DX)(DI*1), Y3
+	VCVTDQ2PS    Y3, Y3
+	VBROADCASTSS 4(AX), Y4
+	VFMADD231PS  Y2, Y4, Y0
+	VFMADD231PS  Y3, Y4, Y1
+	ADDQ         $0x00000020, DI
+	ADDQ         $0x08, AX
+	SUBQ         $0x02, CX
+	JGE          scoresI8x1t1AVX2_loop
+
+scoresI8x1t1AVX2_last:
+	CMPQ         CX, $-2
+	JEQ          scoresI8x1t1AVX2_done
+	VPMOVSXBD    (DX)(DI*1), Y2
+	VCVTDQ2PS    Y2, Y2
+	VPMOVSXBD    8(DX)(DI*1), Y3
+	VCVTDQ2PS    Y3, Y3
+	VBROADCASTSS (AX), Y4
+	VFMADD231PS  Y2, Y4, Y0
+	VFMADD231PS  Y3, Y4, Y1
+
+scoresI8x1t1AVX2_done:
+	MOVQ    s+0(FP), AX
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VZEROUPPER
+	RET
+
+// func scoresI8x1t2AVX2(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·scoresI8x1t2AVX2(SB), NOSPLIT, $0-48
+	MOVQ   q+8(FP), AX
+	MOVQ   hd+16(FP), CX
+	MOVQ   k+24(FP), DX
+	MOVQ   (DX), BX
+	MOVQ   8(DX), DX
+	MOVQ   next+32(FP), SI
+	MOVQ   step+40(FP), DI
+	MOVQ   CX, R8
+	SHLQ   $0x02, R8
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	XORQ   R8, R8
+	SUBQ   $0x02, CX
+	JLT    scoresI8x1t2AVX2_last
+
+scoresI8x1t2AVX2_loop:
+	PREFETCHT1   (SI)
+	ADDQ         DI, SI
+	VBROADCASTSS (AX), Y4
+	VPMOVSXBD    (BX)(R8*1), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VPMOVSXBD    8(BX)(R8*1), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VPMOVSXBD    (DX)(R8*1), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VPMOVSXBD    8(DX)(R8*1), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y3
+	VBROADCASTSS 4(AX), Y4
+	VPMOVSXBD    16(BX)(R8*1), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VPMOVSXBD    24(BX)(R8*1), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VPMOVSXBD    16(DX)(R8*1), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VPMOVSXBD    24(DX)(R8*1), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         $0x00000020, R8
+	ADDQ         $0x08, AX
+	SUBQ         $0x02, CX
+	JGE          scoresI8x1t2AVX2_loop
+
+scoresI8x1t2AVX2_last:
+	CMPQ         CX, $-2
+	JEQ          scoresI8x1t2AVX2_done
+	VBROADCASTSS (AX), Y4
+	VPMOVSXBD    (BX)(R8*1), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VPMOVSXBD    8(BX)(R8*1), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VPMOVSXBD    (DX)(R8*1), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VPMOVSXBD    8(DX)(R8*1), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y3
+
+scoresI8x1t2AVX2_done:
+	MOVQ    s+0(FP), AX
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	VZEROUPPER
+	RET
+
+// func scoresI8x1t4AVX2(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·scoresI8x1t4AVX2(SB), NOSPLIT, $0-48
+	MOVQ   q+8(FP), AX
+	MOVQ   hd+16(FP), CX
+	MOVQ   k+24(FP), DX
+	MOVQ   (DX), BX
+	MOVQ   8(DX), SI
+	MOVQ   16(DX), DI
+	MOVQ   24(DX), DX
+	MOVQ   next+32(FP), R8
+	MOVQ   step+40(FP), R9
+	MOVQ   CX, R10
+	SHLQ   $0x02, R10
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	XORQ   R10, R10
+	SUBQ   $0x02, CX
+	JLT    scoresI8x1t4AVX2_last
+
+scoresI8x1t4AVX2_loop:
+	PREFETCHT1   (R8)
+	PREFETCHT1   64(R8)
+	ADDQ         R9, R8
+	VBROADCASTSS (AX), Y8
+	VPMOVSXBD    (BX)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VPMOVSXBD    8(BX)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VPMOVSXBD    (SI)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VPMOVSXBD    8(SI)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VPMOVSXBD    (DI)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VPMOVSXBD    8(DI)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VPMOVSXBD    (DX)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VPMOVSXBD    8(DX)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y7
+	VBROADCASTSS 4(AX), Y8
+	VPMOVSXBD    16(BX)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VPMOVSXBD    24(BX)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VPMOVSXBD    16(SI)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VPMOVSXBD    24(SI)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VPMOVSXBD    16(DI)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VPMOVSXBD    24(DI)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VPMOVSXBD    16(DX)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VPMOVSXBD    24(DX)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         $0x00000020, R10
+	ADDQ         $0x08, AX
+	SUBQ         $0x02, CX
+	JGE          scoresI8x1t4AVX2_loop
+
+scoresI8x1t4AVX2_last:
+	CMPQ         CX, $-2
+	JEQ          scoresI8x1t4AVX2_done
+	VBROADCASTSS (AX), Y8
+	VPMOVSXBD    (BX)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VPMOVSXBD    8(BX)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VPMOVSXBD    (SI)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VPMOVSXBD    8(SI)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VPMOVSXBD    (DI)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VPMOVSXBD    8(DI)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VPMOVSXBD    (DX)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VPMOVSXBD    8(DX)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y7
+
+scoresI8x1t4AVX2_done:
+	MOVQ    s+0(FP), AX
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	VMOVUPS Y4, 128(AX)
+	VMOVUPS Y5, 160(AX)
+	VMOVUPS Y6, 192(AX)
+	VMOVUPS Y7, 224(AX)
+	VZEROUPPER
+	RET
+
+// func valuesI8x1c1AVX2(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
+TEXT ·valuesI8x1c1AVX2(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	VBROADCASTSS (CX), Y0
+	VMULPS       (AX), Y0, Y1
+	VMULPS       32(AX), Y0, Y0
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), DX
+	MOVQ         offset+40(FP), BX
+	MOVQ         row+48(FP), SI
+	MOVQ         lo+56(FP), DI
+	MOVQ         hi+64(FP), R8
+	MOVQ         next+72(FP), R9
+	MOVQ         step+80(FP), R10
+	LEAQ         (CX)(DI*4), CX
+	SUBQ         DI, R8
+	MOVQ         DI, R12
+	SHRQ         $0x04, R12
+	LEAQ         (DX)(R12*8), DX
+	ANDQ         $0x0f, DI
+
+valuesI8x1c1AVX2_tile:
+	MOVQ    (DX), R11
+	ADDQ    $0x08, DX
+	ADDQ    BX, R11
+	MOVQ    SI, R12
+	IMULQ   DI, R12
+	ADDQ    R12, R11
+	MOVQ    $+16, R12
+	SUBQ    DI, R12
+	XORQ    DI, DI
+	CMPQ    R12, R8
+	CMOVQGT R8, R12
+	SUBQ    R12, R8
+
+valuesI8x1c1AVX2_key:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	VBROADCASTSS (CX), Y2
+	VPMOVSXBD    (R11), Y3
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y3, Y2, Y1
+	VPMOVSXBD    8(R11), Y3
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y3, Y2, Y0
+	ADDQ         SI, R11
+	ADDQ         $0x04, CX
+	DECQ         R12
+	JNE          valuesI8x1c1AVX2_key
+	TESTQ        R8, R8
+	JNE          valuesI8x1c1AVX2_tile
+	VMOVUPS      Y1, (AX)
+	VMOVUPS      Y0, 32(AX)
+	VZEROUPPER
+	RET
+
+// func valuesI8x1c2AVX2(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
+TEXT ·valuesI8x1c2AVX2(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	VBROADCASTSS (CX), Y0
+	VMULPS       (AX), Y0, Y1
+	VMULPS       32(AX), Y0, Y2
+	VMULPS       64(AX), Y0, Y3
+	VMULPS       96(AX), Y0, Y0
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), DX
+	MOVQ         offset+40(FP), BX
+	MOVQ         row+48(FP), SI
+	MOVQ         lo+56(FP), DI
+	MOVQ         hi+64(FP), R8
+	MOVQ         next+72(FP), R9
+	MOVQ         step+80(FP), R10
+	LEAQ         (CX)(DI*4), CX
+	SUBQ         DI, R8
+	MOVQ         DI, R12
+	SHRQ         $0x04, R12
+	LEAQ         (DX)(R12*8), DX
+	ANDQ         $0x0f, DI
+
+valuesI8x1c2AVX2_tile:
+	MOVQ    (DX), R11
+	ADDQ    $0x08, DX
+	ADDQ    BX, R11
+	MOVQ    SI, R12
+	IMULQ   DI, R12
+	ADDQ    R12, R11
+	MOVQ    $+16, R12
+	SUBQ    DI, R12
+	XORQ    DI, DI
+	CMPQ    R12, R8
+	CMOVQGT R8, R12
+	SUBQ    R12, R8
+
+valuesI8x1c2AVX2_key:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	VBROADCASTSS (CX), Y4
+	VPMOVSXBD    (R11), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VPMOVSXBD    8(R11), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VPMOVSXBD    16(R11), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y3
+	VPMOVSXBD    24(R11), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y0
+	ADDQ         SI, R11
+	ADDQ         $0x04, CX
+	DECQ         R12
+	JNE          valuesI8x1c2AVX2_key
+	TESTQ        R8, R8
+	JNE          valuesI8x1c2AVX2_tile
+	VMOVUPS      Y1, (AX)
+	VMOVUPS      Y2, 32(AX)
+	VMOVUPS      Y3, 64(AX)
+	VMOVUPS      Y0, 96(AX)
+	VZEROUPPER
+	RET
+
+// func valuesI8x1c4AVX2(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
+TEXT ·valuesI8x1c4AVX2(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	VBROADCASTSS (CX), Y0
+	VMULPS       (AX), Y0, Y1
+	VMULPS       32(AX), Y0, Y2
+	VMULPS       64(AX), Y0, Y3
+	VMULPS       96(AX), Y0, Y4
+	VMULPS       128(AX), Y0, Y5
+	VMULPS       160(AX), Y0, Y6
+	VMULPS       192(AX), Y0, Y7
+	VMULPS       224(AX), Y0, Y0
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), DX
+	MOVQ         offset+40(FP), BX
+	MOVQ         row+48(FP), SI
+	MOVQ         lo+56(FP), DI
+	MOVQ         hi+64(FP), R8
+	MOVQ         next+72(FP), R9
+	MOVQ         step+80(FP), R10
+	LEAQ         (CX)(DI*4), CX
+	SUBQ         DI, R8
+	MOVQ         DI, R12
+	SHRQ         $0x04, R12
+	LEAQ         (DX)(R12*8), DX
+	ANDQ         $0x0f, DI
+
+valuesI8x1c4AVX2_tile:
+	MOVQ    (DX), R11
+	ADDQ    $0x08, DX
+	ADDQ    BX, R11
+	MOVQ    SI, R12
+	IMULQ   DI, R12
+	ADDQ    R12, R11
+	MOVQ    $+16, R12
+	SUBQ    DI, R12
+	XORQ    DI, DI
+	CMPQ    R12, R8
+	CMOVQGT R8, R12
+	SUBQ    R12, R8
+
+valuesI8x1c4AVX2_key:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	VBROADCASTSS (CX), Y8
+	VPMOVSXBD    (R11), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VPMOVSXBD    8(R11), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VPMOVSXBD    16(R11), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VPMOVSXBD    24(R11), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VPMOVSXBD    32(R11), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VPMOVSXBD    40(R11), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VPMOVSXBD    48(R11), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y7
+	VPMOVSXBD    56(R11), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	ADDQ         SI, R11
+	ADDQ         $0x04, CX
+	DECQ         R12
+	JNE          valuesI8x1c4AVX2_key
+	TESTQ        R8, R8
+	JNE          valuesI8x1c4AVX2_tile
+	VMOVUPS      Y1, (AX)
+	VMOVUPS      Y2, 32(AX)
+	VMOVUPS      Y3, 64(AX)
+	VMOVUPS      Y4, 96(AX)
+	VMOVUPS      Y5, 128(AX)
+	VMOVUPS      Y6, 160(AX)
+	VMOVUPS      Y7, 192(AX)
+	VMOVUPS      Y0, 224(AX)
+	VZEROUPPER
+	RET
+
+// func scoresI8x2t1AVX2(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·scoresI8x2t1AVX2(SB), NOSPLIT, $0-48
+	MOVQ   q+8(FP), AX
+	MOVQ   hd+16(FP), CX
+	MOVQ   k+24(FP), DX
+	MOVQ   (DX), DX
+	MOVQ   next+32(FP), BX
+	MOVQ   step+40(FP), SI
+	MOVQ   CX, DI
+	SHLQ   $0x02, DI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	XORQ   R8, R8
+	SUBQ   $0x02, CX
+	JLT    scoresI8x2t1AVX2_last
+
+scoresI8x2t1AVX2_loop:
+	PREFETCHT1   (BX)
+	ADDQ         SI, BX
+	VPMOVSXBD    (DX)(R8*1), Y4
+	VCVTDQ2PS    Y4, Y4
+	VPMOVSXBD    8(DX)(R8*1), Y5
+	VCVTDQ2PS    Y5, Y5
+	VBROADCASTSS (AX), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS (AX)(DI*1), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+	VPMOVSXBD    16(DX)(R8*1), Y4
+	VCVTDQ2PS    Y4, Y4
+	VPMOVSXBD    24(DX)(R8*1), Y5
+	VCVTDQ2PS    Y5, Y5
+	VBROADCASTSS 4(AX), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS 4(AX)(DI*1), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+	ADDQ         $0x00000020, R8
+	ADDQ         $0x08, AX
+	SUBQ         $0x02, CX
+	JGE          scoresI8x2t1AVX2_loop
+
+scoresI8x2t1AVX2_last:
+	CMPQ         CX, $-2
+	JEQ          scoresI8x2t1AVX2_done
+	VPMOVSXBD    (DX)(R8*1), Y4
+	VCVTDQ2PS    Y4, Y4
+	VPMOVSXBD    8(DX)(R8*1), Y5
+	VCVTDQ2PS    Y5, Y5
+	VBROADCASTSS (AX), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS (AX)(DI*1), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+
+scoresI8x2t1AVX2_done:
+	MOVQ    s+0(FP), AX
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 256(AX)
+	VMOVUPS Y3, 288(AX)
+	VZEROUPPER
+	RET
+
+// func scoresI8x2t2AVX2(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·scoresI8x2t2AVX2(SB), NOSPLIT, $0-48
+	MOVQ   q+8(FP), AX
+	MOVQ   hd+16(FP), CX
+	MOVQ   k+24(FP), DX
+	MOVQ   (DX), BX
+	MOVQ   8(DX), DX
+	MOVQ   next+32(FP), SI
+	MOVQ   step+40(FP), DI
+	MOVQ   CX, R8
+	SHLQ   $0x02, R8
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	XORQ   R9, R9
+	SUBQ   $0x02, CX
+	JLT    scoresI8x2t2AVX2_last
+
+scoresI8x2t2AVX2_loop:
+	PREFETCHT1   (SI)
+	ADDQ         DI, SI
+	VBROADCASTSS (AX), Y8
+	VBROADCASTSS (AX)(R8*1), Y9
+	VPMOVSXBD    (BX)(R9*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y4
+	VPMOVSXBD    8(BX)(R9*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VFMADD231PS  Y10, Y9, Y5
+	VPMOVSXBD    (DX)(R9*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y6
+	VPMOVSXBD    8(DX)(R9*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y10, Y8, Y3
+	VFMADD231PS  Y10, Y9, Y7
+	VBROADCASTSS 4(AX), Y8
+	VBROADCASTSS 4(AX)(R8*1), Y9
+	VPMOVSXBD    16(BX)(R9*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y4
+	VPMOVSXBD    24(BX)(R9*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VFMADD231PS  Y10, Y9, Y5
+	VPMOVSXBD    16(DX)(R9*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y6
+	VPMOVSXBD    24(DX)(R9*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y10, Y8, Y3
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         $0x00000020, R9
+	ADDQ         $0x08, AX
+	SUBQ         $0x02, CX
+	JGE          scoresI8x2t2AVX2_loop
+
+scoresI8x2t2AVX2_last:
+	CMPQ         CX, $-2
+	JEQ          scoresI8x2t2AVX2_done
+	VBROADCASTSS (AX), Y8
+	VBROADCASTSS (AX)(R8*1), Y9
+	VPMOVSXBD    (BX)(R9*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y4
+	VPMOVSXBD    8(BX)(R9*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VFMADD231PS  Y10, Y9, Y5
+	VPMOVSXBD    (DX)(R9*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y6
+	VPMOVSXBD    8(DX)(R9*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y10, Y8, Y3
+	VFMADD231PS  Y10, Y9, Y7
+
+scoresI8x2t2AVX2_done:
+	MOVQ    s+0(FP), AX
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	VMOVUPS Y4, 256(AX)
+	VMOVUPS Y5, 288(AX)
+	VMOVUPS Y6, 320(AX)
+	VMOVUPS Y7, 352(AX)
+	VZEROUPPER
+	RET
+
+// func valuesI8x2c1AVX2(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
+TEXT ·valuesI8x2c1AVX2(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	VBROADCASTSS (CX), Y0
+	ADDQ         DX, CX
+	VMULPS       (AX), Y0, Y1
+	VMULPS       32(AX), Y0, Y0
+	VBROADCASTSS (CX), Y2
+	VMULPS       (AX)(DX*1), Y2, Y3
+	VMULPS       32(AX)(DX*1), Y2, Y2
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), BX
+	MOVQ         offset+40(FP), SI
+	MOVQ         row+48(FP), DI
+	MOVQ         lo+56(FP), R8
+	MOVQ         hi+64(FP), R9
+	MOVQ         next+72(FP), R10
+	MOVQ         step+80(FP), R11
+	LEAQ         (CX)(R8*4), CX
+	SUBQ         R8, R9
+	MOVQ         R8, R13
+	SHRQ         $0x04, R13
+	LEAQ         (BX)(R13*8), BX
+	ANDQ         $0x0f, R8
+
+valuesI8x2c1AVX2_tile:
+	MOVQ    (BX), R12
+	ADDQ    $0x08, BX
+	ADDQ    SI, R12
+	MOVQ    DI, R13
+	IMULQ   R8, R13
+	ADDQ    R13, R12
+	MOVQ    $+16, R13
+	SUBQ    R8, R13
+	XORQ    R8, R8
+	CMPQ    R13, R9
+	CMOVQGT R9, R13
+	SUBQ    R13, R9
+
+valuesI8x2c1AVX2_key:
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VPMOVSXBD    (R12), Y4
+	VCVTDQ2PS    Y4, Y4
+	VPMOVSXBD    8(R12), Y5
+	VCVTDQ2PS    Y5, Y5
+	VBROADCASTSS (CX), Y6
+	VFMADD231PS  Y4, Y6, Y1
+	VFMADD231PS  Y5, Y6, Y0
+	VBROADCASTSS 256(CX), Y6
+	VFMADD231PS  Y4, Y6, Y3
+	VFMADD231PS  Y5, Y6, Y2
+	ADDQ         DI, R12
+	ADDQ         $0x04, CX
+	DECQ         R13
+	JNE          valuesI8x2c1AVX2_key
+	TESTQ        R9, R9
+	JNE          valuesI8x2c1AVX2_tile
+	VMOVUPS      Y1, (AX)
+	VMOVUPS      Y0, 32(AX)
+	VMOVUPS      Y3, (AX)(DX*1)
+	VMOVUPS      Y2, 32(AX)(DX*1)
+	VZEROUPPER
+	RET
+
+// func valuesI8x2c2AVX2(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
+TEXT ·valuesI8x2c2AVX2(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	VBROADCASTSS (CX), Y0
+	ADDQ         DX, CX
+	VMULPS       (AX), Y0, Y1
+	VMULPS       32(AX), Y0, Y2
+	VMULPS       64(AX), Y0, Y3
+	VMULPS       96(AX), Y0, Y0
+	VBROADCASTSS (CX), Y4
+	VMULPS       (AX)(DX*1), Y4, Y5
+	VMULPS       32(AX)(DX*1), Y4, Y6
+	VMULPS       64(AX)(DX*1), Y4, Y7
+	VMULPS       96(AX)(DX*1), Y4, Y4
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), BX
+	MOVQ         offset+40(FP), SI
+	MOVQ         row+48(FP), DI
+	MOVQ         lo+56(FP), R8
+	MOVQ         hi+64(FP), R9
+	MOVQ         next+72(FP), R10
+	MOVQ         step+80(FP), R11
+	LEAQ         (CX)(R8*4), CX
+	SUBQ         R8, R9
+	MOVQ         R8, R13
+	SHRQ         $0x04, R13
+	LEAQ         (BX)(R13*8), BX
+	ANDQ         $0x0f, R8
+
+valuesI8x2c2AVX2_tile:
+	MOVQ    (BX), R12
+	ADDQ    $0x08, BX
+	ADDQ    SI, R12
+	MOVQ    DI, R13
+	IMULQ   R8, R13
+	ADDQ    R13, R12
+	MOVQ    $+16, R13
+	SUBQ    R8, R13
+	XORQ    R8, R8
+	CMPQ    R13, R9
+	CMOVQGT R9, R13
+	SUBQ    R13, R9
+
+valuesI8x2c2AVX2_key:
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VBROADCASTSS (CX), Y8
+	VBROADCASTSS 256(CX), Y9
+	VPMOVSXBD    (R12), Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VFMADD231PS  Y10, Y9, Y5
+	VPMOVSXBD    8(R12), Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y6
+	VPMOVSXBD    16(R12), Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y10, Y8, Y3
+	VFMADD231PS  Y10, Y9, Y7
+	VPMOVSXBD    24(R12), Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y4
+	ADDQ         DI, R12
+	ADDQ         $0x04, CX
+	DECQ         R13
+	JNE          valuesI8x2c2AVX2_key
+	TESTQ        R9, R9
+	JNE          valuesI8x2c2AVX2_tile
+	VMOVUPS      Y1, (AX)
+	VMOVUPS      Y2, 32(AX)
+	VMOVUPS      Y3, 64(AX)
+	VMOVUPS      Y0, 96(AX)
+	VMOVUPS      Y5, (AX)(DX*1)
+	VMOVUPS      Y6, 32(AX)(DX*1)
+	VMOVUPS      Y7, 64(AX)(DX*1)
+	VMOVUPS      Y4, 96(AX)(DX*1)
+	VZEROUPPER
+	RET
+
+// func scoresI8x3t1AVX2(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·scoresI8x3t1AVX2(SB), NOSPLIT, $0-48
+	MOVQ   q+8(FP), AX
+	MOVQ   hd+16(FP), CX
+	MOVQ   k+24(FP), DX
+	MOVQ   (DX), DX
+	MOVQ   next+32(FP), BX
+	MOVQ   step+40(FP), SI
+	MOVQ   CX, DI
+	SHLQ   $0x02, DI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	XORQ   R8, R8
+	SUBQ   $0x02, CX
+	JLT    scoresI8x3t1AVX2_last
+
+scoresI8x3t1AVX2_loop:
+	PREFETCHT1   (BX)
+	ADDQ         SI, BX
+	VPMOVSXBD    (DX)(R8*1), Y6
+	VCVTDQ2PS    Y6, Y6
+	VPMOVSXBD    8(DX)(R8*1), Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS (AX), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS (AX)(DI*1), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS (AX)(DI*2), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VFMADD231PS  Y7, Y8, Y5
+	VPMOVSXBD    16(DX)(R8*1), Y6
+	VCVTDQ2PS    Y6, Y6
+	VPMOVSXBD    24(DX)(R8*1), Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 4(AX), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS 4(AX)(DI*1), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS 4(AX)(DI*2), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VFMADD231PS  Y7, Y8, Y5
+	ADDQ         $0x00000020, R8
+	ADDQ         $0x08, AX
+	SUBQ         $0x02, CX
+	JGE          scoresI8x3t1AVX2_loop
+
+scoresI8x3t1AVX2_last:
+	CMPQ         CX, $-2
+	JEQ          scoresI8x3t1AVX2_done
+	VPMOVSXBD    (DX)(R8*1), Y6
+	VCVTDQ2PS    Y6, Y6
+	VPMOVSXBD    8(DX)(R8*1), Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS (AX), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS (AX)(DI*1), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS (AX)(DI*2), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VFMADD231PS  Y7, Y8, Y5
+
+scoresI8x3t1AVX2_done:
+	MOVQ    s+0(FP), AX
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 256(AX)
+	VMOVUPS Y3, 288(AX)
+	VMOVUPS Y4, 512(AX)
+	VMOVUPS Y5, 544(AX)
+	VZEROUPPER
+	RET
+
+// func scoresI8x3t2AVX2(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·scoresI8x3t2AVX2(SB), NOSPLIT, $0-48
+	MOVQ   q+8(FP), AX
+	MOVQ   hd+16(FP), CX
+	MOVQ   k+24(FP), DX
+	MOVQ   (DX), BX
+	MOVQ   8(DX), DX
+	MOVQ   next+32(FP), SI
+	MOVQ   step+40(FP), DI
+	MOVQ   CX, R8
+	SHLQ   $0x02, R8
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	XORQ   R9, R9
+	SUBQ   $0x02, CX
+	JLT    scoresI8x3t2AVX2_last
+
+scoresI8x3t2AVX2_loop:
+	PREFETCHT1   (SI)
+	ADDQ         DI, SI
+	VBROADCASTSS (AX), Y12
+	VBROADCASTSS (AX)(R8*1), Y13
+	VBROADCASTSS (AX)(R8*2), Y14
+	VPMOVSXBD    (BX)(R9*1), Y15
+	VCVTDQ2PS    Y15, Y15
+	VFMADD231PS  Y15, Y12, Y0
+	VFMADD231PS  Y15, Y13, Y4
+	VFMADD231PS  Y15, Y14, Y8
+	VPMOVSXBD    8(BX)(R9*1), Y15
+	VCVTDQ2PS    Y15, Y15
+	VFMADD231PS  Y15, Y12, Y1
+	VFMADD231PS  Y15, Y13, Y5
+	VFMADD231PS  Y15, Y14, Y9
+	VPMOVSXBD    (DX)(R9*1), Y15
+	VCVTDQ2PS    Y15, Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y6
+	VFMADD231PS  Y15, Y14, Y10
+	VPMOVSXBD    8(DX)(R9*1), Y15
+	VCVTDQ2PS    Y15, Y15
+	VFMADD231PS  Y15, Y12, Y3
+	VFMADD231PS  Y15, Y13, Y7
+	VFMADD231PS  Y15, Y14, Y11
+	VBROADCASTSS 4(AX), Y12
+	VBROADCASTSS 4(AX)(R8*1), Y13
+	VBROADCASTSS 4(AX)(R8*2), Y14
+	VPMOVSXBD    16(BX)(R9*1), Y15
+	VCVTDQ2PS    Y15, Y15
+	VFMADD231PS  Y15, Y12, Y0
+	VFMADD231PS  Y15, Y13, Y4
+	VFMADD231PS  Y15, Y14, Y8
+	VPMOVSXBD    24(BX)(R9*1), Y15
+	VCVTDQ2PS    Y15, Y15
+	VFMADD231PS  Y15, Y12, Y1
+	VFMADD231PS  Y15, Y13, Y5
+	VFMADD231PS  Y15, Y14, Y9
+	VPMOVSXBD    16(DX)(R9*1), Y15
+	VCVTDQ2PS    Y15, Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y6
+	VFMADD231PS  Y15, Y14, Y10
+	VPMOVSXBD    24(DX)(R9*1), Y15
+	VCVTDQ2PS    Y15, Y15
+	VFMADD231PS  Y15, Y12, Y3
+	VFMADD231PS  Y15, Y13, Y7
+	VFMADD231PS  Y15, Y14, Y11
+	ADDQ         $0x00000020, R9
+	ADDQ         $0x08, AX
+	SUBQ         $0x02, CX
+	JGE          scoresI8x3t2AVX2_loop
+
+scoresI8x3t2AVX2_last:
+	CMPQ         CX, $-2
+	JEQ          scoresI8x3t2AVX2_done
+	VBROADCASTSS (AX), Y12
+	VBROADCASTSS (AX)(R8*1), Y13
+	VBROADCASTSS (AX)(R8*2), Y14
+	VPMOVSXBD    (BX)(R9*1), Y15
+	VCVTDQ2PS    Y15, Y15
+	VFMADD231PS  Y15, Y12, Y0
+	VFMADD231PS  Y15, Y13, Y4
+	VFMADD231PS  Y15, Y14, Y8
+	VPMOVSXBD    8(BX)(R9*1), Y15
+	VCVTDQ2PS    Y15, Y15
+	VFMADD231PS  Y15, Y12, Y1
+	VFMADD231PS  Y15, Y13, Y5
+	VFMADD231PS  Y15, Y14, Y9
+	VPMOVSXBD    (DX)(R9*1), Y15
+	VCVTDQ2PS    Y15, Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y6
+	VFMADD231PS  Y15, Y14, Y10
+	VPMOVSXBD    8(DX)(R9*1), Y15
+	VCVTDQ2PS    Y15, Y15
+	VFMADD231PS  Y15, Y12, Y3
+	VFMADD231PS  Y15, Y13, Y7
+	VFMADD231PS  Y15, Y14, Y11
+
+scoresI8x3t2AVX2_done:
+	MOVQ    s+0(FP), AX
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	VMOVUPS Y4, 256(AX)
+	VMOVUPS Y5, 288(AX)
+	VMOVUPS Y6, 320(AX)
+	VMOVUPS Y7, 352(AX)
+	VMOVUPS Y8, 512(AX)
+	VMOVUPS Y9, 544(AX)
+	VMOVUPS Y10, 576(AX)
+	VMOVUPS Y11, 608(AX)
+	VZEROUPPER
+	RET
+
+// func valuesI8x3c1AVX2(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
+TEXT ·valuesI8x3c1AVX2(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	VBROADCASTSS (CX), Y0
+	ADDQ         DX, CX
+	VMULPS       (AX), Y0, Y1
+	VMULPS       32(AX), Y0, Y0
+	VBROADCASTSS (CX), Y2
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*1), Y2, Y3
+	VMULPS       32(AX)(DX*1), Y2, Y2
+	VBROADCASTSS (CX), Y4
+	VMULPS       (AX)(DX*2), Y4, Y5
+	VMULPS       32(AX)(DX*2), Y4, Y4
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), BX
+	MOVQ         offset+40(FP), SI
+	MOVQ         row+48(FP), DI
+	MOVQ         lo+56(FP), R8
+	MOVQ         hi+64(FP), R9
+	MOVQ         next+72(FP), R10
+	MOVQ         step+80(FP), R11
+	LEAQ         (CX)(R8*4), CX
+	SUBQ         R8, R9
+	MOVQ         R8, R13
+	SHRQ         $0x04, R13
+	LEAQ         (BX)(R13*8), BX
+	ANDQ         $0x0f, R8
+
+valuesI8x3c1AVX2_tile:
+	MOVQ    (BX), R12
+	ADDQ    $0x08, BX
+	ADDQ    SI, R12
+	MOVQ    DI, R13
+	IMULQ   R8, R13
+	ADDQ    R13, R12
+	MOVQ    $+16, R13
+	SUBQ    R8, R13
+	XORQ    R8, R8
+	CMPQ    R13, R9
+	CMOVQGT R9, R13
+	SUBQ    R13, R9
+
+valuesI8x3c1AVX2_key:
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VPMOVSXBD    (R12), Y6
+	VCVTDQ2PS    Y6, Y6
+	VPMOVSXBD    8(R12), Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS (CX), Y8
+	VFMADD231PS  Y6, Y8, Y1
+	VFMADD231PS  Y7, Y8, Y0
+	VBROADCASTSS 256(CX), Y8
+	VFMADD231PS  Y6, Y8, Y3
+	VFMADD231PS  Y7, Y8, Y2
+	VBROADCASTSS 512(CX), Y8
+	VFMADD231PS  Y6, Y8, Y5
+	VFMADD231PS  Y7, Y8, Y4
+	ADDQ         DI, R12
+	ADDQ         $0x04, CX
+	DECQ         R13
+	JNE          valuesI8x3c1AVX2_key
+	TESTQ        R9, R9
+	JNE          valuesI8x3c1AVX2_tile
+	VMOVUPS      Y1, (AX)
+	VMOVUPS      Y0, 32(AX)
+	VMOVUPS      Y3, (AX)(DX*1)
+	VMOVUPS      Y2, 32(AX)(DX*1)
+	VMOVUPS      Y5, (AX)(DX*2)
+	VMOVUPS      Y4, 32(AX)(DX*2)
+	VZEROUPPER
+	RET
+
+// func valuesI8x3c2AVX2(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
+TEXT ·valuesI8x3c2AVX2(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	VBROADCASTSS (CX), Y0
+	ADDQ         DX, CX
+	VMULPS       (AX), Y0, Y1
+	VMULPS       32(AX), Y0, Y2
+	VMULPS       64(AX), Y0, Y3
+	VMULPS       96(AX), Y0, Y0
+	VBROADCASTSS (CX), Y4
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*1), Y4, Y5
+	VMULPS       32(AX)(DX*1), Y4, Y6
+	VMULPS       64(AX)(DX*1), Y4, Y7
+	VMULPS       96(AX)(DX*1), Y4, Y4
+	VBROADCASTSS (CX), Y8
+	VMULPS       (AX)(DX*2), Y8, Y9
+	VMULPS       32(AX)(DX*2), Y8, Y10
+	VMULPS       64(AX)(DX*2), Y8, Y11
+	VMULPS       96(AX)(DX*2), Y8, Y8
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), BX
+	MOVQ         offset+40(FP), SI
+	MOVQ         row+48(FP), DI
+	MOVQ         lo+56(FP), R8
+	MOVQ         hi+64(FP), R9
+	MOVQ         next+72(FP), R10
+	MOVQ         step+80(FP), R11
+	LEAQ         (CX)(R8*4), CX
+	SUBQ         R8, R9
+	MOVQ         R8, R13
+	SHRQ         $0x04, R13
+	LEAQ         (BX)(R13*8), BX
+	ANDQ         $0x0f, R8
+
+valuesI8x3c2AVX2_tile:
+	MOVQ    (BX), R12
+	ADDQ    $0x08, BX
+	ADDQ    SI, R12
+	MOVQ    DI, R13
+	IMULQ   R8, R13
+	ADDQ    R13, R12
+	MOVQ    $+16, R13
+	SUBQ    R8, R13
+	XORQ    R8, R8
+	CMPQ    R13, R9
+	CMOVQGT R9, R13
+	SUBQ    R13, R9
+
+valuesI8x3c2AVX2_key:
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VBROADCASTSS (CX), Y12
+	VBROADCASTSS 256(CX), Y13
+	VBROADCASTSS 512(CX), Y14
+	VPMOVSXBD    (R12), Y15
+	VCVTDQ2PS    Y15, Y15
+	VFMADD231PS  Y15, Y12, Y1
+	VFMADD231PS  Y15, Y13, Y5
+	VFMADD231PS  Y15, Y14, Y9
+	VPMOVSXBD    8(R12), Y15
+	VCVTDQ2PS    Y15, Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y6
+	VFMADD231PS  Y15, Y14, Y10
+	VPMOVSXBD    16(R12), Y15
+	VCVTDQ2PS    Y15, Y15
+	VFMADD231PS  Y15, Y12, Y3
+	VFMADD231PS  Y15, Y13, Y7
+	VFMADD231PS  Y15, Y14, Y11
+	VPMOVSXBD    24(R12), Y15
+	VCVTDQ2PS    Y15, Y15
+	VFMADD231PS  Y15, Y12, Y0
+	VFMADD231PS  Y15, Y13, Y4
+	VFMADD231PS  Y15, Y14, Y8
+	ADDQ         DI, R12
+	ADDQ         $0x04, CX
+	DECQ         R13
+	JNE          valuesI8x3c2AVX2_key
+	TESTQ        R9, R9
+	JNE          valuesI8x3c2AVX2_tile
+	VMOVUPS      Y1, (AX)
+	VMOVUPS      Y2, 32(AX)
+	VMOVUPS      Y3, 64(AX)
+	VMOVUPS      Y0, 96(AX)
+	VMOVUPS      Y5, (AX)(DX*1)
+	VMOVUPS      Y6, 32(AX)(DX*1)
+	VMOVUPS      Y7, 64(AX)(DX*1)
+	VMOVUPS      Y4, 96(AX)(DX*1)
+	VMOVUPS      Y9, (AX)(DX*2)
+	VMOVUPS      Y10, 32(AX)(DX*2)
+	VMOVUPS      Y11, 64(AX)(DX*2)
+	VMOVUPS      Y8, 96(AX)(DX*2)
+	VZEROUPPER
+	RET
+
+// func scoresI8x4t1AVX2(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·scoresI8x4t1AVX2(SB), NOSPLIT, $0-48
+	MOVQ   q+8(FP), AX
+	MOVQ   hd+16(FP), CX
+	MOVQ   k+24(FP), DX
+	MOVQ   (DX), DX
+	MOVQ   next+32(FP), BX
+	MOVQ   step+40(FP), SI
+	MOVQ   CX, DI
+	SHLQ   $0x02, DI
+	LEAQ   (AX)(DI*2), R8
+	ADDQ   DI, R8
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	XORQ   R9, R9
+	SUBQ   $0x02, CX
+	JLT    scoresI8x4t1AVX2_last
+
+scoresI8x4t1AVX2_loop:
+	PREFETCHT1   (BX)
+	ADDQ         SI, BX
+	VPMOVSXBD    (DX)(R9*1), Y8
+	VCVTDQ2PS    Y8, Y8
+	VPMOVSXBD    8(DX)(R9*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS (AX), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS (AX)(DI*1), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS (AX)(DI*2), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS (R8), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	VPMOVSXBD    16(DX)(R9*1), Y8
+	VCVTDQ2PS    Y8, Y8
+	VPMOVSXBD    24(DX)(R9*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 4(AX), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS 4(AX)(DI*1), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS 4(AX)(DI*2), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS 4(R8), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	ADDQ         $0x00000020, R9
+	ADDQ         $0x08, AX
+	ADDQ         $0x08, R8
+	SUBQ         $0x02, CX
+	JGE          scoresI8x4t1AVX2_loop
+
+scoresI8x4t1AVX2_last:
+	CMPQ         CX, $-2
+	JEQ          scoresI8x4t1AVX2_done
+	VPMOVSXBD    (DX)(R9*1), Y8
+	VCVTDQ2PS    Y8, Y8
+	VPMOVSXBD    8(DX)(R9*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS (AX), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS (AX)(DI*1), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS (AX)(DI*2), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS (R8), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+
+scoresI8x4t1AVX2_done:
+	MOVQ    s+0(FP), AX
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 256(AX)
+	VMOVUPS Y3, 288(AX)
+	VMOVUPS Y4, 512(AX)
+	VMOVUPS Y5, 544(AX)
+	VMOVUPS Y6, 768(AX)
+	VMOVUPS Y7, 800(AX)
+	VZEROUPPER
+	RET
+
+// func valuesI8x4c1AVX2(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
+TEXT ·valuesI8x4c1AVX2(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	LEAQ         (AX)(DX*2), BX
+	ADDQ         DX, BX
+	VBROADCASTSS (CX), Y0
+	ADDQ         DX, CX
+	VMULPS       (AX), Y0, Y1
+	VMULPS       32(AX), Y0, Y0
+	VBROADCASTSS (CX), Y2
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*1), Y2, Y3
+	VMULPS       32(AX)(DX*1), Y2, Y2
+	VBROADCASTSS (CX), Y4
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*2), Y4, Y5
+	VMULPS       32(AX)(DX*2), Y4, Y4
+	VBROADCASTSS (CX), Y6
+	VMULPS       (BX), Y6, Y7
+	VMULPS       32(BX), Y6, Y6
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), SI
+	MOVQ         offset+40(FP), DI
+	MOVQ         row+48(FP), R8
+	MOVQ         lo+56(FP), R9
+	MOVQ         hi+64(FP), R10
+	MOVQ         next+72(FP), R11
+	MOVQ         step+80(FP), R12
+	LEAQ         (CX)(R9*4), CX
+	SUBQ         R9, R10
+	MOVQ         R9, R14
+	SHRQ         $0x04, R14
+	LEAQ         (SI)(R14*8), SI
+	ANDQ         $0x0f, R9
+
+valuesI8x4c1AVX2_tile:
+	MOVQ    (SI), R13
+	ADDQ    $0x08, SI
+	ADDQ    DI, R13
+	MOVQ    R8, R14
+	IMULQ   R9, R14
+	ADDQ    R14, R13
+	MOVQ    $+16, R14
+	SUBQ    R9, R14
+	XORQ    R9, R9
+	CMPQ    R14, R10
+	CMOVQGT R10, R14
+	SUBQ    R14, R10
+
+valuesI8x4c1AVX2_key:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPMOVSXBD    (R13), Y8
+	VCVTDQ2PS    Y8, Y8
+	VPMOVSXBD    8(R13), Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS (CX), Y10
+	VFMADD231PS  Y8, Y10, Y1
+	VFMADD231PS  Y9, Y10, Y0
+	VBROADCASTSS 256(CX), Y10
+	VFMADD231PS  Y8, Y10, Y3
+	VFMADD231PS  Y9, Y10, Y2
+	VBROADCASTSS 512(CX), Y10
+	VFMADD231PS  Y8, Y10, Y5
+	VFMADD231PS  Y9, Y10, Y4
+	VBROADCASTSS 768(CX), Y10
+	VFMADD231PS  Y8, Y10, Y7
+	VFMADD231PS  Y9, Y10, Y6
+	ADDQ         R8, R13
+	ADDQ         $0x04, CX
+	DECQ         R14
+	JNE          valuesI8x4c1AVX2_key
+	TESTQ        R10, R10
+	JNE          valuesI8x4c1AVX2_tile
+	VMOVUPS      Y1, (AX)
+	VMOVUPS      Y0, 32(AX)
+	VMOVUPS      Y3, (AX)(DX*1)
+	VMOVUPS      Y2, 32(AX)(DX*1)
+	VMOVUPS      Y5, (AX)(DX*2)
+	VMOVUPS      Y4, 32(AX)(DX*2)
+	VMOVUPS      Y7, (BX)
+	VMOVUPS      Y6, 32(BX)
+	VZEROUPPER
+	RET
+
+// func scoresI8x5t1AVX2(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·scoresI8x5t1AVX2(SB), NOSPLIT, $0-48
+	MOVQ   q+8(FP), AX
+	MOVQ   hd+16(FP), CX
+	MOVQ   k+24(FP), DX
+	MOVQ   (DX), DX
+	MOVQ   next+32(FP), BX
+	MOVQ   step+40(FP), SI
+	MOVQ   CX, DI
+	SHLQ   $0x02, DI
+	LEAQ   (AX)(DI*2), R8
+	ADDQ   DI, R8
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	XORQ   R9, R9
+	SUBQ   $0x02, CX
+	JLT    scoresI8x5t1AVX2_last
+
+scoresI8x5t1AVX2_loop:
+	PREFETCHT1   (BX)
+	ADDQ         SI, BX
+	VPMOVSXBD    (DX)(R9*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VPMOVSXBD    8(DX)(R9*1), Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS (AX), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS (AX)(DI*1), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (AX)(DI*2), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS (R8), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS (R8)(DI*1), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VFMADD231PS  Y11, Y12, Y9
+	VPMOVSXBD    16(DX)(R9*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VPMOVSXBD    24(DX)(R9*1), Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 4(AX), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS 4(AX)(DI*1), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS 4(AX)(DI*2), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS 4(R8), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS 4(R8)(DI*1), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VFMADD231PS  Y11, Y12, Y9
+	ADDQ         $0x00000020, R9
+	ADDQ         $0x08, AX
+	ADDQ         $0x08, R8
+	SUBQ         $0x02, CX
+	JGE          scoresI8x5t1AVX2_loop
+
+scoresI8x5t1AVX2_last:
+	CMPQ         CX, $-2
+	JEQ          scoresI8x5t1AVX2_done
+	VPMOVSXBD    (DX)(R9*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VPMOVSXBD    8(DX)(R9*1), Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS (AX), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS (AX)(DI*1), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (AX)(DI*2), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS (R8), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS (R8)(DI*1), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VFMADD231PS  Y11, Y12, Y9
+
+scoresI8x5t1AVX2_done:
+	MOVQ    s+0(FP), AX
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 256(AX)
+	VMOVUPS Y3, 288(AX)
+	VMOVUPS Y4, 512(AX)
+	VMOVUPS Y5, 544(AX)
+	VMOVUPS Y6, 768(AX)
+	VMOVUPS Y7, 800(AX)
+	VMOVUPS Y8, 1024(AX)
+	VMOVUPS Y9, 1056(AX)
+	VZEROUPPER
+	RET
+
+// func valuesI8x5c1AVX2(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
+TEXT ·valuesI8x5c1AVX2(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	LEAQ         (AX)(DX*2), BX
+	ADDQ         DX, BX
+	VBROADCASTSS (CX), Y0
+	ADDQ         DX, CX
+	VMULPS       (AX), Y0, Y1
+	VMULPS       32(AX), Y0, Y0
+	VBROADCASTSS (CX), Y2
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*1), Y2, Y3
+	VMULPS       32(AX)(DX*1), Y2, Y2
+	VBROADCASTSS (CX), Y4
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*2), Y4, Y5
+	VMULPS       32(AX)(DX*2), Y4, Y4
+	VBROADCASTSS (CX), Y6
+	ADDQ         DX, CX
+	VMULPS       (BX), Y6, Y7
+	VMULPS       32(BX), Y6, Y6
+	VBROADCASTSS (CX), Y8
+	VMULPS       (BX)(DX*1), Y8, Y9
+	VMULPS       32(BX)(DX*1), Y8, Y8
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), SI
+	MOVQ         offset+40(FP), DI
+	MOVQ         row+48(FP), R8
+	MOVQ         lo+56(FP), R9
+	MOVQ         hi+64(FP), R10
+	MOVQ         next+72(FP), R11
+	MOVQ         step+80(FP), R12
+	LEAQ         (CX)(R9*4), CX
+	SUBQ         R9, R10
+	MOVQ         R9, R14
+	SHRQ         $0x04, R14
+	LEAQ         (SI)(R14*8), SI
+	ANDQ         $0x0f, R9
+
+valuesI8x5c1AVX2_tile:
+	MOVQ    (SI), R13
+	ADDQ    $0x08, SI
+	ADDQ    DI, R13
+	MOVQ    R8, R14
+	IMULQ   R9, R14
+	ADDQ    R14, R13
+	MOVQ    $+16, R14
+	SUBQ    R9, R14
+	XORQ    R9, R9
+	CMPQ    R14, R10
+	CMOVQGT R10, R14
+	SUBQ    R14, R10
+
+valuesI8x5c1AVX2_key:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPMOVSXBD    (R13), Y10
+	VCVTDQ2PS    Y10, Y10
+	VPMOVSXBD    8(R13), Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS (CX), Y12
+	VFMADD231PS  Y10, Y12, Y1
+	VFMADD231PS  Y11, Y12, Y0
+	VBROADCASTSS 256(CX), Y12
+	VFMADD231PS  Y10, Y12, Y3
+	VFMADD231PS  Y11, Y12, Y2
+	VBROADCASTSS 512(CX), Y12
+	VFMADD231PS  Y10, Y12, Y5
+	VFMADD231PS  Y11, Y12, Y4
+	VBROADCASTSS 768(CX), Y12
+	VFMADD231PS  Y10, Y12, Y7
+	VFMADD231PS  Y11, Y12, Y6
+	VBROADCASTSS 1024(CX), Y12
+	VFMADD231PS  Y10, Y12, Y9
+	VFMADD231PS  Y11, Y12, Y8
+	ADDQ         R8, R13
+	ADDQ         $0x04, CX
+	DECQ         R14
+	JNE          valuesI8x5c1AVX2_key
+	TESTQ        R10, R10
+	JNE          valuesI8x5c1AVX2_tile
+	VMOVUPS      Y1, (AX)
+	VMOVUPS      Y0, 32(AX)
+	VMOVUPS      Y3, (AX)(DX*1)
+	VMOVUPS      Y2, 32(AX)(DX*1)
+	VMOVUPS      Y5, (AX)(DX*2)
+	VMOVUPS      Y4, 32(AX)(DX*2)
+	VMOVUPS      Y7, (BX)
+	VMOVUPS      Y6, 32(BX)
+	VMOVUPS      Y9, (BX)(DX*1)
+	VMOVUPS      Y8, 32(BX)(DX*1)
+	VZEROUPPER
+	RET
+
+// func scoresI8x6t1AVX2(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·scoresI8x6t1AVX2(SB), NOSPLIT, $0-48
+	MOVQ   q+8(FP), AX
+	MOVQ   hd+16(FP), CX
+	MOVQ   k+24(FP), DX
+	MOVQ   (DX), DX
+	MOVQ   next+32(FP), BX
+	MOVQ   step+40(FP), SI
+	MOVQ   CX, DI
+	SHLQ   $0x02, DI
+	LEAQ   (AX)(DI*2), R8
+	ADDQ   DI, R8
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	XORQ   R9, R9
+	SUBQ   $0x02, CX
+	JLT    scoresI8x6t1AVX2_last
+
+scoresI8x6t1AVX2_loop:
+	PREFETCHT1   (BX)
+	ADDQ         SI, BX
+	VPMOVSXBD    (DX)(R9*1), Y12
+	VCVTDQ2PS    Y12, Y12
+	VPMOVSXBD    8(DX)(R9*1), Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (AX)(DI*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (AX)(DI*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (R8), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (R8)(DI*1), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (R8)(DI*2), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	VPMOVSXBD    16(DX)(R9*1), Y12
+	VCVTDQ2PS    Y12, Y12
+	VPMOVSXBD    24(DX)(R9*1), Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 4(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 4(AX)(DI*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS 4(AX)(DI*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS 4(R8), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS 4(R8)(DI*1), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS 4(R8)(DI*2), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         $0x00000020, R9
+	ADDQ         $0x08, AX
+	ADDQ         $0x08, R8
+	SUBQ         $0x02, CX
+	JGE          scoresI8x6t1AVX2_loop
+
+scoresI8x6t1AVX2_last:
+	CMPQ         CX, $-2
+	JEQ          scoresI8x6t1AVX2_done
+	VPMOVSXBD    (DX)(R9*1), Y12
+	VCVTDQ2PS    Y12, Y12
+	VPMOVSXBD    8(DX)(R9*1), Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (AX)(DI*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (AX)(DI*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (R8), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (R8)(DI*1), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (R8)(DI*2), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+
+scoresI8x6t1AVX2_done:
+	MOVQ    s+0(FP), AX
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 256(AX)
+	VMOVUPS Y3, 288(AX)
+	VMOVUPS Y4, 512(AX)
+	VMOVUPS Y5, 544(AX)
+	VMOVUPS Y6, 768(AX)
+	VMOVUPS Y7, 800(AX)
+	VMOVUPS Y8, 1024(AX)
+	VMOVUPS Y9, 1056(AX)
+	VMOVUPS Y10, 1280(AX)
+	VMOVUPS Y11, 1312(AX)
+	VZEROUPPER
+	RET
+
+// func valuesI8x6c1AVX2(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
+TEXT ·valuesI8x6c1AVX2(SB), NOSPLIT, $0-88
+	MOVQ         acc+0(FP), AX
+	MOVQ         alpha+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	LEAQ         (AX)(DX*2), BX
+	ADDQ         DX, BX
+	VBROADCASTSS (CX), Y0
+	ADDQ         DX, CX
+	VMULPS       (AX), Y0, Y1
+	VMULPS       32(AX), Y0, Y0
+	VBROADCASTSS (CX), Y2
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*1), Y2, Y3
+	VMULPS       32(AX)(DX*1), Y2, Y2
+	VBROADCASTSS (CX), Y4
+	ADDQ         DX, CX
+	VMULPS       (AX)(DX*2), Y4, Y5
+	VMULPS       32(AX)(DX*2), Y4, Y4
+	VBROADCASTSS (CX), Y6
+	ADDQ         DX, CX
+	VMULPS       (BX), Y6, Y7
+	VMULPS       32(BX), Y6, Y6
+	VBROADCASTSS (CX), Y8
+	ADDQ         DX, CX
+	VMULPS       (BX)(DX*1), Y8, Y9
+	VMULPS       32(BX)(DX*1), Y8, Y8
+	VBROADCASTSS (CX), Y10
+	VMULPS       (BX)(DX*2), Y10, Y11
+	VMULPS       32(BX)(DX*2), Y10, Y10
+	MOVQ         p+24(FP), CX
+	MOVQ         v+32(FP), SI
+	MOVQ         offset+40(FP), DI
+	MOVQ         row+48(FP), R8
+	MOVQ         lo+56(FP), R9
+	MOVQ         hi+64(FP), R10
+	MOVQ         next+72(FP), R11
+	MOVQ         step+80(FP), R12
+	LEAQ         (CX)(R9*4), CX
+	SUBQ         R9, R10
+	MOVQ         R9, R14
+	SHRQ         $0x04, R14
+	LEAQ         (SI)(R14*8), SI
+	ANDQ         $0x0f, R9
+
+valuesI8x6c1AVX2_tile:
+	MOVQ    (SI), R13
+	ADDQ    $0x08, SI
+	ADDQ    DI, R13
+	MOVQ    R8, R14
+	IMULQ   R9, R14
+	ADDQ    R14, R13
+	MOVQ    $+16, R14
+	SUBQ    R9, R14
+	XORQ    R9, R9
+	CMPQ    R14, R10
+	CMOVQGT R10, R14
+	SUBQ    R14, R10
+
+valuesI8x6c1AVX2_key:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPMOVSXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VPMOVSXBD    8(R13), Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS (CX), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	VFMADD231PS  Y13, Y14, Y0
+	VBROADCASTSS 256(CX), Y14
+	VFMADD231PS  Y12, Y14, Y3
+	VFMADD231PS  Y13, Y14, Y2
+	VBROADCASTSS 512(CX), Y14
+	VFMADD231PS  Y12, Y14, Y5
+	VFMADD231PS  Y13, Y14, Y4
+	VBROADCASTSS 768(CX), Y14
+	VFMADD231PS  Y12, Y14, Y7
+	VFMADD231PS  Y13, Y14, Y6
+	VBROADCASTSS 1024(CX), Y14
+	VFMADD231PS  Y12, Y14, Y9
+	VFMADD231PS  Y13, Y14, Y8
+	VBROADCASTSS 1280(CX), Y14
+	VFMADD231PS  Y12, Y14, Y11
+	VFMADD231PS  Y13, Y14, Y10
+	ADDQ         R8, R13
+	ADDQ         $0x04, CX
+	DECQ         R14
+	JNE          valuesI8x6c1AVX2_key
+	TESTQ        R10, R10
+	JNE          valuesI8x6c1AVX2_tile
+	VMOVUPS      Y1, (AX)
+	VMOVUPS      Y0, 32(AX)
+	VMOVUPS      Y3, (AX)(DX*1)
+	VMOVUPS      Y2, 32(AX)(DX*1)
+	VMOVUPS      Y5, (AX)(DX*2)
+	VMOVUPS      Y4, 32(AX)(DX*2)
+	VMOVUPS      Y7, (BX)
+	VMOVUPS      Y6, 32(BX)
+	VMOVUPS      Y9, (BX)(DX*1)
+	VMOVUPS      Y8, 32(BX)(DX*1)
+	VMOVUPS      Y11, (BX)(DX*2)
+	VMOVUPS      Y10, 32(BX)(DX*2)
+	VZEROUPPER
+	RET
+
 // func attnSoftmaxAVX2(state *float32, stride int, s *float32, n int, scale float32)
 // Requires: AVX, AVX2, FMA3
 TEXT ·attnSoftmaxAVX2(SB), NOSPLIT, $0-36
@@ -11323,5 +16888,35 @@ attnAlibiAVX2_query:
 	ADDQ         $0x00000100, DX
 	DECQ         BX
 	JNE          attnAlibiAVX2_query
+	VZEROUPPER
+	RET
+
+// func attnScaleAVX2(s *float32, n int, tile **byte, tiles int)
+// Requires: AVX
+TEXT ·attnScaleAVX2(SB), NOSPLIT, $0-32
+	MOVQ s+0(FP), AX
+	MOVQ n+8(FP), CX
+	MOVQ tile+16(FP), DX
+	MOVQ tiles+24(FP), BX
+
+attnScaleAVX2_tile:
+	MOVQ    (DX), SI
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	MOVQ    AX, SI
+	MOVQ    CX, DI
+
+attnScaleAVX2_query:
+	VMULPS  (SI), Y0, Y2
+	VMOVUPS Y2, (SI)
+	VMULPS  32(SI), Y1, Y2
+	VMOVUPS Y2, 32(SI)
+	ADDQ    $0x00000100, SI
+	DECQ    DI
+	JNE     attnScaleAVX2_query
+	ADDQ    $0x40, AX
+	ADDQ    $0x08, DX
+	DECQ    BX
+	JNE     attnScaleAVX2_tile
 	VZEROUPPER
 	RET

@@ -2,10 +2,10 @@ package kernel
 
 import (
 	"math"
+	"math/bits"
 	"unsafe"
 
 	"ridge/internal/cpu"
-	"ridge/tensor"
 )
 
 // AttnScratch is the working memory of one thread; the zero value is ready.
@@ -52,12 +52,13 @@ type attnGroupState struct {
 	start, end int          // the union of their key ranges
 
 	// the block at hand
-	first  int          // its first key
-	k, v   [4]*byte     // its tiles
-	kt, vt tensor.DType // the element types of keys and values there
-	next   uintptr      // memory to prefetch: the first tile of the next block
-	ahead  bool         // whether to
-	many   bool         // enough queries share the block for float32 copies to pay
+	first  int      // its first key
+	k, v   [4]*byte // its tiles' keys and values
+	kt, vt tileElem // their elements there
+	ks, vs [4]*byte // the tokens' scales, for elemI8 tiles
+	next   uintptr  // memory to prefetch: the first tile of the next block
+	ahead  bool     // whether to
+	many   bool     // enough queries share the block for float32 copies to pay
 }
 
 // load copies the queries of the group that starts at q0.
@@ -129,7 +130,12 @@ func (g *attnGroupState) tile(i, n int, st attnStates) {
 		mask := uint64(0)
 		if a < b {
 			mask = ^uint64(0) << a & (^uint64(0) >> (attnBlock - b))
-			lo, hi = min(lo, a), max(hi, b)
+		}
+		if t := g.call.Tree; t != nil {
+			mask &= t.block((g.q0+j)/g.call.Heads, g.first)
+		}
+		if mask != 0 {
+			lo, hi = min(lo, bits.TrailingZeros64(mask)), max(hi, bits.Len64(mask))
 		}
 		h.mask[0], h.mask[1] = uint32(mask), uint32(mask>>32)
 	}
@@ -137,7 +143,9 @@ func (g *attnGroupState) tile(i, n int, st attnStates) {
 		return // the block is in none of the ranges; states without it are the same
 	}
 	t := attnStates{mem: st.mem[i*st.stride : (i+n)*st.stride], n: n, stride: st.stride}
-	g.scores(s.q[i*spec.HeadDim:], n, lo/TileTokens, (hi-1)/TileTokens)
+	t0, t1 := lo/TileTokens, (hi-1)/TileTokens
+	g.scores(s.q[i*spec.HeadDim:], n, t0, t1)
+	g.scale(&g.ks, n, t0, t1)
 	scale := spec.Scale * math.Log2E
 	if spec.Softcap > 0 {
 		softcap(s.scores[:n*attnBlock], spec.Scale/spec.Softcap, spec.Softcap)
@@ -154,17 +162,33 @@ func (g *attnGroupState) tile(i, n int, st attnStates) {
 	}
 	if k == nil {
 		softmaxGeneric(t, s.scores, scale)
+		g.scale(&g.vs, n, t0, t1)
 		accumulateGeneric(t, s.scores, &g.v, lo, hi)
 		return
 	}
 	k.softmax(&t.mem[0], 4*t.stride, &s.scores[0], n, scale)
+	g.scale(&g.vs, n, t0, t1)
 	g.accumulate(t, lo, hi)
+}
+
+// scale multiplies the scores or weights of n queries for the tiles lo to hi
+// with the tokens' scales.
+func (g *attnGroupState) scale(scales *[4]*byte, n, lo, hi int) {
+	s := g.scratch.scores[lo*TileTokens:]
+	switch {
+	case scales[0] == nil:
+	case g.kernels == nil:
+		scaleTilesGeneric(s, n, scales[lo:hi+1])
+	default:
+		g.kernels.scale(&s[0], n, &scales[lo], hi+1-lo)
+	}
 }
 
 // loadBlock makes the block that starts at key first the one at hand.
 func (g *attnGroupState) loadBlock(first int) {
 	spec, tiles := g.call.Spec, &g.call.Tiles
-	g.first, g.kt, g.vt = first, spec.KV, spec.KV
+	elem := kvElem(spec.KV)
+	g.first, g.kt, g.vt = first, elem, elem
 	lo, hi := max(g.start, first)/TileTokens, (min(g.end, first+attnBlock)-1)/TileTokens
 	for t := range g.k {
 		// A tile that nobody reads is replaced by one that is there; its
@@ -173,11 +197,18 @@ func (g *attnGroupState) loadBlock(first int) {
 		g.k[t], g.v[t] = tiles.key(i), tiles.value(i)
 	}
 	g.next, g.ahead = address(g.k[0]), false
+	if elem == elemI8 {
+		g.ks, g.vs = g.k, g.v
+		for t := range g.k {
+			g.k[t] = (*byte)(unsafe.Add(unsafe.Pointer(g.k[t]), kvScales))
+			g.v[t] = (*byte)(unsafe.Add(unsafe.Pointer(g.v[t]), kvScales))
+		}
+	}
 	g.many = g.kernels == nil || g.n > 2*attnTile
-	if g.many && g.kt == tensor.F16 {
+	if g.many && elem != elemF32 {
 		g.convertKeys()
 	}
-	if vd := spec.VHeadDim; g.many && g.vt == tensor.F16 || vd != padded(vd) {
+	if vd := spec.VHeadDim; g.many && elem != elemF32 || vd != padded(vd) {
 		g.convertValues()
 	}
 	after := first/TileTokens + attnBlock/TileTokens
@@ -187,19 +218,20 @@ func (g *attnGroupState) loadBlock(first int) {
 	}
 }
 
-// convertKeys replaces the keys of the block at hand by float32 copies.
+// convertKeys replaces the keys of the block at hand by float32 copies, not yet
+// times their scales.
 func (g *attnGroupState) convertKeys() {
 	n := TileTokens * g.call.Spec.HeadDim
 	for t := range g.k {
 		to := g.scratch.k[t*n : (t+1)*n]
-		DecodeF16(to, unsafe.Slice(g.k[t], 2*n))
+		g.kt.decode(to, g.k[t])
 		g.k[t] = (*byte)(unsafe.Pointer(&to[0]))
 	}
-	g.kt = tensor.F32
+	g.kt = elemF32
 }
 
 // convertValues replaces the values of the block at hand by float32 copies with
-// padded rows.
+// padded rows, not yet times their scales.
 func (g *attnGroupState) convertValues() {
 	vd := g.call.Spec.VHeadDim
 	vp := padded(vd)
@@ -207,24 +239,16 @@ func (g *attnGroupState) convertValues() {
 		to := g.scratch.v[t*TileTokens*vp : (t+1)*TileTokens*vp]
 		from := g.v[t]
 		g.v[t] = (*byte)(unsafe.Pointer(&to[0]))
-		switch {
-		case g.vt == tensor.F16 && vp == vd:
-			DecodeF16(to, unsafe.Slice(from, 2*len(to)))
+		if vp == vd {
+			g.vt.decode(to, from)
 			continue
-		case g.vt == tensor.F16:
-			for r := range TileTokens {
-				DecodeF16(to[r*vp:][:vd], unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(from), 2*r*vd)), 2*vd))
-			}
-		default:
-			for r := range TileTokens {
-				copy(to[r*vp:][:vd], unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(from), 4*r*vd)), vd))
-			}
 		}
 		for r := range TileTokens {
+			g.vt.decode(to[r*vp:][:vd], (*byte)(unsafe.Add(unsafe.Pointer(from), r*vd*g.vt.bytes())))
 			clear(to[r*vp+vd : (r+1)*vp])
 		}
 	}
-	g.vt = tensor.F32
+	g.vt = elemF32
 }
 
 // scores computes the scores of n queries at q with the tiles lo to hi.
@@ -243,7 +267,7 @@ func (g *attnGroupState) scores(q []float32, n, lo, hi int) {
 			size++
 		}
 		if g.ahead {
-			step = 64 * max(1, g.kt.BlockBytes()<<size/2)
+			step = 2 * TileTokens * g.kt.bytes() << size
 		}
 		kernels[size](&s[t*TileTokens], &q[0], hd, &g.k[t], g.next, step)
 		g.next += uintptr(hd / 2 * step)
@@ -254,7 +278,7 @@ func (g *attnGroupState) scores(q []float32, n, lo, hi int) {
 // accumulate adds the weighted values of the keys lo to hi-1.
 func (g *attnGroupState) accumulate(t attnStates, lo, hi int) {
 	kernels := &g.kernels.values[g.vt][t.n]
-	width, size := t.stride-attnHeadFloats, g.vt.BlockBytes()
+	width, size := t.stride-attnHeadFloats, g.vt.bytes()
 	for c := 0; c < width; {
 		wide := 0
 		for wide < 3 && kernels[wide+1] != nil && 32<<wide <= width-c {
@@ -299,12 +323,14 @@ type (
 	scoresFunc  func(s, q *float32, hd int, k **byte, next uintptr, step int)
 	valuesFunc  func(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
 	softmaxFunc func(state *float32, stride int, s *float32, n int, scale float32)
+	scaleFunc   func(s *float32, n int, tile **byte, tiles int)
 
 	attnKernels struct {
-		scores  [2][attnTile + 1][3]scoresFunc
-		values  [2][attnTile + 1][4]valuesFunc
+		scores  [3][attnTile + 1][3]scoresFunc
+		values  [3][attnTile + 1][4]valuesFunc
 		softmax softmaxFunc
 		alibi   softmaxFunc
+		scale   scaleFunc
 	}
 )
 

@@ -24,6 +24,20 @@ func scoresGeneric(s, q []float32, n, hd int, k *[4]*byte, lo, hi int) {
 	}
 }
 
+// scaleTilesGeneric multiplies s[i·attnBlock + t·TileTokens + j], for n queries and
+// all tiles, with the float32 j that tile t begins with.
+func scaleTilesGeneric(s []float32, n int, tiles []*byte) {
+	for t, tile := range tiles {
+		scales := unsafe.Slice((*float32)(unsafe.Pointer(tile)), TileTokens)
+		for i := range n {
+			row := s[i*attnBlock+t*TileTokens:][:TileTokens]
+			for j, x := range scales {
+				row[j] *= x
+			}
+		}
+	}
+}
+
 // alibiGeneric sets the scores s to s·scale + slope·distance.
 func alibiGeneric(st attnStates, s []float32, scale float32) {
 	for i := range st.n {

@@ -394,6 +394,201 @@ func valuesF16x6c2AVX512(acc *float32, alpha *float32, stride int, p *float32, v
 //go:noescape
 func valuesF16x6c4AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
 
+// scoresI8x1t1AVX512 sets rows of s to the dot products of 1 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x1t1AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+
+// scoresI8x1t2AVX512 sets rows of s to the dot products of 1 queries at q, hd values each, with the keys of 2 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x1t2AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+
+// scoresI8x1t4AVX512 sets rows of s to the dot products of 1 queries at q, hd values each, with the keys of 4 tiles. For every two values it prefetches 2 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x1t4AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesI8x1c1AVX512 adds to 16 values of the accumulators of 1 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x1c1AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// valuesI8x1c2AVX512 adds to 32 values of the accumulators of 1 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x1c2AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// valuesI8x1c4AVX512 adds to 64 values of the accumulators of 1 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x1c4AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// valuesI8x1c8AVX512 adds to 128 values of the accumulators of 1 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 2 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x1c8AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// scoresI8x2t1AVX512 sets rows of s to the dot products of 2 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x2t1AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+
+// scoresI8x2t2AVX512 sets rows of s to the dot products of 2 queries at q, hd values each, with the keys of 2 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x2t2AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+
+// scoresI8x2t4AVX512 sets rows of s to the dot products of 2 queries at q, hd values each, with the keys of 4 tiles. For every two values it prefetches 2 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x2t4AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesI8x2c1AVX512 adds to 16 values of the accumulators of 2 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x2c1AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// valuesI8x2c2AVX512 adds to 32 values of the accumulators of 2 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x2c2AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// valuesI8x2c4AVX512 adds to 64 values of the accumulators of 2 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x2c4AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// valuesI8x2c8AVX512 adds to 128 values of the accumulators of 2 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 2 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x2c8AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// scoresI8x3t1AVX512 sets rows of s to the dot products of 3 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x3t1AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+
+// scoresI8x3t2AVX512 sets rows of s to the dot products of 3 queries at q, hd values each, with the keys of 2 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x3t2AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+
+// scoresI8x3t4AVX512 sets rows of s to the dot products of 3 queries at q, hd values each, with the keys of 4 tiles. For every two values it prefetches 2 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x3t4AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesI8x3c1AVX512 adds to 16 values of the accumulators of 3 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x3c1AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// valuesI8x3c2AVX512 adds to 32 values of the accumulators of 3 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x3c2AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// valuesI8x3c4AVX512 adds to 64 values of the accumulators of 3 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x3c4AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// valuesI8x3c8AVX512 adds to 128 values of the accumulators of 3 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 2 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x3c8AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// scoresI8x4t1AVX512 sets rows of s to the dot products of 4 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x4t1AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+
+// scoresI8x4t2AVX512 sets rows of s to the dot products of 4 queries at q, hd values each, with the keys of 2 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x4t2AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+
+// scoresI8x4t4AVX512 sets rows of s to the dot products of 4 queries at q, hd values each, with the keys of 4 tiles. For every two values it prefetches 2 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x4t4AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesI8x4c1AVX512 adds to 16 values of the accumulators of 4 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x4c1AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// valuesI8x4c2AVX512 adds to 32 values of the accumulators of 4 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x4c2AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// valuesI8x4c4AVX512 adds to 64 values of the accumulators of 4 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x4c4AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// scoresI8x5t1AVX512 sets rows of s to the dot products of 5 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x5t1AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+
+// scoresI8x5t2AVX512 sets rows of s to the dot products of 5 queries at q, hd values each, with the keys of 2 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x5t2AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+
+// scoresI8x5t4AVX512 sets rows of s to the dot products of 5 queries at q, hd values each, with the keys of 4 tiles. For every two values it prefetches 2 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x5t4AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesI8x5c1AVX512 adds to 16 values of the accumulators of 5 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x5c1AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// valuesI8x5c2AVX512 adds to 32 values of the accumulators of 5 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x5c2AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// valuesI8x5c4AVX512 adds to 64 values of the accumulators of 5 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x5c4AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// scoresI8x6t1AVX512 sets rows of s to the dot products of 6 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x6t1AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+
+// scoresI8x6t2AVX512 sets rows of s to the dot products of 6 queries at q, hd values each, with the keys of 2 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x6t2AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+
+// scoresI8x6t4AVX512 sets rows of s to the dot products of 6 queries at q, hd values each, with the keys of 4 tiles. For every two values it prefetches 2 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x6t4AVX512(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesI8x6c1AVX512 adds to 16 values of the accumulators of 6 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x6c1AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// valuesI8x6c2AVX512 adds to 32 values of the accumulators of 6 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x6c2AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// valuesI8x6c4AVX512 adds to 64 values of the accumulators of 6 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x6c4AVX512(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
 // attnSoftmaxAVX512 turns the scores s of n queries into weights and updates their states, stride bytes apart.
 //
 //go:noescape
@@ -403,6 +598,11 @@ func attnSoftmaxAVX512(state *float32, stride int, s *float32, n int, scale floa
 //
 //go:noescape
 func attnAlibiAVX512(state *float32, stride int, s *float32, n int, scale float32)
+
+// attnScaleAVX512 multiplies the part of s that belongs to some tiles, for n queries, with the 16 float32 that each tile begins with.
+//
+//go:noescape
+func attnScaleAVX512(s *float32, n int, tile **byte, tiles int)
 
 // scoresF32x1t1AVX2 sets rows of s to the dot products of 1 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 2 cache lines at next, which it moves by step.
 //
@@ -604,6 +804,106 @@ func scoresF16x6t1AVX2(s *float32, q *float32, hd int, k **byte, next uintptr, s
 //go:noescape
 func valuesF16x6c1AVX2(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
 
+// scoresI8x1t1AVX2 sets rows of s to the dot products of 1 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x1t1AVX2(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+
+// scoresI8x1t2AVX2 sets rows of s to the dot products of 1 queries at q, hd values each, with the keys of 2 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x1t2AVX2(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+
+// scoresI8x1t4AVX2 sets rows of s to the dot products of 1 queries at q, hd values each, with the keys of 4 tiles. For every two values it prefetches 2 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x1t4AVX2(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesI8x1c1AVX2 adds to 16 values of the accumulators of 1 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x1c1AVX2(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// valuesI8x1c2AVX2 adds to 32 values of the accumulators of 1 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x1c2AVX2(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// valuesI8x1c4AVX2 adds to 64 values of the accumulators of 1 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x1c4AVX2(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// scoresI8x2t1AVX2 sets rows of s to the dot products of 2 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x2t1AVX2(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+
+// scoresI8x2t2AVX2 sets rows of s to the dot products of 2 queries at q, hd values each, with the keys of 2 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x2t2AVX2(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesI8x2c1AVX2 adds to 16 values of the accumulators of 2 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x2c1AVX2(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// valuesI8x2c2AVX2 adds to 32 values of the accumulators of 2 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x2c2AVX2(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// scoresI8x3t1AVX2 sets rows of s to the dot products of 3 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x3t1AVX2(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+
+// scoresI8x3t2AVX2 sets rows of s to the dot products of 3 queries at q, hd values each, with the keys of 2 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x3t2AVX2(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesI8x3c1AVX2 adds to 16 values of the accumulators of 3 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x3c1AVX2(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// valuesI8x3c2AVX2 adds to 32 values of the accumulators of 3 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x3c2AVX2(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// scoresI8x4t1AVX2 sets rows of s to the dot products of 4 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x4t1AVX2(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesI8x4c1AVX2 adds to 16 values of the accumulators of 4 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x4c1AVX2(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// scoresI8x5t1AVX2 sets rows of s to the dot products of 5 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x5t1AVX2(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesI8x5c1AVX2 adds to 16 values of the accumulators of 5 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x5c1AVX2(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
+// scoresI8x6t1AVX2 sets rows of s to the dot products of 6 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x6t1AVX2(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesI8x6c1AVX2 adds to 16 values of the accumulators of 6 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x6c1AVX2(acc *float32, alpha *float32, stride int, p *float32, v **byte, offset int, row int, lo int, hi int, next uintptr, step int)
+
 // attnSoftmaxAVX2 turns the scores s of n queries into weights and updates their states, stride bytes apart.
 //
 //go:noescape
@@ -613,3 +913,8 @@ func attnSoftmaxAVX2(state *float32, stride int, s *float32, n int, scale float3
 //
 //go:noescape
 func attnAlibiAVX2(state *float32, stride int, s *float32, n int, scale float32)
+
+// attnScaleAVX2 multiplies the part of s that belongs to some tiles, for n queries, with the 16 float32 that each tile begins with.
+//
+//go:noescape
+func attnScaleAVX2(s *float32, n int, tile **byte, tiles int)

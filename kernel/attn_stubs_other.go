@@ -244,11 +244,133 @@ func valuesF16x6c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, 
 	panic(noAssembly)
 }
 
+func scoresI8x1t1AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func scoresI8x1t2AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func scoresI8x1t4AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesI8x1c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesI8x1c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesI8x1c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesI8x1c8AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func scoresI8x2t1AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func scoresI8x2t2AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func scoresI8x2t4AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesI8x2c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesI8x2c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesI8x2c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesI8x2c8AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func scoresI8x3t1AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func scoresI8x3t2AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func scoresI8x3t4AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesI8x3c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesI8x3c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesI8x3c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesI8x3c8AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func scoresI8x4t1AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func scoresI8x4t2AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func scoresI8x4t4AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesI8x4c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesI8x4c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesI8x4c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func scoresI8x5t1AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func scoresI8x5t2AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func scoresI8x5t4AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesI8x5c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesI8x5c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesI8x5c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func scoresI8x6t1AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func scoresI8x6t2AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func scoresI8x6t4AVX512(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesI8x6c1AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesI8x6c2AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesI8x6c4AVX512(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
 func attnSoftmaxAVX512(state *float32, stride int, s *float32, n int, scale float32) {
 	panic(noAssembly)
 }
 
 func attnAlibiAVX512(state *float32, stride int, s *float32, n int, scale float32) { panic(noAssembly) }
+
+func attnScaleAVX512(s *float32, n int, tile **byte, tiles int) { panic(noAssembly) }
 
 func scoresF32x1t1AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
@@ -370,6 +492,68 @@ func valuesF16x6c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, of
 	panic(noAssembly)
 }
 
+func scoresI8x1t1AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func scoresI8x1t2AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func scoresI8x1t4AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesI8x1c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesI8x1c2AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesI8x1c4AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func scoresI8x2t1AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func scoresI8x2t2AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesI8x2c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesI8x2c2AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func scoresI8x3t1AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func scoresI8x3t2AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesI8x3c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesI8x3c2AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func scoresI8x4t1AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesI8x4c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func scoresI8x5t1AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesI8x5c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func scoresI8x6t1AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesI8x6c1AVX2(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
 func attnSoftmaxAVX2(state *float32, stride int, s *float32, n int, scale float32) { panic(noAssembly) }
 
 func attnAlibiAVX2(state *float32, stride int, s *float32, n int, scale float32) { panic(noAssembly) }
+
+func attnScaleAVX2(s *float32, n int, tile **byte, tiles int) { panic(noAssembly) }

@@ -2,10 +2,10 @@
 
 package kernel
 
-// The kernels of a tier, by element type (tensor.F32, tensor.F16), number of queries, and
+// The kernels of a tier, by tileElem, number of queries, and
 // log2 of the number of tiles or of chunks of 16 values.
 var attnAVX512 = attnKernels{
-	scores: [2][7][3]scoresFunc{
+	scores: [3][7][3]scoresFunc{
 		{
 			1: {scoresF32x1t1AVX512, scoresF32x1t2AVX512, scoresF32x1t4AVX512},
 			2: {scoresF32x2t1AVX512, scoresF32x2t2AVX512, scoresF32x2t4AVX512},
@@ -22,8 +22,16 @@ var attnAVX512 = attnKernels{
 			5: {scoresF16x5t1AVX512, scoresF16x5t2AVX512, scoresF16x5t4AVX512},
 			6: {scoresF16x6t1AVX512, scoresF16x6t2AVX512, scoresF16x6t4AVX512},
 		},
+		{
+			1: {scoresI8x1t1AVX512, scoresI8x1t2AVX512, scoresI8x1t4AVX512},
+			2: {scoresI8x2t1AVX512, scoresI8x2t2AVX512, scoresI8x2t4AVX512},
+			3: {scoresI8x3t1AVX512, scoresI8x3t2AVX512, scoresI8x3t4AVX512},
+			4: {scoresI8x4t1AVX512, scoresI8x4t2AVX512, scoresI8x4t4AVX512},
+			5: {scoresI8x5t1AVX512, scoresI8x5t2AVX512, scoresI8x5t4AVX512},
+			6: {scoresI8x6t1AVX512, scoresI8x6t2AVX512, scoresI8x6t4AVX512},
+		},
 	},
-	values: [2][7][4]valuesFunc{
+	values: [3][7][4]valuesFunc{
 		{
 			1: {valuesF32x1c1AVX512, valuesF32x1c2AVX512, valuesF32x1c4AVX512, valuesF32x1c8AVX512},
 			2: {valuesF32x2c1AVX512, valuesF32x2c2AVX512, valuesF32x2c4AVX512, valuesF32x2c8AVX512},
@@ -40,13 +48,22 @@ var attnAVX512 = attnKernels{
 			5: {valuesF16x5c1AVX512, valuesF16x5c2AVX512, valuesF16x5c4AVX512},
 			6: {valuesF16x6c1AVX512, valuesF16x6c2AVX512, valuesF16x6c4AVX512},
 		},
+		{
+			1: {valuesI8x1c1AVX512, valuesI8x1c2AVX512, valuesI8x1c4AVX512, valuesI8x1c8AVX512},
+			2: {valuesI8x2c1AVX512, valuesI8x2c2AVX512, valuesI8x2c4AVX512, valuesI8x2c8AVX512},
+			3: {valuesI8x3c1AVX512, valuesI8x3c2AVX512, valuesI8x3c4AVX512, valuesI8x3c8AVX512},
+			4: {valuesI8x4c1AVX512, valuesI8x4c2AVX512, valuesI8x4c4AVX512},
+			5: {valuesI8x5c1AVX512, valuesI8x5c2AVX512, valuesI8x5c4AVX512},
+			6: {valuesI8x6c1AVX512, valuesI8x6c2AVX512, valuesI8x6c4AVX512},
+		},
 	},
 	softmax: attnSoftmaxAVX512,
 	alibi:   attnAlibiAVX512,
+	scale:   attnScaleAVX512,
 }
 
 var attnAVX2 = attnKernels{
-	scores: [2][7][3]scoresFunc{
+	scores: [3][7][3]scoresFunc{
 		{
 			1: {scoresF32x1t1AVX2, scoresF32x1t2AVX2, scoresF32x1t4AVX2},
 			2: {scoresF32x2t1AVX2, scoresF32x2t2AVX2},
@@ -63,8 +80,16 @@ var attnAVX2 = attnKernels{
 			5: {scoresF16x5t1AVX2},
 			6: {scoresF16x6t1AVX2},
 		},
+		{
+			1: {scoresI8x1t1AVX2, scoresI8x1t2AVX2, scoresI8x1t4AVX2},
+			2: {scoresI8x2t1AVX2, scoresI8x2t2AVX2},
+			3: {scoresI8x3t1AVX2, scoresI8x3t2AVX2},
+			4: {scoresI8x4t1AVX2},
+			5: {scoresI8x5t1AVX2},
+			6: {scoresI8x6t1AVX2},
+		},
 	},
-	values: [2][7][4]valuesFunc{
+	values: [3][7][4]valuesFunc{
 		{
 			1: {valuesF32x1c1AVX2, valuesF32x1c2AVX2, valuesF32x1c4AVX2},
 			2: {valuesF32x2c1AVX2, valuesF32x2c2AVX2},
@@ -81,7 +106,16 @@ var attnAVX2 = attnKernels{
 			5: {valuesF16x5c1AVX2},
 			6: {valuesF16x6c1AVX2},
 		},
+		{
+			1: {valuesI8x1c1AVX2, valuesI8x1c2AVX2, valuesI8x1c4AVX2},
+			2: {valuesI8x2c1AVX2, valuesI8x2c2AVX2},
+			3: {valuesI8x3c1AVX2, valuesI8x3c2AVX2},
+			4: {valuesI8x4c1AVX2},
+			5: {valuesI8x5c1AVX2},
+			6: {valuesI8x6c1AVX2},
+		},
 	},
 	softmax: attnSoftmaxAVX2,
 	alibi:   attnAlibiAVX2,
+	scale:   attnScaleAVX2,
 }

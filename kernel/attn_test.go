@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"ridge/internal/cpu"
@@ -15,6 +16,9 @@ import (
 // Scores of magnitude s carry an error of about s·2^-23, which the exponential
 // makes a relative error of the weights; the tests keep s below about 40.
 const attnBudget = 1e-5
+
+// kvTypes are the element types of tiles.
+var kvTypes = []tensor.DType{tensor.F16, tensor.F32, tensor.Q8_0}
 
 // forTiers runs f once for every tier that this machine has.
 func forTiers(t *testing.T, f func(t *testing.T)) {
@@ -97,8 +101,14 @@ func naiveAttention(c *AttnCall, seq *kvSeq, r, h int) []float64 {
 		if c.Slope != nil {
 			dot += float64(c.Slope[h]) * float64(lo+j-(hi-1))
 		}
+		if !treeSees(c.Tree, r, lo+j) {
+			dot = math.Inf(-1)
+		}
 		scores[j] = dot
 		top = max(top, dot)
+	}
+	if math.IsInf(top, -1) {
+		return out
 	}
 	var sum float64
 	if c.Sink != nil {
@@ -115,6 +125,15 @@ func naiveAttention(c *AttnCall, seq *kvSeq, r, h int) []float64 {
 		out[d] /= sum
 	}
 	return out
+}
+
+// treeSees says whether row r sees key j by the tree's bits.
+func treeSees(t *Tree, r, j int) bool {
+	if t == nil || j < t.First {
+		return true
+	}
+	i := j - t.First
+	return i < 64*t.Words && t.Bits[r*t.Words+i/64]>>(i%64)&1 != 0
 }
 
 // randomCall returns a call of rows × heads queries at random places in seq.
@@ -141,9 +160,16 @@ func decorate(r *rand.Rand, c *AttnCall) string {
 		c.Spec.Softcap = 5 + 20*r.Float32()
 		name += " softcap"
 	}
-	if r.IntN(3) == 0 {
+	switch r.IntN(4) {
+	case 0:
 		c.Slope = AlibiSlopes(c.Heads, 8)
 		name += " alibi"
+	case 1:
+		c.Tree = &Tree{First: r.IntN(int(slices.Max(c.End)) + 1), Words: 1 + r.IntN(3)}
+		for range c.Rows * c.Tree.Words {
+			c.Tree.Bits = append(c.Tree.Bits, r.Uint64()&r.Uint64())
+		}
+		name += " tree"
 	}
 	if r.IntN(3) == 0 {
 		c.Sink = randomRow(r, c.Heads, 2)
@@ -157,7 +183,7 @@ func TestAttendAgainstNaive(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		var scratch AttnScratch
 		for _, dims := range [][2]int{{16, 16}, {32, 32}, {64, 64}, {80, 80}, {96, 96}, {128, 128}, {256, 256}, {20, 20}, {1, 1}, {7, 33}, {192, 128}, {24, 50}} {
-			for _, kv := range []tensor.DType{tensor.F16, tensor.F32} {
+			for _, kv := range kvTypes {
 				for _, shape := range [][2]int{{1, 1}, {1, 3}, {1, 7}, {1, 8}, {3, 4}, {17, 3}, {40, 5}, {5, 1}} {
 					s := &AttnSpec{HeadDim: dims[0], VHeadDim: dims[1], Scale: float32(1 / math.Sqrt(float64(dims[0]))), KV: kv}
 					seq := newKVSeq(r, s, 1+r.IntN(600), 1+r.IntN(5))
@@ -218,7 +244,7 @@ func TestAttendLaw1(t *testing.T) {
 		r := rand.New(rand.NewPCG(3, 4))
 		var scratch AttnScratch
 		for i := range 40 {
-			kv := []tensor.DType{tensor.F16, tensor.F32}[i%2]
+			kv := kvTypes[i%len(kvTypes)]
 			s := &AttnSpec{HeadDim: 1 + r.IntN(100), VHeadDim: 1 + r.IntN(100), Scale: 0.2, KV: kv}
 			seed := r.Uint64()
 			n := 1 + r.IntN(900)
@@ -268,6 +294,11 @@ func attendRows(c *AttnCall, s *AttnScratch, n int) {
 		part.Rows = min(n, c.Rows-r)
 		part.Q, part.Out = c.Q[r*c.LDQ:], c.Out[r*c.LDO:]
 		part.Start, part.End = c.Start[r:], c.End[r:]
+		if c.Tree != nil {
+			tree := *c.Tree
+			tree.Bits = tree.Bits[r*tree.Words:]
+			part.Tree = &tree
+		}
 		Attend(&part, s)
 	}
 }
@@ -369,40 +400,4 @@ func TestAlibiSlopes(t *testing.T) {
 	if AlibiSlopes(0, 8) != nil {
 		t.Error("slopes of no heads")
 	}
-}
-
-func TestStoreKV(t *testing.T) {
-	inf, nan := float32(math.Inf(1)), float32(math.NaN())
-	special := []float32{1e6, -1e6, inf, -inf, 65519, 65504, 65503, nan, 1e-8, 6.1e-5, -0.1, 1}
-	want := []float32{65504, -65504, 65504, -65504, 65504, 65504, 65504, nan, 0, 6.1e-5, -0.1, 1}
-	forTiers(t, func(t *testing.T) {
-		for n := range 200 {
-			slot := n % TileTokens
-			k, v := make([]float32, n), make([]float32, n)
-			for i := range k {
-				k[i], v[i] = special[i%len(special)], special[(i+n)%len(special)]
-			}
-			kt, vt := make([]byte, 2*TileTokens*n+1), make([]byte, 2*TileTokens*n+1)
-			kt[len(kt)-1], vt[len(vt)-1] = 0xa5, 0xa5
-			StoreKV(kt, vt, slot, k, v, tensor.F16)
-			gk, gv := make([]float32, n), make([]float32, n)
-			LoadKV(gk, gv, kt, vt, slot, tensor.F16)
-			for i := range n {
-				wk, wv := want[i%len(want)], want[(i+n)%len(want)]
-				for _, p := range [][2]float32{{gk[i], wk}, {gv[i], wv}} {
-					if w := tensor.F16ToF32(tensor.F32ToF16(p[1])); p[0] != w && !(p[0] != p[0] && w != w) {
-						t.Fatalf("length %d: element %d: got %g want %g", n, i, p[0], w)
-					}
-				}
-			}
-			for i := range n * TileTokens { // other slots are untouched
-				if i%TileTokens != slot && (kt[2*i] != 0 || kt[2*i+1] != 0) || i/max(n, 1) != slot && (vt[2*i] != 0 || vt[2*i+1] != 0) {
-					t.Fatalf("length %d: wrote another slot", n)
-				}
-			}
-			if kt[len(kt)-1] != 0xa5 || vt[len(vt)-1] != 0xa5 {
-				t.Fatalf("length %d: wrote outside", n)
-			}
-		}
-	})
 }

@@ -4128,6 +4128,38 @@ ropeNormAVX512_done:
 	VZEROUPPER
 	RET
 
+// func decodeI8AVX512(dst *float32, src *byte, n int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·decodeI8AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+	SUBQ $0x10, DX
+	JLT  decodeI8AVX512_tail
+
+decodeI8AVX512_loop:
+	VPMOVSXBD (CX), Z0
+	VCVTDQ2PS Z0, Z0
+	VMOVUPS   Z0, (AX)
+	ADDQ      $0x40, AX
+	ADDQ      $0x10, CX
+	SUBQ      $0x10, DX
+	JGE       decodeI8AVX512_loop
+
+decodeI8AVX512_tail:
+	ADDQ        $0x10, DX
+	JLE         decodeI8AVX512_done
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVW       BX, K1
+	VPMOVSXBD.Z (CX), K1, Z0
+	VCVTDQ2PS   Z0, Z0
+	VMOVUPS     Z0, K1, (AX)
+
+decodeI8AVX512_done:
+	VZEROUPPER
+	RET
+
 // func decodeF16AVX512(dst *float32, src *byte, n int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·decodeF16AVX512(SB), NOSPLIT, $0-24
@@ -4458,6 +4490,28 @@ ropeNormAVX2_done:
 	VZEROUPPER
 	RET
 
+// func decodeI8AVX2(dst *float32, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·decodeI8AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+	SUBQ $0x08, DX
+	JLT  decodeI8AVX2_done
+
+decodeI8AVX2_loop:
+	VPMOVSXBD (CX), Y0
+	VCVTDQ2PS Y0, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x20, AX
+	ADDQ      $0x08, CX
+	SUBQ      $0x08, DX
+	JGE       decodeI8AVX2_loop
+
+decodeI8AVX2_done:
+	VZEROUPPER
+	RET
+
 // func decodeF16AVX2(dst *float32, src *byte, n int)
 // Requires: AVX, F16C
 TEXT ·decodeF16AVX2(SB), NOSPLIT, $0-24
@@ -4578,5 +4632,211 @@ encodeBF16AVX2_loop:
 	JGE       encodeBF16AVX2_loop
 
 encodeBF16AVX2_done:
+	VZEROUPPER
+	RET
+
+// func topKVAVX2(src *float32, n int) uint32
+// Requires: AVX, AVX2
+TEXT ·topKVAVX2(SB), NOSPLIT, $0-20
+	MOVQ         src+0(FP), AX
+	MOVQ         n+8(FP), CX
+	VBROADCASTSS k477fe000<>+0(SB), Y0
+	VBROADCASTSS kc77fe000<>+0(SB), Y1
+	VXORPS       Y2, Y2, Y2
+
+topKVAVX2_loop:
+	VMOVUPS      (AX), Y3
+	VMINPS       Y3, Y0, Y3
+	VMAXPS       Y3, Y1, Y3
+	VPAND        k7fffffff<>+0(SB), Y3, Y3
+	VPMAXUD      Y3, Y2, Y2
+	ADDQ         $0x20, AX
+	SUBQ         $0x08, CX
+	JNE          topKVAVX2_loop
+	VEXTRACTI128 $0x01, Y2, X0
+	VPMAXUD      X0, X2, X2
+	VPSHUFD      $0x4e, X2, X0
+	VPMAXUD      X0, X2, X2
+	VPSHUFD      $0xb1, X2, X0
+	VPMAXUD      X0, X2, X2
+	VMOVD        X2, AX
+	MOVL         AX, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func encodeI8AVX2(dst *byte, src *float32, n int, inv float32)
+// Requires: AVX, AVX2
+TEXT ·encodeI8AVX2(SB), NOSPLIT, $0-28
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VBROADCASTSS inv+24(FP), Y0
+	VBROADCASTSS k477fe000<>+0(SB), Y1
+	VBROADCASTSS kc77fe000<>+0(SB), Y2
+
+encodeI8AVX2_loop:
+	VMOVUPS      (CX), Y3
+	VMINPS       Y3, Y1, Y3
+	VMAXPS       Y3, Y2, Y3
+	VMULPS       Y0, Y3, Y3
+	VCVTPS2DQ    Y3, Y3
+	VEXTRACTI128 $0x01, Y3, X4
+	VPACKSSDW    X4, X3, X4
+	VPACKSSWB    X4, X4, X4
+	VMOVQ        X4, (AX)
+	ADDQ         $0x20, CX
+	ADDQ         $0x08, AX
+	SUBQ         $0x08, DX
+	JNE          encodeI8AVX2_loop
+	VZEROUPPER
+	RET
+
+// func transposeBytesAVX2(dst *byte, src *byte, stride int, n int)
+// Requires: AVX
+TEXT ·transposeBytesAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ stride+16(FP), DX
+	MOVQ n+24(FP), BX
+	LEAQ (DX)(DX*2), SI
+	LEAQ (CX)(DX*4), DI
+	LEAQ (DI)(DX*4), R8
+	LEAQ (R8)(DX*4), R9
+
+transposeBytesAVX2_loop:
+	VMOVQ       (CX), X0
+	VMOVQ       (CX)(DX*1), X1
+	VPUNPCKLBW  X1, X0, X0
+	VMOVQ       (CX)(DX*2), X1
+	VMOVQ       (CX)(SI*1), X2
+	VPUNPCKLBW  X2, X1, X1
+	VMOVQ       (DI), X2
+	VMOVQ       (DI)(DX*1), X3
+	VPUNPCKLBW  X3, X2, X2
+	VMOVQ       (DI)(DX*2), X3
+	VMOVQ       (DI)(SI*1), X4
+	VPUNPCKLBW  X4, X3, X3
+	VMOVQ       (R8), X4
+	VMOVQ       (R8)(DX*1), X5
+	VPUNPCKLBW  X5, X4, X4
+	VMOVQ       (R8)(DX*2), X5
+	VMOVQ       (R8)(SI*1), X6
+	VPUNPCKLBW  X6, X5, X5
+	VMOVQ       (R9), X6
+	VMOVQ       (R9)(DX*1), X7
+	VPUNPCKLBW  X7, X6, X6
+	VMOVQ       (R9)(DX*2), X7
+	VMOVQ       (R9)(SI*1), X8
+	VPUNPCKLBW  X8, X7, X7
+	VPUNPCKLWD  X1, X0, X8
+	VPUNPCKHWD  X1, X0, X0
+	VPUNPCKLWD  X3, X2, X1
+	VPUNPCKHWD  X3, X2, X2
+	VPUNPCKLWD  X5, X4, X3
+	VPUNPCKHWD  X5, X4, X4
+	VPUNPCKLWD  X7, X6, X5
+	VPUNPCKHWD  X7, X6, X6
+	VPUNPCKLDQ  X1, X8, X7
+	VPUNPCKHDQ  X1, X8, X8
+	VPUNPCKLDQ  X5, X3, X1
+	VPUNPCKHDQ  X5, X3, X3
+	VPUNPCKLQDQ X1, X7, X5
+	VPUNPCKHQDQ X1, X7, X7
+	VMOVDQU     X5, (AX)
+	VMOVDQU     X7, 16(AX)
+	VPUNPCKLQDQ X3, X8, X1
+	VPUNPCKHQDQ X3, X8, X8
+	VMOVDQU     X1, 32(AX)
+	VMOVDQU     X8, 48(AX)
+	VPUNPCKLDQ  X2, X0, X1
+	VPUNPCKHDQ  X2, X0, X0
+	VPUNPCKLDQ  X6, X4, X2
+	VPUNPCKHDQ  X6, X4, X4
+	VPUNPCKLQDQ X2, X1, X3
+	VPUNPCKHQDQ X2, X1, X1
+	VMOVDQU     X3, 64(AX)
+	VMOVDQU     X1, 80(AX)
+	VPUNPCKLQDQ X4, X0, X1
+	VPUNPCKHQDQ X4, X0, X0
+	VMOVDQU     X1, 96(AX)
+	VMOVDQU     X0, 112(AX)
+	ADDQ        $0x00000080, AX
+	ADDQ        $0x08, CX
+	ADDQ        $0x08, DI
+	ADDQ        $0x08, R8
+	ADDQ        $0x08, R9
+	SUBQ        $0x08, BX
+	JNE         transposeBytesAVX2_loop
+	VZEROUPPER
+	RET
+
+// func transposeHalvesAVX2(dst *byte, src *byte, stride int, n int)
+// Requires: AVX, AVX2
+TEXT ·transposeHalvesAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ stride+16(FP), DX
+	MOVQ n+24(FP), BX
+	LEAQ (DX)(DX*2), SI
+	LEAQ (CX)(DX*4), DI
+	LEAQ (DI)(DX*4), R8
+	LEAQ (R8)(DX*4), R9
+
+transposeHalvesAVX2_loop:
+	VMOVDQU     (CX), X0
+	VINSERTI128 $0x01, (R8), Y0, Y0
+	VMOVDQU     (CX)(DX*1), X1
+	VINSERTI128 $0x01, (R8)(DX*1), Y1, Y1
+	VPUNPCKLWD  Y1, Y0, Y2
+	VPUNPCKHWD  Y1, Y0, Y0
+	VMOVDQU     (CX)(DX*2), X3
+	VINSERTI128 $0x01, (R8)(DX*2), Y3, Y3
+	VMOVDQU     (CX)(SI*1), X4
+	VINSERTI128 $0x01, (R8)(SI*1), Y4, Y4
+	VPUNPCKLWD  Y4, Y3, Y5
+	VPUNPCKHWD  Y4, Y3, Y3
+	VPUNPCKLDQ  Y5, Y2, Y6
+	VPUNPCKHDQ  Y5, Y2, Y2
+	VPUNPCKLDQ  Y3, Y0, Y5
+	VPUNPCKHDQ  Y3, Y0, Y0
+	VMOVDQU     (DI), X7
+	VINSERTI128 $0x01, (R9), Y7, Y7
+	VMOVDQU     (DI)(DX*1), X8
+	VINSERTI128 $0x01, (R9)(DX*1), Y8, Y8
+	VPUNPCKLWD  Y8, Y7, Y11
+	VPUNPCKHWD  Y8, Y7, Y7
+	VMOVDQU     (DI)(DX*2), X9
+	VINSERTI128 $0x01, (R9)(DX*2), Y9, Y9
+	VMOVDQU     (DI)(SI*1), X10
+	VINSERTI128 $0x01, (R9)(SI*1), Y10, Y10
+	VPUNPCKLWD  Y10, Y9, Y12
+	VPUNPCKHWD  Y10, Y9, Y9
+	VPUNPCKLDQ  Y12, Y11, Y13
+	VPUNPCKHDQ  Y12, Y11, Y11
+	VPUNPCKLDQ  Y9, Y7, Y12
+	VPUNPCKHDQ  Y9, Y7, Y7
+	VPUNPCKLQDQ Y13, Y6, Y14
+	VPUNPCKHQDQ Y13, Y6, Y6
+	VMOVDQU     Y14, (AX)
+	VMOVDQU     Y6, 32(AX)
+	VPUNPCKLQDQ Y11, Y2, Y6
+	VPUNPCKHQDQ Y11, Y2, Y2
+	VMOVDQU     Y6, 64(AX)
+	VMOVDQU     Y2, 96(AX)
+	VPUNPCKLQDQ Y12, Y5, Y2
+	VPUNPCKHQDQ Y12, Y5, Y5
+	VMOVDQU     Y2, 128(AX)
+	VMOVDQU     Y5, 160(AX)
+	VPUNPCKLQDQ Y7, Y0, Y2
+	VPUNPCKHQDQ Y7, Y0, Y0
+	VMOVDQU     Y2, 192(AX)
+	VMOVDQU     Y0, 224(AX)
+	ADDQ        $0x00000100, AX
+	ADDQ        $0x10, CX
+	ADDQ        $0x10, DI
+	ADDQ        $0x10, R8
+	ADDQ        $0x10, R9
+	SUBQ        $0x08, BX
+	JNE         transposeHalvesAVX2_loop
 	VZEROUPPER
 	RET

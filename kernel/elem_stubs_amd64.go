@@ -224,6 +224,11 @@ func ropeNeoxAVX512(x *float32, cos *float32, sin *float32, n int)
 //go:noescape
 func ropeNormAVX512(x *float32, cos *float32, sin *float32, n int)
 
+// decodeI8AVX512 converts signed bytes.
+//
+//go:noescape
+func decodeI8AVX512(dst *float32, src *byte, n int)
+
 // decodeF16AVX512 converts binary16 values.
 //
 //go:noescape
@@ -259,6 +264,11 @@ func ropeNeoxAVX2(x *float32, cos *float32, sin *float32, n int)
 //go:noescape
 func ropeNormAVX2(x *float32, cos *float32, sin *float32, n int)
 
+// decodeI8AVX2 converts signed bytes.
+//
+//go:noescape
+func decodeI8AVX2(dst *float32, src *byte, n int)
+
 // decodeF16AVX2 converts binary16 values.
 //
 //go:noescape
@@ -283,3 +293,23 @@ func encodeKVAVX2(dst *byte, src *float32, n int)
 //
 //go:noescape
 func encodeBF16AVX2(dst *byte, src *float32, n int)
+
+// topKVAVX2 returns the bits of the largest magnitude of n values, a multiple of 8 above 0, limited to 65504.
+//
+//go:noescape
+func topKVAVX2(src *float32, n int) uint32
+
+// encodeI8AVX2 sets dst to n values, a multiple of 8 above 0, limited to 65504, times inv.
+//
+//go:noescape
+func encodeI8AVX2(dst *byte, src *float32, n int, inv float32)
+
+// transposeBytesAVX2 sets dst to the n columns, a multiple of 8 above 0, of 16 rows that lie stride bytes apart.
+//
+//go:noescape
+func transposeBytesAVX2(dst *byte, src *byte, stride int, n int)
+
+// transposeHalvesAVX2 sets dst to the n columns, a multiple of 8 above 0, of 16 rows that lie stride bytes apart.
+//
+//go:noescape
+func transposeHalvesAVX2(dst *byte, src *byte, stride int, n int)

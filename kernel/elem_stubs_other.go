@@ -92,6 +92,8 @@ func ropeNeoxAVX512(x, cos, sin *float32, n int) { panic(noAssembly) }
 
 func ropeNormAVX512(x, cos, sin *float32, n int) { panic(noAssembly) }
 
+func decodeI8AVX512(dst *float32, src *byte, n int) { panic(noAssembly) }
+
 func decodeF16AVX512(dst *float32, src *byte, n int) { panic(noAssembly) }
 
 func decodeBF16AVX512(dst *float32, src *byte, n int) { panic(noAssembly) }
@@ -106,6 +108,8 @@ func ropeNeoxAVX2(x, cos, sin *float32, n int) { panic(noAssembly) }
 
 func ropeNormAVX2(x, cos, sin *float32, n int) { panic(noAssembly) }
 
+func decodeI8AVX2(dst *float32, src *byte, n int) { panic(noAssembly) }
+
 func decodeF16AVX2(dst *float32, src *byte, n int) { panic(noAssembly) }
 
 func decodeBF16AVX2(dst *float32, src *byte, n int) { panic(noAssembly) }
@@ -115,3 +119,11 @@ func encodeF16AVX2(dst *byte, src *float32, n int) { panic(noAssembly) }
 func encodeKVAVX2(dst *byte, src *float32, n int) { panic(noAssembly) }
 
 func encodeBF16AVX2(dst *byte, src *float32, n int) { panic(noAssembly) }
+
+func topKVAVX2(src *float32, n int) uint32 { panic(noAssembly) }
+
+func encodeI8AVX2(dst *byte, src *float32, n int, inv float32) { panic(noAssembly) }
+
+func transposeBytesAVX2(dst, src *byte, stride, n int) { panic(noAssembly) }
+
+func transposeHalvesAVX2(dst, src *byte, stride, n int) { panic(noAssembly) }

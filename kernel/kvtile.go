@@ -1,12 +1,9 @@
 package kernel
 
 import (
-	"encoding/binary"
 	"fmt"
-	"math"
 	"unsafe"
 
-	"ridge/internal/cpu"
 	"ridge/tensor"
 )
 
@@ -18,7 +15,8 @@ const TileTokens = 16
 // Token p is in slot p%TileTokens of tile p/TileTokens. The keys of tile t are
 // at Pages[t/PerPage] + K + (t%PerPage)·Step, its values at V instead of K, all
 // in bytes. The keys of a tile are stored transposed, [HeadDim][TileTokens],
-// its values [TileTokens][VHeadDim], both as little-endian float16 or float32.
+// its values [TileTokens][VHeadDim], both as little-endian float16 or float32,
+// or as signed bytes behind the float32 scales of the tokens (see KVTileBytes).
 //
 // One page table serves all layers and heads of a sequence; only the offsets
 // differ. Pages that no query of a call reads may be nil. The memory is not
@@ -40,93 +38,85 @@ func (t *Tiles) at(i, off int) *byte {
 	return (*byte)(unsafe.Add(unsafe.Pointer(t.Pages[i/t.PerPage]), off+i%t.PerPage*t.Step))
 }
 
-// The largest finite float16: what StoreKV limits values to.
-const maxF16 = 65504
+// tileElem is what an element of a tile is stored as. The values index tables
+// of kernels.
+type tileElem int
 
-// StoreKV writes the key k and the value v of one token to the given slot
-// (0 to TileTokens-1) of a tile. kTile has room for TileTokens·len(k) elements
-// of type kv, vTile for TileTokens·len(v). For F16 values are rounded to
-// nearest even, and those beyond the largest finite float16 (65504), infinities
-// included, become that value with their sign: one outlier must not turn
-// attention into NaN. A NaN stays a NaN. Either of k and v may be nil.
-func StoreKV(kTile, vTile []byte, slot int, k, v []float32, kv tensor.DType) {
-	le := binary.LittleEndian
+const (
+	elemF32 tileElem = iota
+	elemF16
+	elemI8
+)
+
+// kvScales is the size of the scales that a tile of elemI8 begins with.
+const kvScales = 4 * TileTokens
+
+// kvElem returns the elements of tiles of type kv. It panics if there are no
+// such tiles.
+func kvElem(kv tensor.DType) tileElem {
 	switch kv {
 	case tensor.F32:
-		for d, x := range k {
-			le.PutUint32(kTile[4*(d*TileTokens+slot):], math.Float32bits(x))
-		}
-		vTile = vTile[4*slot*len(v):]
-		for d, x := range v {
-			le.PutUint32(vTile[4*d:], math.Float32bits(x))
-		}
+		return elemF32
 	case tensor.F16:
-		encodeKV(vTile[2*slot*len(v):], v)
-		var buf [128]byte
-		for d := 0; d < len(k); d += len(buf) / 2 {
-			part := k[d:min(d+len(buf)/2, len(k))]
-			encodeKV(buf[:], part)
-			column := kTile[2*(d*TileTokens+slot):]
-			for i := range part {
-				le.PutUint16(column[2*TileTokens*i:], le.Uint16(buf[2*i:]))
-			}
-		}
+		return elemF16
+	case tensor.Q8_0:
+		return elemI8
+	}
+	panic(fmt.Sprintf("kernel: KV tile: element type: expected F16, F32 or Q8_0, found %s", kv))
+}
+
+func (e tileElem) bytes() int { return [...]int{4, 2, 1}[e] }
+
+// head returns the bytes of a tile in front of its elements.
+func (e tileElem) head() int {
+	if e == elemI8 {
+		return kvScales
+	}
+	return 0
+}
+
+// decode converts len(dst) elements.
+func (e tileElem) decode(dst []float32, src *byte) {
+	from := unsafe.Slice(src, len(dst)*e.bytes())
+	switch e {
+	case elemF32:
+		copy(dst, unsafe.Slice((*float32)(unsafe.Pointer(src)), len(dst)))
+	case elemF16:
+		DecodeF16(dst, from)
 	default:
-		panic(badKV(kv))
+		decodeI8(dst, from)
 	}
 }
 
-// LoadKV reads the token in the given slot of a tile back into k and v, either
-// of which may be nil.
-func LoadKV(k, v []float32, kTile, vTile []byte, slot int, kv tensor.DType) {
-	le := binary.LittleEndian
-	switch kv {
-	case tensor.F32:
-		for d := range k {
-			k[d] = math.Float32frombits(le.Uint32(kTile[4*(d*TileTokens+slot):]))
-		}
-		vTile = vTile[4*slot*len(v):]
-		for d := range v {
-			v[d] = math.Float32frombits(le.Uint32(vTile[4*d:]))
-		}
-	case tensor.F16:
-		for d := range k {
-			k[d] = tensor.F16ToF32(le.Uint16(kTile[2*(d*TileTokens+slot):]))
-		}
-		DecodeF16(v, vTile[2*slot*len(v):])
-	default:
-		panic(badKV(kv))
-	}
+// KVTileBytes returns the size of the keys, or of the values, of a tile with
+// dim elements per token, stored as kv:
+//
+//	F32, F16   16·dim elements
+//	Q8_0       16 float32 scales, one per token, then 16·dim signed bytes
+//
+// (Q8_0 stands for the same kind of quantization as the weight format's, but
+// a block is the whole key or value of a token and head.)
+func KVTileBytes(dim int, kv tensor.DType) int {
+	e := kvElem(kv)
+	return e.head() + TileTokens*dim*e.bytes()
 }
 
-// encodeKV converts src to float16 as StoreKV documents.
-func encodeKV(dst []byte, src []float32) {
-	n := len(src)
-	dst = dst[:2*n]
-	switch cpu.Current() {
-	case cpu.AVX512:
-		encodeKVAVX512(unsafe.SliceData(dst), unsafe.SliceData(src), n)
+// CopyKV copies the token in slot from of one tile to slot to of another, or
+// of the same, without a change of a bit. dim is the number of elements per
+// token. It is for keys if transposed, else for values.
+func CopyKV(dst []byte, to int, src []byte, from, dim int, kv tensor.DType, transposed bool) {
+	e := kvElem(kv)
+	size, head := e.bytes(), e.head()
+	if head > 0 {
+		copy(dst[4*to:4*to+4], src[4*from:])
+		dst, src = dst[head:], src[head:]
+	}
+	if !transposed {
+		copy(dst[to*dim*size:(to+1)*dim*size], src[from*dim*size:])
 		return
-	case cpu.AVX2:
-		m := n &^ 7
-		encodeKVAVX2(unsafe.SliceData(dst), unsafe.SliceData(src), m)
-		dst, src = dst[2*m:], src[m:]
 	}
-	for i, x := range src {
-		binary.LittleEndian.PutUint16(dst[2*i:], tensor.F32ToF16(clampF16(x)))
+	for d := range dim {
+		at := d * TileTokens
+		copy(dst[(at+to)*size:(at+to+1)*size], src[(at+from)*size:])
 	}
-}
-
-func clampF16(x float32) float32 {
-	switch {
-	case x > maxF16:
-		return maxF16
-	case x < -maxF16:
-		return -maxF16
-	}
-	return x
-}
-
-func badKV(kv tensor.DType) string {
-	return fmt.Sprintf("kernel: KV tile: element type: expected F16 or F32, found %s", kv)
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"ridge/internal/cpu"
-	"ridge/tensor"
 )
 
 // TestTiersAgree: AVX2 and AVX-512 compute the same bits.
@@ -87,7 +86,7 @@ func TestAttentionTiersAgree(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
 	var scratch AttnScratch
 	for i := range 30 {
-		s := &AttnSpec{HeadDim: 1 + r.IntN(140), VHeadDim: 1 + r.IntN(140), Scale: 0.2, KV: []tensor.DType{tensor.F16, tensor.F32}[i%2]}
+		s := &AttnSpec{HeadDim: 1 + r.IntN(140), VHeadDim: 1 + r.IntN(140), Scale: 0.2, KV: kvTypes[i%len(kvTypes)]}
 		seq := newKVSeq(r, s, 1+r.IntN(700), 4)
 		c := randomCall(r, s, seq, 1+r.IntN(20), 1+r.IntN(8))
 		name := decorate(r, c)

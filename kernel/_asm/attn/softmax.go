@@ -172,6 +172,41 @@ func alibi(a vec.ISA) {
 	f.End()
 }
 
+// scaleTiles generates the multiplication of scores or weights with the scales
+// of the tokens.
+func scaleTiles(a vec.ISA) {
+	f := vec.Begin(a, "attnScale", "multiplies the part of s that belongs to some tiles, for n queries, with the 16 float32 that each tile begins with.",
+		"(s *float32, n int, tile **byte, tiles int)")
+	s, n, tile, tiles := f.Ptr("s"), f.Ptr("n"), f.Ptr("tile"), f.Ptr("tiles")
+	w := a.Lanes()
+	at, row, left := GP64(), GP64(), GP64()
+	f.Label("tile")
+	MOVQ(operand.Mem{Base: tile}, at)
+	var scales []reg.VecVirtual
+	for i := range tileTokens / w {
+		z := f.Vec()
+		VMOVUPS(operand.Mem{Base: at, Disp: 4 * w * i}, z)
+		scales = append(scales, z)
+	}
+	MOVQ(s, row)
+	MOVQ(n, left)
+	f.Label("query")
+	for i, z := range scales {
+		t := f.Vec()
+		m := operand.Mem{Base: row, Disp: 4 * w * i}
+		VMULPS(m, z, t)
+		VMOVUPS(t, m)
+	}
+	ADDQ(operand.U32(rowBytes), row)
+	DECQ(left)
+	JNE(f.Ref("query"))
+	ADDQ(operand.Imm(4*tileTokens), s)
+	ADDQ(operand.Imm(8), tile)
+	DECQ(tiles)
+	JNE(f.Ref("tile"))
+	f.End()
+}
+
 // ramp returns the float32 values 0 to 63.
 func ramp() operand.Mem {
 	if ramps == nil {

@@ -31,6 +31,10 @@ func main() {
 		ropePairs(a)
 		halves(a)
 	}
+	topKV()
+	encodeI8()
+	transpose(1)
+	transpose(2)
 	vec.WriteStandIns("elem")
 	Generate()
 }

@@ -126,7 +126,17 @@ const maxF16 = 65504 // the largest finite binary16
 // halves generates the conversions between float32 and the two 16-bit formats.
 // With AVX2, n is a multiple of 8.
 func halves(a vec.ISA) {
-	convert(a, "decodeF16", "converts binary16 values.", true, func(f *vec.Func, src, dst operand.Mem) {
+	convert(a, "decodeI8", "converts signed bytes.", 4, 1, func(f *vec.Func, src, dst operand.Mem) {
+		v := f.Vec()
+		if k := f.Mask(); k != nil {
+			VPMOVSXBD_Z(src, k, v)
+		} else {
+			VPMOVSXBD(src, v)
+		}
+		VCVTDQ2PS(v, v)
+		f.Store(v, dst)
+	})
+	convert(a, "decodeF16", "converts binary16 values.", 4, 2, func(f *vec.Func, src, dst operand.Mem) {
 		v := f.Vec()
 		if k := f.Mask(); k != nil {
 			VCVTPH2PS_Z(src, k, v)
@@ -135,7 +145,7 @@ func halves(a vec.ISA) {
 		}
 		f.Store(v, dst)
 	})
-	convert(a, "decodeBF16", "converts bfloat16 values.", true, func(f *vec.Func, src, dst operand.Mem) {
+	convert(a, "decodeBF16", "converts bfloat16 values.", 4, 2, func(f *vec.Func, src, dst operand.Mem) {
 		v := f.Vec()
 		if k := f.Mask(); k != nil {
 			VPMOVZXWD_Z(src, k, v)
@@ -152,22 +162,24 @@ func halves(a vec.ISA) {
 			VCVTPS2PH(operand.Imm(0), v, dst)
 		}
 	}
-	convert(a, "encodeF16", "converts to binary16, rounding to nearest even.", false, func(f *vec.Func, src, dst operand.Mem) {
+	convert(a, "encodeF16", "converts to binary16, rounding to nearest even.", 2, 4, func(f *vec.Func, src, dst operand.Mem) {
 		encode(f, f.Load(src), dst)
 	})
-	convert(a, "encodeKV", "converts to binary16 after limiting magnitudes to 65504.", false, func(f *vec.Func, src, dst operand.Mem) {
+	convert(a, "encodeKV", "converts to binary16 after limiting magnitudes to 65504.", 2, 4, func(f *vec.Func, src, dst operand.Mem) {
 		v := f.Load(src)
 		VMINPS(v, f.C(maxF16).(one), v) // the second operand, v, wins if it is NaN
 		VMAXPS(v, f.C(-maxF16).(one), v)
 		encode(f, v, dst)
 	})
-	convert(a, "encodeBF16", "converts to bfloat16, rounding to nearest even.", false, encodeBF16)
+	convert(a, "encodeBF16", "converts to bfloat16, rounding to nearest even.", 2, 4, encodeBF16)
 }
 
-func convert(a vec.ISA, name, doc string, decode bool, body func(f *vec.Func, src, dst operand.Mem)) {
-	sig, sizes := "(dst *byte, src *float32, n int)", []int{2, 4}
-	if decode {
-		sig, sizes = "(dst *float32, src *byte, n int)", []int{4, 2}
+// convert generates a conversion between float32 and another type; to and from
+// are the sizes of the elements.
+func convert(a vec.ISA, name, doc string, to, from int, body func(f *vec.Func, src, dst operand.Mem)) {
+	sig, sizes := "(dst *byte, src *float32, n int)", []int{to, from}
+	if from < to {
+		sig = "(dst *float32, src *byte, n int)"
 	}
 	f := vec.Begin(a, name, doc, sig)
 	dst, src, n := f.Ptr("dst"), f.Ptr("src"), f.Ptr("n")
