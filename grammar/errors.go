@@ -51,7 +51,7 @@ const (
 	maxRegexSource  = 16 << 10
 	maxNesting      = 128     // of schemas, groups and literals
 	maxRules        = 20_000  // rules of an automaton
-	maxStates       = 400_000 // states of an automaton, all rules
+	maxStates       = 250_000 // states of an automaton, all rules
 	maxEdges        = 2_000_000
 	maxRuneStates   = 20_000 // states of an automaton over characters
 	maxRuneCells    = 2 << 20

@@ -46,8 +46,7 @@ type gbnfExpr struct {
 type gbnfOp uint8
 
 const (
-	gbnfEmpty gbnfOp = iota
-	gbnfSet          // one character of set
+	gbnfSet gbnfOp = iota // one character of set
 	gbnfSeq
 	gbnfAlt
 	gbnfRepeat

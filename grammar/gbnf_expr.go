@@ -264,8 +264,6 @@ func (e *gbnfEmitter) add(g *ruleGraph, from int32, x *gbnfExpr, to int32) {
 		return
 	}
 	switch x.op {
-	case gbnfEmpty:
-		g.skip(from, to)
 	case gbnfSet:
 		g.runes(from, x.set, to, suffixes{})
 	case gbnfSeq:

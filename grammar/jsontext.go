@@ -1,10 +1,5 @@
 package grammar
 
-import (
-	"encoding/json"
-	"strconv"
-)
-
 // Whitespace says which white space may stand between the parts of a JSON text.
 // None of the forms allows endless white space, and none has any before or
 // after the text.
@@ -168,11 +163,8 @@ func (r *ruleGraph) spellInside(from int32, d *runeDFA, to int32) {
 		}
 		d.edges(int32(q), func(next int32, on runeSet) {
 			r.runes(at[q], on.intersect(rawRunes), at[next], shared)
-			escaped := on.intersect(runeSet{0, 0x1F, '"', '"', '\\', '\\'})
-			for i := 0; i < len(escaped); i += 2 {
-				for c := escaped[i]; c <= escaped[i+1]; c++ {
-					r.escape(at[q], byte(c), at[next])
-				}
+			for _, seq := range escapes(on) {
+				r.sequence(at[q], seq, at[next], shared)
 			}
 		})
 		if d.final[q] {
@@ -181,19 +173,39 @@ func (r *ruleGraph) spellInside(from int32, d *runeDFA, to int32) {
 	}
 }
 
-// escape adds the short escape of c, or \u00XX in upper and lower case.
-func (r *ruleGraph) escape(from int32, c byte, to int32) {
-	if s := quoteRune(rune(c)); len(s) == 2 {
-		r.text(from, s, to)
-		return
+// escapes returns the spellings of the characters of s that need one: the short
+// escape, or \u00XX in upper and lower case.
+func escapes(s runeSet) [][]byteRange {
+	var out [][]byteRange
+	add := func(text string, last byteRange) {
+		seq := make([]byteRange, 0, len(text)+1)
+		for i := range len(text) {
+			seq = append(seq, byteRange{text[i], text[i]})
+		}
+		out = append(out, append(seq, last))
 	}
-	const lower, upper = "0123456789abcdef", "0123456789ABCDEF"
-	last := r.state()
-	r.text(from, `\u00`+lower[c>>4:c>>4+1], last)
-	r.bytes(last, lower[c&15], lower[c&15], to)
-	if c&15 > 9 {
-		r.bytes(last, upper[c&15], upper[c&15], to)
+	need := s.intersect(runeSet{0, 0x1F, '"', '"', '\\', '\\'})
+	for i := 0; i < len(need); i += 2 {
+		for c := need[i]; c <= need[i+1]; c++ {
+			if short := quoteRune(c); len(short) == 2 {
+				add(short[:1], byteRange{short[1], short[1]})
+			}
+		}
 	}
+	long := need.intersect(runeSet{0, 7, 0x0B, 0x0B, 0x0E, 0x1F})
+	for _, high := range []rune{0, 1} {
+		for _, digits := range [...]struct {
+			lo, hi rune
+			first  byte
+		}{{0, 9, '0'}, {10, 15, 'a'}, {10, 15, 'A'}} {
+			part := long.intersect(runeSet{high<<4 + digits.lo, high<<4 + digits.hi})
+			for i := 0; i < len(part); i += 2 {
+				at := func(c rune) byte { return digits.first + byte(c&15-digits.lo) }
+				add(`\u00`+string('0'+high), byteRange{at(part[i]), at(part[i+1])})
+			}
+		}
+	}
+	return out
 }
 
 func quoteRune(c rune) string {
@@ -318,10 +330,4 @@ func JSON(v *Vocabulary, object bool, o Options) (*Grammar, error) {
 		root = j.anyObject()
 	}
 	return compile(b, root, v, o.MaxDepth)
-}
-
-// literalNumber reports whether s is written as JSON writes numbers.
-func literalNumber(s string) bool {
-	_, err := strconv.ParseFloat(s, 64)
-	return err == nil && json.Valid([]byte(s))
 }

@@ -38,7 +38,6 @@ type node struct {
 // with what is known of it.
 type config struct {
 	items  []item
-	id     uint64
 	accept bool  // the text may end here
 	left   bool  // the rule of a local walk may be finished here
 	need   int32 // highest stack that finding it asked for
@@ -223,8 +222,7 @@ func (m *machine) config(items []item, accept, left bool) *config {
 			return c
 		}
 	}
-	m.ids++
-	c := &config{items: slices.Clone(items), id: m.ids, accept: accept, left: left, next: head, hash: h}
+	c := &config{items: slices.Clone(items), accept: accept, left: left, next: head}
 	m.configs[h] = c
 	m.memory += 160 + 16*len(items)
 	return c

@@ -97,7 +97,11 @@ func (c *schemaCompiler) extraMembers(a *alternative, listed []string, at *schem
 		c.setErr(c.fail(at.at, "patternProperties", TooLarge, "too large: more than %d patterns", maxPatterns))
 		return nil
 	}
-	defer c.blame(at, "patternProperties")()
+	keyword := "additionalProperties"
+	if len(patterns) > 0 {
+		keyword = "patternProperties"
+	}
+	defer c.blame(at, keyword)()
 	names := c.nameDFA(a, listed, at)
 	var rule *ruleGraph
 	for set := range 1 << len(patterns) {

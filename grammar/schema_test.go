@@ -2,9 +2,11 @@ package grammar
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dlclark/regexp2/v2"
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -232,42 +234,54 @@ func TestLooseOneOf(t *testing.T) {
 	}
 }
 
-// Sizes that would cost time or memory end in an error, quickly.
+// Sizes that would cost time or memory end in an error, or do not cost it.
 func TestSchemaBounds(t *testing.T) {
-	var many strings.Builder
-	for i := range 3000 {
-		if i > 0 {
-			many.WriteByte(',')
+	list := func(n int, f func(i int) string) string {
+		var b strings.Builder
+		for i := range n {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString(f(i))
 		}
-		many.WriteString(`{"type":"object","properties":{"p` + string(rune('a'+i%26)) + strings.Repeat("x", i%7) + `":{"type":"array","prefixItems":[{"minLength":3},{"maximum":7}]}}}`)
+		return b.String()
 	}
-	nested := `{"type":"integer"}`
-	for range 40 {
-		nested = `{"anyOf":[` + nested + `,{"type":"object","properties":{"a":` + nested[:min(len(nested), 40)] + `}}]}`
-		if strings.Count(nested, "{") != strings.Count(nested, "}") {
-			nested = `{"type":"integer"}`
-		}
+	object := func(i int) string {
+		return fmt.Sprintf(`{"type":"object","properties":{"p%d":{"type":"array","prefixItems":[{"minLength":3},{"maximum":7}]}}}`, i)
 	}
-	combine := `{"allOf":[`
-	for i := range 12 {
-		if i > 0 {
-			combine += ","
-		}
-		combine += `{"anyOf":[{"minimum":1},{"maximum":100},{"type":"string"}]}`
-	}
-	combine += `]}`
-	for _, schema := range []string{
-		`{"anyOf":[` + many.String() + `]}`, `{"oneOf":[` + many.String() + `]}`, nested, combine,
-		`{"type":"array","items":{"type":"array","minItems":1000000},"minItems":1000000}`,
-		`{"type":"string","pattern":"` + strings.Repeat("a?", 3000) + `"}`,
-		`{"type":"string","pattern":"` + strings.Repeat(`\\p{L}`, 500) + `"}`,
-		`{"enum":["` + strings.Repeat("x", 1<<19) + `"]}`,
+	for _, c := range []struct {
+		name, schema string
+		refused      bool
+	}{
+		{"many branches", `{"anyOf":[` + list(3000, object) + `]}`, false},
+		{"many branches that overlap", `{"oneOf":[` + list(3000, object) + `]}`, true},
+		{"many combinations", `{"allOf":[` + list(12, func(int) string { return `{"anyOf":[{"minimum":1},{"maximum":100},{"type":"string"}]}` }) + `]}`, true},
+		{"combinations of combinations", `{"allOf":[` + list(8, func(int) string {
+			return `{"anyOf":[` + list(8, func(i int) string { return fmt.Sprintf(`{"minimum":%d}`, i) }) + `]}`
+		}) + `]}`, true},
+		{"a thousand nested millions", `{"type":"array","items":{"type":"array","items":{"type":"string","minLength":1000000},"minItems":1000000},"minItems":1000000}`, false},
+		{"many optional members", `{"type":"object","properties":{` + list(1500, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"integer"}`, i) }) + `}}`, false},
+		{"many members in any order", `{"type":"object","properties":{` + list(30, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"integer"}`, i) }) + `}}`, true},
+		{"many definitions", `{"$ref":"#/$defs/d0","$defs":{` + list(2000, func(i int) string {
+			return fmt.Sprintf(`"d%d":{"type":"object","properties":{"a":{"$ref":"#/$defs/d%d"},"b":{"$ref":"#/$defs/d%d"}}}`, i, (7*i+1)%2000, (13*i+5)%2000)
+		}) + `}}`, false},
+		{"a chain of definitions", `{"$ref":"#/$defs/d0","$defs":{` + list(2000, func(i int) string { return fmt.Sprintf(`"d%d":{"allOf":[{"$ref":"#/$defs/d%d"}]}`, i, i+1) }) + `,"d2000":true}}`, true},
+		{"a great pattern", `{"type":"string","pattern":"` + strings.Repeat(`\\p{L}`, 3000) + `"}`, true},
+		{"a great text", `{"enum":["` + strings.Repeat("x", 1<<19) + `"]}`, true},
+		{"too long", `{"title":"` + strings.Repeat("x", 1<<20) + `"}`, true},
 	} {
-		g, err := JSONSchema(nil, []byte(schema), Options{})
+		start := time.Now()
+		g, err := JSONSchema(nil, []byte(c.schema), Options{AnyOrder: c.name == "many members in any order"})
+		if d := time.Since(start); d > 20*time.Second {
+			t.Errorf("%s: %v", c.name, d)
+		}
+		if (err != nil) != c.refused {
+			t.Errorf("%s: refused: %v, want %v", c.name, err, c.refused)
+		}
 		if err != nil {
-			t.Logf("%.60s...: %.200v", schema, err)
+			t.Logf("%s: %v: %.160v", c.name, time.Since(start), err)
 		} else {
-			t.Logf("%.60s...: %d states", schema, g.States())
+			t.Logf("%s: %v: %d states", c.name, time.Since(start), g.States())
 		}
 	}
 }

@@ -197,8 +197,8 @@ func (s *State) tokens() *tokenSet {
 }
 
 // MaskBits returns the tokens that are allowed next: bit id%64 of word id/64.
-// The slice belongs to the state and holds until the next call. After the end
-// of the text only the tokens that end it are allowed; a failed state allows
+// The slice holds until the next call and must not be changed. After the end of
+// the text only the tokens that end it are allowed; a failed state allows
 // nothing.
 func (s *State) MaskBits() []uint64 {
 	set := s.tokens()
