@@ -8,7 +8,9 @@ MODELS  folder with the model files named below
 DATA    folder with spec_bench.jsonl and wikitext2_test.txt
 
 Greedy continuations of 64 tokens for 20 prompts spread over spec_bench, raw
-(no chat template), and the perplexity of the first 39 windows of 512 tokens.
+(no chat template); for how many prompts the first 16 tokens are the same without
+flash attention (instruct models with their chat template); and the perplexity
+of the first 39 windows of 512 tokens.
 """
 import json
 import re
@@ -42,14 +44,16 @@ def wait_ready():
     sys.exit("the server did not start")
 
 
-def greedy(file, prompts):
+def greedy(file, prompts, template=False, flags=()):
     server = subprocess.Popen(
-        [BIN + "/llama-server", "-m", file, "--port", "8123", "-t", "1", "-c", "8192", "-np", "1"],
+        [BIN + "/llama-server", "-m", file, "--port", "8123", "-t", "1", "-c", "8192", "-np", "1", "--jinja", *flags],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wait_ready()
         out = []
         for text in prompts:
+            if template:
+                text = post("/apply-template", {"messages": [{"role": "user", "content": text}]})["prompt"]
             ids = post("/tokenize", {"content": text, "add_special": True, "parse_special": True})["tokens"]
             r = post("/completion", {"prompt": text, "n_predict": 64, "temperature": 0, "top_k": 1,
                                      "samplers": ["top_k"], "repeat_penalty": 1.0,
@@ -74,8 +78,12 @@ def main():
            "models": {}}
     for name, file in FILES.items():
         path = MODELS + "/" + file
-        out["models"][name] = {"perplexity": perplexity(path), "windows": WINDOWS,
-                               "greedy": greedy(path, [r["turns"][0] for r in rows])}
+        prompts = [r["turns"][0] for r in rows]
+        chat = name != "gemma3"  # a base model
+        with_fa, without = greedy(path, prompts, chat), greedy(path, prompts, chat, ("-fa", "off"))
+        out["models"][name] = {
+            "perplexity": perplexity(path), "windows": WINDOWS, "greedy": greedy(path, prompts),
+            "self_agreement": sum(a["tokens"][:16] == b["tokens"][:16] for a, b in zip(with_fa, without))}
     json.dump(out, sys.stdout, separators=(",", ":"))
 
 
