@@ -42,13 +42,34 @@ func (e *Exec) RopeStore(q, k, v *kernel.Acts, a *RopeArgs) {
 }
 
 func (t *ropeTask) Do(worker, workers int) {
-	lo, hi := pool.Split(len(t.a.Rows), worker, workers)
-	for r := lo; r < hi; r++ {
-		t.row(r)
+	r, hi := pool.Split(len(t.a.Rows), worker, workers)
+	for r < hi {
+		n := t.tileRows(r, hi)
+		for i := range n {
+			t.rotate(r + i)
+		}
+		t.store(r, n)
+		r += n
 	}
 }
 
-func (t *ropeTask) row(r int) {
+// tileRows returns how many rows from r on are stored at once: those of a whole
+// tile, or one.
+func (t *ropeTask) tileRows(r, hi int) int {
+	const n = kvcache.TileTokens
+	rows := t.a.Rows
+	if rows[r].Pos%n != 0 || hi-r < n {
+		return 1
+	}
+	for i := 1; i < n; i++ {
+		if rows[r+i].Seq != rows[r].Seq || rows[r+i].Pos != rows[r].Pos+i {
+			return 1
+		}
+	}
+	return n
+}
+
+func (t *ropeTask) rotate(r int) {
 	a := &t.a
 	q, k, v := Row(t.q, r), Row(t.k, r), Row(t.v, r)
 	if a.Clip > 0 {
@@ -70,10 +91,19 @@ func (t *ropeTask) row(r int) {
 			}
 		}
 	}
-	ref := &a.Rows[r]
+}
+
+// store appends the keys and values of n rows from r on, all in one tile.
+func (t *ropeTask) store(r, n int) {
+	a, ref := &t.a, &t.a.Rows[r]
+	k, v, d := t.k.F32[r*t.k.LDF:], t.v.F32[r*t.v.LDF:], a.HeadDim
 	for h := range a.KVHeads {
 		kTile, vTile := a.Pool.Tile(a.Layer, h, ref.Seq, ref.Pos/kvcache.TileTokens)
-		kernel.StoreKV(kTile, vTile, ref.Pos%kvcache.TileTokens, k[h*a.HeadDim:][:a.HeadDim], v[h*a.HeadDim:][:a.HeadDim], a.Pool.DType())
+		if n == kvcache.TileTokens {
+			kernel.StoreKVTile(kTile, vTile, k[h*d:], t.k.LDF, d, v[h*d:], t.v.LDF, d, a.Pool.DType())
+		} else {
+			kernel.StoreKV(kTile, vTile, ref.Pos%kvcache.TileTokens, k[h*d:][:d], v[h*d:][:d], a.Pool.DType())
+		}
 	}
 }
 
