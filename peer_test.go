@@ -12,6 +12,7 @@ import (
 	"ridge/eval"
 	"ridge/internal/testdata"
 	"ridge/model"
+	"ridge/tokenizer"
 )
 
 // peerGolden is what llama.cpp gave for the same files: testdata/peer.json, made
@@ -170,7 +171,7 @@ func TestPerplexityAgainstPeer(t *testing.T) {
 			if m.Tokenizer().AddsBOS() {
 				w.BOS = m.Tokenizer().BOS()
 			}
-			ids := m.Tokenize(string(text))[:512*want.Windows]
+			ids := m.Tokenizer().Encode(nil, string(text), tokenizer.EncodeOptions{AddSpecial: true})[:512*want.Windows]
 			got, err := eval.Predict(context.Background(), m.Inner(), ids, w)
 			if err != nil {
 				t.Fatal(err)

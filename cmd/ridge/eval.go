@@ -11,6 +11,7 @@ import (
 	"ridge"
 	"ridge/eval"
 	"ridge/hub"
+	"ridge/tokenizer"
 )
 
 // evalFlags are what the measurements on texts share.
@@ -42,7 +43,7 @@ func (f *evalFlags) read(m *ridge.Model, bars *progress) ([]int32, eval.Windows,
 	if f.window > m.Inner().Context() {
 		return nil, w, fmt.Errorf("--window: expected at most %d, the context, found %d", m.Inner().Context(), f.window)
 	}
-	ids := m.Tokenizer().Encode(nil, string(b), textOptions)
+	ids := m.Tokenizer().Encode(nil, string(b), tokenizer.EncodeOptions{AddSpecial: true})
 	if f.tokens > 0 {
 		ids = ids[:min(f.tokens, len(ids))]
 	}

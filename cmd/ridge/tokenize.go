@@ -15,9 +15,6 @@ import (
 	"ridge/tokenizer"
 )
 
-// textOptions are for text whose special tokens are meant as such.
-var textOptions = tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true}
-
 func tokenizeCommand() *cobra.Command {
 	var f hubFlags
 	var asJSON, decode, plain, bare bool
