@@ -151,35 +151,65 @@ const probeCap = 1 << 30
 // Error is how far off the prediction of an observation is: predicted over
 // measured speed, minus one.
 func (m *Machine) Error(o Observation, c *Constants) float64 {
-	return o.Seconds/m.predict(o.Shape, o.Work, o.Threads, c).Seconds - 1
+	return o.Seconds/m.seconds(o.Shape, o.Work, o.Threads, c) - 1
+}
+
+// seconds is predict for what fitting needs of it.
+func (m *Machine) seconds(s *Shape, w Work, threads int, c *Constants) float64 {
+	p := m.estimate(s, threads, c).work(w)
+	return p.total()
 }
 
 // FitConstants finds the constants that predict observations best: those with
 // the least sum of squares of the logarithms of predicted over measured time,
-// by a search along each constant in turn with shrinking steps. machine gives
-// the machine for an observation.
+// and of a weak pull towards start for what the observations do not tell. It
+// searches along each constant in turn with shrinking steps, from start and
+// from each corner around it in which one constant is half or twice as large.
+// machine gives the machine for an observation.
 func FitConstants(obs []Observation, machine func(Observation) *Machine, start Constants) Constants {
 	machines := make([]*Machine, len(obs))
 	for i, o := range obs {
 		machines[i] = machine(o)
 	}
+	const pull = 0.003
 	loss := func(c *Constants) float64 {
 		sum := 0.0
 		for i, o := range obs {
-			e := math.Log(machines[i].predict(o.Shape, o.Work, o.Threads, c).Seconds / o.Seconds)
+			e := math.Log(machines[i].seconds(o.Shape, o.Work, o.Threads, c) / o.Seconds)
 			sum += e * e
+		}
+		from := start.all()
+		for i, p := range c.all() {
+			e := math.Log(*p.value / *from[i].value)
+			sum += pull * e * e
 		}
 		return sum
 	}
-	c := start
-	best := loss(&c)
-	for step := 1.5; step > 1.01; {
+	best, least := start, loss(&start)
+	for i := range start.all() {
+		for _, f := range []float64{0.5, 2} {
+			c := start
+			p := c.all()[i]
+			*p.value = p.limit(*p.value * f)
+			if l := descend(&c, loss); l < least {
+				best, least = c, l
+			}
+		}
+	}
+	return best
+}
+
+// descend changes c, one constant at a time, until no step makes the loss
+// smaller.
+func descend(c *Constants, loss func(*Constants) float64) float64 {
+	best := loss(c)
+	for step := 1.6; step > 1.005; {
 		better := false
 		for _, p := range c.all() {
 			for _, f := range []float64{step, 1 / step} {
 				old := *p.value
-				*p.value = min(max(old*f, p.low), p.high)
-				if l := loss(&c); l < best {
+				*p.value = p.limit(old * f)
+				if l := loss(c); l < best {
 					best, better = l, true
 				} else {
 					*p.value = old
@@ -190,7 +220,7 @@ func FitConstants(obs []Observation, machine func(Observation) *Machine, start C
 			step = math.Sqrt(step)
 		}
 	}
-	return c
+	return best
 }
 
 // bounded is a constant with the range in which it makes sense.
@@ -199,9 +229,11 @@ type bounded struct {
 	low, high float64
 }
 
+func (b *bounded) limit(v float64) float64 { return min(max(v, b.low), b.high) }
+
 func (c *Constants) all() []bounded {
 	return []bounded{
 		{&c.Stream, 0.5, 1.1}, {&c.Cache, 0.3, 1.1}, {&c.Overlap, 1, 20}, {&c.Region, 1e-8, 2e-5}, {&c.Element, 1, 500},
-		{&c.Attention, 0.02, 1}, {&c.Convert, 0, 50}, {&c.AttnStream, 0.1, 1.1},
+		{&c.Attention, 0.02, 1}, {&c.Convert, 0.01, 20}, {&c.AttnStream, 0.1, 1.1},
 	}
 }

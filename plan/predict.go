@@ -69,47 +69,73 @@ func (m *Machine) Predict(s *Shape, w Work, threads int) Prediction {
 }
 
 func (m *Machine) predict(s *Shape, w Work, threads int, c *Constants) Prediction {
-	p := Prediction{Work: w, Threads: threads}
-	e := &estimate{m: m, s: s, c: c, rates: m.rates(threads), one: m.rates(1), weights: map[[2]int]Parts{}}
-	if w.Gen > 64 {
-		// What a token costs changes slowly with the position.
-		e.stride = w.Gen / 32
-	}
-	skip := 0
-	for st := range w.Steps() {
-		p.Cost.Add(s.Cost(st))
-		p.steps++
-		if skip > 0 {
-			skip--
-			p.Parts.add(e.last)
-			continue
-		}
-		if w.Generates(st) {
-			skip = max(e.stride-1, 0)
-		}
-		e.last = e.step(st)
-		p.Parts.add(e.last)
-	}
+	e := m.estimate(s, threads, c)
+	p := Prediction{Work: w, Threads: threads, Parts: e.work(w)}
 	p.Seconds = p.Parts.total()
 	p.Limit = p.Parts.limit()
-	if p.Seconds > 0 {
-		p.Speed = float64(w.Tokens()) / p.Seconds
+	least := 0.0
+	for st := range w.Steps() {
+		cost := s.Cost(st)
+		p.Cost.Add(cost)
+		p.steps++
+		least += e.roofline(cost)
 	}
-	if t := e.ceiling(w); t > 0 {
-		p.Ceiling = float64(w.Tokens()) / t
-	}
+	p.Speed = rate(float64(w.Tokens()), p.Seconds)
+	p.Ceiling = rate(float64(w.Tokens()), least)
 	return p
 }
 
-// estimate computes the parts of steps.
+func rate(n, seconds float64) float64 {
+	if seconds <= 0 {
+		return 0
+	}
+	return n / seconds
+}
+
+// estimate computes the parts of works.
 type estimate struct {
 	m          *Machine
 	s          *Shape
 	c          *Constants
 	rates, one ThreadRates
-	weights    map[[2]int]Parts // by rows and outputs
-	stride     int
-	last       Parts
+	windows    []layerWindow
+	weights    map[[2]int]Parts      // by rows and outputs
+	kernels    map[kernelKey]float64 // see kernelRate
+}
+
+type kernelKey struct {
+	t    tensor.DType
+	rows int
+}
+
+func (m *Machine) estimate(s *Shape, threads int, c *Constants) *estimate {
+	return &estimate{
+		m: m, s: s, c: c, rates: m.rates(threads), one: m.rates(1), windows: s.windows(),
+		weights: map[[2]int]Parts{}, kernels: map[kernelKey]float64{},
+	}
+}
+
+// work returns the parts of a work. Long generations are computed at some
+// positions: what a token costs changes slowly.
+func (e *estimate) work(w Work) (sum Parts) {
+	stride := 1
+	if w.Gen > 64 {
+		stride = w.Gen / 32
+	}
+	skip := 0
+	var last Parts
+	for st := range w.Steps() {
+		if skip > 0 {
+			skip--
+		} else {
+			last = e.step(st)
+			if w.Generates(st) {
+				skip = stride - 1
+			}
+		}
+		sum.add(last)
+	}
+	return sum
 }
 
 func (e *estimate) step(st Step) Parts {
@@ -126,9 +152,6 @@ func (e *estimate) step(st Step) Parts {
 	p.Attention += e.attention(st)
 	return p
 }
-
-// workingSet is about what one step reads, again with the next step.
-func (e *estimate) workingSet(c Cost) int64 { return max(c.Bytes(), 1) }
 
 // region adds the time of a region of matrices.
 func (e *estimate) region(p *Parts, r *region, rows int) {
@@ -175,6 +198,16 @@ func uneven(units, workers float64) float64 {
 // kernelRate returns the operations per second of one of the threads in use,
 // with weights of type t in the cache and rows of activations.
 func (e *estimate) kernelRate(t tensor.DType, rows int) float64 {
+	key := kernelKey{t, rows}
+	if r, ok := e.kernels[key]; ok {
+		return r
+	}
+	r := e.findKernelRate(t, rows)
+	e.kernels[key] = r
+	return r
+}
+
+func (e *estimate) findKernelRate(t tensor.DType, rows int) float64 {
 	peak, all := e.one.IntOps, e.rates.IntOps
 	if !quantized(t) {
 		peak, all = e.one.FloatOps, e.rates.FloatOps
@@ -266,7 +299,7 @@ func (e *estimate) attention(st Step) float64 {
 	for _, g := range st {
 		share := float64(min(attnTile, g.Rows*group)) // queries for which a key is converted once
 		per := 4 + 4*e.c.Convert/share
-		for _, w := range e.s.windows() {
+		for _, w := range e.windows {
 			ops += float64(w.layers) * keysSeen(g, w.size) * float64(c.Heads*c.HeadDim) * per
 		}
 		read += float64(e.s.kvRead(g))
@@ -280,15 +313,10 @@ func (e *estimate) attention(st Step) float64 {
 	return t*uneven(units, n) + float64(c.Layers)*(e.rates.Region+e.c.Region)
 }
 
-// ceiling returns the least seconds that the roofline allows.
-func (e *estimate) ceiling(w Work) float64 {
-	t := 0.0
-	for st := range w.Steps() {
-		c := e.s.Cost(st)
-		read := float64(c.Bytes()) / e.rates.read(e.workingSet(c))
-		t += max(read, c.IntOps/e.rates.IntOps+(c.FloatOps+c.AttnOps)/e.rates.FloatOps)
-	}
-	return t
+// roofline returns the least seconds in which a step can be done.
+func (e *estimate) roofline(c Cost) float64 {
+	read := float64(c.Bytes()) / e.rates.read(c.Bytes())
+	return max(read, c.IntOps/e.rates.IntOps+(c.FloatOps+c.AttnOps)/e.rates.FloatOps)
 }
 
 // tiles keeps the constants of attention in step with the cache's.
