@@ -133,7 +133,7 @@ func prefetchTier(b []byte) {
 // readProbe reads b from end to end.
 func readProbe(b []byte) {
 	if n := len(b) &^ 255; n > 0 && cpu.Current() >= cpu.AVX2 {
-		readProbeAVX2(&b[0], n)
+		readProbeAVX2(&b[0], n, aheadBytes(1))
 		return
 	}
 	readProbeGeneric(b)

@@ -120418,34 +120418,39 @@ TEXT ·cpuVendor(SB), NOSPLIT, $0-4
 	MOVL BX, ret+0(FP)
 	RET
 
-// func readProbeAVX2(p *byte, n int) uint64
-// Requires: AVX, AVX2
-TEXT ·readProbeAVX2(SB), $256-24
+// func readProbeAVX2(p *byte, n int, ahead int) uint64
+// Requires: AVX, AVX2, MMX+
+TEXT ·readProbeAVX2(SB), $256-32
 	MOVQ  p+0(FP), AX
 	MOVQ  n+8(FP), CX
+	MOVQ  ahead+16(FP), DX
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 
 loop:
-	VPXOR (AX), Y0, Y0
-	VPXOR 32(AX), Y1, Y1
-	VPXOR 64(AX), Y2, Y2
-	VPXOR 96(AX), Y3, Y3
-	VPXOR 128(AX), Y0, Y0
-	VPXOR 160(AX), Y1, Y1
-	VPXOR 192(AX), Y2, Y2
-	VPXOR 224(AX), Y3, Y3
-	ADDQ  $0x00000100, AX
-	SUBQ  $0x00000100, CX
-	JNE   loop
-	VPXOR Y1, Y0, Y0
-	VPXOR Y3, Y2, Y2
-	VPXOR Y2, Y0, Y0
-	VMOVQ X0, AX
+	PREFETCHT0 (AX)(DX*1)
+	VPXOR      (AX), Y0, Y0
+	VPXOR      32(AX), Y1, Y1
+	PREFETCHT0 64(AX)(DX*1)
+	VPXOR      64(AX), Y2, Y2
+	VPXOR      96(AX), Y3, Y3
+	PREFETCHT0 128(AX)(DX*1)
+	VPXOR      128(AX), Y0, Y0
+	VPXOR      160(AX), Y1, Y1
+	PREFETCHT0 192(AX)(DX*1)
+	VPXOR      192(AX), Y2, Y2
+	VPXOR      224(AX), Y3, Y3
+	ADDQ       $0x00000100, AX
+	SUBQ       $0x00000100, CX
+	JNE        loop
+	VPXOR      Y1, Y0, Y0
+	VPXOR      Y3, Y2, Y2
+	VPXOR      Y2, Y0, Y0
+	VMOVQ      X0, AX
 	VZEROUPPER
-	MOVQ  AX, ret+16(FP)
+	MOVQ       AX, ret+24(FP)
 	RET
 
 // func dotProbeAVX512(n int)

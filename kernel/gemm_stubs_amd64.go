@@ -1692,10 +1692,10 @@ func prefetchLines(p *byte, lines int)
 // cpuVendor returns the first four letters of the processor's vendor, the first in the lowest byte.
 func cpuVendor() uint32
 
-// readProbeAVX2 reads n bytes, a multiple of 256 above 0.
+// readProbeAVX2 reads n bytes, a multiple of 256 above 0, and prefetches what lies ahead bytes behind them.
 //
 //go:noescape
-func readProbeAVX2(p *byte, n int) uint64
+func readProbeAVX2(p *byte, n int, ahead int) uint64
 
 // dotProbeAVX512 does n*16 VPDPBUSD on 64 bytes.
 //

@@ -8,17 +8,21 @@ import (
 )
 
 // readProbe generates a loop that reads memory and does nothing else: the
-// bound of kernels that stream weights.
+// bound of kernels that stream weights. It prefetches as they do.
 func readProbe() {
-	function("readProbeAVX2", "func(p *byte, n int) uint64", "readProbeAVX2 reads n bytes, a multiple of 256 above 0.")
+	function("readProbeAVX2", "func(p *byte, n int, ahead int) uint64", "readProbeAVX2 reads n bytes, a multiple of 256 above 0, and prefetches what lies ahead bytes behind them.")
 	p := Load(Param("p"), GP64())
 	n := Load(Param("n"), GP64())
+	ahead := Load(Param("ahead"), GP64())
 	acc := []reg.VecPhysical{reg.Y0, reg.Y1, reg.Y2, reg.Y3}
 	for _, y := range acc {
 		VPXOR(y, y, y)
 	}
 	Label("loop")
 	for i := range 8 {
+		if i%2 == 0 {
+			PREFETCHT0(Mem{Base: p, Index: ahead, Scale: 1, Disp: 32 * i})
+		}
 		VPXOR(Mem{Base: p, Disp: 32 * i}, acc[i%4], acc[i%4])
 	}
 	ADDQ(U32(256), p)
