@@ -163,6 +163,7 @@ type record struct {
 	LoadBefore float64       `json:"load_average_before"`
 	LoadAfter  float64       `json:"load_average_after"`
 	Share      float64       `json:"cpu_share"`
+	Shares     []float64     `json:"samples_cpu_share,omitempty"`
 	Peers      []*PeerResult `json:"peers,omitempty"`
 }
 
@@ -181,7 +182,7 @@ func (r *Result) record() record {
 		Tier: r.Tier, Seqs: r.Work.Seqs, MedianTS: r.Speed.Median, MinTS: r.Speed.Min, MaxTS: r.Speed.Max,
 		StepMin: 1e3 * r.StepMin, StepP50: 1e3 * r.StepP50, StepP99: 1e3 * r.StepP99, LoadTime: r.Load, Cost: r.Cost, Bytes: r.Bytes(), Ops: r.Ops(),
 		ReadRate: r.ReadRate, IntRate: r.IntRate, FloatRate: r.FloatRate, Bound: r.Bound, Limit: r.Limit,
-		LoadBefore: r.LoadBefore, LoadAfter: r.LoadAfter, Share: r.Share, Peers: r.Peers,
+		LoadBefore: r.LoadBefore, LoadAfter: r.LoadAfter, Share: r.Share, Shares: r.shares, Peers: r.Peers,
 	}
 	for _, s := range r.Seconds {
 		rec.SamplesNS = append(rec.SamplesNS, int64(1e9*s))

@@ -158,11 +158,11 @@ func (s *Server) logRequest(r *http.Request, l *requestLog) {
 	}
 	a := []slog.Attr{
 		slog.String("request", l.id), slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", l.status),
-		slog.Duration("took", took.Round(time.Microsecond)), slog.Int64("bytes", l.bytes), slog.String("client", r.RemoteAddr),
+		slog.Float64("took_ms", ms(took.Seconds())), slog.Int64("bytes", l.bytes), slog.String("client", r.RemoteAddr),
 	}
 	if l.model != "" {
 		a = append(a, slog.String("model", l.model), slog.Int("prompt_tokens", l.prompt), slog.Int("cached_tokens", l.cached), slog.Int("tokens", l.tokens),
-			slog.Duration("queue", l.queue.Round(time.Microsecond)), slog.Duration("ttft", l.ttft.Round(time.Microsecond)), slog.String("finish", l.finish), slog.Bool("stream", l.stream))
+			slog.Float64("queue_ms", ms(l.queue.Seconds())), slog.Float64("first_token_ms", ms(l.ttft.Seconds())), slog.String("finish", l.finish), slog.Bool("stream", l.stream))
 	}
 	if l.key != "" {
 		a = append(a, slog.String("key", l.key))

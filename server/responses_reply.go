@@ -27,7 +27,7 @@ type outputItem struct {
 	Type      string          `json:"type"`
 	Status    string          `json:"status,omitempty"`
 	Role      string          `json:"role,omitempty"`
-	Content   []any           `json:"content,omitempty"`
+	Content   any             `json:"content,omitempty"` // []any; there even if it is empty, but not in calls
 	Summary   json.RawMessage `json:"summary,omitempty"`
 	CallID    string          `json:"call_id,omitempty"`
 	Name      string          `json:"name,omitempty"`

@@ -203,6 +203,21 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration)
 	return errors.Join(err, s.Close())
 }
 
+// Warm makes ready what the first request would have to wait for.
+func (s *Server) Warm(ctx context.Context) error {
+	m, err := s.lib.acquire(ctx, "")
+	if err != nil {
+		var api *apiError
+		if errors.As(err, &api) && api.Status == http.StatusBadRequest {
+			return nil // no model is the first
+		}
+		return err
+	}
+	defer m.release()
+	m.vocabulary()
+	return nil
+}
+
 // Drain refuses new requests, and returns when those under way are complete.
 func (s *Server) Drain(ctx context.Context) error {
 	s.draining.Store(true)

@@ -1,0 +1,327 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"ridge/engine"
+	"ridge/hub"
+	"ridge/internal/cpu"
+	"ridge/kvcache"
+	"ridge/model"
+	"ridge/sched"
+	"ridge/server"
+	"ridge/tensor"
+)
+
+// serveContext bounds the context of models that were made for longer ones:
+// what a single sequence may have. Its memory is taken page by page.
+const serveContext = 32768
+
+// serveMemory bounds the memory for keys and values that is taken unasked.
+const serveMemory = 4 << 30
+
+type serveOptions struct {
+	hubFlags
+	threads, context, page int
+	kv, memory             string
+	ref                    bool
+
+	host, name           string
+	port                 int
+	template, reasoning  string
+	keepAlive            time.Duration
+	maxModels            int
+	local, pull          bool
+	preset               string
+	itl                  time.Duration
+	maxSeqs, maxQueue    int
+	stepTokens           int
+	noPrefix             bool
+	keys                 []string
+	keyFile              string
+	origins, hosts       []string
+	cert, certKey        string
+	data                 string
+	body                 string
+	timeout, grace, ping time.Duration
+	logFormat, logLevel  string
+	logPrompts           bool
+	config               string
+}
+
+func serveCommand() *cobra.Command {
+	var o serveOptions
+	c := &cobra.Command{
+		Use:   "serve [MODEL...]",
+		Short: "Answer requests over HTTP",
+		Long: `Answer requests over HTTP, in the APIs of OpenAI, Ollama and Anthropic and with
+the extra routes of llama-server and vLLM. docs/server.md lists them.
+
+The first MODEL answers requests that name none and stays loaded; the others
+are loaded when somebody asks for them. On SIGTERM or Ctrl-C the server takes no
+more requests and lets those that run finish.
+
+Each flag may also be given as an environment variable, RIDGE_SERVE_MAX_QUEUE
+for --max-queue, or as a line "max-queue = 100" of the file named by --config.
+A flag counts before the environment, the environment before the file.`,
+		Example: `  ridge serve smollm2
+  ridge serve gemma3:270m qwen2.5-coder:0.5b --port 11434
+  ridge serve ./model.gguf --name my-model --api-key-file keys.txt --host 0.0.0.0`,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return modelNames(), cobra.ShellCompDirectiveDefault
+		},
+		PreRunE: func(c *cobra.Command, _ []string) error { return fillFlags(c.Flags(), "RIDGE_SERVE_", o.config) },
+		RunE:    func(c *cobra.Command, args []string) error { return o.run(c, args) },
+	}
+	o.add(c)
+	return c
+}
+
+func (o *serveOptions) add(c *cobra.Command) {
+	o.hubFlags.add(c)
+	fs := c.Flags()
+	fs.StringVar(&o.host, "host", "127.0.0.1", "address to listen on; 0.0.0.0 for all")
+	fs.IntVarP(&o.port, "port", "p", 8080, "port to listen on; 0 picks one")
+	fs.IntVarP(&o.threads, "threads", "t", 0, "threads that compute (default: one per core given to the process)")
+	fs.IntVarP(&o.context, "ctx", "c", 0, fmt.Sprintf("tokens that a sequence may have (default: the model's own, at most %d)", serveContext))
+	fs.IntVar(&o.page, "page", 0, "tokens in a page of keys and values, a multiple of 16 (default 64)")
+	fs.StringVar(&o.kv, "kv", "f16", "element type of keys and values: f16 or f32")
+	fs.StringVar(&o.memory, "kv-memory", "", "memory for keys and values of all models (default: 40% of what is free, at most 4G)")
+	fs.BoolVar(&o.ref, "ref", false, "run on the readable reference code instead of the fast kernels")
+	fs.StringVar(&o.name, "name", "", "name of the first model for clients (default: as it was given)")
+	fs.StringVar(&o.template, "template", "", "file with a Jinja chat template to use in place of the first model's own")
+	fs.StringVar(&o.reasoning, "reasoning", "", "tag of the first model's reasoning, such as think; none leaves it in the text")
+	fs.DurationVar(&o.keepAlive, "keep-alive", 5*time.Minute, "how long a model loaded on demand stays when it is idle; below 0 for ever")
+	fs.IntVar(&o.maxModels, "max-models", 0, "models loaded at one time (default: as many as are named, and one more with --local)")
+	fs.BoolVar(&o.local, "local", false, "let clients use every model on this machine")
+	fs.BoolVar(&o.pull, "pull", false, "let clients pull and delete models (implies --local)")
+	fs.StringVar(&o.preset, "sched", "ridge", "how steps are filled: "+strings.Join(sched.Presets(), ", "))
+	fs.DurationVar(&o.itl, "itl-target", 0, "time between tokens that running answers keep while prompts come in")
+	fs.IntVar(&o.maxSeqs, "max-seqs", 0, "sequences computed at one time (default: the preset's)")
+	fs.IntVar(&o.maxQueue, "max-queue", 512, "requests that may wait; more get status 429")
+	fs.IntVar(&o.stepTokens, "step-tokens", 0, "tokens of one step, prompts and answers together (default: the preset's)")
+	fs.BoolVar(&o.noPrefix, "no-prefix-cache", false, "compute every prompt from its start")
+	fs.StringArrayVar(&o.keys, "api-key", nil, "key that clients must show; may be repeated")
+	fs.StringVar(&o.keyFile, "api-key-file", "", "file with keys and their limits, read again when it changes")
+	fs.StringArrayVar(&o.origins, "allow-origin", nil, "origin whose pages may use the server, beside local ones; * for all; may be repeated")
+	fs.StringArrayVar(&o.hosts, "allow-host", nil, "name in Host headers to answer to, beside local ones; * for all; may be repeated")
+	fs.StringVar(&o.cert, "tls-cert", "", "file with the certificate, for HTTPS")
+	fs.StringVar(&o.certKey, "tls-key", "", "file with the certificate's key")
+	fs.StringVar(&o.data, "data", "", "folder for files and batches; without it there are none")
+	fs.StringVar(&o.body, "max-body", "32M", "bytes that a request may have")
+	fs.DurationVar(&o.timeout, "timeout", 0, "time that a request may take (default: any)")
+	fs.DurationVar(&o.grace, "grace", 30*time.Second, "time for requests to finish when the server ends")
+	fs.DurationVar(&o.ping, "ping", 15*time.Second, "time between signs of life in a stream that waits")
+	fs.StringVar(&o.logFormat, "log-format", "", "text or json (default: text on a terminal)")
+	fs.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
+	fs.BoolVar(&o.logPrompts, "log-prompts", false, "write prompts and answers into the log")
+	fs.StringVar(&o.config, "config", "", "file with values of flags")
+}
+
+func (o *serveOptions) run(c *cobra.Command, args []string) error {
+	start := time.Now()
+	if len(args) == 0 && !o.local && !o.pull {
+		args = []string{defaultModel}
+	}
+	if o.ref {
+		cpu.Set(cpu.Ref)
+	}
+	log, err := o.logger(c.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	shelf, err := o.shelf(c.Context(), args)
+	if err != nil {
+		return err
+	}
+	reg, err := o.registry(shelf)
+	if err != nil {
+		return err
+	}
+	so, err := o.server(log)
+	if err != nil {
+		return err
+	}
+	so.Source = &server.Source{Registry: reg, Find: shelf.find}
+	// Listen before the model is loaded: a port that is taken shows at once.
+	l, err := o.listen()
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	if len(args) > 0 {
+		lease, err := reg.Acquire(c.Context(), shelf.models[0].Name)
+		if err != nil {
+			return errors.Join(err, reg.Close(c.Context()))
+		}
+		lease.KeepAlive(-1)
+		lease.Release()
+	}
+	s, err := server.New(so)
+	if err != nil {
+		return errors.Join(err, reg.Close(c.Context()))
+	}
+	if err := s.Warm(c.Context()); err != nil {
+		return errors.Join(err, s.Close())
+	}
+	o.greet(c.OutOrStdout(), l.Addr(), shelf, reg, time.Since(start))
+	return s.Serve(c.Context(), l, o.grace)
+}
+
+// logger writes to w.
+func (o *serveOptions) logger(w io.Writer) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
+		return nil, fmt.Errorf("--log-level: expected debug, info, warn or error, found %q", o.logLevel)
+	}
+	ho := &slog.HandlerOptions{Level: level}
+	format := o.logFormat
+	if f, ok := w.(*os.File); format == "" && (!ok || !term.IsTerminal(int(f.Fd()))) {
+		format = "json"
+	}
+	switch format {
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, ho)), nil
+	case "", "text":
+		return slog.New(slog.NewTextHandler(w, ho)), nil
+	}
+	return nil, fmt.Errorf("--log-format: expected text or json, found %q", o.logFormat)
+}
+
+// server returns what the flags say of the server itself.
+func (o *serveOptions) server(log *slog.Logger) (server.Options, error) {
+	so := server.Options{
+		Keys: o.keys, KeyFile: o.keyFile, AllowOrigins: o.origins, AllowHosts: o.hosts, RequestTimeout: o.timeout, Ping: o.ping, DataDir: o.data,
+		Version: version(), LogPrompts: o.logPrompts, Log: log,
+	}
+	if o.pull {
+		bars := newProgress(os.Stderr)
+		ho, err := o.hubFlags.options(bars)
+		bars.close()
+		if err != nil {
+			return so, err
+		}
+		ho.Progress, ho.Notify = nil, nil // pulls are shown to those who ask for them
+		so.Hub = &ho
+	}
+	n, err := parseSize(o.body)
+	if err != nil {
+		return so, fmt.Errorf("--max-body: %w", err)
+	}
+	so.MaxBodyBytes = n
+	return so, nil
+}
+
+// listen opens the port, with TLS if there is a certificate.
+func (o *serveOptions) listen() (net.Listener, error) {
+	if (o.cert == "") != (o.certKey == "") {
+		return nil, errors.New("--tls-cert and --tls-key: expected both or none")
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(o.host, fmt.Sprint(o.port)))
+	if err != nil {
+		return nil, fmt.Errorf("--host and --port: %w", err)
+	}
+	if o.cert == "" {
+		return l, nil
+	}
+	cert, err := tls.LoadX509KeyPair(o.cert, o.certKey)
+	if err != nil {
+		l.Close()
+		return nil, fmt.Errorf("--tls-cert: %w", err)
+	}
+	return tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}), nil
+}
+
+// registry returns the registry of the engines.
+func (o *serveOptions) registry(s *serveShelf) (*engine.Registry, error) {
+	if o.maxModels == 0 {
+		o.maxModels = max(1, len(s.models))
+		if s.local {
+			o.maxModels++
+		}
+	}
+	var want, keep int64
+	var err error
+	if o.memory != "" {
+		if want, err = parseSize(o.memory); err != nil {
+			return nil, fmt.Errorf("--kv-memory: %w", err)
+		}
+	}
+	for _, m := range s.models {
+		keep += m.Size
+	}
+	bytes, err := kvcache.ReadLimits().Budget(want, keep, 40)
+	if err != nil {
+		return nil, fmt.Errorf("--kv-memory: %w", err)
+	}
+	if want == 0 {
+		bytes = min(bytes, serveMemory)
+	}
+	return engine.NewRegistry(o.load(s), engine.RegistryOptions{PageBytes: bytes, MaxModels: o.maxModels, KeepAlive: o.keepAlive})
+}
+
+// load returns what opens a model for the registry.
+func (o *serveOptions) load(s *serveShelf) engine.LoadFunc {
+	return func(_ context.Context, name string, pageBytes int64) (*model.Model, engine.Options, error) {
+		var eo engine.Options
+		cfg, err := sched.Preset(o.preset)
+		if err != nil {
+			return nil, eo, fmt.Errorf("--sched: %w", err)
+		}
+		cfg.MaxQueue, cfg.ITLTarget = o.maxQueue, o.itl
+		if o.maxSeqs > 0 {
+			cfg.MaxSeqs = o.maxSeqs
+		}
+		if o.stepTokens > 0 {
+			cfg.MaxTokens = o.stepTokens
+		}
+		eo.Sched, eo.NoPrefixCache = &cfg, o.noPrefix
+		mo := model.DefaultOptions()
+		mo.Workers, mo.PageTokens, mo.KVBytes, mo.Context, mo.MaxContext = o.threads, o.page, pageBytes, o.context, serveContext
+		switch strings.ToLower(o.kv) {
+		case "f16":
+		case "f32":
+			mo.KV = tensor.F32
+		default:
+			return nil, eo, fmt.Errorf("--kv: expected f16 or f32, found %q", o.kv)
+		}
+		m, err := model.Open(s.path(name), mo)
+		return m, eo, err
+	}
+}
+
+// greet says that the server is ready, and how to use it.
+func (o *serveOptions) greet(w io.Writer, addr net.Addr, s *serveShelf, reg *engine.Registry, took time.Duration) {
+	scheme, host := "http", addr.String()
+	if o.cert != "" {
+		scheme = "https"
+	}
+	if h, p, err := net.SplitHostPort(host); err == nil && (h == "::" || h == "0.0.0.0") {
+		host = net.JoinHostPort("localhost", p)
+	}
+	url := scheme + "://" + host
+	fmt.Fprintf(w, "ridge serves %s at %s (ready after %.1f s)\n", s, url, took.Seconds())
+	for _, m := range reg.Loaded() {
+		st, mm := m.Engine.Stats(), m.Engine.Model()
+		fmt.Fprintf(w, "  %s: %d threads, %s kernels, context %d, room for %d tokens of keys and values (%s)\n",
+			m.Name, mm.Workers(), cpu.Current(), mm.Context(), st.Usage.Slots, hub.FormatBytes(m.PageBytes))
+	}
+	key := ""
+	if len(o.keys) > 0 || o.keyFile != "" {
+		key = ` -H "Authorization: Bearer $KEY"`
+	}
+	fmt.Fprintf(w, "  curl %s/v1/chat/completions%s -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Why is the sky blue?\"}]}'\n", url, key)
+	fmt.Fprintf(w, "  OPENAI_BASE_URL=%s/v1   OLLAMA_HOST=%s   ANTHROPIC_BASE_URL=%s\n", url, url, url)
+}

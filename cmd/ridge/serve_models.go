@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/spf13/pflag"
+
+	"ridge/hub"
+	"ridge/server"
+)
+
+// serveShelf knows the models that may be served: those named at the start,
+// and with --local all on this machine.
+type serveShelf struct {
+	local bool
+	hub   hub.Options
+
+	mu     sync.Mutex
+	models []server.ModelConfig // the first ones are those named
+	named  int
+	paths  map[string]string
+}
+
+// shelf finds the models named by args, and downloads those that are not here.
+func (o *serveOptions) shelf(ctx context.Context, args []string) (*serveShelf, error) {
+	bars := newProgress(os.Stderr)
+	defer bars.close()
+	ho, err := o.hubFlags.options(bars)
+	if err != nil {
+		return nil, err
+	}
+	s := &serveShelf{local: o.local || o.pull, paths: map[string]string{}, hub: hub.Options{Offline: true}}
+	for i, arg := range args {
+		m, err := hub.Resolve(ctx, arg, ho)
+		if err != nil {
+			return nil, err
+		}
+		c := shelfModel(m)
+		if arg != m.Name {
+			c.Aliases = append(c.Aliases, arg)
+		}
+		if i == 0 {
+			c.Reasoning = o.reasoning
+			if o.name != "" {
+				c.Name = o.name
+			}
+			if o.template != "" {
+				b, err := os.ReadFile(o.template)
+				if err != nil {
+					return nil, fmt.Errorf("--template: %w", err)
+				}
+				c.Template = string(b)
+			}
+		}
+		if _, twice := s.paths[c.Name]; twice {
+			return nil, fmt.Errorf("%s: a model of this name is served already", c.Name)
+		}
+		s.paths[c.Name] = m.Path()
+		s.models = append(s.models, c)
+	}
+	s.named = len(s.models)
+	return s, nil
+}
+
+func shelfModel(m *hub.Model) server.ModelConfig {
+	return server.ModelConfig{Name: m.Name, Path: m.Path(), Digest: m.SHA256, Size: m.Size, Modified: m.Modified, Quant: m.Quant}
+}
+
+// find is the model that a client means by name.
+func (s *serveShelf) find(name string) (server.ModelConfig, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if name == "" {
+		if s.named == 0 {
+			return server.ModelConfig{}, false
+		}
+		return s.models[0], true
+	}
+	for _, m := range s.models {
+		if strings.EqualFold(m.Name, name) {
+			return m, true
+		}
+		for _, a := range m.Aliases {
+			if strings.EqualFold(a, name) {
+				return m, true
+			}
+		}
+	}
+	if !s.local {
+		return server.ModelConfig{}, false
+	}
+	// Only what the machine's list has: a client cannot name paths.
+	all, err := hub.List(s.hub)
+	if err != nil {
+		return server.ModelConfig{}, false
+	}
+	for i := range all {
+		if m := &all[i]; strings.EqualFold(m.Name, name) || strings.EqualFold(m.Ref, name) {
+			c := shelfModel(m)
+			if _, known := s.paths[c.Name]; !known {
+				s.paths[c.Name] = m.Path()
+				s.models = append(s.models, c)
+			}
+			return c, true
+		}
+	}
+	return server.ModelConfig{}, false
+}
+
+// path is the file of a model.
+func (s *serveShelf) path(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.paths[name]
+}
+
+func (s *serveShelf) String() string {
+	var names []string
+	for _, m := range s.models[:s.named] {
+		names = append(names, m.Name)
+	}
+	if s.local {
+		names = append(names, "the models on this machine")
+	}
+	return strings.Join(names, ", ")
+}
+
+// fillFlags sets the flags that were not given from the environment and from a
+// file with lines "name = value".
+func fillFlags(fs *pflag.FlagSet, prefix, file string) error {
+	env := func(name string) string { return prefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) }
+	if file == "" {
+		file = os.Getenv(env("config"))
+	}
+	lines := map[string][]string{}
+	if file != "" {
+		f, err := os.Open(file)
+		if err != nil {
+			return fmt.Errorf("--config: %w", err)
+		}
+		defer f.Close()
+		in := bufio.NewScanner(f)
+		for n := 1; in.Scan(); n++ {
+			line := strings.TrimSpace(in.Text())
+			if line == "" || strings.HasPrefix(line, "#") {
+				continue
+			}
+			name, value, ok := strings.Cut(line, "=")
+			name, value = strings.TrimSpace(name), strings.Trim(strings.TrimSpace(value), `"`)
+			if !ok || fs.Lookup(name) == nil || name == "config" {
+				return fmt.Errorf("--config: %s: line %d: expected FLAG = VALUE with a flag of this command, found %q", file, n, line)
+			}
+			lines[name] = append(lines[name], value)
+		}
+		if err := in.Err(); err != nil {
+			return fmt.Errorf("--config: %s: %w", file, err)
+		}
+	}
+	var err error
+	fs.VisitAll(func(f *pflag.Flag) {
+		if f.Changed || err != nil || f.Name == "config" || f.Name == "help" {
+			return
+		}
+		values, from := lines[f.Name], "--config: "+f.Name
+		if v, ok := os.LookupEnv(env(f.Name)); ok {
+			values, from = []string{v}, env(f.Name)
+		}
+		for _, v := range values {
+			if e := fs.Set(f.Name, v); e != nil {
+				err = fmt.Errorf("%s: %w", from, e)
+			}
+		}
+	})
+	return err
+}
