@@ -48,7 +48,6 @@ type config struct {
 	loops  uint64    // groups of bytes that lead back here, once looked for
 	looped bool
 	next   *config // in the table
-	hash   uint64
 }
 
 // Pseudo states at the bottom of stacks.

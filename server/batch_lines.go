@@ -150,7 +150,7 @@ func (b *batches) openOutput(x *batch) (*os.File, *batchProgress, error) {
 			p.counts.Failed++
 		}
 	}
-	if err := f.Truncate(whole); err == nil {
+	if err = f.Truncate(whole); err == nil {
 		_, err = f.Seek(whole, io.SeekStart)
 	}
 	if err != nil {

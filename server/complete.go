@@ -17,7 +17,6 @@ type completionRequest struct {
 	probs    bool
 	top      int
 	echo     bool
-	raw      bool // reasoning and calls are left in the text: always, but for Ollama
 	sampling sampling
 	defaults sampling
 	common
