@@ -1,0 +1,51 @@
+// Package clienttest checks that the official clients work with the server,
+// unchanged.
+package clienttest
+
+import (
+	"net/http/httptest"
+	"testing"
+
+	"ridge/engine"
+	"ridge/internal/testdata"
+	"ridge/model"
+	"ridge/server"
+)
+
+// start serves a small real model and returns the server's address.
+func start(t *testing.T) string {
+	t.Helper()
+	path := testdata.Model(t, "smollm2")
+	o := model.DefaultOptions()
+	o.MaxContext, o.KVBytes = 2048, 64<<20
+	m, err := model.Open(path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.New(m, engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sm, err := server.NewModel(server.ModelConfig{Name: "smollm2", Path: path, Engine: e})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.New(server.Options{Models: []*server.Model{sm}, DataDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(s.Handler())
+	t.Cleanup(func() {
+		srv.Close()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return srv.URL
+}
+
+var citySchema = map[string]any{
+	"type":       "object",
+	"properties": map[string]any{"city": map[string]any{"type": "string", "enum": []string{"Paris", "Rome"}}},
+	"required":   []string{"city"},
+}
