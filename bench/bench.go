@@ -202,11 +202,18 @@ func (s *session) measure(ctx context.Context, w plan.Work) (*Result, error) {
 	r := s.result(w)
 	r.LoadBefore = machine.LoadAverage()
 	size := int(r.Cost.Bytes() / int64(max(r.Steps, 1)))
+	var peers []*Peer
+	for _, p := range s.o.Peers {
+		if err := p.can(w); err != nil {
+			r.LeftOut = append(r.LeftOut, fmt.Sprintf("%s is left out of %s: %v", p.Name, w, err))
+			continue
+		}
+		peers = append(peers, p)
+	}
 	for i := range s.o.Repeat {
-		order := turn(i, len(s.o.Peers)+1)
-		for _, who := range order {
+		for _, who := range turn(i, len(peers)+1) {
 			if who > 0 {
-				if err := r.askPeer(ctx, s.o.Peers[who-1]); err != nil {
+				if err := r.askPeer(ctx, peers[who-1]); err != nil {
 					return nil, err
 				}
 				continue

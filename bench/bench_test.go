@@ -97,6 +97,22 @@ func TestRunPeer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// A peer that cannot do a work is left out of it, and that is said.
+	one, err := ParsePeer("llama-bench")
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := o
+	both.Peers, both.Works = []*Peer{one, p}, []plan.Work{{Gen: 2, Seqs: 2}}
+	err = Run(context.Background(), both, func(r *Result) error {
+		if len(r.Peers) != 1 || r.Peers[0].Name != "other" || len(r.LeftOut) != 1 || !strings.HasPrefix(r.LeftOut[0], "llama-bench is left out of tg2 x2: ") {
+			t.Errorf("peers %v, left out %q", r.Peers, r.LeftOut)
+		}
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "expected a record of tg2 x2") {
+		t.Errorf("a peer that prints something else: %v", err)
+	}
 	t.Setenv("RIDGE_TEST_PEER", "fail")
 	err = Run(context.Background(), o, func(r *Result) error { return nil })
 	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.HasSuffix(err.Error(), "no model today") {

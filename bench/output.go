@@ -210,6 +210,9 @@ func (t *tableWriter) foot() string {
 				s += fmt.Sprintf("%s: build %s\n", p.Name, p.Version)
 			}
 		}
+		for _, why := range r.LeftOut {
+			s += why + "\n"
+		}
 	}
 	return s
 }

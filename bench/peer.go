@@ -140,7 +140,7 @@ func (p *Peer) command(r *Result) []string {
 func (p *Peer) can(w plan.Work) error {
 	switch {
 	case p.kind == peerBench && w.Seqs > 1:
-		return errors.New("llama-bench runs one sequence: use llama-batched-bench")
+		return errors.New("llama-bench runs one sequence (llama-batched-bench runs several)")
 	case p.kind == peerBatched && w.Prompt > 0 && (w.Gen > 0 || w.Depth > 0):
 		return errors.New("llama-batched-bench tells the speed of prompts from the start, or of generation, not of both")
 	}
@@ -150,9 +150,6 @@ func (p *Peer) can(w plan.Work) error {
 // askPeer runs the peer once and notes its speed.
 func (r *Result) askPeer(ctx context.Context, p *Peer) error {
 	pr := r.peer(p.Name)
-	if err := p.can(r.Work); err != nil {
-		return fmt.Errorf("peer %s: %w", p.Name, err)
-	}
 	args := p.command(r)
 	c := exec.CommandContext(ctx, args[0], args[1:]...)
 	var stderr bytes.Buffer
@@ -193,6 +190,7 @@ type peerRecord struct {
 	Prompt int     `json:"n_prompt"`
 	Gen    int     `json:"n_gen"`
 	Depth  int     `json:"n_depth"`
+	Seqs   *int    `json:"n_seqs"` // ridge's own
 	AvgTS  float64 `json:"avg_ts"`
 
 	PP      *int    `json:"pp"`
@@ -200,6 +198,13 @@ type peerRecord struct {
 	PL      int     `json:"pl"`
 	SpeedPP float64 `json:"speed_pp"`
 	SpeedTG float64 `json:"speed_tg"`
+}
+
+func (r *peerRecord) seqs() int {
+	if r.Seqs == nil {
+		return 1
+	}
+	return *r.Seqs
 }
 
 // readPeer finds the speed of w in what a peer printed: a JSON array of
@@ -218,7 +223,7 @@ func readPeer(out []byte, w plan.Work) (speed float64, version string, err error
 			if w.Gen == 0 && *r.PP == w.Prompt {
 				return r.SpeedPP, "", positive(r.SpeedPP)
 			}
-		case r.PP == nil && r.Prompt == w.Prompt && r.Gen == w.Gen && r.Depth == w.Depth && w.Seqs <= 1:
+		case r.PP == nil && r.Prompt == w.Prompt && r.Gen == w.Gen && r.Depth == w.Depth && r.seqs() == max(w.Seqs, 1):
 			if r.Commit != "" {
 				version = fmt.Sprintf("%s (%v)", r.Commit, r.Number)
 			}

@@ -49,7 +49,8 @@ type Result struct {
 	// than 0.9 means that other programs ran. 0 if the system does not tell.
 	Share float64
 
-	Peers []*PeerResult // in the order of Options.Peers
+	Peers   []*PeerResult // those that can do the work, in the order of Options.Peers
+	LeftOut []string      // why others are not here
 
 	stepSeconds         []float64
 	reads, ints, floats []float64
@@ -165,6 +166,7 @@ type record struct {
 	Share      float64       `json:"cpu_share"`
 	Shares     []float64     `json:"samples_cpu_share,omitempty"`
 	Peers      []*PeerResult `json:"peers,omitempty"`
+	LeftOut    []string      `json:"peers_left_out,omitempty"`
 }
 
 // MarshalJSON writes the result with llama-bench's names for what llama-bench
@@ -182,7 +184,7 @@ func (r *Result) record() record {
 		Tier: r.Tier, Seqs: r.Work.Seqs, MedianTS: r.Speed.Median, MinTS: r.Speed.Min, MaxTS: r.Speed.Max,
 		StepMin: 1e3 * r.StepMin, StepP50: 1e3 * r.StepP50, StepP99: 1e3 * r.StepP99, LoadTime: r.Load, Cost: r.Cost, Bytes: r.Bytes(), Ops: r.Ops(),
 		ReadRate: r.ReadRate, IntRate: r.IntRate, FloatRate: r.FloatRate, Bound: r.Bound, Limit: r.Limit,
-		LoadBefore: r.LoadBefore, LoadAfter: r.LoadAfter, Share: r.Share, Shares: r.shares, Peers: r.Peers,
+		LoadBefore: r.LoadBefore, LoadAfter: r.LoadAfter, Share: r.Share, Shares: r.shares, Peers: r.Peers, LeftOut: r.LeftOut,
 	}
 	for _, s := range r.Seconds {
 		rec.SamplesNS = append(rec.SamplesNS, int64(1e9*s))

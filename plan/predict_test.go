@@ -178,6 +178,15 @@ func TestFitConstants(t *testing.T) {
 	}
 }
 
+func TestCheck(t *testing.T) {
+	m, s := sample(), shapeOf(t, 3, tensor.Q8_0)
+	p := m.Predict(s, Work{Gen: 4}, 4)
+	c := m.NewCheck(Observation{Shape: s, Work: Work{Gen: 4}, Threads: 4, Seconds: 2 * p.Seconds, Read: m.rates(4).read(s.WeightBytes) / 2}, 1, 2)
+	if c.Test != "tg4" || c.Predicted != p.Speed || abs(c.Measured/p.Speed-0.5) > 1e-9 || abs(c.Error-1) > 1e-9 || !(c.Adjusted < 0.2) || c.Min != 1 || c.Max != 2 {
+		t.Errorf("%+v of a prediction of %v", c, p.Speed)
+	}
+}
+
 func TestDuring(t *testing.T) {
 	m := sample()
 	s := shapeOf(t, 3, tensor.Q8_0)
@@ -249,7 +258,10 @@ func TestReport(t *testing.T) {
 	s := shapeOf(t, 30, tensor.Q8_0)
 	m := sample()
 	r := NewReport(s, m, Use{Context: 4096, Seqs: 2}, 4, 1<<30)
-	r.Checks = []Check{NewCheck("pp512", 90, 100, 80, 110), NewCheck("tg128", 105, 100, 99, 101), NewCheck("none", 1, 0, 0, 0)}
+	r.Checks = []Check{
+		{Test: "pp512", Predicted: 90, Measured: 100, Min: 80, Max: 110, Error: -0.1, Adjusted: 0.02},
+		{Test: "tg128", Predicted: 105, Measured: 100, Min: 99, Max: 101, Error: 0.05, Adjusted: -0.004},
+	}
 	var b bytes.Buffer
 	if err := r.Write(&b); err != nil {
 		t.Fatal(err)

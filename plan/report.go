@@ -34,14 +34,16 @@ type Check struct {
 	Min       float64 `json:"measured_min"`
 	Max       float64 `json:"measured_max"`
 	Error     float64 `json:"error"` // predicted / measured - 1
+	// Adjusted is the error of the prediction for the rates that the machine
+	// had between the repetitions.
+	Adjusted float64 `json:"adjusted_error"`
 }
 
-// NewCheck compares the prediction of a test with its measured median.
-func NewCheck(test string, predicted, median, low, high float64) Check {
-	c := Check{Test: test, Predicted: predicted, Measured: median, Min: low, Max: high}
-	if median > 0 {
-		c.Error = predicted/median - 1
-	}
+// NewCheck compares the prediction for m with what was observed. low and high
+// are the least and the largest speed of a repetition.
+func (m *Machine) NewCheck(o Observation, low, high float64) Check {
+	c := Check{Test: o.Work.String(), Predicted: m.Predict(o.Shape, o.Work, o.Threads).Speed, Measured: rate(float64(o.Work.Tokens()), o.Seconds), Min: low, Max: high}
+	c.Error, c.Adjusted = m.Error(o, &fitted), m.During(o).Error(o, &fitted)
 	return c
 }
 
@@ -144,9 +146,9 @@ func (r *Report) writeChecks(w io.Writer) error {
 	}
 	fmt.Fprintln(w)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(tw, "test\tpredicted\tmeasured\tmin – max\terror\t\n")
+	fmt.Fprintf(tw, "test\tpredicted\tmeasured\tmin – max\terror\tadjusted\t\n")
 	for _, c := range r.Checks {
-		fmt.Fprintf(tw, "%s\t%.1f\t%.1f\t%.1f – %.1f\t%+.1f%%\t\n", c.Test, c.Predicted, c.Measured, c.Min, c.Max, 100*c.Error)
+		fmt.Fprintf(tw, "%s\t%.1f\t%.1f\t%.1f – %.1f\t%+.1f%%\t%+.1f%%\t\n", c.Test, c.Predicted, c.Measured, c.Min, c.Max, 100*c.Error, 100*c.Adjusted)
 	}
 	return tw.Flush()
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -116,7 +117,7 @@ func (f *planFlags) run(c *cobra.Command, name string) error {
 	r := plan.NewReport(s, m, f.use, threads, available)
 	r.File = paths[0]
 	if f.check {
-		if err := f.measure(c, r, kv); err != nil {
+		if err := f.measure(c, s, m, r); err != nil {
 			return err
 		}
 	}
@@ -165,15 +166,16 @@ func otherMachine(name string) (*plan.Machine, error) {
 }
 
 // measure runs the works that were predicted and adds the errors.
-func (f *planFlags) measure(c *cobra.Command, r *plan.Report, kv tensor.DType) error {
-	o := bench.Options{Models: []string{r.File}, Threads: []int{r.Threads}, KV: []tensor.DType{kv}, Repeat: f.checkRepeat, Seed: 1}
+func (f *planFlags) measure(c *cobra.Command, s *plan.Shape, m *plan.Machine, r *plan.Report) error {
+	o := bench.Options{Models: []string{r.File}, Threads: []int{r.Threads}, KV: []tensor.DType{s.KV}, Repeat: f.checkRepeat, Seed: 1, Probe: checkProbe}
 	for _, p := range r.Predictions {
 		o.Works = append(o.Works, p.Work)
 	}
-	i := 0
 	err := bench.Run(c.Context(), o, func(b *bench.Result) error {
-		r.Checks = append(r.Checks, plan.NewCheck(b.Work.String(), r.Predictions[i].Speed, b.Speed.Median, b.Speed.Min, b.Speed.Max))
-		i++
+		seen := plan.Observation{
+			Shape: s, Work: b.Work, Threads: b.Threads, Seconds: float64(b.Work.Tokens()) / b.Speed.Median, Read: b.ReadRate, Int: b.IntRate, Float: b.FloatRate,
+		}
+		r.Checks = append(r.Checks, m.NewCheck(seen, b.Speed.Min, b.Speed.Max))
 		return nil
 	})
 	if err != nil {
@@ -181,6 +183,9 @@ func (f *planFlags) measure(c *cobra.Command, r *plan.Report, kv tensor.DType) e
 	}
 	return nil
 }
+
+// checkProbe is how long the machine's rates are measured after a repetition.
+const checkProbe = 30 * time.Millisecond
 
 // compare predicts what was measured before.
 func (f *planFlags) compare(c *cobra.Command) error {
