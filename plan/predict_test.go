@@ -180,8 +180,8 @@ func TestFitConstants(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	m, s := sample(), shapeOf(t, 3, tensor.Q8_0)
-	p := m.Predict(s, Work{Gen: 4}, 4)
-	c := m.NewCheck(Observation{Shape: s, Work: Work{Gen: 4}, Threads: 4, Seconds: 2 * p.Seconds, Read: m.rates(4).read(s.WeightBytes) / 2}, 1, 2)
+	p, all := m.Predict(s, Work{Gen: 4}, 4), m.rates(4)
+	c := m.NewCheck(Observation{Shape: s, Work: Work{Gen: 4}, Threads: 4, Seconds: 2 * p.Seconds, Read: all.read(s.WeightBytes) / 2}, 1, 2)
 	if c.Test != "tg4" || c.Predicted != p.Speed || abs(c.Measured/p.Speed-0.5) > 1e-9 || abs(c.Error-1) > 1e-9 || !(c.Adjusted < 0.2) || c.Min != 1 || c.Max != 2 {
 		t.Errorf("%+v of a prediction of %v", c, p.Speed)
 	}
