@@ -25,7 +25,7 @@ func (m Memory) Total() int64 { return m.Weights + m.KV + m.Activations + m.Voca
 
 // vocabEntry is about what the tokenizer keeps for an entry of the vocabulary:
 // text, score and places in tables.
-const vocabEntry = 200
+const vocabEntry = 120
 
 // Memory counts what the use of the model takes. The file itself is mapped and
 // not counted: the system can drop its pages, and only the rows of the

@@ -341,11 +341,7 @@ func TestBatchSurvives(t *testing.T) {
 	start := func(delay time.Duration) (*Server, *script, func()) {
 		tok := byteTokenizer(t)
 		b := &script{tok: tok, reply: func(*engine.Request, int) string { return "abc" }, delay: delay}
-		m := &Model{name: "fake", backend: b, tok: tok, context: 100}
-		m.info.Digest = "x"
-		if err := m.setTemplate(hermes, ""); err != nil {
-			t.Fatal(err)
-		}
+		m := fakeModel(t, tok, b)
 		s, err := New(Options{Models: []*Model{m}, DataDir: dir})
 		if err != nil {
 			t.Fatal(err)

@@ -203,16 +203,23 @@ const hermes = `{%- if tools %}<|im_start|>system
 
 {% endif %}{% endif %}`
 
-// scripted starts a server whose one model, "fake", answers with reply.
-func scripted(t testing.TB, reply string, change ...func(*Options, *script)) (*httptest.Server, *script) {
+// fakeModel is a model with a backend of the tests.
+func fakeModel(t testing.TB, tok *tokenizer.Tokenizer, b backend) *Model {
 	t.Helper()
-	tok := byteTokenizer(t)
-	b := &script{tok: tok, reply: func(*engine.Request, int) string { return reply }}
 	m := &Model{name: "fake", path: "fake", backend: b, tok: tok, context: 4096, created: time.Unix(1e9, 0), grammars: grammar.NewCache(maxGrammars)}
 	m.info = modelInfo{Arch: "fake", Hidden: 4, Digest: strings.Repeat("a", 64), Parameters: 1e6, PageTokens: 16, Pages: 256}
 	if err := m.setTemplate(hermes, ""); err != nil {
 		t.Fatal(err)
 	}
+	return m
+}
+
+// scripted starts a server whose one model, "fake", answers with reply.
+func scripted(t testing.TB, reply string, change ...func(*Options, *script)) (*httptest.Server, *script) {
+	t.Helper()
+	tok := byteTokenizer(t)
+	b := &script{tok: tok, reply: func(*engine.Request, int) string { return reply }}
+	m := fakeModel(t, tok, b)
 	o := Options{Models: []*Model{m}, Version: "test"}
 	for _, f := range change {
 		f(&o, b)

@@ -317,11 +317,7 @@ func TestPing(t *testing.T) {
 func TestDrain(t *testing.T) {
 	tok := byteTokenizer(t)
 	b := &script{tok: tok, reply: func(*engine.Request, int) string { return "abcdefghij" }, delay: 20 * time.Millisecond}
-	m := &Model{name: "fake", backend: b, tok: tok, context: 100}
-	m.info.Digest = "x"
-	if err := m.setTemplate(hermes, ""); err != nil {
-		t.Fatal(err)
-	}
+	m := fakeModel(t, tok, b)
 	s, err := New(Options{Models: []*Model{m}})
 	if err != nil {
 		t.Fatal(err)

@@ -79,6 +79,19 @@ type totals struct {
 // not nil, is called when nothing has come for a while. An error of theirs
 // ends the generation and is returned.
 func (s *Server) run(ctx context.Context, p *plan, t *totals, each func(*delta) error, wait func() error) error {
+	defer t.note(ctx)
+	return s.runOne(ctx, p, t, each, wait)
+}
+
+// note puts the sums into the log.
+func (t *totals) note(ctx context.Context) {
+	note(ctx, func(l *requestLog) {
+		l.prompt, l.cached, l.tokens, l.queue, l.ttft = t.prompt, t.cached, t.tokens, t.queued, t.ttft
+		l.finish = strings.Join(t.finishes[:min(len(t.finishes), 8)], ",")
+	})
+}
+
+func (s *Server) runOne(ctx context.Context, p *plan, t *totals, each func(*delta) error, wait func() error) error {
 	p.charge(ctx)
 	g, err := p.start(ctx)
 	if err != nil {
@@ -134,10 +147,6 @@ func (s *Server) account(ctx context.Context, g *generation, finishes []string, 
 	if k := keyOf(ctx); k != nil {
 		k.Use(time.Now(), g.prompt.Tokens+g.tokens)
 	}
-	note(ctx, func(l *requestLog) {
-		l.prompt, l.cached, l.tokens, l.queue, l.ttft = t.prompt, t.cached, t.tokens, t.queued, t.ttft
-		l.finish = strings.Join(t.finishes[:min(len(t.finishes), 8)], ",")
-	})
 }
 
 // collect runs a plan and returns its answers whole.
@@ -160,6 +169,7 @@ func (s *Server) runAll(ctx context.Context, plans []*plan, t *totals, each func
 	if len(plans) == 1 {
 		return s.run(ctx, plans[0], t, func(d *delta) error { return each(0, d) }, wait)
 	}
+	defer t.note(ctx)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var (
@@ -211,7 +221,7 @@ func (s *Server) runAll(ctx context.Context, plans []*plan, t *totals, each func
 // run, their end makes room: it tries again.
 func (s *Server) patient(ctx context.Context, p *plan, t *totals, each func(*delta) error, wait func() error, others bool) error {
 	for {
-		err := s.run(ctx, p, t, each, wait)
+		err := s.runOne(ctx, p, t, each, wait)
 		var full *engine.QueueFullError
 		if !others || !errors.As(err, &full) {
 			return err
