@@ -50,8 +50,8 @@ step "tests"
 go test ./...
 step "tests on the other tiers"
 for tier in avx2 generic; do
-  RIDGE_CPU=$tier go test ./kernel ./nn ./model -short
+  RIDGE_CPU=$tier go test -count=1 -short ./kernel ./model
 done
 step "race detector"
-CGO_ENABLED=1 go test -race -short . ./internal/... ./hub ./chat ./tokenizer ./kvcache ./nn
+CGO_ENABLED=1 go test -race -short . ./internal/... ./hub ./chat ./tokenizer ./kvcache ./sched ./engine ./server
 step "all passed"

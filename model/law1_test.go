@@ -24,6 +24,9 @@ func TestOneAnswer(t *testing.T) {
 }
 
 func TestOneAnswerOfRealModels(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and the tiny models cover the other tiers")
+	}
 	for _, name := range []string{"smollm2", "gemma3", "qwen"} {
 		t.Run(name, func(t *testing.T) {
 			path := testdata.Model(t, name)
