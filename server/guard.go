@@ -25,7 +25,9 @@ type requestLog struct {
 	prompt, cached    int
 	tokens            int
 	ttft, queue       time.Duration
-	finish            string
+	finishes          []string
+	decode            time.Duration
+	begun             time.Time // when the first generation was submitted
 	stream, wasHeader bool
 	start             time.Time
 }
@@ -90,6 +92,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			ctx, cancel = context.WithTimeout(ctx, s.o.RequestTimeout)
 			defer cancel()
 		}
+		ctx, span := s.traced(ctx, r)
 		r = r.WithContext(ctx)
 		ww := &watchedWriter{ResponseWriter: w, l: l}
 		h := w.Header()
@@ -98,6 +101,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		s.metrics.inFlight.Inc()
 		defer s.metrics.inFlight.Dec()
+		defer func() { s.endTrace(span, r, l) }()
 		defer s.logRequest(r, l)
 		defer s.recovered(ww, r, l)
 		s.admit(ww, r, next)
@@ -162,7 +166,7 @@ func (s *Server) logRequest(r *http.Request, l *requestLog) {
 	}
 	if l.model != "" {
 		a = append(a, slog.String("model", l.model), slog.Int("prompt_tokens", l.prompt), slog.Int("cached_tokens", l.cached), slog.Int("tokens", l.tokens),
-			slog.Float64("queue_ms", ms(l.queue.Seconds())), slog.Float64("first_token_ms", ms(l.ttft.Seconds())), slog.String("finish", l.finish), slog.Bool("stream", l.stream))
+			slog.Float64("queue_ms", ms(l.queue.Seconds())), slog.Float64("first_token_ms", ms(l.ttft.Seconds())), slog.String("finish", strings.Join(l.finishes, ",")), slog.Bool("stream", l.stream))
 	}
 	if l.key != "" {
 		a = append(a, slog.String("key", l.key))

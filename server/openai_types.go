@@ -115,6 +115,10 @@ type timings struct {
 	PredictedSec   float64 `json:"predicted_per_second"`
 	QueueMS        float64 `json:"queue_ms"`
 	FirstMS        float64 `json:"first_token_ms"`
+	// Energy is an estimate: the request's share, by tokens, in what the
+	// processor used meanwhile.
+	Joules       *float64 `json:"energy_joules,omitempty"`
+	EnergySource string   `json:"energy_source,omitempty"`
 }
 
 func (t *totals) timings() *timings {
@@ -124,6 +128,9 @@ func (t *totals) timings() *timings {
 		QueueMS: ms(t.queued.Seconds()), FirstMS: ms(t.ttft.Seconds()),
 	}
 	x.PromptTokenMS, x.PromptPerSec = per(x.PromptMS, n), rate(n, x.PromptMS)
+	if t.meter != nil {
+		x.Joules, x.EnergySource = &t.joules, t.meter.source()
+	}
 	// The first token comes with the prompt.
 	x.PredictedTokMS, x.PredictedSec = per(x.PredictedMS, t.tokens-1), rate(t.tokens-1, x.PredictedMS)
 	return x

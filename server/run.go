@@ -72,6 +72,9 @@ func (a *answer) add(d *delta) {
 type totals struct {
 	prompt, cached, tokens, reasoning int
 	queued, prefill, decode, ttft     time.Duration
+	begun                             time.Time // the first one
+	joules                            float64
+	meter                             *meter
 	finishes                          []string
 }
 
@@ -86,13 +89,14 @@ func (s *Server) run(ctx context.Context, p *plan, t *totals, each func(*delta) 
 // note puts the sums into the log.
 func (t *totals) note(ctx context.Context) {
 	note(ctx, func(l *requestLog) {
-		l.prompt, l.cached, l.tokens, l.queue, l.ttft = t.prompt, t.cached, t.tokens, t.queued, t.ttft
-		l.finish = strings.Join(t.finishes[:min(len(t.finishes), 8)], ",")
+		l.prompt, l.cached, l.tokens, l.queue, l.ttft, l.decode, l.begun = t.prompt, t.cached, t.tokens, t.queued, t.ttft, t.decode, t.begun
+		l.finishes = t.finishes[:min(len(t.finishes), 8)]
 	})
 }
 
 func (s *Server) runOne(ctx context.Context, p *plan, t *totals, each func(*delta) error, wait func() error) error {
 	p.charge(ctx)
+	began := s.meter.read()
 	g, err := p.start(ctx)
 	if err != nil {
 		return err
@@ -100,6 +104,7 @@ func (s *Server) runOne(ctx context.Context, p *plan, t *totals, each func(*delt
 	var finishes []string
 	defer func() {
 		g.close()
+		t.meter, t.joules = s.meter, t.joules+s.meter.share(began, g.prompt.Tokens-g.prompt.Cached+g.tokens)
 		s.account(ctx, g, finishes, t)
 	}()
 	g.itl = func(d time.Duration) { s.metrics.itl.observe(d.Seconds(), p.m.name) }
@@ -121,6 +126,10 @@ func (s *Server) runOne(ctx context.Context, p *plan, t *totals, each func(*delt
 		if d.finish != "" {
 			finishes = append(finishes, d.finish)
 		}
+		if d.prompt != nil {
+			s.meter.add(d.prompt.Tokens - d.prompt.Cached)
+		}
+		s.meter.add(len(d.tokens))
 		if err := each(&d); err != nil {
 			return err
 		}
@@ -138,6 +147,9 @@ func (s *Server) account(ctx context.Context, g *generation, finishes []string, 
 	t.tokens += g.tokens
 	t.reasoning += g.reasoning
 	t.queued = max(t.queued, g.prompt.Queued)
+	if t.begun.IsZero() || g.submitted.Before(t.begun) {
+		t.begun = g.submitted
+	}
 	t.prefill += g.prompt.Computed
 	if g.tokens > 0 {
 		t.decode += g.last.Sub(g.first)
@@ -239,9 +251,13 @@ func (t *totals) add(o *totals) {
 	t.cached += o.cached
 	t.tokens += o.tokens
 	t.reasoning += o.reasoning
+	t.joules, t.meter = t.joules+o.joules, o.meter
 	t.queued, t.ttft = max(t.queued, o.queued), max(t.ttft, o.ttft)
 	t.prefill, t.decode = t.prefill+o.prefill, max(t.decode, o.decode)
 	t.finishes = append(t.finishes, o.finishes...)
+	if t.begun.IsZero() || !o.begun.IsZero() && o.begun.Before(t.begun) {
+		t.begun = o.begun
+	}
 }
 
 // logAnswers writes prompt and answers into the log, if the server was told to.

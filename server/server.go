@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel/trace"
 
 	"ridge/hub"
 	"ridge/server/internal/keys"
@@ -38,6 +39,12 @@ type Options struct {
 
 	DataDir string // where files and batches are kept; "" turns them off
 	Version string // of the program
+
+	Traces trace.TracerProvider // where spans of requests go; nil: nowhere
+
+	// Watts is the power that the processor is taken to use, for the energy of
+	// requests, where it does not count that itself. 0: nothing is said then.
+	Watts float64
 
 	LogPrompts bool // write prompts and answers into the log
 	Log        *slog.Logger
@@ -74,6 +81,8 @@ type Server struct {
 	lib      *library
 	keys     *keys.Set
 	metrics  *metrics
+	tracer   trace.Tracer
+	meter    *meter // nil if there is nothing to measure energy with
 	mux      *http.ServeMux
 	handler  http.Handler
 	draining atomic.Bool
@@ -92,6 +101,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{o: o, log: o.Log, started: time.Now()}
 	s.lib = newLibrary(o.Models, o.Source)
 	s.metrics = newMetrics(s.lib.loaded)
+	s.tracer, s.meter = tracer(o.Traces), newMeter("/sys", o.Watts)
 	var err error
 	s.keys, err = keys.New(o.Keys, o.KeyFile, func(err error) {
 		if err != nil {
@@ -147,7 +157,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 		"POST /api/create": s.ollamaNever, "POST /api/push": s.ollamaNever,
 		// llama-server, vLLM and whoever watches
 		"GET /health": s.health, "GET /v1/health": s.health, "GET /live": s.live, "GET /ready": s.ready, "GET /ping": s.live,
-		"GET /props": s.props, "GET /slots": s.slots, "GET /version": s.version, "GET /load": s.loadRoute,
+		"GET /props": s.props, "GET /slots": s.slots, "POST /slots/{id}": s.session, "GET /version": s.version, "GET /load": s.loadRoute,
 		"POST /tokenize": s.tokenize, "POST /detokenize": s.detokenize, "POST /apply-template": s.applyTemplate, "POST /v1/chat/completions/render": s.applyTemplate,
 		"GET /tokenizer_info": s.tokenizerInfo, "POST /infill": s.infill, "POST /embedding": s.rawEmbedding, "POST /embeddings": s.embeddings,
 		"POST /completion": s.llamaCompletion, "GET /lora-adapters": s.noAdapters,

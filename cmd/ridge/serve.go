@@ -58,6 +58,7 @@ type serveOptions struct {
 	timeout, grace, ping time.Duration
 	logFormat, logLevel  string
 	logPrompts           bool
+	watts                float64
 	config               string
 }
 
@@ -127,6 +128,7 @@ func (o *serveOptions) add(c *cobra.Command) {
 	fs.StringVar(&o.logFormat, "log-format", "", "text or json (default: text on a terminal)")
 	fs.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
 	fs.BoolVar(&o.logPrompts, "log-prompts", false, "write prompts and answers into the log")
+	fs.Float64Var(&o.watts, "watts", 0, "power of the processor while it computes, for the energy of requests where it cannot be read")
 	fs.StringVar(&o.config, "config", "", "file with values of flags")
 }
 
@@ -155,6 +157,18 @@ func (o *serveOptions) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	so.Source = &server.Source{Registry: reg, Find: shelf.find}
+	traces, endTraces, err := server.TracesFromEnv(c.Context(), version())
+	if err != nil {
+		return err
+	}
+	so.Traces = traces
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), 5*time.Second)
+		defer cancel()
+		if err := endTraces(ctx); err != nil {
+			log.Warn("the last spans were not sent", "error", err)
+		}
+	}()
 	// Listen before the model is loaded: a port that is taken shows at once.
 	l, err := o.listen()
 	if err != nil {
@@ -204,7 +218,7 @@ func (o *serveOptions) logger(w io.Writer) (*slog.Logger, error) {
 func (o *serveOptions) server(log *slog.Logger) (server.Options, error) {
 	so := server.Options{
 		Keys: o.keys, KeyFile: o.keyFile, AllowOrigins: o.origins, AllowHosts: o.hosts, RequestTimeout: o.timeout, Ping: o.ping, DataDir: o.data,
-		Version: version(), LogPrompts: o.logPrompts, Log: log,
+		Version: version(), LogPrompts: o.logPrompts, Log: log, Watts: o.watts,
 	}
 	if o.pull {
 		bars := newProgress(os.Stderr)

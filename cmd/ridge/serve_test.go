@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// output may be written and read at the same time.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+// The command serves, says where, and ends when it is told to.
+func TestServe(t *testing.T) {
+	var out, log output
+	c := serveCommand()
+	c.SetOut(&out)
+	c.SetErr(&log)
+	c.SetArgs([]string{"../../internal/tinymodel/testdata/llama/llama.gguf", "--name", "tiny", "--port", "0", "--kv-memory", "1M", "--data", t.TempDir()})
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- c.ExecuteContext(ctx) }()
+	var url string
+	for end := time.Now().Add(20 * time.Second); url == ""; time.Sleep(5 * time.Millisecond) {
+		if m := regexp.MustCompile(`at (http://\S+) \(ready`).FindStringSubmatch(out.String()); m != nil {
+			url = m[1]
+		}
+		select {
+		case err := <-done:
+			t.Fatalf("it ended: %v\n%s%s", err, out.String(), log.String())
+		default:
+		}
+		if time.Now().After(end) {
+			t.Fatalf("not ready:\n%s%s", out.String(), log.String())
+		}
+	}
+	resp, err := http.Post(url+"/v1/completions", "application/json", strings.NewReader(`{"model":"tiny","prompt":"the","max_tokens":4}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 200 {
+		t.Errorf("status %s", resp.Status)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(log.String(), `"model":"tiny"`) {
+		t.Errorf("the request is not in the log: %s", log.String())
+	}
+}
+
+func TestServeRefuses(t *testing.T) {
+	for args, says := range map[string]string{
+		"--kv q4 MODEL":           "--kv",
+		"--log-level loud x":      "--log-level",
+		"--log-format xml x":      "--log-format",
+		"--tls-cert x MODEL":      "--tls-cert and --tls-key",
+		"--kv-memory 1x MODEL":    "--kv-memory",
+		"--sched magic MODEL":     "magic",
+		"--config /none MODEL":    "--config",
+		"/none/model.gguf":        "/none/model.gguf",
+		"--api-key-file /n MODEL": "keys",
+	} {
+		c := serveCommand()
+		c.SilenceUsage, c.SilenceErrors = true, true
+		c.SetOut(&bytes.Buffer{})
+		c.SetErr(&bytes.Buffer{})
+		c.SetArgs(append(strings.Fields(strings.ReplaceAll(args, "MODEL", "../../internal/tinymodel/testdata/llama/llama.gguf")), "--port", "0", "--offline"))
+		err := c.ExecuteContext(t.Context())
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: got %v, want %s", args, err, says)
+		}
+	}
+}
+
+// A flag counts before the environment, the environment before the file.
+func TestFillFlags(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(file, []byte("# comment\na = file\nb = file\nc = \"file\"\nlist = 1\nlist = 2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fs := pflag.NewFlagSet("x", pflag.ContinueOnError)
+	a, b, c, l := fs.String("a", "", ""), fs.String("b", "", ""), fs.String("c", "", ""), fs.StringArray("list", nil, "")
+	if err := fs.Parse([]string{"--a", "flag"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("X_A", "env")
+	t.Setenv("X_B", "env")
+	if err := fillFlags(fs, "X_", file); err != nil {
+		t.Fatal(err)
+	}
+	if *a != "flag" || *b != "env" || *c != "file" || strings.Join(*l, ",") != "1,2" {
+		t.Errorf("got %q %q %q %q", *a, *b, *c, *l)
+	}
+	if err := os.WriteFile(file, []byte("unknown = 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := fillFlags(fs, "X_", file); err == nil || !strings.Contains(err.Error(), "line 1") {
+		t.Errorf("got %v", err)
+	}
+}

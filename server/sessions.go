@@ -1,0 +1,141 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"ridge/engine"
+	"ridge/internal/atomicfile"
+)
+
+// sessionName is what a file of a session may be called.
+var sessionName = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$`)
+
+// session is POST /slots/{id}?action=save, restore or erase: keys and values
+// of a prompt to a file and back. There are no slots here, every prompt shares
+// one cache: the id is not looked at, and what to save is said by a prompt.
+func (s *Server) session(w http.ResponseWriter, r *http.Request) {
+	var b struct {
+		Filename string  `json:"filename"`
+		Prompt   prompts `json:"prompt"`
+		openAIChat
+	}
+	err := decodeBody(r, &b)
+	switch {
+	case err != nil:
+	case s.o.DataDir == "":
+		err = notImplemented("this server keeps no files; start it with --data")
+	case !sessionName.MatchString(b.Filename):
+		err = badRequest("filename", "expected letters, digits, dots, hyphens and underscores, found %q", b.Filename)
+	}
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	m, err := s.model(r, b.Model)
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	defer m.release()
+	e := m.engine()
+	if e == nil {
+		writeError(w, r, notImplemented("this model keeps no sessions"))
+		return
+	}
+	dir := filepath.Join(s.o.DataDir, "sessions")
+	if name := owner(r); name != "" {
+		// A tenant's sessions are its own, as its prefixes are.
+		if !sessionName.MatchString(name) {
+			writeError(w, r, badRequest("", "the key's name %q cannot be the name of a folder", name))
+			return
+		}
+		dir = filepath.Join(dir, name)
+	}
+	path, start := filepath.Join(dir, b.Filename), time.Now()
+	ses := engine.Session{Model: m.info.Digest, Tenant: owner(r), CacheSalt: b.CacheSalt}
+	var reply map[string]any
+	switch action := r.URL.Query().Get("action"); action {
+	case "save":
+		if ses.Tokens, err = s.sessionTokens(m.Model, b.Prompt, &b.openAIChat); err == nil {
+			reply, err = saveSession(r, e, dir, path, ses)
+		}
+	case "restore":
+		reply, err = restoreSession(r, e, path, ses)
+	case "erase":
+		if err = os.Remove(path); errors.Is(err, os.ErrNotExist) {
+			err = notFound("no session has the name %q", b.Filename)
+		}
+		reply = map[string]any{"n_erased": 1}
+	default:
+		err = badRequest("action", "expected save, restore or erase, found %q", action)
+	}
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	reply["filename"] = b.Filename
+	reply["timings"] = map[string]float64{"total_ms": ms(time.Since(start).Seconds())}
+	writeJSON(w, http.StatusOK, reply)
+}
+
+func (s *Server) sessionTokens(m *Model, p prompts, b *openAIChat) ([]int32, error) {
+	switch {
+	case len(p) == 1 && p[0].tokens != nil:
+		return p[0].tokens, nil
+	case len(p) == 1:
+		return m.encode(p[0].text, true), nil
+	case len(b.Messages) > 0:
+		text, err := s.renderChat(m, b)
+		if err != nil {
+			return nil, err
+		}
+		return m.encodePrompt(text), nil
+	}
+	return nil, badRequest("prompt", "expected a prompt or messages whose keys and values to save")
+}
+
+func saveSession(r *http.Request, e *engine.Engine, dir, path string, ses engine.Session) (map[string]any, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	var n int
+	err := atomicfile.Write(path, func(w io.Writer) error {
+		var err error
+		n, err = e.SaveSession(r.Context(), w, ses)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"n_saved": n, "n_written": st.Size()}, nil
+}
+
+func restoreSession(r *http.Request, e *engine.Engine, path string, ses engine.Session) (map[string]any, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, notFound("no session has the name %q", filepath.Base(path))
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	ids, err := e.LoadSession(r.Context(), f, ses)
+	if err != nil {
+		return nil, badRequest("filename", "the session cannot be used: %v", err)
+	}
+	return map[string]any{"n_restored": len(ids), "n_read": st.Size()}, nil
+}
