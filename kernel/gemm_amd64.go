@@ -118,8 +118,17 @@ func quantizeTier(dst []byte, x []float32) int {
 	if n == 0 || cpu.Current() < cpu.AVX2 {
 		return 0
 	}
-	for i := 0; i < n; i += actCall {
-		quantizeAVX2(&dst[i*actBlock], &x[32*i], min(actCall, n-i))
+	for i := 0; i < n; {
+		left := min(actCall, n-i)
+		if left >= 4 && cpu.Current() == cpu.AVX512 {
+			done := 4 * quantizeAVX512(&dst[i*actBlock], &x[32*i], left/4)
+			if i += done; done == left {
+				continue
+			}
+			left = min(4, n-i) // one of these has a NaN, or they are the last
+		}
+		quantizeAVX2(&dst[i*actBlock], &x[32*i], left)
+		i += left
 	}
 	return n * 32
 }

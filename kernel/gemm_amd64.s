@@ -120396,6 +120396,197 @@ DATA gemm7fc00000<>+24(SB)/4, $0x7fc00000
 DATA gemm7fc00000<>+28(SB)/4, $0x7fc00000
 GLOBL gemm7fc00000<>(SB), RODATA|NOPTR, $32
 
+// func quantizeAVX512(dst *byte, x *float32, quads int) int
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VNNI
+TEXT ·quantizeAVX512(SB), $256-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         quads+16(FP), DX
+	MOVL         $0x7fffffff, BX
+	VPBROADCASTD BX, Z14
+	MOVL         $0x7f800000, BX
+	VPBROADCASTD BX, Z15
+	MOVL         $0x42fe0000, BX
+	VPBROADCASTD BX, Z16
+	MOVL         $0x0d800000, BX
+	VPBROADCASTD BX, Z17
+	MOVL         $0x4b400000, BX
+	VPBROADCASTD BX, Z18
+	MOVL         $0x01010101, BX
+	VPBROADCASTD BX, Z19
+	MOVL         $0x3f800000, BX
+	VPBROADCASTD BX, Z20
+	VMOVDQU32    quantizeOrder512<>+0(SB), Z21
+	VMOVDQU32    quantizeHeader<>+0(SB), Z22
+	MOVL         $0x00008080, BX
+	KMOVW        BX, K4
+	MOVL         $0x00000707, BX
+	KMOVW        BX, K5
+	MOVL         $0x0000f0f0, BX
+	KMOVW        BX, K6
+	XORQ         BX, BX
+
+loop:
+	VMOVUPS      (CX), Z0
+	VMOVUPS      64(CX), Z1
+	VMOVUPS      128(CX), Z2
+	VMOVUPS      192(CX), Z3
+	VMOVUPS      256(CX), Z4
+	VMOVUPS      320(CX), Z5
+	VMOVUPS      384(CX), Z6
+	VMOVUPS      448(CX), Z7
+	VPANDD       Z0, Z14, Z8
+	VPANDD       Z1, Z14, Z12
+	VPMAXUD      Z12, Z8, Z8
+	VPANDD       Z2, Z14, Z9
+	VPANDD       Z3, Z14, Z12
+	VPMAXUD      Z12, Z9, Z9
+	VPANDD       Z4, Z14, Z10
+	VPANDD       Z5, Z14, Z12
+	VPMAXUD      Z12, Z10, Z10
+	VPANDD       Z6, Z14, Z11
+	VPANDD       Z7, Z14, Z12
+	VPMAXUD      Z12, Z11, Z11
+	VPUNPCKLDQ   Z9, Z8, Z12
+	VPUNPCKHDQ   Z9, Z8, Z13
+	VPMAXUD      Z13, Z12, Z8
+	VPUNPCKLDQ   Z11, Z10, Z12
+	VPUNPCKHDQ   Z11, Z10, Z13
+	VPMAXUD      Z13, Z12, Z9
+	VPUNPCKLQDQ  Z9, Z8, Z12
+	VPUNPCKHQDQ  Z9, Z8, Z13
+	VPMAXUD      Z13, Z12, Z8
+	VSHUFI32X4   $0x4e, Z8, Z8, Z9
+	VPMAXUD      Z9, Z8, Z8
+	VSHUFI32X4   $0xb1, Z8, Z8, Z9
+	VPMAXUD      Z9, Z8, Z8
+	VPCMPUD      $0x05, Z15, Z8, K1
+	VCMPPS       $0x0d, Z17, Z8, K2
+	VDIVPS.Z     Z16, Z8, K2, Z23
+	VDIVPS.Z     Z8, Z16, K2, Z24
+	KTESTW       K1, K1
+	JNE          done
+	VPSHUFD      $0x00, Z24, Z8
+	VMULPS       Z8, Z0, Z0
+	VCVTPS2DQ    Z0, Z0
+	VMULPS       Z8, Z1, Z1
+	VCVTPS2DQ    Z1, Z1
+	VPACKSSDW    Z1, Z0, Z0
+	VPSHUFD      $0x55, Z24, Z9
+	VMULPS       Z9, Z2, Z2
+	VCVTPS2DQ    Z2, Z2
+	VMULPS       Z9, Z3, Z3
+	VCVTPS2DQ    Z3, Z3
+	VPACKSSDW    Z3, Z2, Z2
+	VPACKSSWB    Z2, Z0, Z0
+	VPERMD       Z0, Z21, Z1
+	VPXORD       Z8, Z8, Z8
+	VPDPBUSD     Z1, Z19, Z8
+	VPSHUFD      $0xb1, Z8, Z9
+	VPADDD       Z9, Z8, Z8
+	VPSHUFD      $0x4e, Z8, Z9
+	VPADDD       Z9, Z8, Z8
+	VSHUFI32X4   $0xb1, Z8, Z8, Z9
+	VPADDD       Z9, Z8, Z9
+	VMOVDQA64    Z22, Z10
+	VPERMI2D     Z9, Z8, Z10
+	VCVTDQ2PS    Z10, Z8
+	VMOVAPS      Z20, K4, Z8
+	VPSHUFD      $0x00, Z23, Z11
+	VPSHUFD      $0x55, Z23, Z12
+	VSHUFI32X4   $0x44, Z12, Z11, Z11
+	VMULPS       Z11, Z8, Z8
+	VPSLLD.Z     $0x07, Z10, K5, Z10
+	VPSUBD       Z10, Z18, Z10
+	VMOVAPS      Z8, K6, Z10
+	VINSERTI64X4 $0x01, Y10, Z1, Z12
+	VMOVDQU64    Z12, (AX)
+	VSHUFI64X2   $0xee, Z10, Z1, Z12
+	VMOVDQU64    Z12, 64(AX)
+	VPSHUFD      $0xaa, Z24, Z8
+	VMULPS       Z8, Z4, Z4
+	VCVTPS2DQ    Z4, Z4
+	VMULPS       Z8, Z5, Z5
+	VCVTPS2DQ    Z5, Z5
+	VPACKSSDW    Z5, Z4, Z4
+	VPSHUFD      $0xff, Z24, Z9
+	VMULPS       Z9, Z6, Z6
+	VCVTPS2DQ    Z6, Z6
+	VMULPS       Z9, Z7, Z7
+	VCVTPS2DQ    Z7, Z7
+	VPACKSSDW    Z7, Z6, Z6
+	VPACKSSWB    Z6, Z4, Z4
+	VPERMD       Z4, Z21, Z5
+	VPXORD       Z8, Z8, Z8
+	VPDPBUSD     Z5, Z19, Z8
+	VPSHUFD      $0xb1, Z8, Z9
+	VPADDD       Z9, Z8, Z8
+	VPSHUFD      $0x4e, Z8, Z9
+	VPADDD       Z9, Z8, Z8
+	VSHUFI32X4   $0xb1, Z8, Z8, Z9
+	VPADDD       Z9, Z8, Z9
+	VMOVDQA64    Z22, Z10
+	VPERMI2D     Z9, Z8, Z10
+	VCVTDQ2PS    Z10, Z8
+	VMOVAPS      Z20, K4, Z8
+	VPSHUFD      $0xaa, Z23, Z11
+	VPSHUFD      $0xff, Z23, Z12
+	VSHUFI32X4   $0x44, Z12, Z11, Z11
+	VMULPS       Z11, Z8, Z8
+	VPSLLD.Z     $0x07, Z10, K5, Z10
+	VPSUBD       Z10, Z18, Z10
+	VMOVAPS      Z8, K6, Z10
+	VINSERTI64X4 $0x01, Y10, Z5, Z12
+	VMOVDQU64    Z12, 128(AX)
+	VSHUFI64X2   $0xee, Z10, Z5, Z12
+	VMOVDQU64    Z12, 192(AX)
+	ADDQ         $0x00000200, CX
+	ADDQ         $0x00000100, AX
+	INCQ         BX
+	CMPQ         BX, DX
+	JNE          loop
+
+done:
+	MOVQ BX, ret+24(FP)
+	VZEROUPPER
+	RET
+
+DATA quantizeOrder512<>+0(SB)/4, $0x00000000
+DATA quantizeOrder512<>+4(SB)/4, $0x00000004
+DATA quantizeOrder512<>+8(SB)/4, $0x00000008
+DATA quantizeOrder512<>+12(SB)/4, $0x0000000c
+DATA quantizeOrder512<>+16(SB)/4, $0x00000001
+DATA quantizeOrder512<>+20(SB)/4, $0x00000005
+DATA quantizeOrder512<>+24(SB)/4, $0x00000009
+DATA quantizeOrder512<>+28(SB)/4, $0x0000000d
+DATA quantizeOrder512<>+32(SB)/4, $0x00000002
+DATA quantizeOrder512<>+36(SB)/4, $0x00000006
+DATA quantizeOrder512<>+40(SB)/4, $0x0000000a
+DATA quantizeOrder512<>+44(SB)/4, $0x0000000e
+DATA quantizeOrder512<>+48(SB)/4, $0x00000003
+DATA quantizeOrder512<>+52(SB)/4, $0x00000007
+DATA quantizeOrder512<>+56(SB)/4, $0x0000000b
+DATA quantizeOrder512<>+60(SB)/4, $0x0000000f
+GLOBL quantizeOrder512<>(SB), RODATA|NOPTR, $64
+
+DATA quantizeHeader<>+0(SB)/4, $0x00000010
+DATA quantizeHeader<>+4(SB)/4, $0x00000000
+DATA quantizeHeader<>+8(SB)/4, $0x00000004
+DATA quantizeHeader<>+12(SB)/4, $0x00000001
+DATA quantizeHeader<>+16(SB)/4, $0x00000010
+DATA quantizeHeader<>+20(SB)/4, $0x00000000
+DATA quantizeHeader<>+24(SB)/4, $0x00000004
+DATA quantizeHeader<>+28(SB)/4, $0x00000001
+DATA quantizeHeader<>+32(SB)/4, $0x00000018
+DATA quantizeHeader<>+36(SB)/4, $0x00000008
+DATA quantizeHeader<>+40(SB)/4, $0x0000000c
+DATA quantizeHeader<>+44(SB)/4, $0x00000009
+DATA quantizeHeader<>+48(SB)/4, $0x00000018
+DATA quantizeHeader<>+52(SB)/4, $0x00000008
+DATA quantizeHeader<>+56(SB)/4, $0x0000000c
+DATA quantizeHeader<>+60(SB)/4, $0x00000009
+GLOBL quantizeHeader<>(SB), RODATA|NOPTR, $64
+
 // func prefetchLines(p *byte, lines int)
 // Requires: MMX+
 TEXT ·prefetchLines(SB), $256-16

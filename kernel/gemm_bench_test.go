@@ -3,9 +3,9 @@ package kernel
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
-	"time"
 
 	"ridge/internal/arena"
 	"ridge/internal/cpu"
@@ -38,14 +38,16 @@ func coldMats(b *testing.B, t tensor.DType, rows, cols, bytes int) []*Packed {
 	return ps
 }
 
-// samples are the durations of one piece of work. Their 10th percentile is
-// what it takes when nothing else runs on the core.
+// samples are the durations of one piece of work, in processor time. Their
+// 10th percentile is what it takes when nothing else uses the caches.
 type samples []float64
 
 func (s *samples) add(f func()) {
-	at := time.Now()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	at := clock()
 	f()
-	*s = append(*s, time.Since(at).Seconds())
+	*s = append(*s, clock()-at)
 }
 
 func (s samples) p10() float64 {
@@ -143,8 +145,9 @@ func BenchmarkMulBatch(b *testing.B) {
 				continue
 			}
 			b.Run(fmt.Sprintf("%dx%d/%s", rows, cols, t), func(b *testing.B) {
-				ps := coldMats(b, t, rows, cols, 24<<20)
-				x := randomActs(rand.New(rand.NewPCG(3, 4)), batches[len(batches)-1], cols)
+				ps := coldMats(b, t, rows, cols, 48<<20)
+				rng := rand.New(rand.NewPCG(3, 4))
+				x := randomActs(rng, batches[len(batches)-1], cols)
 				dst := make([]float32, x.N*rows)
 				var peak samples
 				mul := make([]samples, len(batches))
@@ -153,8 +156,7 @@ func BenchmarkMulBatch(b *testing.B) {
 					for i, n := range batches {
 						peak.add(func() { peakOps = dotProbe(true, 20000) })
 						for range 4 {
-							p := ps[0]
-							ps = append(ps[1:], p)
+							p := ps[rng.IntN(len(ps))]
 							mul[i].add(func() { p.Mul(dst, rows, x, 0, n, 0, p.Groups) })
 						}
 					}

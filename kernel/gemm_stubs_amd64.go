@@ -1684,6 +1684,11 @@ func mulBF16x3AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int
 //go:noescape
 func quantizeAVX2(dst *byte, x *float32, blocks int)
 
+// quantizeAVX512 quantizes four blocks at a time and returns how many times it did: it stops before an infinity or a NaN.
+//
+//go:noescape
+func quantizeAVX512(dst *byte, x *float32, quads int) int
+
 // prefetchLines asks for lines of 64 bytes.
 //
 //go:noescape

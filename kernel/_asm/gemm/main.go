@@ -48,6 +48,7 @@ func main() {
 		}
 	}
 	quantizeAVX2()
+	quantize512()
 	prefetchLines()
 	cpuVendor()
 	readProbe()
