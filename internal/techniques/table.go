@@ -50,6 +50,31 @@ var All = []Technique{
 	// Keys and values.
 	{"kv-cache", "keys and values are kept and appended", "ridge run MODEL", "kvcache/pool.go", "model TestAgainstTransformers", ""},
 	{"paged-attention", "keys and values in pages of a pool, a page table for each sequence", "--page", "kvcache/pool.go", "kvcache TestPoolAgainstNaiveModel", ""},
+	{"prefix-sharing", "pages shared by reference between sequences, copied when one writes", "ridge serve", "kvcache/seq.go", "kvcache TestForkCopiesOnWrite", ""},
+	{"radix-attention", "a radix tree of prefixes, to the token, that evicts the least recently used leaves", "ridge serve", "kvcache/tree.go", "kvcache TestPrefixToTheToken", ""},
+	{"prompt-precompute", "sessions kept on disk and taken up again", "ridge serve: /slots", "kvcache/snapshot.go", "kvcache TestSnapshotFormat", ""},
+	{"contiguous-kv", "keys and values reserved for the longest case: the measured baseline", "engine.Options.Contiguous", "kvcache/contiguous.go", "kvcache TestContiguousAgainstNaiveModel", ""},
+	{"tenant-isolation", "prefixes of one tenant are never found by another", "ridge serve: cache_salt, API keys", "kvcache/tree.go", "kvcache TestSalt", ""},
+
+	// Scheduling.
+	{"continuous-batching", "every step's batch is put together anew", "ridge serve", "sched/sched.go", "sched/sim TestContinuousBeatsStatic", ""},
+	{"chunked-prefill", "prompts are computed in chunks beside running answers", "ridge serve", "sched/steps.go", "sched/sim TestLongPromptDoesNotStall", ""},
+	{"static-batching", "one batch until its last answer ends: the measured baseline", "ridge serve --sched static", "sched/config.go", "sched/sim TestContinuousBeatsStatic", ""},
+	{"orca", "iteration-level scheduling with contiguous memory", "ridge serve --sched orca", "sched/config.go", "sched/sim TestPresetsFinish", ""},
+	{"sarathi-serve", "a token budget for each step, answers first", "ridge serve --sched sarathi", "sched/config.go", "sched/sim TestPresetsFinish", ""},
+	{"splitfuse", "prompts split and fused into even steps", "ridge serve --sched fastgen", "sched/config.go", "sched/sim TestFastGenStepsAreEven", ""},
+	{"fcfs", "first come, first served", "sched.UsePolicy: fcfs", "sched/policy.go", "sched/sim TestLadder", ""},
+	{"fair-ageing", "priorities that grow with waiting", "sched.UsePolicy: priority", "sched/policy.go", "sched/sim TestNobodyStarves", ""},
+	{"fastserve", "preemptive multi-level queues that long prompts skip into", "sched.UsePolicy: mlfq", "sched/mlfq.go", "sched/sim TestMLFQLowersCompletionTimes", ""},
+	{"vtc", "virtual token counters: fairness between tenants", "sched.UsePolicy: vtc", "sched/vtc.go", "sched/sim TestVTCBoundsTheGap", ""},
+	{"slo-scheduling", "order by deadline, and shedding of what would be late", "sched.UsePolicy: deadline", "sched/policy.go", "sched/sim TestDeadlinesAndShedding", ""},
+	{"length-prediction", "answer lengths learned online", "sched.UsePolicy: shortest", "sched/length.go", "sched/sim TestShortestFirst", ""},
+	{"serving-simulator", "the real scheduler and pages on a simulated machine", "package sched/sim", "sched/sim/sim.go", "sched/sim TestRandomConfigurations", ""},
+
+	// Serving.
+	{"openai-api", "OpenAI's API, with Ollama's and Anthropic's beside it", "ridge serve", "server/openai_chat.go", "server TestChatStream", ""},
+	{"constrained-decoding", "JSON schema, regular expressions and GBNF compiled to token masks", "response_format, structured_outputs", "grammar/doc.go", "grammar TestSchemaGenerations", "grammar BenchmarkMaskTime"},
+	{"observability", "Prometheus metrics, traces, logs with request ids", "ridge serve: /metrics", "server/metrics.go", "server TestMetrics", ""},
 
 	// Choosing tokens, and measuring.
 	{"sampling", "greedy, temperature, top-k, top-p, min-p, typical, penalties, bias, seed", "ridge run --temp …", "sample/sampler.go", "sample TestNaiveModel", "sample BenchmarkSample"},
