@@ -48,6 +48,8 @@ fi
 
 step "tests"
 go test ./...
+step "official clients against the server"
+(cd server/clienttest && go test ./...)
 step "tests on the other tiers"
 for tier in avx2 generic; do
   RIDGE_CPU=$tier go test -count=1 -short ./kernel ./model
