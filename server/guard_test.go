@@ -298,17 +298,19 @@ func TestRequestTimeout(t *testing.T) {
 // A client's own limit of time ends the answer, not the request.
 func TestTimeLimit(t *testing.T) {
 	srv, _ := scripted(t, strings.Repeat("a", 1000), func(_ *Options, b *script) { b.delay = 5 * time.Millisecond })
-	o := post(t, srv.URL+"/v1/chat/completions", `{`+hello+`,"t_max_predict_ms":60}`, 200)
+	o := post(t, srv.URL+"/v1/chat/completions", `{`+hello+`,"t_max_predict_ms":300}`, 200)
 	equal(t, "finish", o.at("choices", 0, "finish_reason"), "length")
-	if s := o.at("choices", 0, "message", "content").(string); len(s) < 2 || len(s) > 100 {
+	if s := o.at("choices", 0, "message", "content").(string); len(s) < 1 || len(s) > 300 {
 		t.Errorf("%d tokens", len(s))
 	}
 }
 
 func TestPing(t *testing.T) {
-	srv, _ := scripted(t, "a", func(o *Options, b *script) { o.Ping, b.delay = 20*time.Millisecond, 70*time.Millisecond })
+	srv, _ := scripted(t, "a", func(o *Options, b *script) { o.Ping, b.delay = 20*time.Millisecond, 300*time.Millisecond })
 	_, _, body := send(t, http.MethodPost, srv.URL+"/v1/chat/completions", `{`+hello+`,"stream":true}`)
-	if !strings.HasPrefix(string(body), ": ping\n\n: ping\n\n: ping\n\ndata: {") {
+	// How many come in time depends on the machine; one does.
+	before, _, _ := strings.Cut(string(body), "data: {")
+	if rest := strings.ReplaceAll(before, ": ping\n\n", ""); before == "" || rest != "" {
 		t.Errorf("got %.200s", body)
 	}
 }
