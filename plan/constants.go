@@ -33,7 +33,7 @@ type Constants struct {
 // Fitted returns the constants in use.
 func Fitted() Constants { return fitted }
 
-var fitted = Constants{Stream: 1.03, Cache: 0.82, Overlap: 1.5, Region: 1e-6, Element: 180, Attention: 0.51, Convert: 0.9, AttnStream: 0.46}
+var fitted = Constants{Stream: 1.04, Cache: 1, Overlap: 1, Region: 5.1e-6, Element: 226, Attention: 0.61, Convert: 0.9, AttnStream: 0.75}
 
 // peakFraction is the part of the integer (or float) peak that kernels reach by
 // the number of rows, where it is not measured: medians over formats and

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 
 	"ridge/tensor"
 )
@@ -22,38 +23,25 @@ type Observation struct {
 	Read, Int, Float float64
 }
 
-// ReadObservations reads what "ridge bench -o json" or "-o jsonl" printed: the
-// median times or, with best, the shortest ones, of a prompt or of a token. The
-// latter are what a machine with other work on it would do without. The models
-// must still be where they were measured.
-func ReadObservations(path string, best bool) ([]Observation, error) {
+// quietShare is the part of the processor time of its threads that a repetition
+// must have got to be believed: less means that other programs ran.
+const quietShare = 0.93
+
+// ReadObservations reads what "ridge bench -o json" or "-o jsonl" printed. Of
+// each test it takes the median of the repetitions that other programs did not
+// disturb; busy is the number of tests without any, which are left out. The
+// models must still be where they were measured.
+func ReadObservations(path string) (obs []Observation, busy int, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("plan: observations: %w", err)
+		return nil, 0, fmt.Errorf("plan: observations: %w", err)
 	}
 	defer f.Close()
-	type record struct {
-		File    string  `json:"model_filename"`
-		Threads int     `json:"n_threads"`
-		KV      string  `json:"type_k"`
-		Chunk   int     `json:"n_batch"`
-		Prompt  int     `json:"n_prompt"`
-		Gen     int     `json:"n_gen"`
-		Depth   int     `json:"n_depth"`
-		Seqs    int     `json:"n_seqs"`
-		Speed   float64 `json:"median_ts"`
-		Fastest float64 `json:"max_ts"`
-		StepMin float64 `json:"step_min_ms"`
-		Read    float64 `json:"probe_read_bytes_per_s"`
-		Int     float64 `json:"probe_int8_ops_per_s"`
-		Float   float64 `json:"probe_f32_ops_per_s"`
-	}
 	shapes := map[string]*Shape{}
-	var out []Observation
 	add := func(r record) error {
 		w := Work{Prompt: r.Prompt, Gen: r.Gen, Depth: r.Depth, Seqs: r.Seqs, Chunk: r.Chunk}
 		if r.Speed <= 0 || r.Threads < 1 || w.Tokens() <= 0 {
-			return fmt.Errorf("plan: observations: %s: record %d: expected tokens, threads and a speed, found %+v", path, len(out)+1, r)
+			return fmt.Errorf("plan: observations: %s: record %d: expected tokens, threads and a speed, found %+v", path, len(obs)+busy+1, r)
 		}
 		kv, err := tensor.ParseDType(r.KV)
 		if err != nil {
@@ -65,14 +53,12 @@ func ReadObservations(path string, best bool) ([]Observation, error) {
 				return err
 			}
 		}
-		o := Observation{shapes[key], w, r.Threads, float64(w.Tokens()) / r.Speed, r.Read, r.Int, r.Float}
-		switch {
-		case best && w.Prompt == 0 && r.StepMin > 0:
-			o.Seconds = float64(w.Gen) * r.StepMin / 1000
-		case best && r.Fastest > 0:
-			o.Seconds = float64(w.Tokens()) / r.Fastest
+		speed := r.quiet()
+		if speed == 0 {
+			busy++
+			return nil
 		}
-		out = append(out, o)
+		obs = append(obs, Observation{shapes[key], w, r.Threads, float64(w.Tokens()) / speed, r.Read, r.Int, r.Float})
 		return nil
 	}
 	for d := json.NewDecoder(f); ; {
@@ -89,18 +75,56 @@ func ReadObservations(path string, best bool) ([]Observation, error) {
 			err = json.Unmarshal(raw, &many[0])
 		}
 		if err != nil {
-			return nil, fmt.Errorf("plan: observations: %s: expected what ridge bench prints as JSON: %w", path, err)
+			return nil, 0, fmt.Errorf("plan: observations: %s: expected what ridge bench prints as JSON: %w", path, err)
 		}
 		for _, r := range many {
 			if err := add(r); err != nil {
-				return nil, err
+				return nil, 0, err
 			}
 		}
 	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("plan: observations: %s: expected at least one record, found none", path)
+	if len(obs) == 0 {
+		return nil, 0, fmt.Errorf("plan: observations: %s: expected at least one undisturbed test, found none and %d disturbed ones", path, busy)
 	}
-	return out, nil
+	return obs, busy, nil
+}
+
+// record is what is read of a result of package bench.
+type record struct {
+	File    string    `json:"model_filename"`
+	Threads int       `json:"n_threads"`
+	KV      string    `json:"type_k"`
+	Chunk   int       `json:"n_batch"`
+	Prompt  int       `json:"n_prompt"`
+	Gen     int       `json:"n_gen"`
+	Depth   int       `json:"n_depth"`
+	Seqs    int       `json:"n_seqs"`
+	Speed   float64   `json:"median_ts"`
+	Samples []float64 `json:"samples_ts"`
+	Shares  []float64 `json:"samples_cpu_share"`
+	Read    float64   `json:"probe_read_bytes_per_s"`
+	Int     float64   `json:"probe_int8_ops_per_s"`
+	Float   float64   `json:"probe_f32_ops_per_s"`
+}
+
+// quiet returns the median speed of the undisturbed repetitions, 0 if there is
+// none. Without shares all count.
+func (r *record) quiet() float64 {
+	if len(r.Shares) == 0 || len(r.Shares) != len(r.Samples) {
+		return r.Speed
+	}
+	var good []float64
+	for i, s := range r.Samples {
+		if r.Shares[i] >= quietShare && s > 0 {
+			good = append(good, s)
+		}
+	}
+	if len(good) == 0 {
+		return 0
+	}
+	slices.Sort(good)
+	n := len(good)
+	return (good[(n-1)/2] + good[n/2]) / 2
 }
 
 // During returns the machine as it was during an observation: its rates scaled
@@ -233,7 +257,7 @@ func (b *bounded) limit(v float64) float64 { return min(max(v, b.low), b.high) }
 
 func (c *Constants) all() []bounded {
 	return []bounded{
-		{&c.Stream, 0.5, 1.1}, {&c.Cache, 0.3, 1.1}, {&c.Overlap, 1, 20}, {&c.Region, 1e-8, 2e-5}, {&c.Element, 1, 500},
+		{&c.Stream, 0.5, 1.1}, {&c.Cache, 0.3, 1}, {&c.Overlap, 1, 20}, {&c.Region, 1e-8, 2e-5}, {&c.Element, 1, 500},
 		{&c.Attention, 0.02, 1}, {&c.Convert, 0.01, 20}, {&c.AttnStream, 0.1, 1.1},
 	}
 }

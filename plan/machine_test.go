@@ -14,7 +14,7 @@ import (
 )
 
 // hurry measures in some milliseconds.
-var hurry = &effort{window: 100 * time.Microsecond, kernel: 100 * time.Microsecond, windows: 3, sizes: []int64{64 << 10, 1 << 20}}
+var hurry = &effort{window: 100 * time.Microsecond, readWindow: 100 * time.Microsecond, kernel: 100 * time.Microsecond, windows: 3, sizes: []int64{64 << 10, 1 << 20}}
 
 func TestMeasureAndKeep(t *testing.T) {
 	ctx := context.Background()

@@ -28,7 +28,7 @@ type planFlags struct {
 	check, asJSON bool
 	checkRepeat   int
 	against       string
-	fit, best     bool
+	fit           bool
 }
 
 func planCommand() *cobra.Command {
@@ -74,7 +74,6 @@ which are computed from published figures and not measured:
 	fs.BoolVar(&f.check, "check", false, "measure the model too, and print the error")
 	fs.IntVar(&f.checkRepeat, "repetitions", 5, "measurements of each test for --check")
 	fs.StringVar(&f.against, "against", "", "FILE that ridge bench -o json printed: print how far off predictions are")
-	fs.BoolVar(&f.best, "best", false, "with --against: take the fastest repetitions, for a machine that had other work")
 	fs.BoolVar(&f.fit, "fit", false, "with --against: find the constants that fit best, and print them too")
 	fs.BoolVar(&f.asJSON, "json", false, "print JSON")
 	return c
@@ -189,9 +188,12 @@ const checkProbe = 30 * time.Millisecond
 
 // compare predicts what was measured before.
 func (f *planFlags) compare(c *cobra.Command) error {
-	obs, err := plan.ReadObservations(f.against, f.best)
+	obs, busy, err := plan.ReadObservations(f.against)
 	if err != nil {
 		return err
+	}
+	if busy > 0 {
+		fmt.Fprintf(os.Stderr, "%d tests are left out: other programs ran during all of their repetitions\n", busy)
 	}
 	var types []tensor.DType
 	for _, o := range obs {
@@ -211,11 +213,7 @@ func (f *planFlags) compare(c *cobra.Command) error {
 	w := c.OutOrStdout()
 	constants := plan.Fitted()
 	if f.fit {
-		machine := m.During
-		if f.best {
-			machine = func(plan.Observation) *plan.Machine { return m }
-		}
-		constants = plan.FitConstants(obs, machine, constants)
+		constants = plan.FitConstants(obs, m.During, constants)
 		fmt.Fprintf(w, "constants that fit best: %+v\n\n", constants)
 	}
 	list := m.Against(obs, constants)
