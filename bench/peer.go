@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ridge/internal/cmdline"
 	"ridge/plan"
 )
 
@@ -50,7 +51,7 @@ type PeerResult struct {
 // flags of llama-bench are added, or of llama-batched-bench if the program's
 // name has "batched" in it. A word NAME=PATH at the start names the peer.
 func ParsePeer(command string) (*Peer, error) {
-	words, err := splitWords(command)
+	words, err := cmdline.Split(command)
 	if err != nil {
 		return nil, fmt.Errorf("bench: peer %q: %w", command, err)
 	}
@@ -71,37 +72,6 @@ func ParsePeer(command string) (*Peer, error) {
 		p.kind = peerBatched
 	}
 	return p, nil
-}
-
-// splitWords splits at spaces outside of quotes.
-func splitWords(s string) ([]string, error) {
-	var words []string
-	var word strings.Builder
-	quote, in := rune(0), false
-	for _, c := range s {
-		switch {
-		case quote != 0 && c == quote:
-			quote = 0
-		case quote == 0 && (c == '\'' || c == '"'):
-			quote, in = c, true
-		case quote == 0 && (c == ' ' || c == '\t' || c == '\n'):
-			if in {
-				words = append(words, word.String())
-			}
-			word.Reset()
-			in = false
-		default:
-			word.WriteRune(c)
-			in = true
-		}
-	}
-	if quote != 0 {
-		return nil, fmt.Errorf("expected a closing %c, found the end", quote)
-	}
-	if in {
-		words = append(words, word.String())
-	}
-	return words, nil
 }
 
 // command returns the arguments that make the peer do the work of r.

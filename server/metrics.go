@@ -150,7 +150,10 @@ var engineGauges = []gauge{
 		return ratio(float64(s.Usage.Used+s.Usage.Internal), float64(s.Usage.Slots))
 	}},
 	{"ridge_kv_slots", "", "Slots for the keys and values of one token.", prometheus.GaugeValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Usage.Slots) }},
-	{"ridge_kv_waste_slots", "", "Slots held without a token in them.", prometheus.GaugeValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Usage.Waste()) }},
+	{"ridge_kv_waste_slots", "", "Slots held without a token in them.", prometheus.GaugeValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Usage.Internal + s.Usage.External) }},
+	{"ridge_kv_waste_ratio", "", "Part of the slots that are held, or lie where they cannot be given, without a token in them, 0 to 1.", prometheus.GaugeValue, func(_ *Model, s *engine.Stats) float64 {
+		return ratio(float64(s.Usage.Internal+s.Usage.External), float64(s.Usage.Used+s.Usage.Internal+s.Usage.External))
+	}},
 	{"ridge_kv_cached_slots", "", "Slots that only the prefix cache holds.", prometheus.GaugeValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Usage.Cached) }},
 	{"ridge_prefix_cache_queries_total", "vllm:prefix_cache_queries_total", "Tokens looked for in the prefix cache.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Tree.HitTokens + s.Tree.MissTokens) }},
 	{"ridge_prefix_cache_hits_total", "vllm:prefix_cache_hits_total", "Tokens found there.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Tree.HitTokens) }},

@@ -71,7 +71,7 @@ times each: llama-bench, llama-batched-bench, or any command with {model} {pp}
 	fs.DurationVar(&f.delay, "delay", 0, "pause before each test")
 	fs.DurationVar(&f.probe, "probe", 30*time.Millisecond, "how long the machine's limits are measured after each repetition; 0 for not at all")
 	fs.Uint64Var(&f.seed, "seed", 1, "seed of tokens and of synthetic weights")
-	c.AddCommand(benchKernelsCommand())
+	c.AddCommand(benchKernelsCommand(), benchServeCommand())
 	return c
 }
 

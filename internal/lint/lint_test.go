@@ -39,6 +39,7 @@ var mayImport = map[string][]string{
 	"engine":      {"kvcache", "model", "sample", "sched"},
 	"grammar":     {},
 	"bench":       {"gguf", "kernel", "kvcache", "model", "plan", "tensor"},
+	"bench/load":  {},
 	"plan":        {"kernel", "kvcache", "model", "tensor"},
 	"server":      {"chat", "engine", "gguf", "grammar", "hub", "model", "sample", "tokenizer"},
 	".":           {"chat", "hub", "kvcache", "model", "sample", "tensor", "tokenizer"},

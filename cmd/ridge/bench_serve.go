@@ -1,0 +1,468 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ridge/bench/load"
+	"ridge/hub"
+	"ridge/tokenizer"
+)
+
+// benchServeFlags are what a load test does.
+type benchServeFlags struct {
+	hubFlags
+	url, model, key, api, tokenizer, extra string
+	serve                                  string
+	peers                                  []string
+	eos, fresh                             bool
+
+	workload           string
+	w                  load.Workload
+	trace              string
+	share              float64
+	clients, rates     string
+	burstiness         float64
+	requests, capacity int
+	duration, timeout  time.Duration
+	warmup, rounds     int
+	slo                string
+	seed               uint64
+
+	json, records, verbose bool
+	html                   string
+	ready                  time.Duration
+}
+
+func benchServeCommand() *cobra.Command {
+	var f benchServeFlags
+	c := &cobra.Command{
+		Use:   "serve [MODEL]",
+		Short: "Put load on a server and measure what its clients see",
+		Long: `Put load on a server that speaks OpenAI's protocol, and measure what its clients
+see: times to the first token (TTFT), per token (TPOT), between tokens (ITL) and
+to the end (E2E), throughput, goodput and failures.
+
+Servers. With MODEL, "ridge serve MODEL" is started for the run, with the flags
+of --serve. --peer starts another server for the same model; both are measured in
+turns, who is first changing each round, and compared. In a peer's command {model}
+{host} {port} are replaced; llama-server gets its flags for these by itself, and
+the program "ridge" is this one: --peer "static=ridge --sched static". With --url
+a server is measured that runs already.
+
+Loads. --clients N is a closed loop: each client sends its next request when the
+last one is answered. --rate R lets requests come by themselves, R a second: a
+Poisson process, or with --burstiness below 1 in bursts (gamma distribution, as in
+vLLM's benchmark). Both can be lists, 1,8,32, for a run each. --trace replays a
+file of JSON lines with timestamp (ms), input_length, output_length and optionally
+hash_ids or a prompt (Mooncake's format).
+
+Workloads.
+  sharegpt  lengths as in recorded conversations: log-normal with medians --input
+            (120) and --output (170), at most --max-input and --max-output (1024)
+  fixed     prompts of --input (128) and answers of --output (64) tokens
+  prefix    prompts of --input (512) tokens of which --share (0.8) is common to a
+            group, --groups (1) of these; answers of --output (32)
+  turns     conversations of --turns (4) turns, --input (64) and --output (64)
+            tokens each, with all that was said before, --pause between turns
+  intruder  --streams (8) answers of --output (512) tokens under way all the time;
+            --after 5s a prompt of --long (8000) tokens enters, --intruders times.
+            Compares the time between tokens of the streams before and meanwhile
+  trace     what --trace has; --speed and --scale change its clock and lengths
+
+Texts are random words: as many as make the number of tokens, by the tokenizer of
+MODEL or --tokenizer, else by what the server counted in a first request. Answers
+have exactly their length where the server knows ignore_eos. Ctrl-C ends the run
+and prints what there is.`,
+		Example: `  ridge bench serve smollm2 --workload fixed --clients 8,32 --requests 128
+  ridge bench serve smollm2 --clients 32 --rounds 3 --peer "llama-server -t 2 -np 32 -c 16384"
+  ridge bench serve smollm2 --workload intruder --peer "llama-server -t 2 -np 9 -c 90000"
+  ridge bench serve smollm2 --workload prefix --clients 4 --peer "no-cache=ridge --no-prefix-cache"
+  ridge bench serve --url http://localhost:8000 --model NAME --rate 2 --slo ttft:1s,tpot:100ms --html report.html`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args) },
+	}
+	f.add(c)
+	return c
+}
+
+func (f *benchServeFlags) add(c *cobra.Command) {
+	fs := c.Flags()
+	f.hubFlags.add(c)
+	fs.StringVar(&f.url, "url", "", "server that runs already, such as http://localhost:8000")
+	fs.StringVar(&f.model, "model", "", "model that requests ask for (default with --url: the first one that the server lists)")
+	fs.StringVar(&f.key, "api-key", "", "API key (also RIDGE_API_KEY, OPENAI_API_KEY)")
+	fs.StringVar(&f.api, "api", "completions", "route: completions or chat")
+	fs.StringVar(&f.tokenizer, "tokenizer", "", "local model whose tokenizer counts, for --url")
+	fs.StringVar(&f.extra, "extra", "", `JSON with more fields for each request, such as {"top_k":40}`)
+	fs.StringVar(&f.serve, "serve", "", "flags for ridge serve")
+	fs.StringArrayVar(&f.peers, "peer", nil, "[NAME=]COMMAND of another server for the same model; may be repeated")
+	fs.DurationVar(&f.ready, "ready", 3*time.Minute, "how long a server that is started may take to be ready")
+	fs.BoolVar(&f.eos, "eos", false, "let models end their answers early")
+	fs.BoolVar(&f.fresh, "fresh", false, "a new connection for each request")
+
+	fs.StringVarP(&f.workload, "workload", "w", "", "sharegpt, fixed, prefix, turns, intruder or trace (default: sharegpt, or trace with --trace)")
+	fs.IntVar(&f.w.Input, "input", 0, "tokens of a prompt")
+	fs.IntVar(&f.w.Output, "output", 0, "tokens of an answer")
+	fs.IntVar(&f.w.MaxInput, "max-input", 0, "longest prompt of sharegpt and trace")
+	fs.IntVar(&f.w.MaxOutput, "max-output", 0, "longest answer of sharegpt and trace")
+	fs.Float64Var(&f.share, "share", 0.8, "part of a prompt that is common to a group, 0 to 1")
+	fs.IntVar(&f.w.Groups, "groups", 0, "groups with a common prefix")
+	fs.IntVar(&f.w.Turns, "turns", 0, "turns of a conversation")
+	fs.DurationVar(&f.w.Pause, "pause", 0, "between an answer and the next turn")
+	fs.IntVar(&f.w.Streams, "streams", 0, "answers under way when an intruder comes")
+	fs.IntVar(&f.w.Long, "long", 0, "tokens of the intruder's prompt")
+	fs.DurationVar(&f.w.After, "after", 0, "undisturbed time before each intruder")
+	fs.IntVar(&f.w.Intruders, "intruders", 0, "intruders, one after the other")
+	fs.StringVar(&f.trace, "trace", "", "file of requests to replay")
+	fs.Float64Var(&f.w.Speed, "speed", 1, "factor of a trace's clock: 2 is twice as fast")
+	fs.Float64Var(&f.w.Scale, "scale", 1, "factor of a trace's lengths")
+	fs.IntVar(&f.w.Block, "block", 0, "tokens of a trace's hashed blocks (default 512)")
+
+	fs.StringVarP(&f.clients, "clients", "c", "", "clients of a closed loop; a list for a run each (default 8)")
+	fs.StringVar(&f.rates, "rate", "", "requests that come per second; a list for a run each")
+	fs.Float64Var(&f.burstiness, "burstiness", 1, "below 1 requests come in bursts, above it evenly")
+	fs.IntVar(&f.capacity, "max-clients", 0, "with --rate or --trace: requests under way at one time, others wait")
+	fs.IntVarP(&f.requests, "requests", "n", 0, "requests, or conversations, of a run (default 64, or what --duration or --trace hold)")
+	fs.DurationVar(&f.duration, "duration", 0, "time in which requests begin")
+	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "time that a request may take")
+	fs.IntVar(&f.warmup, "warmup", 1, "requests before a run that do not count")
+	fs.IntVar(&f.rounds, "rounds", 0, "times that each load is run, with new texts (default 1, or 3 with --peer)")
+	fs.StringVar(&f.slo, "slo", "", "what a good request keeps, such as ttft:500ms,tpot:50ms (also itl, e2e)")
+	fs.Uint64Var(&f.seed, "seed", 1, "seed of texts, lengths and arrivals")
+
+	fs.BoolVar(&f.json, "json", false, "print JSON")
+	fs.BoolVar(&f.records, "records", false, "with --json: every request, too")
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "print the whole table of every run, even if there are many")
+	fs.StringVar(&f.html, "html", "", "file for a report with plots")
+}
+
+// run does all runs and prints them.
+func (f *benchServeFlags) run(c *cobra.Command, args []string) error {
+	loads, err := f.loads()
+	if err != nil {
+		return err
+	}
+	bars := newProgress(os.Stderr)
+	defer bars.close()
+	targets, stop, err := f.targets(c, args, bars)
+	defer stop()
+	if err != nil {
+		return err
+	}
+	if f.rounds == 0 {
+		f.rounds = 1
+		if len(targets) > 1 {
+			f.rounds = 3
+		}
+	}
+	var all []*load.Report
+	for _, l := range loads {
+		reports, err := f.rounded(c, l, targets, bars)
+		all = append(all, reports...)
+		if err != nil {
+			return errors.Join(err, f.write(c, all))
+		}
+		if !f.json && len(targets) > 1 {
+			load.Compare(c.OutOrStdout(), reports)
+		}
+		if c.Context().Err() != nil {
+			break
+		}
+	}
+	return errors.Join(f.write(c, all), c.Context().Err())
+}
+
+// rounded runs one load on all targets in turns.
+func (f *benchServeFlags) rounded(c *cobra.Command, l load.Options, targets []*load.Target, bars *progress) ([]*load.Report, error) {
+	var reports []*load.Report
+	for round := range f.rounds {
+		for i := range targets {
+			if round%2 == 1 {
+				i = len(targets) - 1 - i
+			}
+			o := l
+			o.Target = targets[i]
+			o.Workload.Text = f.w.Text
+			o.Workload.Seed = f.seed + uint64(round)*1000
+			if o.Arrivals != nil {
+				a := *o.Arrivals
+				a.Seed = o.Workload.Seed
+				o.Arrivals = &a
+			}
+			label := fmt.Sprintf("%s, round %d of %d", o.Target.Name, round+1, f.rounds)
+			o.Progress = loadProgress(bars, label)
+			rep, err := load.Run(c.Context(), o)
+			if err != nil {
+				return reports, err
+			}
+			rep.Round = round + 1
+			reports = append(reports, rep)
+			switch {
+			case f.json:
+			case f.verbose || f.rounds == 1:
+				rep.Print(c.OutOrStdout())
+			default:
+				fmt.Fprintf(c.OutOrStdout(), "%s: %d of %d answered, %.1f output tok/s, TTFT p50 %.0f ms, TPOT p50 %.1f ms, ITL p99 %.0f ms\n",
+					label, rep.Completed, rep.Completed+rep.Failed, rep.OutputRate, rep.TTFT.P50, rep.TPOT.P50, rep.ITL.P99)
+			}
+			if rep.Interrupted {
+				return reports, nil
+			}
+		}
+	}
+	return reports, nil
+}
+
+// loadProgress shows a run on one line of a terminal.
+func loadProgress(bars *progress, label string) func(load.Progress) {
+	if !bars.tty {
+		return nil
+	}
+	var last load.Progress
+	speed := 0.0
+	return func(p load.Progress) {
+		if d := (p.Elapsed - last.Elapsed).Seconds(); d > 0 {
+			speed += (float64(p.Pieces-last.Pieces)/d - speed) * 0.3
+		}
+		last = p
+		part := ""
+		if p.Of > 0 {
+			const width = 24
+			full := min(width, width*p.Sessions/p.Of)
+			part = fmt.Sprintf("[%s%s] %d/%d ", strings.Repeat("█", full), strings.Repeat("·", width-full), p.Sessions, p.Of)
+		}
+		fmt.Fprintf(os.Stderr, "\r\x1b[K%s %s%d running, %d failed, %.0f tok/s, %.0f s", label, part, p.Running, p.Failed, speed, p.Elapsed.Seconds())
+		if p.Running == 0 && (p.Of == 0 || p.Sessions >= p.Of) {
+			fmt.Fprint(os.Stderr, "\r\x1b[K")
+		}
+	}
+}
+
+// write prints JSON and writes the page with plots.
+func (f *benchServeFlags) write(c *cobra.Command, all []*load.Report) error {
+	if f.html != "" && len(all) > 0 {
+		page, err := os.Create(f.html)
+		if err != nil {
+			return fmt.Errorf("--html: %w", err)
+		}
+		err = load.HTML(page, all, version())
+		if err = errors.Join(err, page.Close()); err != nil {
+			return fmt.Errorf("--html: %w", err)
+		}
+	}
+	if !f.json {
+		return nil
+	}
+	if !f.records {
+		for _, r := range all {
+			r.Records = nil
+		}
+	}
+	e := json.NewEncoder(c.OutOrStdout())
+	e.SetIndent("", "  ")
+	return e.Encode(all)
+}
+
+// loads are the runs that the flags ask for.
+func (f *benchServeFlags) loads() ([]load.Options, error) {
+	o := load.Options{Workload: f.w, MaxClients: f.capacity, Sessions: f.requests, Duration: f.duration, Timeout: f.timeout, Warmup: f.warmup}
+	w := &o.Workload
+	w.Kind, w.Share = load.Kind(f.workload), f.share
+	if f.workload == "" {
+		w.Kind = load.ShareGPT
+		if f.trace != "" {
+			w.Kind = load.Trace
+		}
+	}
+	if f.trace != "" {
+		in, err := os.Open(f.trace)
+		if err != nil {
+			return nil, fmt.Errorf("--trace: %w", err)
+		}
+		defer in.Close()
+		if w.Trace, err = load.ReadTrace(in); err != nil {
+			return nil, fmt.Errorf("--trace: %w", err)
+		}
+	}
+	var err error
+	if o.SLO, err = load.ParseSLO(f.slo); err != nil {
+		return nil, fmt.Errorf("--slo: %w", err)
+	}
+	if f.rounds < 0 || f.warmup < 0 || f.requests < 0 || f.capacity < 0 || f.duration < 0 || f.timeout < 0 {
+		return nil, errors.New("--rounds, --warmup, --requests, --max-clients, --duration and --timeout: expected no negative numbers")
+	}
+	check := *w
+	if err := check.Complete(); err != nil {
+		return nil, err
+	}
+	if f.clients == "" && f.rates == "" && f.trace == "" {
+		f.clients = "8"
+	}
+	if o.Sessions == 0 && o.Duration == 0 && f.trace == "" {
+		o.Sessions = 64
+	}
+	var all []load.Options
+	for _, s := range strings.FieldsFunc(f.clients, isComma) {
+		n, err := strconv.Atoi(strings.TrimSpace(s))
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("--clients: expected numbers from 1, found %q", s)
+		}
+		l := o
+		if l.Clients = n; w.Kind == load.Intruder {
+			l.Clients = 0
+		}
+		all = append(all, l)
+	}
+	for _, s := range strings.FieldsFunc(f.rates, isComma) {
+		r, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+		if err != nil || !(r > 0) {
+			return nil, fmt.Errorf("--rate: expected requests per second, found %q", s)
+		}
+		l := o
+		l.Arrivals = &load.Arrivals{Rate: r, Burstiness: f.burstiness}
+		all = append(all, l)
+	}
+	if len(all) == 0 || w.Kind == load.Intruder {
+		all = []load.Options{o}
+	}
+	return all, nil
+}
+
+func isComma(r rune) bool { return r == ',' }
+
+// targets finds or starts the servers.
+func (f *benchServeFlags) targets(c *cobra.Command, args []string, bars *progress) (targets []*load.Target, stop func(), err error) {
+	var started []*load.Process
+	stop = func() {
+		for _, p := range started {
+			p.Stop()
+		}
+	}
+	if len(args) == 0 && f.url == "" && len(f.peers) == 0 {
+		return nil, stop, errors.New("bench serve: expected a model, --url or --peer, found none")
+	}
+	self, err := selfPath()
+	if err != nil {
+		return nil, stop, err
+	}
+	co := load.CommandOptions{Self: self}
+	words, err := f.words(c, args, &co, bars)
+	if err != nil {
+		return nil, stop, err
+	}
+	f.w.Text = words
+	commands := f.peers
+	if len(args) > 0 {
+		commands = append([]string{"ridge " + f.serve}, commands...)
+	}
+	if f.url != "" {
+		t := &load.Target{Name: f.url, URL: f.url, Model: f.model, Key: f.apiKey()}
+		if t.Model == "" {
+			if t.Model, err = t.FirstModel(c.Context()); err != nil {
+				return nil, stop, err
+			}
+		}
+		targets = append(targets, t)
+	}
+	for _, s := range commands {
+		cmd, err := load.ParseCommand(s, co)
+		if err != nil {
+			return nil, stop, err
+		}
+		if bars.tty {
+			fmt.Fprintf(os.Stderr, "\r\x1b[Kstarting %s", cmd.Name)
+		}
+		p, t, err := cmd.Start(c.Context(), f.ready)
+		if err != nil {
+			return nil, stop, err
+		}
+		started = append(started, p)
+		t.Model = f.model
+		targets = append(targets, t)
+	}
+	names := map[string]int{}
+	for _, t := range targets {
+		if names[t.Name]++; names[t.Name] > 1 {
+			t.Name = fmt.Sprintf("%s#%d", t.Name, names[t.Name])
+		}
+		if err := f.tune(t); err != nil {
+			return nil, stop, err
+		}
+	}
+	return targets, stop, nil
+}
+
+// tune sets what all targets have in common.
+func (f *benchServeFlags) tune(t *load.Target) error {
+	switch f.api {
+	case "completions":
+	case "chat":
+		t.Chat = true
+	default:
+		return fmt.Errorf("--api: expected completions or chat, found %q", f.api)
+	}
+	t.EOS, t.Fresh = f.eos, f.fresh
+	if f.extra != "" {
+		if err := json.Unmarshal([]byte(f.extra), &t.Extra); err != nil {
+			return fmt.Errorf("--extra: expected a JSON object: %w", err)
+		}
+	}
+	return nil
+}
+
+func (f *benchServeFlags) apiKey() string {
+	for _, k := range []string{f.key, os.Getenv("RIDGE_API_KEY"), os.Getenv("OPENAI_API_KEY")} {
+		if k != "" {
+			return k
+		}
+	}
+	return ""
+}
+
+// words is the maker of texts; the model's file goes into co.
+func (f *benchServeFlags) words(c *cobra.Command, args []string, co *load.CommandOptions, bars *progress) (*load.Words, error) {
+	name := f.tokenizer
+	if len(args) > 0 {
+		ho, err := f.hubFlags.options(bars)
+		if err != nil {
+			return nil, err
+		}
+		m, err := hub.Resolve(c.Context(), args[0], ho)
+		if err != nil {
+			return nil, err
+		}
+		if co.Model = m.Path(); name == "" {
+			name = co.Model
+		}
+	}
+	if name == "" {
+		return load.NewWords(nil), nil
+	}
+	tok, err := openTokenizer(c, &f.hubFlags, name)
+	if err != nil {
+		return nil, err
+	}
+	return load.NewWords(func(s string) int { return len(tok.Encode(nil, s, tokenizer.EncodeOptions{})) }), nil
+}
+
+// selfPath is the program that runs.
+func selfPath() (string, error) {
+	// Not os.Executable: a program may have several names.
+	if p, err := exec.LookPath(os.Args[0]); err == nil {
+		return p, nil
+	}
+	p, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("bench serve: %w", err)
+	}
+	return p, nil
+}
