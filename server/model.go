@@ -80,6 +80,7 @@ type Model struct {
 	ends     []int32        // tokens that end an answer
 	marks    map[int32]bool // control tokens that a parser wants to see
 	pooling  engine.Pooling
+	crosses  bool // it reads a query and a text at once
 	info     modelInfo
 	created  time.Time
 	loadTime atomic.Int64 // nanoseconds
@@ -226,6 +227,8 @@ func (m *Model) readDefaults(f *gguf.File) {
 		m.pooling = engine.PoolingMean
 	case 3:
 		m.pooling = engine.PoolingLast
+	case 4:
+		m.crosses = true
 	}
 	m.info.License = f.String("general.license", "")
 	set := func(dst **float64, key string) {

@@ -215,10 +215,3 @@ func littleEndian(v []float32) []byte {
 	}
 	return b
 }
-
-// rerank answers that no model here can: a reranker reads both texts at once
-// and has an output for their relevance, which no architecture of package
-// model has.
-func (s *Server) rerank(w http.ResponseWriter, r *http.Request) {
-	writeError(w, r, notImplemented("this server has no model that reranks; embeddings (POST /v1/embeddings) can be compared instead"))
-}

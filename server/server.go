@@ -145,7 +145,8 @@ func (s *Server) routes(mux *http.ServeMux) {
 		"GET /v1/files/{id}/content": s.fileContent, "DELETE /v1/files/{id}": s.deleteFile,
 		"POST /v1/batches": s.postBatch, "GET /v1/batches": s.listBatches, "GET /v1/batches/{id}": s.getBatch, "POST /v1/batches/{id}/cancel": s.cancelBatch,
 		// rerankers
-		"POST /v1/rerank": s.rerank, "POST /v2/rerank": s.rerank, "POST /rerank": s.rerank, "POST /reranking": s.rerank, "POST /v1/score": s.rerank, "POST /score": s.rerank,
+		"POST /v1/rerank": s.rerank, "POST /v2/rerank": s.rerank, "POST /rerank": s.rerank, "POST /reranking": s.rerank, "POST /v1/reranking": s.rerank,
+		"POST /v1/score": s.score, "POST /score": s.score,
 		// Anthropic
 		"POST /v1/messages":              s.messages,
 		"POST /v1/messages/count_tokens": s.countTokens,
