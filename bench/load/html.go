@@ -2,11 +2,173 @@ package load
 
 import (
 	"fmt"
+	"html/template"
 	"io"
+	"slices"
+	"strings"
 )
 
-// HTML writes a page.
+// HTML writes a page with tables and plots of reports, which needs nothing
+// from elsewhere. The reports must have their records.
 func HTML(w io.Writer, reports []*Report, version string) error {
-	_, err := fmt.Fprintln(w, version)
-	return err
+	type group struct {
+		Title   string
+		Reports []*Report
+		Charts  []template.HTML
+		Lines   []template.HTML // a timeline for each run
+		Compare string
+		Tables  []string
+	}
+	var groups []*group
+	for _, r := range reports {
+		title := r.Workload + "; " + r.Load
+		i := slices.IndexFunc(groups, func(g *group) bool { return g.Title == title })
+		if i < 0 {
+			groups = append(groups, &group{Title: title})
+			i = len(groups) - 1
+		}
+		groups[i].Reports = append(groups[i].Reports, r)
+	}
+	for _, g := range groups {
+		var b strings.Builder
+		Compare(&b, g.Reports)
+		g.Compare = b.String()
+		for _, r := range g.Reports {
+			var t strings.Builder
+			r.Print(&t)
+			g.Tables = append(g.Tables, t.String())
+			if s := timelineSVG(r); s != "" {
+				g.Lines = append(g.Lines, template.HTML(s)) // #nosec: escaped where it is made
+			}
+		}
+		for _, c := range charts(g.Reports) {
+			g.Charts = append(g.Charts, template.HTML(c.svg())) // #nosec: escaped where it is made
+		}
+	}
+	err := page.Execute(w, map[string]any{"Version": version, "Groups": groups})
+	if err != nil {
+		return fmt.Errorf("load: page: %w", err)
+	}
+	return nil
 }
+
+func (rep *Report) label(many bool) string {
+	if many && rep.Round > 0 {
+		return fmt.Sprintf("%s (round %d)", rep.Target, rep.Round)
+	}
+	return rep.Target
+}
+
+// charts are the plots of reports of one load: distributions, and what
+// happened over time.
+func charts(reports []*Report) []*chart {
+	latencies := []struct {
+		name string
+		of   func(*Record) []float64
+	}{
+		{"Time to first token", func(r *Record) []float64 { return []float64{ms(r.First - r.Sent)} }},
+		{"Time per output token", func(r *Record) []float64 {
+			if r.Output < 2 || !r.OK() {
+				return nil
+			}
+			return []float64{ms(r.Last-r.First) / float64(r.Output-1)}
+		}},
+		{"Inter-token latency", func(r *Record) []float64 {
+			var out []float64
+			for i := 1; i < len(r.Pieces); i++ {
+				out = append(out, ms(r.Pieces[i]-r.Pieces[i-1]))
+			}
+			return out
+		}},
+		{"End to end", func(r *Record) []float64 {
+			if !r.OK() {
+				return nil
+			}
+			return []float64{ms(r.Last - r.Sent)}
+		}},
+	}
+	var out []*chart
+	for _, l := range latencies {
+		c := &chart{title: l.name, x: "ms", y: "part of all", xlog: true, ymax: 1}
+		for i, rep := range reports {
+			var x []float64
+			for k := range rep.Records {
+				if r := &rep.Records[k]; r.Failure == "" && r.First > 0 {
+					x = append(x, l.of(r)...)
+				}
+			}
+			slices.Sort(x)
+			ln := line{name: rep.label(true), class: colour(reports, i)}
+			for k, v := range x {
+				ln.pts = append(ln.pts, [2]float64{max(v, 0.01), float64(k+1) / float64(len(x))})
+			}
+			c.lines = append(c.lines, ln)
+		}
+		out = append(out, c)
+	}
+	tokens := &chart{title: "Output tokens per second", x: "seconds", y: "tok/s"}
+	running := &chart{title: "Requests under way", x: "seconds", y: "requests"}
+	for i, rep := range reports {
+		t, n := line{name: rep.label(true), class: colour(reports, i), step: true}, line{name: rep.label(true), class: colour(reports, i), step: true}
+		for s, sec := range rep.Seconds {
+			t.pts = append(t.pts, [2]float64{float64(s + 1), sec.Output})
+			n.pts = append(n.pts, [2]float64{float64(s + 1), sec.Running})
+		}
+		tokens.lines, running.lines = append(tokens.lines, t), append(running.lines, n)
+	}
+	return append(out, tokens, running)
+}
+
+// colour is that of a report's target.
+func colour(reports []*Report, i int) int {
+	var seen []string
+	for _, r := range reports[:i+1] {
+		if !slices.Contains(seen, r.Target) {
+			seen = append(seen, r.Target)
+		}
+	}
+	return slices.Index(seen, reports[i].Target)
+}
+
+var page = template.Must(template.New("page").Funcs(template.FuncMap{
+	"colour":  func(rs []*Report, i int) int { return colour(rs, i) % colours },
+	"f":       sig,
+	"seconds": func(v float64) string { return fmt.Sprintf("%.1f", v) },
+}).Parse(pageText))
+
+const pageText = `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>ridge bench serve</title>
+<style>
+:root{color-scheme:light dark;--c0:#1769aa;--c1:#d9480f;--c2:#2b8a3e;--c3:#862e9c;--c4:#946200;--c5:#555}
+@media(prefers-color-scheme:dark){:root{--c0:#66b3ff;--c1:#ff9f6b;--c2:#69db7c;--c3:#e599f7;--c4:#ffd43b;--c5:#bbb}}
+body{font:14px/1.45 system-ui,sans-serif;margin:2em auto;max-width:1120px;padding:0 1em}
+h1{font-size:1.4em}h2{font-size:1.1em;margin-top:2.2em}
+table{border-collapse:collapse}th,td{padding:.2em .7em;text-align:right;border-bottom:1px solid #8884}th:first-child,td:first-child{text-align:left}
+pre{font-size:12px;overflow-x:auto;background:#8881;padding:.8em}
+.plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(340px,1fr));gap:16px}
+svg{width:100%;height:auto;font-size:11px}svg text{fill:currentColor}
+.t{font-size:13px;font-weight:600}.x{text-anchor:middle}.y{text-anchor:end}
+.a{fill:none;stroke:currentColor}.g{stroke:#8883}
+.l{fill:none;stroke-width:1.6}
+.l.c0{stroke:var(--c0)}.l.c1{stroke:var(--c1)}.l.c2{stroke:var(--c2)}.l.c3{stroke:var(--c3)}.l.c4{stroke:var(--c4)}.l.c5{stroke:var(--c5)}
+.b{display:inline-block;width:.9em;height:.9em;margin-right:.4em;vertical-align:-.1em}
+.b.c0{background:var(--c0)}.b.c1{background:var(--c1)}.b.c2{background:var(--c2)}.b.c3{background:var(--c3)}.b.c4{background:var(--c4)}.b.c5{background:var(--c5)}
+.k{fill:var(--c0)}.i{fill:var(--c1)}.f{fill:#e03131}.p{opacity:.35}.d{opacity:.6}
+</style></head><body>
+<h1>ridge bench serve</h1>
+<p>{{.Version}}</p>
+{{range .Groups}}{{$reports := .Reports}}
+<h2>{{.Title}}</h2>
+<table><tr><th>server</th><th>answered</th><th>failed</th><th>seconds</th><th>output tok/s</th><th>total tok/s</th><th>req/s</th><th>goodput</th><th>TTFT p50</th><th>p99</th><th>TPOT p50</th><th>p99</th><th>ITL p50</th><th>p99</th><th>E2E p50</th><th>p99</th></tr>
+{{range $i, $r := .Reports}}<tr><td><span class="b c{{colour $reports $i}}"></span>{{.Target}}{{if .Round}} (round {{.Round}}){{end}}</td><td>{{.Completed}}</td><td>{{.Failed}}</td><td>{{seconds .Duration}}</td><td>{{f .OutputRate}}</td><td>{{f .TotalRate}}</td><td>{{f .RequestRate}}</td><td>{{if .SLO}}{{f .Goodput}}{{else}}–{{end}}</td><td>{{f .TTFT.P50}}</td><td>{{f .TTFT.P99}}</td><td>{{f .TPOT.P50}}</td><td>{{f .TPOT.P99}}</td><td>{{f .ITL.P50}}</td><td>{{f .ITL.P99}}</td><td>{{f .E2E.P50}}</td><td>{{f .E2E.P99}}</td></tr>
+{{end}}</table>
+<p>Times in milliseconds.</p>
+<div class="plots">{{range .Charts}}{{.}}{{end}}</div>
+{{range .Lines}}<p>{{.}}</p>{{end}}
+{{with .Compare}}<pre>{{.}}</pre>{{end}}
+{{range .Tables}}<details><summary>Whole table</summary><pre>{{.}}</pre></details>{{end}}
+{{end}}
+<p>In the timelines a bar is a request: pale until its first token, then full; a thin line before it is the time that it waited to be sent; red ones failed.</p>
+</body></html>
+`

@@ -85,8 +85,10 @@ func (s *ServerStats) print(p func(label, format string, args ...any)) {
 		p("Server: steps", "%.0f, %.2f s, %.1f%% in the model, %.1f%% sampling", s.Steps, s.StepSeconds,
 			100*ratio(s.KernelSeconds, s.StepSeconds), 100*ratio(s.SamplingSeconds, s.StepSeconds))
 		p("Server: step time prediction", "%.1f%% mean error", 100*s.PredictionError)
-		p("Server: keys and values", "%.1f%% used at most, waste %.1f%% mean, %.1f%% at most (%d samples)",
-			100*s.UsedMax, 100*s.WasteMean, 100*s.WasteMax, s.Samples)
+		if s.Samples > 0 {
+			p("Server: keys and values", "%.1f%% used at most, waste %.1f%% mean, %.1f%% at most (%d samples)",
+				100*s.UsedMax, 100*s.WasteMean, 100*s.WasteMax, s.Samples)
+		}
 		p("Server: sequences", "%.0f running, %.0f waiting at most; %.0f preemptions, %.0f tokens computed again, %.0f pages evicted",
 			s.RunningMax, s.WaitingMax, s.Preemptions, s.Recomputed, s.Evicted)
 	}
