@@ -14,6 +14,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Task is work cut into as many parts as there are workers.
@@ -26,8 +27,9 @@ type Task interface {
 type Pool struct {
 	mu      sync.Mutex // one region at a time
 	workers int
-	spins   int  // how often to look before sleeping
-	task    Task // of the region, written before epoch changes
+	spins   int           // calls of spin that take about spinTime
+	calm    atomic.Uint32 // regions since a worker was very late, at most calmRegions
+	task    Task          // of the region, written before epoch changes
 	closed  bool
 	exited  sync.WaitGroup
 	fault   atomic.Pointer[fault] // first panic of a worker in the region
@@ -88,20 +90,31 @@ func (p *Pool) Run(t Task) {
 
 // finish waits for the workers and ends the region.
 func (p *Pool) finish() {
+	limit, late := p.patience(), false
+	var since time.Time
 	for n := 0; p.pending.Load() != 0; n++ {
 		v := p.pending.Load()
 		if v == 0 {
 			break
 		}
-		if n < p.spins {
+		if n < limit {
 			spin(&p.pending, v)
 			continue
+		}
+		if n == limit {
+			since = time.Now()
 		}
 		p.asleep.Store(true)
 		if v = p.pending.Load(); v != 0 {
 			sleep(&p.pending, v)
 		}
 		p.asleep.Store(false)
+		late = limit > p.spins || time.Since(since) > patientTime-spinTime
+	}
+	if late {
+		p.calm.Store(0)
+	} else if c := p.calm.Load(); c < calmRegions {
+		p.calm.Store(c + 1)
 	}
 	p.task = nil
 	f := p.fault.Swap(nil)
@@ -126,9 +139,21 @@ func (p *Pool) work(i int) {
 	}
 }
 
+// patience returns how often a thread looks before it sleeps. To sleep and be
+// woken takes some 50 µs, in which the others end their part and go to sleep
+// in turn: once it has begun, every region is as slow. So threads wait for
+// patientTime, unless a worker was later than that a moment ago: then others
+// want the processors, and a thread that waits awake keeps them from it.
+func (p *Pool) patience() int {
+	if p.calm.Load() < calmRegions {
+		return p.spins
+	}
+	return int(patientTime/spinTime) * p.spins
+}
+
 // next waits for a region after the one seen last.
 func (p *Pool) next(seen uint32) uint32 {
-	for range p.spins {
+	for range p.patience() {
 		if e := p.epoch.Load(); e != seen {
 			return e
 		}
