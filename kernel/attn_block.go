@@ -57,6 +57,7 @@ type attnGroupState struct {
 	kt, vt tileElem // their elements there
 	ks, vs [4]*byte // the tokens' scales, for elemI8 tiles
 	next   uintptr  // memory to prefetch: the first tile of the next block
+	half   uintptr  // and its third, where the weighted values are added, if it is elsewhere
 	ahead  bool     // whether to
 	many   bool     // enough queries share the block for float32 copies to pay
 }
@@ -211,10 +212,22 @@ func (g *attnGroupState) loadBlock(first int) {
 	if vd := spec.VHeadDim; g.many && elem != elemF32 || vd != padded(vd) {
 		g.convertValues()
 	}
-	after := first/TileTokens + attnBlock/TileTokens
-	if !g.many && tiles.PerPage%(attnBlock/TileTokens) == 0 && after*TileTokens < g.end {
+	const blockTiles = attnBlock / TileTokens
+	after := first/TileTokens + blockTiles
+	if g.half = 0; g.many || after*TileTokens >= g.end {
+		return
+	}
+	switch {
+	case tiles.PerPage%blockTiles == 0:
 		// The tiles of a block are next to each other.
 		g.next, g.ahead = address(tiles.key(after)), true
+	case tiles.PerPage%2 == 0 && spec.KeyTileBytes() == spec.ValueTileBytes():
+		// They come in pairs: one is fetched with the scores, one with the values.
+		g.next, g.ahead = address(tiles.key(after)), true
+		g.half = g.next
+		if (after+2)*TileTokens < g.end {
+			g.half = address(tiles.key(after + 2))
+		}
 	}
 }
 
@@ -279,6 +292,9 @@ func (g *attnGroupState) scores(q []float32, n, lo, hi int) {
 func (g *attnGroupState) accumulate(t attnStates, lo, hi int) {
 	kernels := &g.kernels.values[g.vt][t.n]
 	width, size := t.stride-attnHeadFloats, g.vt.bytes()
+	if g.half != 0 {
+		g.next = g.half
+	}
 	for c := 0; c < width; {
 		wide := 0
 		for wide < 3 && kernels[wide+1] != nil && 32<<wide <= width-c {
