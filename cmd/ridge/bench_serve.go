@@ -165,8 +165,8 @@ func (f *benchServeFlags) run(c *cobra.Command, args []string) error {
 		}
 	}
 	var all []*load.Report
-	for _, l := range loads {
-		reports, err := f.rounded(c, l, targets, bars)
+	for i, l := range loads {
+		reports, err := f.rounded(c, l, f.seed+uint64(i)*1e6, targets, bars)
 		all = append(all, reports...)
 		if err != nil {
 			return errors.Join(err, f.write(c, all))
@@ -181,8 +181,9 @@ func (f *benchServeFlags) run(c *cobra.Command, args []string) error {
 	return errors.Join(f.write(c, all), c.Context().Err())
 }
 
-// rounded runs one load on all targets in turns.
-func (f *benchServeFlags) rounded(c *cobra.Command, l load.Options, targets []*load.Target, bars *progress) ([]*load.Report, error) {
+// rounded runs one load on all targets in turns, with texts that no other load
+// and no other round has: servers keep what they have read.
+func (f *benchServeFlags) rounded(c *cobra.Command, l load.Options, seed uint64, targets []*load.Target, bars *progress) ([]*load.Report, error) {
 	var reports []*load.Report
 	for round := range f.rounds {
 		for i := range targets {
@@ -192,7 +193,7 @@ func (f *benchServeFlags) rounded(c *cobra.Command, l load.Options, targets []*l
 			o := l
 			o.Target = targets[i]
 			o.Workload.Text = f.w.Text
-			o.Workload.Seed = f.seed + uint64(round)*1000
+			o.Workload.Seed = seed + uint64(round)*1000
 			if o.Arrivals != nil {
 				a := *o.Arrivals
 				a.Seed = o.Workload.Seed
