@@ -17,13 +17,14 @@ var negInf = float32(math.Inf(-1))
 
 // loop is what only the goroutine of Engine.run touches.
 type loop struct {
-	pool   *kvcache.Pool
-	tree   *kvcache.Tree // nil for none
-	sched  *sched.Scheduler
-	groups map[*group]struct{}
-	seqs   map[*sched.Seq]*sequence // those that are in the scheduler
-	nextID uint64
-	page   int
+	pool     *kvcache.Pool
+	tree     *kvcache.Tree     // nil for none
+	reserved *sched.Contiguous // the memory, if it is the baseline without pages, else nil
+	sched    *sched.Scheduler
+	groups   map[*group]struct{}
+	seqs     map[*sched.Seq]*sequence // those that are in the scheduler
+	nextID   uint64
+	page     int
 
 	commands []command // taken from the inbox
 	held     []*group  // paused for their readers
@@ -63,6 +64,7 @@ func (e *Engine) init(cfg sched.Config) error {
 	e.seqs = map[*sched.Seq]*sequence{}
 	e.page, e.logits = e.pool.PageTokens(), maxLogits
 	mem := newMemory(e.pool, e.tree, &e.o, func(s *sched.Seq) *sequence { return e.seqs[s] })
+	e.reserved, _ = mem.(*sched.Contiguous)
 	var err error
 	if e.sched, err = sched.New(cfg, mem); err != nil {
 		return err

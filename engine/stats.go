@@ -94,6 +94,9 @@ func (e *Engine) stats() Stats {
 		Tokens: c.tokens, Steps: c.steps, Busy: c.busy, Kernels: c.kernels, Sampling: c.sampling,
 		Sched: e.sched.Stats(), Pool: e.pool.Stats(), Usage: e.pool.Usage(),
 	}
+	if e.reserved != nil {
+		st.Usage = e.reserved.Usage(e.sched.RunningSeqs(), e.o.Reserve)
+	}
 	st.StepError, st.StepBias = e.sched.Cost().Error()
 	if e.tree != nil {
 		st.Tree = e.tree.Stats()

@@ -139,12 +139,12 @@ func fillFlags(fs *pflag.FlagSet, prefix, file string) error {
 	}
 	lines := map[string][]string{}
 	if file != "" {
-		f, err := os.Open(file)
+		r, err := os.Open(file)
 		if err != nil {
 			return fmt.Errorf("--config: %w", err)
 		}
-		defer f.Close()
-		in := bufio.NewScanner(f)
+		defer r.Close()
+		in := bufio.NewScanner(r)
 		for n := 1; in.Scan(); n++ {
 			line := strings.TrimSpace(in.Text())
 			if line == "" || strings.HasPrefix(line, "#") {
@@ -152,10 +152,11 @@ func fillFlags(fs *pflag.FlagSet, prefix, file string) error {
 			}
 			name, value, ok := strings.Cut(line, "=")
 			name, value = strings.TrimSpace(name), strings.Trim(strings.TrimSpace(value), `"`)
-			if !ok || fs.Lookup(name) == nil || name == "config" {
+			f := fs.Lookup(name)
+			if !ok || f == nil || name == "config" {
 				return fmt.Errorf("--config: %s: line %d: expected FLAG = VALUE with a flag of this command, found %q", file, n, line)
 			}
-			lines[name] = append(lines[name], value)
+			lines[f.Name] = append(lines[f.Name], value)
 		}
 		if err := in.Err(); err != nil {
 			return fmt.Errorf("--config: %s: %w", file, err)
