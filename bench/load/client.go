@@ -87,6 +87,9 @@ func (t *Target) request(ctx context.Context, method, path string, body []byte) 
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
+		// Not sent: it tells net/http to try again when the server closed a
+		// connection that was kept for reuse, as other clients do.
+		req.Header["X-Idempotency-Key"] = nil
 	}
 	if t.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+t.Key)
