@@ -68,6 +68,7 @@ type script struct {
 	delay time.Duration // before each token
 	fail  error         // in place of a stream
 	broke error         // after the first token
+	end   int32         // stop token that ends answers, 0 for none
 
 	mu       sync.Mutex
 	requests []engine.Request
@@ -168,7 +169,9 @@ func (s *scriptStream) Next(ctx context.Context) (engine.Event, bool) {
 	case s.r.Embed != engine.NoPooling:
 		ev.Embedding, ev.Finish = []float32{0.6, 0, 0.8, 0}, engine.FinishStop
 	case s.at[i] >= len(s.ids[i]):
-		ev.Finish = engine.FinishStop
+		if ev.Finish = engine.FinishStop; s.b.end > 0 {
+			ev.StopToken, ev.LogProb, ev.Top = s.b.end, -0.25, []sample.TokenProb{{Token: s.b.end, LogProb: -0.25}}
+		}
 	case s.r.MaxTokens < 0 || s.r.MaxTokens > 0 && s.at[i] >= s.r.MaxTokens:
 		ev.Finish = engine.FinishLength
 	default:

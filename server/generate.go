@@ -56,6 +56,7 @@ type delta struct {
 	// stopText or stopToken (else -1) is what ended the choice with finishStop.
 	stopText  string
 	stopToken int32
+	ender     *tokenInfo // the stop token with its log-probabilities
 	embedding []float32
 }
 
@@ -289,7 +290,10 @@ func (g *generation) finish(c *choice, ev *engine.Event, d *delta) {
 	if ev.Finish == engine.FinishLength {
 		why = finishLength
 	}
-	d.stopToken = ev.StopToken
+	if d.stopToken = ev.StopToken; ev.StopToken >= 0 {
+		t := g.tokenInfo(&engine.Event{Token: ev.StopToken, LogProb: ev.LogProb, Top: ev.Top})
+		d.ender = &t
+	}
 	c.end(g, d, why)
 }
 

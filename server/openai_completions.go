@@ -170,6 +170,9 @@ func (o *completionOutput) choice(i int, a *answer) completionChoice {
 		for _, t := range a.tokens {
 			w.add(ch.Logprobs, t.id, &t.prob, t.top)
 		}
+		if o.lists(a.ender) {
+			w.add(ch.Logprobs, a.ender.id, &a.ender.prob, a.ender.top)
+		}
 	}
 	if o.c.TokenIDs {
 		ch.TokenIDs, ch.PromptTokenIDs = ids(a.tokens), p.req.Tokens
@@ -178,6 +181,13 @@ func (o *completionOutput) choice(i int, a *answer) completionChoice {
 		ch.PromptLogprobs = o.m.promptProbs(p, a.prompt)
 	}
 	return ch
+}
+
+// lists reports whether the token that ended an answer is listed among the
+// log-probabilities. With echo it is, as in vLLM: who scores a prompt asks for
+// one token more and leaves out the last one of the list, lm-eval for one.
+func (o *completionOutput) lists(ender *tokenInfo) bool {
+	return o.c.probs && o.c.echo && ender != nil
 }
 
 func (o *completionOutput) stream(w http.ResponseWriter) {
@@ -219,9 +229,13 @@ func (o *completionOutput) delta(e *events, i int, d *delta) error {
 		}
 	}
 	ch := completionChoice{Index: i*o.n + d.choice, Text: d.text()}
-	if o.c.probs && len(d.tokens) > 0 {
+	tokens := d.tokens
+	if o.lists(d.ender) {
+		tokens = append(tokens[:len(tokens):len(tokens)], *d.ender)
+	}
+	if o.c.probs && len(tokens) > 0 {
 		ch.Logprobs = &legacyProbs{}
-		for _, t := range d.tokens {
+		for _, t := range tokens {
 			o.probs[ch.Index].add(ch.Logprobs, t.id, &t.prob, t.top)
 		}
 	}

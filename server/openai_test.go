@@ -270,6 +270,30 @@ func TestLogLikelihood(t *testing.T) {
 	equal(t, "asked of the engine", b.last().PromptLogProbs, 1)
 }
 
+// The last token of the list is the one that was generated, also if it ends the
+// answer: lm-eval leaves it out.
+func TestLogLikelihoodAtTheEnd(t *testing.T) {
+	srv, b := scripted(t, "")
+	b.end = 257
+	body := `{"prompt":[72,105],"temperature":0,"max_tokens":1,"logprobs":1,"echo":true,"stream":`
+	want, wantProbs := []string{"H", "i", "<|im_end|>"}, []any{nil, -1, -0.25}
+	lp := post(t, srv.URL+"/v1/completions", body+"false}", 200).at("choices", 0, "logprobs").(map[string]any)
+	equal(t, "tokens", lp["tokens"], want)
+	equal(t, "log-probabilities", lp["token_logprobs"], wantProbs)
+	_, evs := sse(t, srv.URL+"/v1/completions", body+"true}")
+	var tokens, probs []any
+	for _, e := range evs[:len(evs)-1] {
+		if lp, ok := e.at("choices", 0, "logprobs").(map[string]any); ok {
+			tokens, probs = append(tokens, lp["tokens"].([]any)...), append(probs, lp["token_logprobs"].([]any)...)
+		}
+	}
+	equal(t, "tokens of a stream", tokens, want)
+	equal(t, "log-probabilities of a stream", probs, wantProbs)
+	// Without echo the list has what the text has.
+	o := post(t, srv.URL+"/v1/completions", `{"prompt":[72,105],"logprobs":1}`, 200)
+	equal(t, "tokens without echo", len(o.at("choices", 0, "logprobs", "tokens").([]any)), 0)
+}
+
 func TestEmbeddings(t *testing.T) {
 	srv, _ := scripted(t, "")
 	o := post(t, srv.URL+"/v1/embeddings", `{"model":"fake","input":["a","bc"]}`, 200)

@@ -27,6 +27,7 @@ type answer struct {
 	finish          string
 	stopText        string
 	stopToken       int32
+	ender           *tokenInfo
 	prompt          *engine.PromptInfo
 	embedding       []float32
 }
@@ -61,7 +62,7 @@ func (a *answer) add(d *delta) {
 		}
 	}
 	if d.finish != "" {
-		a.finish, a.stopText, a.stopToken = d.finish, d.stopText, d.stopToken
+		a.finish, a.stopText, a.stopToken, a.ender = d.finish, d.stopText, d.stopToken, d.ender
 		if a.finish == finishToolCalls && len(a.calls) == 0 {
 			a.finish = finishStop
 		}

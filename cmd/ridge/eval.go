@@ -54,14 +54,17 @@ func (f *evalFlags) read(m *ridge.Model, bars *progress) ([]int32, eval.Windows,
 }
 
 // windowBar shows the windows done.
-func windowBar(p *progress) func(done, total int) {
+func windowBar(p *progress) func(done, total int) { return countBar(p, "windows") }
+
+// countBar shows how many of something are done.
+func countBar(p *progress, name string) func(done, total int) {
 	var b hub.Bar
 	return func(done, total int) {
 		if !p.tty {
 			return
 		}
 		if b == nil {
-			b = p.count("windows", total)
+			b = p.count(name, total)
 		}
 		b.Set(int64(done))
 		if done == total {
@@ -73,9 +76,9 @@ func windowBar(p *progress) func(done, total int) {
 func evalCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "eval",
-		Short: "Measure the quality of models on a text",
+		Short: "Measure the quality of models on texts and questions",
 	}
-	c.AddCommand(perplexityCommand(), divergenceCommand())
+	c.AddCommand(perplexityCommand(), divergenceCommand(), choicesCommand())
 	return c
 }
 
