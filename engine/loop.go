@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -102,6 +103,8 @@ func (e *Engine) run() {
 		e.planned(plan, now)
 		if len(plan.Rows) > 0 {
 			e.step(plan)
+			// The pool keeps all processors: now those who read streams get one.
+			runtime.Gosched()
 			continue
 		}
 		e.sched.Done(0, now)
