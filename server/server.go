@@ -158,7 +158,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 		"POST /api/create": s.ollamaNever, "POST /api/push": s.ollamaNever,
 		// llama-server, vLLM and whoever watches
 		"GET /health": s.health, "GET /v1/health": s.health, "GET /live": s.live, "GET /ready": s.ready, "GET /ping": s.live,
-		"GET /props": s.props, "GET /slots": s.slots, "POST /slots/{id}": s.session, "GET /version": s.version, "GET /load": s.loadRoute,
+		"GET /ridge/status": s.status, "GET /props": s.props, "GET /slots": s.slots, "POST /slots/{id}": s.session, "GET /version": s.version, "GET /load": s.loadRoute,
 		"POST /tokenize": s.tokenize, "POST /detokenize": s.detokenize, "POST /apply-template": s.applyTemplate, "POST /v1/chat/completions/render": s.applyTemplate,
 		"GET /tokenizer_info": s.tokenizerInfo, "POST /infill": s.infill, "POST /embedding": s.rawEmbedding, "POST /embeddings": s.embeddings,
 		"POST /completion": s.llamaCompletion, "GET /lora-adapters": s.noAdapters,

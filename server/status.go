@@ -1,0 +1,123 @@
+package server
+
+import (
+	"net/http"
+	"time"
+)
+
+// Status is the answer of GET /ridge/status: what the server is doing now, and
+// counters since its start from which speeds are differences.
+type Status struct {
+	Version  string        `json:"version"`
+	Now      time.Time     `json:"now"`
+	Uptime   float64       `json:"uptime_seconds"`
+	Draining bool          `json:"draining"`
+	Models   []ModelStatus `json:"models"` // the loaded ones
+}
+
+// ModelStatus describes a loaded model.
+type ModelStatus struct {
+	Name    string     `json:"name"`
+	Arch    string     `json:"arch"`
+	Quant   string     `json:"quant"`
+	Params  int64      `json:"parameters"`
+	Threads int        `json:"threads"`
+	Context int        `json:"context"`
+	Load    float64    `json:"load_seconds"`
+	Expires *time.Time `json:"expires_at"` // when it is unloaded if nobody uses it; null while in use, or for never
+
+	Running   int              `json:"running"` // sequences
+	Waiting   int              `json:"waiting"` // requests
+	Paused    int              `json:"paused"`  // of these, those whose client reads slowly
+	Submitted int64            `json:"submitted"`
+	Finished  map[string]int64 `json:"finished"` // answers, by how they ended
+
+	PromptTokens    int64   `json:"prompt_tokens"` // computed; those that were found are not
+	GeneratedTokens int64   `json:"generated_tokens"`
+	CachedTokens    int64   `json:"cached_tokens"` // of prompts, found in the prefix cache
+	LookedUp        int64   `json:"lookup_tokens"` // of prompts, looked for there
+	Evicted         int64   `json:"evicted_pages"`
+	DraftTokens     int64   `json:"draft_tokens"`
+	Preemptions     int64   `json:"preemptions"`
+	Recomputed      int64   `json:"recomputed_tokens"`
+	Steps           int64   `json:"steps"`
+	Busy            float64 `json:"step_seconds"`
+	Kernels         float64 `json:"kernel_seconds"`
+	StepError       float64 `json:"step_prediction_error"`
+
+	Memory    MemoryStatus     `json:"kv"`
+	Sequences []SequenceStatus `json:"sequences"` // the running ones, then those that wait, in order; at most some hundred
+}
+
+// MemoryStatus is what the memory for keys and values is used for, in slots of
+// one token. Used, Waste, Cached and Free add up to Slots.
+type MemoryStatus struct {
+	PageTokens int   `json:"page_tokens"`
+	Pages      int   `json:"pages"`
+	PageBytes  int64 `json:"page_bytes"`
+	Slots      int   `json:"slots"`
+	Used       int   `json:"used"`   // hold a token of a running sequence
+	Waste      int   `json:"waste"`  // held without one
+	Cached     int   `json:"cached"` // only the prefix cache holds them: they are given when needed
+	Free       int   `json:"free"`
+	Shared     int   `json:"shared_pages"` // more pages that running sequences would hold without sharing
+}
+
+// SequenceStatus describes a sequence.
+type SequenceStatus struct {
+	ID       string  `json:"id"` // of the request
+	Choice   int     `json:"choice"`
+	State    string  `json:"state"`    // running, waiting, swapped or paused
+	Position int     `json:"position"` // among those that wait, else -1
+	Tenant   string  `json:"tenant"`
+	Priority int     `json:"priority"`
+	Prompt   int     `json:"prompt_tokens"`
+	Computed int     `json:"computed_tokens"` // keys and values that are there
+	Tokens   int     `json:"generated_tokens"`
+	Max      int     `json:"max_tokens"`
+	Pages    int     `json:"pages"`
+	Age      float64 `json:"age_seconds"`
+}
+
+// status answers GET /ridge/status.
+func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
+	now := time.Now()
+	st := Status{Version: s.o.Version, Now: now, Uptime: now.Sub(s.started).Seconds(), Draining: s.draining.Load(), Models: []ModelStatus{}}
+	for _, m := range s.lib.loaded() {
+		x := m.status()
+		if t := s.lib.expiry(m); !t.IsZero() {
+			x.Expires = &t
+		}
+		st.Models = append(st.Models, x)
+	}
+	writeJSON(w, http.StatusOK, &st)
+}
+
+// status describes m.
+func (m *Model) status() ModelStatus {
+	st := m.backend.Stats()
+	x := ModelStatus{
+		Name: m.name, Arch: m.info.Arch, Quant: m.info.Quant, Params: m.info.Parameters, Threads: m.info.Workers, Context: m.context,
+		Load:    time.Duration(m.loadTime.Load()).Seconds(),
+		Running: st.Sched.Running, Waiting: st.Waiting, Paused: st.Paused, Submitted: st.Submitted, Finished: map[string]int64{},
+		PromptTokens: st.Sched.PromptTokens, GeneratedTokens: st.Tokens, CachedTokens: st.Tree.HitTokens, LookedUp: st.Tree.HitTokens + st.Tree.MissTokens,
+		Evicted: st.Tree.Evicted, DraftTokens: st.Sched.DraftTokens, Preemptions: st.Sched.Recomputes + st.Sched.SwapOuts, Recomputed: st.Sched.LostTokens,
+		Steps: st.Steps, Busy: st.Busy.Seconds(), Kernels: st.Kernels.Seconds(), StepError: st.StepError,
+		Memory: MemoryStatus{
+			PageTokens: m.info.PageTokens, Pages: st.Pool.Pages, PageBytes: st.Pool.PageBytes, Slots: st.Usage.Slots, Used: st.Usage.Used,
+			Waste: st.Usage.Internal, Cached: st.Usage.Cached, Free: st.Usage.Free, Shared: st.Pool.Shared,
+		},
+		Sequences: []SequenceStatus{},
+	}
+	for f, n := range st.Finished {
+		x.Finished[string(f)] += n
+	}
+	for i := range st.Sequences {
+		q := &st.Sequences[i]
+		x.Sequences = append(x.Sequences, SequenceStatus{
+			ID: q.ID, Choice: q.Choice, State: q.State, Position: q.Position, Tenant: q.Tenant, Priority: q.Priority, Prompt: q.Prompt,
+			Computed: q.Computed, Tokens: q.Tokens, Max: q.Max, Pages: q.Pages, Age: q.Age.Seconds(),
+		})
+	}
+	return x
+}
