@@ -226,8 +226,14 @@ func TestOneAnswerOfRealModel(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped: short")
 	}
-	path := testdata.Model(t, "smollm2")
-	o := model.Options{KV: tensor.F16, Context: 512, KVBytes: 16 << 20}
+	oneAnswerOf(t, testdata.Model(t, "smollm2"), 16<<20)
+}
+
+// The same with the trained model that is always there.
+func TestOneAnswerOfTrainedModel(t *testing.T) { oneAnswerOf(t, testdata.Tiny, 1<<20) }
+
+func oneAnswerOf(t *testing.T, path string, memory int64) {
+	o := model.Options{KV: tensor.F16, Context: 512, KVBytes: memory}
 	m, err := model.Open(path, o)
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 
+	"ridge/internal/builtin"
 	"ridge/internal/diag"
 	"ridge/internal/mmap"
 )
@@ -29,8 +30,12 @@ func splitPath(prefix string, no, count int) string {
 
 // Open maps the GGUF file at path and reads its metadata and tensor directory.
 // If path is one part of a split model, in the naming NAME-00001-of-0000N.gguf,
-// all parts are opened, whichever was given.
+// all parts are opened, whichever was given. The path of a model that is part
+// of the program, see internal/builtin, opens it in memory.
 func Open(path string) (*File, error) {
+	if b, ok := builtin.Data(path); ok {
+		return OpenBytes(path, b)
+	}
 	f, err := openOne(path)
 	if err != nil {
 		return nil, err

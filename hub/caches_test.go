@@ -120,7 +120,7 @@ func TestCaches(t *testing.T) {
 					t.Errorf("%s: model %+v", ref, m)
 				}
 			}
-			ms, err := List(Options{})
+			ms, err := listOnDisk(Options{})
 			if err != nil || len(ms) != 1 || ms[0].Name != tc.refs[0] || ms[0].Owner != tc.owner {
 				t.Errorf("List = %+v, %v", ms, err)
 			}
@@ -301,7 +301,7 @@ func TestStore(t *testing.T) {
 		if _, err := Find(ref, Options{}); err == nil {
 			t.Errorf("%s: found", name)
 		}
-		if ms, err := List(Options{}); len(ms) != 0 || err != nil {
+		if ms, err := listOnDisk(Options{}); len(ms) != 0 || err != nil {
 			t.Errorf("%s: List = %v, %v", name, ms, err)
 		}
 		if m, err = Resolve(t.Context(), ref, Options{}); err != nil {
@@ -318,7 +318,7 @@ func TestStore(t *testing.T) {
 	if err := Remove(ref, Options{}); err == nil || !strings.Contains(err.Error(), "no such model") {
 		t.Errorf("second Remove: %v", err)
 	}
-	if ms, err := List(Options{Dir: filepath.Join(dir, "nowhere")}); ms != nil || err != nil {
+	if ms, err := listOnDisk(Options{Dir: filepath.Join(dir, "nowhere")}); ms != nil || err != nil {
 		t.Errorf("List of no folder = %v, %v", ms, err)
 	}
 }

@@ -90,7 +90,7 @@ func lookupCatalog(name string) *Entry {
 // unknownName is the error for a lone word that nothing knows. It suggests
 // the catalogue's nearest names.
 func unknownName(name string) error {
-	var near, all []string
+	near, all := []string(nil), []string{EmbeddedName}
 	stem, _, _ := strings.Cut(strings.ToLower(name), ":")
 	for _, e := range loadCatalog() {
 		all = append(all, e.Name)

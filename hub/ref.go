@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"ridge/internal/builtin"
 )
 
 type kind int
@@ -19,7 +21,8 @@ const (
 	kindOllama
 	kindPyPI
 	kindURL
-	kindBare // a lone word that the catalogue does not have
+	kindBuiltin // part of the program
+	kindBare    // a lone word that the catalogue does not have
 )
 
 // reference is a parsed model name.
@@ -38,6 +41,8 @@ type reference struct {
 	url, sum string // kindURL: without fragment; sha256 or ""
 
 	path string // kindFile
+
+	builtin builtin.Model // kindBuiltin
 }
 
 var (
@@ -78,6 +83,9 @@ func parseRef(s string) (reference, error) {
 	}
 	if looksLikePath(s) {
 		return fileRef(s)
+	}
+	if b, ok := builtin.Lookup(strings.TrimSuffix(s, ":latest")); ok {
+		return reference{kind: kindBuiltin, text: b.Path, builtin: b}, nil
 	}
 	if e := lookupCatalog(s); e != nil {
 		return reference{kind: kindCatalog, text: e.Name, entry: e}, nil

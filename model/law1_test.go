@@ -23,19 +23,26 @@ func TestOneAnswer(t *testing.T) {
 	}
 }
 
+func TestOneAnswerOfTrainedModel(t *testing.T) {
+	oneAnswer(t, testdata.Tiny, randomPrompt(120), 1024, 3)
+}
+
+func randomPrompt(n int) []int32 {
+	r := rand.New(rand.NewPCG(1, 2))
+	prompt := make([]int32, n)
+	for i := range prompt {
+		prompt[i] = r.Int32N(40000)
+	}
+	return prompt
+}
+
 func TestOneAnswerOfRealModels(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long, and the tiny models cover the other tiers")
 	}
 	for _, name := range []string{"smollm2", "gemma3", "qwen"} {
 		t.Run(name, func(t *testing.T) {
-			path := testdata.Model(t, name)
-			r := rand.New(rand.NewPCG(1, 2))
-			prompt := make([]int32, 150)
-			for i := range prompt {
-				prompt[i] = r.Int32N(40000)
-			}
-			oneAnswer(t, path, prompt, 1024, 3)
+			oneAnswer(t, testdata.Model(t, name), randomPrompt(150), 1024, 3)
 		})
 	}
 }

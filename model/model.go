@@ -6,7 +6,6 @@ package model
 import (
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 
 	"ridge/gguf"
@@ -54,8 +53,9 @@ type Model struct {
 	slopes    []float32
 }
 
-// Open reads the model at path: a GGUF file (any shard of a split one) or a
-// directory with config.json and safetensors files. The errors name the file,
+// Open reads the model at path: a GGUF file (any shard of a split one), a
+// directory with config.json and safetensors files, or the path of a model that
+// is part of the program (see internal/builtin). The errors name the file,
 // the field, what was expected and what was found.
 func Open(path string, o Options) (*Model, error) {
 	m := &Model{path: path}
@@ -72,12 +72,12 @@ func Open(path string, o Options) (*Model, error) {
 
 // openSource opens the files and reads the configuration.
 func (m *Model) openSource() error {
-	st, err := os.Stat(m.path)
+	dir, err := isDir(m.path)
 	if err != nil {
 		return fmt.Errorf("model: %w", err)
 	}
 	open := m.openGGUF
-	if st.IsDir() {
+	if dir {
 		open = m.openHF
 	}
 	if err := open(m.path); err != nil {

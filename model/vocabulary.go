@@ -7,17 +7,18 @@ import (
 	"path/filepath"
 
 	"ridge/gguf"
+	"ridge/internal/builtin"
 	"ridge/tokenizer"
 )
 
 // OpenTokenizer reads only the tokenizer of the model at path, which is as for
 // Open. It returns nil if the files carry none.
 func OpenTokenizer(path string) (*tokenizer.Tokenizer, error) {
-	st, err := os.Stat(path)
+	dir, err := isDir(path)
 	if err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
-	if st.IsDir() {
+	if dir {
 		return readTokenizer(path, nil)
 	}
 	f, err := gguf.Open(path)
@@ -26,6 +27,15 @@ func OpenTokenizer(path string) (*tokenizer.Tokenizer, error) {
 	}
 	defer f.Close()
 	return readTokenizer(path, f)
+}
+
+// isDir reports whether a model's path is a directory rather than a file.
+func isDir(path string) (bool, error) {
+	if builtin.Is(path) {
+		return false, nil
+	}
+	st, err := os.Stat(path)
+	return err == nil && st.IsDir(), err
 }
 
 // readTokenizer reads the tokenizer of f or, without a file, of the directory

@@ -183,21 +183,9 @@ func TestStorm(t *testing.T) {
 
 // Real text through the whole way: template, tokens, engine, text, tools.
 func TestRealModel(t *testing.T) {
-	path := testdata.Model(t, "smollm2")
-	o := model.DefaultOptions()
-	o.MaxContext, o.KVBytes = 2048, 64<<20
-	mm, err := model.Open(path, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := serve(t, mm, path)
-	ask := `"messages":[{"role":"user","content":"What is 2+2? Answer with one number."}],"temperature":0`
-	a := post(t, srv.URL+"/v1/chat/completions", `{`+ask+`,"max_tokens":20}`, 200)
-	b := post(t, srv.URL+"/v1/chat/completions", `{`+ask+`,"max_tokens":20}`, 200)
-	equal(t, "with a warm cache", b.at("choices", 0, "message", "content"), a.at("choices", 0, "message", "content"))
-	if n := b.at("usage", "prompt_tokens_details", "cached_tokens").(float64); n < 16 {
-		t.Errorf("%v cached tokens", n)
-	}
+	srv := serveFile(t, testdata.Model(t, "smollm2"))
+	const ask = `"messages":[{"role":"user","content":"What is 2+2? Answer with one number."}],"temperature":0`
+	warm(t, srv.URL, ask)
 	c := post(t, srv.URL+"/v1/chat/completions", `{`+ask+`,"max_tokens":60,"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object","properties":{"answer":{"type":"integer"}},"required":["answer"]},"strict":true}}}`, 200)
 	var v struct{ Answer *int }
 	if err := json.Unmarshal([]byte(c.at("choices", 0, "message", "content").(string)), &v); err != nil || v.Answer == nil {
@@ -210,4 +198,42 @@ func TestRealModel(t *testing.T) {
 		t.Errorf("tool call: %v: %v", err, d.at("choices", 0, "message"))
 	}
 	post(t, srv.URL+"/v1/chat/completions", `{`+ask+`,"max_tokens":30,`+tool+`}`, 200) // auto and strict
+}
+
+// What needs a trained model but no clever one, with the one that is always
+// there.
+func TestTrainedModel(t *testing.T) {
+	srv := serveFile(t, testdata.Tiny)
+	const ask = `"messages":[{"role":"user","content":"Tell me a story about a dog."}],"temperature":0`
+	text := warm(t, srv.URL, ask)
+	if len(strings.Fields(text)) < 5 {
+		t.Errorf("answer: %q", text)
+	}
+	c := post(t, srv.URL+"/v1/chat/completions", `{`+ask+`,"max_tokens":40,"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"enum":["a dog","a cat"]},"strict":true}}}`, 200)
+	if s := c.at("choices", 0, "message", "content"); s != `"a dog"` && s != `"a cat"` {
+		t.Errorf("structured output: %v", s)
+	}
+}
+
+// serveFile serves the model at path.
+func serveFile(t *testing.T, path string) *httptest.Server {
+	o := model.DefaultOptions()
+	o.MaxContext, o.KVBytes = 2048, 64<<20
+	mm, err := model.Open(path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serve(t, mm, path)
+}
+
+// warm asks twice, the second time with the prompt in the cache, and returns
+// the answer.
+func warm(t *testing.T, url, ask string) string {
+	a := post(t, url+"/v1/chat/completions", `{`+ask+`,"max_tokens":20}`, 200)
+	b := post(t, url+"/v1/chat/completions", `{`+ask+`,"max_tokens":20}`, 200)
+	equal(t, "with a warm cache", b.at("choices", 0, "message", "content"), a.at("choices", 0, "message", "content"))
+	if n := b.at("usage", "prompt_tokens_details", "cached_tokens").(float64); n < 16 {
+		t.Errorf("%v cached tokens", n)
+	}
+	return fmt.Sprint(a.at("choices", 0, "message", "content"))
 }

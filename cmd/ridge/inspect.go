@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 
 	"ridge/gguf"
+	"ridge/internal/builtin"
 	"ridge/safetensors"
 )
 
@@ -63,6 +64,9 @@ func inspect(path string, full bool) (*inspection, error) {
 
 // isGGUF looks at a file's name and at its first bytes.
 func isGGUF(path string) bool {
+	if builtin.Is(path) {
+		return true
+	}
 	if strings.EqualFold(filepath.Ext(path), ".gguf") {
 		return true
 	}

@@ -17,7 +17,7 @@ import (
 	"ridge/internal/machine"
 )
 
-// defaultModel is what run uses when no model is named.
+// defaultModel is what run downloads when no model is named and none is here.
 const defaultModel = "smollm2"
 
 type runOptions struct {
@@ -39,9 +39,16 @@ func runCommand() *cobra.Command {
 Text piped into the program is put after the prompt. In a chat, /? lists the
 commands; Ctrl-C stops an answer, Ctrl-D or /bye ends the program.
 
-MODEL is a name of the catalogue (see ridge list --all), hf:org/repo[:QUANT],
+Without MODEL the largest chat model on this machine is used that fits into half
+of the free memory. If there is none, smollm2 is downloaded (on a terminal you are
+asked first), and without a network tiny answers, the small model inside ridge.
+A single argument with a blank or with the marks of a sentence is the prompt; a
+single word is a model.
+
+MODEL is tiny, a name of the catalogue (see ridge list --all), hf:org/repo[:QUANT],
 ollama:name[:tag], pypi:package[/file], an https address or a path.`,
-		Example: `  ridge run smollm2 "Why is the sky blue?"
+		Example: `  ridge run "Why is the sky blue?"
+  ridge run smollm2 "Why is the sky blue?"
   git diff | ridge run qwen2.5-coder:0.5b "Explain this change:"
   ridge run ./model.gguf --raw -n 50 "Once upon a time"
   ridge run smollm2 --verbose --temp 0.7 --seed 1`,
@@ -61,12 +68,14 @@ ollama:name[:tag], pypi:package[/file], an https address or a path.`,
 }
 
 func (o *runOptions) run(c *cobra.Command, args []string) error {
-	name, prompt := defaultModel, ""
-	if len(args) > 0 {
+	name, prompt := "", ""
+	switch {
+	case len(args) == 2:
+		name, prompt = args[0], args[1]
+	case len(args) == 1 && isPrompt(args[0]):
+		prompt = args[0]
+	case len(args) == 1:
 		name = args[0]
-	}
-	if len(args) > 1 {
-		prompt = args[1]
 	}
 	g, err := o.generation()
 	if err != nil {
@@ -77,12 +86,18 @@ func (o *runOptions) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	prompt = strings.TrimSpace(strings.TrimSpace(prompt) + "\n\n" + piped)
+	if prompt == "" && !terminal && name != "" {
+		return fmt.Errorf("prompt: expected text as an argument or on standard input, found none: %q is taken for a model's name", name)
+	}
 	if prompt == "" && !terminal {
 		return errors.New("prompt: expected text as an argument or on standard input, found none")
 	}
 	start := time.Now()
-	m, err := o.open(c, name, o.template)
+	m, err := o.openNamed(c, name)
 	if err != nil {
+		if len(args) == 1 {
+			err = hintOneWord(err)
+		}
 		return err
 	}
 	defer m.Close()
@@ -98,6 +113,14 @@ func (o *runOptions) run(c *cobra.Command, args []string) error {
 		s.report(load)
 	}
 	return nil
+}
+
+// openNamed opens the model name, or the best one if it is empty.
+func (o *runOptions) openNamed(c *cobra.Command, name string) (*ridge.Model, error) {
+	if name == "" {
+		return o.openBest(c)
+	}
+	return o.open(c, name, o.template)
 }
 
 // stdinText returns what is piped into the program, or that its input is a

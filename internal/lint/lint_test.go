@@ -44,6 +44,10 @@ var mayImport = map[string][]string{
 	"server":      {"chat", "engine", "gguf", "grammar", "hub", "model", "sample", "tokenizer"},
 	".":           {"chat", "hub", "kvcache", "model", "sample", "tensor", "tokenizer"},
 	"cmd/ridge":   {"*"},
+
+	"tools/tinymodel/corpus":   {"chat", "kernel", "kvcache", "model", "tensor", "tokenizer"},
+	"tools/tinymodel/quantize": {"gguf", "tensor"},
+	"tools/tinymodel/compare":  {".", "chat", "kernel", "model", "sample"},
 }
 
 // underInternal lists what the packages under internal may import; those that

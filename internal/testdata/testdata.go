@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"ridge/internal/builtin"
 )
 
 // Dir returns the folder of shared test data: $RIDGE_DATA, or the nearest
@@ -32,6 +34,10 @@ func Dir(t testing.TB) string {
 	Skip(t, "shared test data not found (set RIDGE_DATA)")
 	return ""
 }
+
+// Tiny is the path of the trained model that is part of the program: it is
+// always there.
+const Tiny = builtin.Prefix + "tiny"
 
 // Model returns the path of a real model ("smollm2", "gemma3" or "qwen") in
 // the folder $RIDGE_TEST_MODELS, where the test command puts what it pulled.
