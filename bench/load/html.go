@@ -110,9 +110,12 @@ func charts(reports []*Report) []*chart {
 	running := &chart{title: "Requests under way", x: "seconds", y: "requests"}
 	for i, rep := range reports {
 		t, n := line{name: rep.label(true), class: colour(reports, i), step: true}, line{name: rep.label(true), class: colour(reports, i), step: true}
-		for s, sec := range rep.Seconds {
-			t.pts = append(t.pts, [2]float64{float64(s + 1), sec.Output})
-			n.pts = append(n.pts, [2]float64{float64(s + 1), sec.Running})
+		// The last second is no whole one.
+		whole := rep.Seconds[:max(1, len(rep.Seconds)-1)]
+		for s := range len(whole) + 1 {
+			sec := whole[min(s, len(whole)-1)]
+			t.pts = append(t.pts, [2]float64{float64(s), sec.Output})
+			n.pts = append(n.pts, [2]float64{float64(s), sec.Running})
 		}
 		tokens.lines, running.lines = append(tokens.lines, t), append(running.lines, n)
 	}

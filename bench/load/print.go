@@ -140,17 +140,30 @@ type measure struct {
 var measures = []measure{
 	{"Output throughput (tok/s)", func(r *Report) float64 { return r.OutputRate }, true},
 	{"Total throughput (tok/s)", func(r *Report) float64 { return r.TotalRate }, true},
+	{"Output tokens per CPU second", func(r *Report) float64 {
+		if r.Server == nil {
+			return 0
+		}
+		return ratio(float64(r.OutputTokens), r.Server.CPUSeconds)
+	}, true},
 	{"Goodput (req/s)", func(r *Report) float64 { return r.Goodput }, true},
 	{"TTFT p50 (ms)", func(r *Report) float64 { return r.TTFT.P50 }, false},
 	{"TTFT p99 (ms)", func(r *Report) float64 { return r.TTFT.P99 }, false},
 	{"TPOT p50 (ms)", func(r *Report) float64 { return r.TPOT.P50 }, false},
 	{"TPOT p99 (ms)", func(r *Report) float64 { return r.TPOT.P99 }, false},
 	{"ITL p99 (ms)", func(r *Report) float64 { return r.ITL.P99 }, false},
+	{"E2E mean (ms)", func(r *Report) float64 { return r.E2E.Mean }, false},
 	{"E2E p50 (ms)", func(r *Report) float64 { return r.E2E.P50 }, false},
 	{"Streams' ITL p99 before (ms)", func(r *Report) float64 { return r.intruded().Before.P99 }, false},
 	{"Streams' ITL p99 while (ms)", func(r *Report) float64 { return r.intruded().While.P99 }, false},
 	{"Streams' longest gap while (ms)", func(r *Report) float64 { return r.intruded().While.Max }, false},
 	{"TTFT of the long prompt (ms)", func(r *Report) float64 { return r.intruded().TTFT.P50 }, false},
+	{"KV waste, mean (%)", func(r *Report) float64 {
+		if r.Server == nil {
+			return 0
+		}
+		return 100 * r.Server.WasteMean
+	}, false},
 	{"Failed requests", func(r *Report) float64 { return float64(r.Failed) }, false},
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html"
 	"math"
+	"strconv"
 	"strings"
 )
 
@@ -156,7 +157,7 @@ func label(v float64) string {
 	case a >= 1e4:
 		return fmt.Sprintf("%gk", math.Round(v/100)/10)
 	}
-	return fmt.Sprintf("%.3g", v)
+	return strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64)
 }
 
 // timelineSVG draws a bar for each request, in the order in which they were

@@ -14,6 +14,7 @@ type Kind string
 const (
 	ShareGPT Kind = "sharegpt" // lengths like those of recorded conversations
 	Fixed    Kind = "fixed"    // all prompts and all answers of one length
+	Bimodal  Kind = "bimodal"  // short answers, and some long ones
 	Prefix   Kind = "prefix"   // groups of prompts with a common beginning
 	Turns    Kind = "turns"    // conversations: each prompt has all that was said before
 	Intruder Kind = "intruder" // a long prompt comes while short ones are being answered
@@ -21,7 +22,7 @@ const (
 )
 
 // Kinds are the kinds of work, in the order of their description.
-func Kinds() []Kind { return []Kind{ShareGPT, Fixed, Prefix, Turns, Intruder, Trace} }
+func Kinds() []Kind { return []Kind{ShareGPT, Fixed, Bimodal, Prefix, Turns, Intruder, Trace} }
 
 // Workload says what is asked. It is deterministic: session i of a workload is
 // always the same.
@@ -32,7 +33,8 @@ type Workload struct {
 
 	Input, Output int           // tokens; for ShareGPT the medians. 0 means the kind's default
 	MaxInput      int           // longest prompt of ShareGPT and Trace; 0 for the default of the first, any for the second
-	MaxOutput     int           // the same for answers
+	MaxOutput     int           // the same for answers; of Bimodal, the long ones
+	Sigma         float64       // spread of ShareGPT's answers: the standard deviation of their logarithm; 0 means 1
 	Share         float64       // part of a prompt that its group has in common, 0 to 1
 	Groups        int           // of Prefix
 	Turns         int           // of a conversation
@@ -65,6 +67,9 @@ type Session struct {
 	Turns []Turn
 }
 
+// bimodalEvery is how many answers of Bimodal there are for each long one.
+const bimodalEvery = 8
+
 // Complete fills in defaults and checks.
 func (w *Workload) Complete() error {
 	set := func(v *int, def int) {
@@ -80,6 +85,13 @@ func (w *Workload) Complete() error {
 		set(&w.Output, 170)
 		set(&w.MaxInput, 1024)
 		set(&w.MaxOutput, 1024)
+		if w.Sigma == 0 {
+			w.Sigma = 1
+		}
+	case Bimodal:
+		set(&w.Input, 32)
+		set(&w.Output, 16)
+		set(&w.MaxOutput, 400)
 	case Fixed:
 		set(&w.Input, 128)
 		set(&w.Output, 64)
@@ -138,6 +150,9 @@ func (w *Workload) check() error {
 	if !(w.Share >= 0 && w.Share <= 1) {
 		return fmt.Errorf("load: workload %s: share: expected 0 to 1, found %v", w.Kind, w.Share)
 	}
+	if !(w.Sigma >= 0 && w.Sigma <= 5) {
+		return fmt.Errorf("load: workload %s: spread: expected 0 to 5, found %v", w.Kind, w.Sigma)
+	}
 	if !(w.Speed > 0 && w.Scale > 0) || w.Pause < 0 || w.After < 0 {
 		return fmt.Errorf("load: workload %s: expected positive times and factors, found speed %v, scale %v, pause %v, after %v", w.Kind, w.Speed, w.Scale, w.Pause, w.After)
 	}
@@ -154,7 +169,13 @@ func (w *Workload) Session(i int) Session {
 	turn := func(in, out int) Turn { return Turn{Text: w.Text.Text(rng, in, false), Tokens: in, Max: out} }
 	switch w.Kind {
 	case ShareGPT:
-		s.Turns = []Turn{turn(lognormal(rng, w.Input, 1.2, w.MaxInput), lognormal(rng, w.Output, 1, w.MaxOutput))}
+		s.Turns = []Turn{turn(lognormal(rng, w.Input, 1.2, w.MaxInput), lognormal(rng, w.Output, w.Sigma, w.MaxOutput))}
+	case Bimodal:
+		out := w.Output
+		if rng.IntN(bimodalEvery) == 0 {
+			out = w.MaxOutput
+		}
+		s.Turns = []Turn{turn(w.Input, out)}
 	case Prefix:
 		s.Group = i % w.Groups
 		head := int(math.Round(float64(w.Input) * w.Share))
@@ -233,7 +254,9 @@ func lognormal(rng *rand.Rand, median int, sigma float64, limit int) int {
 func (w *Workload) String() string {
 	switch w.Kind {
 	case ShareGPT:
-		return fmt.Sprintf("sharegpt: prompts of about %d tokens, answers of about %d (log-normal, up to %d and %d)", w.Input, w.Output, w.MaxInput, w.MaxOutput)
+		return fmt.Sprintf("sharegpt: prompts of about %d tokens, answers of about %d (log-normal, σ %g, up to %d and %d)", w.Input, w.Output, w.Sigma, w.MaxInput, w.MaxOutput)
+	case Bimodal:
+		return fmt.Sprintf("bimodal: prompts of %d tokens, answers of %d, one in %d of %d", w.Input, w.Output, bimodalEvery, w.MaxOutput)
 	case Prefix:
 		return fmt.Sprintf("prefix: %d + %d tokens, %.0f%% of a prompt common to a group, %d groups", w.Input, w.Output, 100*w.Share, w.Groups)
 	case Turns:

@@ -98,6 +98,23 @@ func TestWorkloads(t *testing.T) {
 	if math.Abs(di.P50-120) > 15 || math.Abs(do.P50-170) > 15 || di.Max != 1024 || do.Max != 1024 || di.Min < 1 {
 		t.Errorf("prompts %+v, answers %+v", di, do)
 	}
+	w = Workload{Kind: Bimodal, Seed: 5}
+	if err := w.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	long := 0
+	for i := range 800 {
+		switch n := w.Session(i).Turns[0].Max; n {
+		case 400:
+			long++
+		case 16:
+		default:
+			t.Errorf("an answer of %d", n)
+		}
+	}
+	if long < 70 || long > 135 {
+		t.Errorf("%d long answers of 800", long)
+	}
 	for _, k := range Kinds() {
 		w := Workload{Kind: k, Trace: []TraceRow{{Input: 1, Output: 1}}}
 		if err := w.Complete(); err != nil || !strings.HasPrefix(w.String(), string(k)) {

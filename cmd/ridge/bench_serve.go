@@ -67,8 +67,11 @@ hash_ids or a prompt (Mooncake's format).
 
 Workloads.
   sharegpt  lengths as in recorded conversations: log-normal with medians --input
-            (120) and --output (170), at most --max-input and --max-output (1024)
+            (120) and --output (170), at most --max-input and --max-output (1024);
+            --sigma (1) is the spread of the answers
   fixed     prompts of --input (128) and answers of --output (64) tokens
+  bimodal   prompts of --input (32) and answers of --output (16) tokens, one in eight
+            of --max-output (400)
   prefix    prompts of --input (512) tokens of which --share (0.8) is common to a
             group, --groups (1) of these; answers of --output (32)
   turns     conversations of --turns (4) turns, --input (64) and --output (64)
@@ -109,11 +112,12 @@ func (f *benchServeFlags) add(c *cobra.Command) {
 	fs.BoolVar(&f.eos, "eos", false, "let models end their answers early")
 	fs.BoolVar(&f.fresh, "fresh", false, "a new connection for each request")
 
-	fs.StringVarP(&f.workload, "workload", "w", "", "sharegpt, fixed, prefix, turns, intruder or trace (default: sharegpt, or trace with --trace)")
+	fs.StringVarP(&f.workload, "workload", "w", "", "sharegpt, fixed, bimodal, prefix, turns, intruder or trace (default: sharegpt, or trace with --trace)")
 	fs.IntVar(&f.w.Input, "input", 0, "tokens of a prompt")
 	fs.IntVar(&f.w.Output, "output", 0, "tokens of an answer")
 	fs.IntVar(&f.w.MaxInput, "max-input", 0, "longest prompt of sharegpt and trace")
 	fs.IntVar(&f.w.MaxOutput, "max-output", 0, "longest answer of sharegpt and trace")
+	fs.Float64Var(&f.w.Sigma, "sigma", 0, "spread of sharegpt's answers: standard deviation of their logarithm (default 1)")
 	fs.Float64Var(&f.share, "share", 0.8, "part of a prompt that is common to a group, 0 to 1")
 	fs.IntVar(&f.w.Groups, "groups", 0, "groups with a common prefix")
 	fs.IntVar(&f.w.Turns, "turns", 0, "turns of a conversation")
