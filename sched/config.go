@@ -62,6 +62,12 @@ type Config struct {
 	// Split. 0 means that only MaxTokens counts.
 	ITLTarget time.Duration
 
+	// StepTime bounds, by the cost model, the steps that compute prompts while
+	// answers run; it becomes twice the time of the answers alone where that is
+	// more, and unlike ITLTarget, which goes before it, keeps nobody out. It
+	// needs Split. 0 for no bound.
+	StepTime time.Duration
+
 	Shed bool // drop waiting sequences that cannot meet their deadline
 
 	Cost    *CostModel   // a new one
@@ -92,6 +98,8 @@ func (c *Config) complete() error {
 		return fmt.Errorf("sched: tokens in a step: expected at least one for each of %d sequences, found %d", c.MaxSeqs, c.MaxTokens)
 	case c.Watermark < 0 || c.Watermark > 500:
 		return fmt.Errorf("sched: watermark: expected 0 to 500 thousandths, found %d", c.Watermark)
+	case c.StepTime < 0 || c.StepTime > 0 && !c.Split:
+		return fmt.Errorf("sched: time of a step: a bound of %v needs prompts that may be split", c.StepTime)
 	case c.ITLTarget < 0 || c.ITLTarget > 0 && !c.Split:
 		return fmt.Errorf("sched: time between tokens: a target of %v needs prompts that may be split", c.ITLTarget)
 	case c.Chunk < 0 || c.Quantum < 0 || c.MaxQueue < 0 || c.BatchWait < 0:
@@ -177,7 +185,7 @@ func Preset(name string) (Config, error) {
 		// admission by the peak that all sequences can reach.
 		return Config{Order: DecodeFirst, Split: true, Admission: PeakMax, MaxSeqs: 256, MaxTokens: 1024}, nil
 	case "ridge":
-		return Config{Order: DecodeFirst, Split: true, Quantum: 16, Admission: PeakExpected, Recovery: Cheaper, MaxSeqs: 64, MaxTokens: 512, Watermark: 10}, nil
+		return Config{Order: DecodeFirst, Split: true, Quantum: 16, Admission: PeakExpected, Recovery: Cheaper, MaxSeqs: 64, MaxTokens: 512, StepTime: 150 * time.Millisecond, Watermark: 10}, nil
 	}
 	return Config{}, fmt.Errorf("sched: preset: expected one of %v, found %q", Presets(), name)
 }

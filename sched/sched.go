@@ -44,13 +44,14 @@ type Scheduler struct {
 
 	// Of the step at hand.
 	now       time.Duration
-	active    int // the first of running, which may be served
-	held      int // the last of running, which are on hold
-	left      int // tokens
-	reserved  int // pages that the rows planned so far will take
-	decoding  int // rows of answers
-	prompting int // rows of prompts
-	batch     int // members of the static batch at its start
+	active    int           // the first of running, which may be served
+	held      int           // the last of running, which are on hold
+	left      int           // tokens
+	reserved  int           // pages that the rows planned so far will take
+	decoding  int           // rows of answers
+	prompting int           // rows of prompts
+	alone     time.Duration // of the answers without prompts
+	batch     int           // members of the static batch at its start
 	blocked   reason
 	peak      []peakEntry
 }

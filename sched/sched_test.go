@@ -269,7 +269,15 @@ func TestAdmissionCountsTheCopy(t *testing.T) {
 // A model of step times that has seen answers only does not let a prompt take a
 // step of a size that it knows nothing of.
 func TestChunksGrowWithKnowledge(t *testing.T) {
-	s := newTest(t, Config{Split: true, MaxTokens: 512, ITLTarget: 100 * time.Millisecond}, 1000)
+	for name, c := range map[string]Config{
+		"time between tokens": {Split: true, MaxTokens: 512, ITLTarget: 100 * time.Millisecond},
+		"time of a step":      {Split: true, MaxTokens: 512, StepTime: 100 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) { chunksGrow(t, newTest(t, c, 1000)) })
+	}
+}
+
+func chunksGrow(t *testing.T, s *Scheduler) {
 	now := time.Duration(0)
 	add := func(q *Seq) {
 		if err := s.Add(q, now); err != nil {
@@ -310,6 +318,45 @@ func TestChunksGrowWithKnowledge(t *testing.T) {
 	}
 	if largest < 100 {
 		t.Errorf("the largest chunk was %d, there is time for more", largest)
+	}
+}
+
+// Answers that are slow by themselves keep nobody out and do not starve a
+// prompt: its steps may take twice as long.
+func TestStepTimeOfSlowAnswers(t *testing.T) {
+	s := newTest(t, Config{Split: true, MaxTokens: 512, StepTime: time.Millisecond}, 1000)
+	for n := range 100 {
+		shape := Shape{}.with(0, 1+5*n, 1)
+		s.Cost().Observe(shape, truth(shape, 1))
+	}
+	alone := truth(Shape{}.with(1, 1, 1), 1)
+	if alone < s.Config().StepTime {
+		t.Fatalf("answers that take %v are not slow", alone)
+	}
+	for id, prompt := range []int{1, 5000} {
+		if err := s.Add(&Seq{ID: uint64(id + 1), Prompt: prompt, MaxNew: 500}, 0); err != nil {
+			t.Fatal(err)
+		}
+		p := s.Next(0)
+		for i := range p.Rows {
+			r := &p.Rows[i]
+			if err := s.mem.(*Paged).Pool.Grow(r.Seq.KV, r.N); err != nil {
+				t.Fatal(err)
+			}
+			if r.Outputs > 0 {
+				r.New = 1
+			}
+		}
+		sequences, rows, took := len(p.Rows), p.Shape.Rows, truth(p.Shape, 1)
+		s.Done(took, 0)
+		switch {
+		case sequences != id+1:
+			t.Fatalf("%d sequences in the step, want %d", sequences, id+1)
+		case id == 1 && rows-1 < minChunk:
+			t.Errorf("the prompt got %d rows, want at least %d", rows-1, minChunk)
+		case id == 1 && took > 3*alone:
+			t.Errorf("the step takes %v, the answers alone %v", took, alone)
+		}
 	}
 }
 

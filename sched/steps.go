@@ -1,5 +1,7 @@
 package sched
 
+import "time"
+
 // How a step's tokens, slots and pages are given to sequences.
 
 // minChunk is the least of a prompt that a step computes when it computes any,
@@ -41,8 +43,8 @@ func (s *Scheduler) share(q *Seq) int {
 		n = min(n, s.cfg.Chunk)
 	}
 	most := s.left
-	if s.cfg.ITLTarget > 0 && s.decoding > 0 {
-		most = min(most, s.within(q))
+	if limit := s.limit(); limit > 0 {
+		most = min(most, s.within(q, limit))
 	}
 	if n > most {
 		if !s.cfg.Split {
@@ -69,16 +71,33 @@ func (s *Scheduler) drafts(q *Seq) int {
 	return min(q.Draft, max(room, 0))
 }
 
-// within returns the tokens of a prompt that the step can take so that the
-// running answers keep their time between tokens.
-func (s *Scheduler) within(q *Seq) int {
+// limit returns how long the step may take, 0 for no limit: nobody waits for a
+// step without answers.
+func (s *Scheduler) limit() time.Duration {
+	switch {
+	case s.decoding == 0:
+		return 0
+	case s.cfg.ITLTarget > 0:
+		return s.cfg.ITLTarget
+	case s.cfg.StepTime == 0:
+		return 0
+	}
+	if s.prompting == 0 {
+		s.alone = s.cost.Predict(s.plan.Shape)
+	}
+	return max(s.cfg.StepTime, 2*s.alone)
+}
+
+// within returns the tokens of a prompt that the step can take in the time of
+// limit.
+func (s *Scheduler) within(q *Seq, limit time.Duration) int {
 	if !s.cost.Ready() {
 		return minChunk
 	}
 	lo, hi := 0, min(s.left, max(s.cost.Reach()-s.plan.Shape.Rows, 0))
 	for lo < hi {
 		mid := (lo + hi + 1) / 2
-		if s.cost.Predict(s.plan.Shape.with(q.Computed, mid, 1)) <= s.cfg.ITLTarget {
+		if s.cost.Predict(s.plan.Shape.with(q.Computed, mid, 1)) <= limit {
 			lo = mid
 		} else {
 			hi = mid - 1
