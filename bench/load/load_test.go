@@ -42,6 +42,16 @@ func TestClosedLoop(t *testing.T) {
 				t.Errorf("%s: %+v", name, c.d)
 			}
 		}
+		for _, r := range rep.Records {
+			// The parts are the whole.
+			gaps := r.First - r.Sent
+			for i := 1; i < len(r.Pieces); i++ {
+				gaps += r.Pieces[i] - r.Pieces[i-1]
+			}
+			if gaps != r.Last-r.Sent || r.Sent < r.Due || r.End < r.Last {
+				t.Errorf("%+v: TTFT and gaps are %v, the whole %v", r, gaps, r.Last-r.Sent)
+			}
+		}
 		if rep.Duration < 3*.080 {
 			t.Errorf("3 rounds of 80 ms took %v s", rep.Duration)
 		}
@@ -241,6 +251,24 @@ func TestDist(t *testing.T) {
 	}
 	if d := DistOf([]float64{1, 2, 3, 10}); d.P50 != 2.5 || math.Abs(d.P90-7.9) > 1e-9 {
 		t.Errorf("%+v", d)
+	}
+}
+
+// The highest load with nine of ten in time.
+func TestSweep(t *testing.T) {
+	slo, _ := ParseSLO("ttft:1s")
+	var reports []*Report
+	for i, good := range []int{100, 95, 40} {
+		reports = append(reports, &Report{Target: "x", Rate: float64(i + 1), Completed: 90, Failed: 10, Good: good, Goodput: float64(good) / 10, SLO: slo})
+	}
+	var b bytes.Buffer
+	Sweep(&b, reports)
+	if s := b.String(); !strings.Contains(s, "in time: 2 requests/s") || !strings.Contains(s, "40.0%") {
+		t.Errorf("got\n%s", s)
+	}
+	b.Reset()
+	if Sweep(&b, reports[:1]); b.Len() > 0 {
+		t.Errorf("a single load is swept: %s", b.String())
 	}
 }
 

@@ -246,3 +246,55 @@ func (m *measure) better(a, b []float64) string {
 }
 
 func median(x []float64) float64 { return DistOf(slices.Clone(x)).P50 }
+
+// attained is the part of requests that must keep all bounds for a load to
+// count as borne.
+const attained = 0.9
+
+// Sweep writes how many requests keep their bounds at each rate or number of
+// clients, and the highest load that each target bears. It writes nothing
+// unless there are bounds and several loads.
+func Sweep(w io.Writer, reports []*Report) {
+	type load struct {
+		clients int
+		rate    float64
+	}
+	var targets []string
+	var loads []load
+	for _, r := range reports {
+		if !slices.Contains(targets, r.Target) {
+			targets = append(targets, r.Target)
+		}
+		if l := (load{r.Clients, r.Rate}); !slices.Contains(loads, l) {
+			loads = append(loads, l)
+		}
+	}
+	if len(loads) < 2 || len(reports[0].SLO) == 0 {
+		return
+	}
+	for _, t := range targets {
+		fmt.Fprintf(w, "%-24s %14s %14s %14s %14s\n", clip(t, 23), "in time", "goodput req/s", "TTFT p99 ms", "TPOT p99 ms")
+		best := ""
+		for _, l := range loads {
+			var part, good, ttft, tpot []float64
+			for _, r := range reports {
+				if r.Target == t && r.Clients == l.clients && r.Rate == l.rate {
+					part = append(part, ratio(float64(r.Good), float64(r.Completed+r.Failed)))
+					good, ttft, tpot = append(good, r.Goodput), append(ttft, r.TTFT.P99), append(tpot, r.TPOT.P99)
+				}
+			}
+			name := fmt.Sprintf("%g requests/s", l.rate)
+			if l.rate == 0 {
+				name = fmt.Sprintf("%d clients", l.clients)
+			}
+			fmt.Fprintf(w, "  %-22s %13.1f%% %14s %14s %14s\n", name, 100*median(part), sig(median(good)), sig(median(ttft)), sig(median(tpot)))
+			if median(part) >= attained {
+				best = name
+			}
+		}
+		if best == "" {
+			best = "none of these"
+		}
+		fmt.Fprintf(w, "  the last load with at least %.0f%% in time: %s\n", 100*attained, best)
+	}
+}

@@ -105,6 +105,8 @@ type Report struct {
 	API      string  `json:"endpoint"`
 	Workload string  `json:"workload"`
 	Load     string  `json:"load"`
+	Clients  int     `json:"max_concurrency"` // of a closed loop, else 0
+	Rate     float64 `json:"request_rate"`    // of an open loop, else 0
 	Round    int     `json:"round"`
 	Start    string  `json:"date"`     // RFC 3339
 	Duration float64 `json:"duration"` // seconds
@@ -156,6 +158,9 @@ func (r *runner) summary(took time.Duration) *Report {
 	rep := &Report{
 		Target: o.Target.Name, URL: o.Target.base(), Model: o.Target.Model, API: o.Target.path(), Workload: o.Workload.String(), Load: o.describe(),
 		Start: r.start.UTC().Format(time.RFC3339), Duration: took.Seconds(), Failures: map[string]int{}, Examples: map[string]string{}, SLO: o.SLO, Records: r.records,
+	}
+	if rep.Clients = o.Clients; o.Arrivals != nil {
+		rep.Rate = o.Arrivals.Rate
 	}
 	slices.SortStableFunc(rep.Records, func(a, b Record) int { return int(min(max(a.Sent-b.Sent, -1), 1)) })
 	var ttft, tpot, itl, e2e, late []float64

@@ -140,7 +140,7 @@ func (f *benchServeFlags) add(c *cobra.Command) {
 	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "time that a request may take")
 	fs.IntVar(&f.warmup, "warmup", 1, "requests before a run that do not count")
 	fs.IntVar(&f.rounds, "rounds", 0, "times that each load is run, with new texts (default 1, or 3 with --peer)")
-	fs.StringVar(&f.slo, "slo", "", "what a good request keeps, such as ttft:500ms,tpot:50ms (also itl, e2e)")
+	fs.StringVar(&f.slo, "slo", "", "what a good request keeps, such as ttft:500ms,tpot:50ms (also itl, e2e); with a list of loads, which of them is borne")
 	fs.Uint64Var(&f.seed, "seed", 1, "seed of texts, lengths and arrivals")
 
 	fs.BoolVar(&f.json, "json", false, "print JSON")
@@ -181,6 +181,9 @@ func (f *benchServeFlags) run(c *cobra.Command, args []string) error {
 		if c.Context().Err() != nil {
 			break
 		}
+	}
+	if !f.json {
+		load.Sweep(c.OutOrStdout(), all)
 	}
 	return errors.Join(f.write(c, all), c.Context().Err())
 }

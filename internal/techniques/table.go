@@ -74,6 +74,12 @@ var All = []Technique{
 	// Serving.
 	{"openai-api", "OpenAI's API, with Ollama's and Anthropic's beside it", "ridge serve", "server/openai_chat.go", "server TestChatStream", ""},
 	{"constrained-decoding", "JSON schema, regular expressions and GBNF compiled to token masks", "response_format, structured_outputs", "grammar/doc.go", "grammar TestSchemaGenerations", "grammar BenchmarkMaskTime"},
+	{"ttft", "time to the first token, as clients see it and as the server counts it", "ridge bench serve", "bench/load/report.go", "bench/load TestClosedLoop", "ridge bench serve MODEL"},
+	{"tpot-itl", "time per output token and between tokens; with the first they add up to the whole", "ridge bench serve", "bench/load/report.go", "bench/load TestClosedLoop", "ridge bench serve MODEL"},
+	{"e2e-tail-latency", "percentiles of whole requests, and stalls of running streams when a long prompt enters", "ridge bench serve -w intruder", "bench/load/intrude.go", "bench/load TestIntruder", "ridge bench serve MODEL -w intruder"},
+	{"throughput", "tokens and requests per second under declared loads, beside other servers in turns", "ridge bench serve --peer COMMAND", "bench/load/run.go", "bench/load TestClosedLoop", "ridge bench serve MODEL"},
+	{"goodput", "requests that keep declared bounds, and the highest load with nine of ten in time", "ridge bench serve --slo BOUNDS --rate LIST", "bench/load/report.go", "bench/load TestSweep", "ridge bench serve MODEL"},
+	{"kv-waste-utilisation", "used, wasted and cached slots, and hits of the prefix cache, as counters", "ridge top, /metrics", "kvcache/usage.go", "kvcache TestWaste", ""},
 	{"observability", "Prometheus metrics, traces, logs with request ids", "ridge serve: /metrics", "server/metrics.go", "server TestMetrics", ""},
 
 	// Choosing tokens, and measuring.
