@@ -238,7 +238,7 @@ func (l *hfLayout) open(st *safetensors.File, dir string, c *Config) source {
 		}
 		return hfTensor{}
 	}
-	return hfSource{st: st, dir: dir, at: at}
+	return &hfSource{st: st, dir: dir, at: at}
 }
 
 // splitName takes a GGUF name such as "blk.3.attn_q.weight" apart. layer is -1

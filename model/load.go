@@ -3,7 +3,6 @@ package model
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"ridge/internal/arena"
 	"ridge/internal/pool"
@@ -48,20 +47,20 @@ func (w *weights) free() error {
 }
 
 // loader builds weights from a source. Matrices are planned first and packed
-// in parallel at the end. It keeps the first error.
+// in parallel: at the end those that are views of a file, a few at a time those
+// that had to be copied. It keeps the first error.
 type loader struct {
 	src  source
 	c    *Config
 	w    *weights
 	err  error
-	jobs []packJob
+	jobs []packJob // planned and not yet packed
+	pool *pool.Pool
+	task packTask
+	// packedCopies is what src had copied when the last jobs were packed.
+	packedCopies int64
 	// outline, when not nil, gets the matrices in place of memory for them.
 	outline *Outline
-}
-
-type packJob struct {
-	dst *kernel.Packed
-	src tensor.Mat
 }
 
 // arenaChunk is what is reserved at a time; the system gives only the pages
@@ -119,6 +118,7 @@ func (l *loader) vector(name string, n int) []float32 {
 	}
 	x := make([]float32, m.Cols)
 	m.DecodeRow(x, 0)
+	l.src.release(m.Data)
 	return x
 }
 
@@ -159,6 +159,9 @@ func (l *loader) pack(name string, m tensor.Mat) *kernel.Packed {
 		return nil
 	}
 	l.jobs = append(l.jobs, packJob{p, m})
+	if l.src.copied()-l.packedCopies > maxCopied {
+		l.packPlanned()
+	}
 	return p
 }
 
@@ -184,14 +187,19 @@ func (l *loader) split(name string, m tensor.Mat, bias []float32, lo, hi int) nn
 
 // load plans and packs all weights.
 func load(src source, c *Config, p *pool.Pool, progress func(done, total int64)) (*weights, error) {
-	l := &loader{src: src, c: c, w: &weights{}}
+	l := &loader{src: src, c: c, w: &weights{}, pool: p}
+	l.task = packTask{tell: progress, total: src.size(), release: src.release}
 	l.all()
 	if l.err == nil {
-		l.packAll(p, progress)
+		l.packPlanned()
 	}
+	src.drop()
 	if l.err != nil {
 		l.w.free()
 		return nil, l.err
+	}
+	if progress != nil {
+		progress(l.task.total, l.task.total)
 	}
 	return l.w, nil
 }
@@ -305,6 +313,7 @@ func (l *loader) qkNorm(name string, heads int) nn.Norm {
 		for i := range heads {
 			m.DecodeRow(norm.W[i*dim:(i+1)*dim], i)
 		}
+		l.src.release(m.Data)
 		return norm
 	}
 	if m.Cols != dim {
@@ -333,52 +342,4 @@ func (l *loader) mlp(b *block, at func(string) string) {
 	}
 	up := l.linear(at("ffn_up"), c.FFN, c.Hidden)
 	b.mlp.Up = &up
-}
-
-// packTask packs all planned matrices: workers take runs of groups in turn.
-type packTask struct {
-	jobs  []packJob
-	units []packUnit
-	next  atomic.Int64
-	done  atomic.Int64
-	total int64
-	tell  func(done, total int64)
-}
-
-type packUnit struct{ job, g0, g1 int }
-
-// unitBytes is about how much is packed between two looks at the counter.
-const unitBytes = 1 << 20
-
-func (l *loader) packAll(p *pool.Pool, progress func(done, total int64)) {
-	t := &packTask{jobs: l.jobs, tell: progress}
-	for i, j := range l.jobs {
-		step := max(1, unitBytes/j.dst.GroupBytes)
-		for g := 0; g < j.dst.Groups; g += step {
-			t.units = append(t.units, packUnit{i, g, min(g+step, j.dst.Groups)})
-		}
-		t.total += int64(len(j.dst.Data))
-	}
-	l.w.bytes = t.total
-	p.Run(t)
-	if progress != nil {
-		progress(t.total, t.total)
-	}
-	l.src.drop()
-}
-
-func (t *packTask) Do(worker, workers int) {
-	for {
-		i := int(t.next.Add(1)) - 1
-		if i >= len(t.units) {
-			return
-		}
-		u := t.units[i]
-		j := t.jobs[u.job]
-		j.dst.Pack(j.src, u.g0, u.g1)
-		done := t.done.Add(int64((u.g1 - u.g0) * j.dst.GroupBytes))
-		if worker == 0 && t.tell != nil {
-			t.tell(done, t.total)
-		}
-	}
 }

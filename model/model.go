@@ -155,7 +155,10 @@ func (m *Model) setup(o Options) error {
 
 	var wg sync.WaitGroup
 	var tokErr error
-	wg.Go(func() { m.tok, tokErr = readTokenizer(m.path, m.gg) })
+	wg.Go(func() {
+		m.tok, tokErr = readTokenizer(m.path, m.gg)
+		m.src.drop() // the metadata; what is being packed is mapped again
+	})
 	var err error
 	m.w, err = load(m.src, c, m.pool, o.Progress)
 	wg.Wait()

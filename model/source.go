@@ -18,7 +18,12 @@ type source interface {
 	// A vector is a matrix of one row.
 	mat(name string) (m tensor.Mat, ok bool, err error)
 	name() string // of the file, for errors
-	drop()        // give back file pages that were read
+	size() int64  // bytes of all weights
+	// release gives back the file pages of data that was read.
+	release(data []byte)
+	drop() // release of all
+	// copied returns how many bytes were copied to change them on the way.
+	copied() int64
 	close() error
 }
 
@@ -31,9 +36,19 @@ func (s ggufSource) mat(name string) (tensor.Mat, bool, error) {
 	m, err := s.f.Mat(name)
 	return m, true, err
 }
-func (s ggufSource) name() string { return s.f.Name() }
-func (s ggufSource) drop()        { s.f.DropPages() }
-func (s ggufSource) close() error { return s.f.Close() }
+func (s ggufSource) name() string     { return s.f.Name() }
+func (s ggufSource) release(b []byte) { s.f.Release(b) }
+func (s ggufSource) drop()            { s.f.DropPages() }
+func (s ggufSource) copied() int64    { return 0 }
+func (s ggufSource) close() error     { return s.f.Close() }
+
+func (s ggufSource) size() int64 {
+	n := int64(0)
+	for _, t := range s.f.Tensors() {
+		n += int64(t.Size)
+	}
+	return n
+}
 
 // ggufMeta reads the metadata of one architecture and keeps the first error.
 type ggufMeta struct {
@@ -299,9 +314,11 @@ type hfSource struct {
 	st  *safetensors.File
 	dir string
 	at  func(name string) hfTensor
+
+	copies int64 // bytes of weights that were changed
 }
 
-func (s hfSource) mat(name string) (tensor.Mat, bool, error) {
+func (s *hfSource) mat(name string) (tensor.Mat, bool, error) {
 	t := s.at(name)
 	if len(t.stack) > 0 {
 		return s.stacked(t.stack)
@@ -313,16 +330,20 @@ func (s hfSource) mat(name string) (tensor.Mat, bool, error) {
 	if err != nil {
 		return m, true, err
 	}
-	if t.fix != nil {
-		if m, err = t.fix(m); err != nil {
-			return m, true, fmt.Errorf("model: %s: tensor %q: %w", s.dir, t.name, err)
-		}
+	if t.fix == nil {
+		return m, true, nil
 	}
-	return m, true, nil
+	fixed, err := t.fix(m)
+	if err != nil {
+		return m, true, fmt.Errorf("model: %s: tensor %q: %w", s.dir, t.name, err)
+	}
+	s.release(m.Data) // fixed is a copy
+	s.copies += int64(len(fixed.Data))
+	return fixed, true, nil
 }
 
 // stacked returns vectors of equal length as the rows of a matrix.
-func (s hfSource) stacked(names []string) (out tensor.Mat, ok bool, err error) {
+func (s *hfSource) stacked(names []string) (out tensor.Mat, ok bool, err error) {
 	for _, name := range names {
 		m, err := s.st.Mat(name)
 		switch {
@@ -337,6 +358,16 @@ func (s hfSource) stacked(names []string) (out tensor.Mat, ok bool, err error) {
 	return out, true, nil
 }
 
-func (s hfSource) name() string { return s.dir }
-func (s hfSource) drop()        {}
-func (s hfSource) close() error { return s.st.Close() }
+func (s *hfSource) name() string     { return s.dir }
+func (s *hfSource) release(b []byte) { s.st.Release(b) }
+func (s *hfSource) drop()            { s.st.DropPages() }
+func (s *hfSource) copied() int64    { return s.copies }
+func (s *hfSource) close() error     { return s.st.Close() }
+
+func (s *hfSource) size() int64 {
+	n := int64(0)
+	for _, t := range s.st.Tensors() {
+		n += int64(t.Size)
+	}
+	return n
+}

@@ -162,6 +162,16 @@ func (f *File) Prefetch() { f.advise(mmap.WillNeed) }
 // have been copied elsewhere.
 func (f *File) DropPages() { f.advise(mmap.DontNeed) }
 
+// Release is DropPages for b alone, a view that Data or Mat gave. Other memory
+// is left alone, so that a caller need not know whether it has a view.
+func (f *File) Release(b []byte) {
+	for _, s := range f.shards {
+		if s.m != nil {
+			_ = s.m.Release(b) // a hint, as above
+		}
+	}
+}
+
 func (f *File) advise(a mmap.Advice) {
 	for _, s := range f.shards {
 		if s.m != nil {

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"unsafe"
 )
 
 // Advice tells the system how a mapping is about to be used. It never changes
@@ -87,6 +88,28 @@ func (m *Map) Advise(a Advice) error {
 		return nil
 	}
 	return advise(m.data, a)
+}
+
+// faultAround is how much the system may map beside a page that is read.
+const faultAround = 64 << 10
+
+// Release gives the resident pages of b back to the system: a part of Bytes
+// that has been read and is not read again soon. The content stays what it was;
+// reading it again reads the file again. Pages that b shares with its neighbours
+// go too, and so do those beside it that were mapped along with it. A slice of
+// other memory, and a copy in memory, are left alone.
+func (m *Map) Release(b []byte) error {
+	if !m.mapped || len(b) == 0 {
+		return nil
+	}
+	base, at := uintptr(unsafe.Pointer(unsafe.SliceData(m.data))), uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	if at < base || at-base >= uintptr(len(m.data)) {
+		return nil
+	}
+	lo := int(at - base)
+	hi := min(lo+len(b), len(m.data))
+	window := max(faultAround, os.Getpagesize())
+	return advise(m.data[lo&^(window-1):min((hi+window-1)&^(window-1), len(m.data))], DontNeed)
 }
 
 // Close removes the mapping. Slices of Bytes are invalid afterwards. Closing

@@ -1,0 +1,124 @@
+package model_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"ridge/bench"
+	"ridge/model"
+	"ridge/safetensors"
+	"ridge/tensor"
+)
+
+// mappedKB returns how much of the mapping of path is in this process's memory.
+func mappedKB(t *testing.T, path string) int {
+	t.Helper()
+	b, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Skipf("no account of mappings: %v", err)
+	}
+	sum, here := 0, false
+	for line := range strings.Lines(string(b)) {
+		f := strings.Fields(line)
+		switch {
+		case len(f) >= 5 && strings.Contains(f[0], "-"):
+			here = f[len(f)-1] == path
+		case here && len(f) == 3 && f[0] == "Rss:":
+			n, err := strconv.Atoi(f[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += n
+		}
+	}
+	return sum
+}
+
+// checkpoint writes a model of the Llama family as a Hugging Face folder of
+// zero weights: query and key heads are reordered when it is read.
+func checkpoint(t *testing.T, dir string) (weights string) {
+	t.Helper()
+	const layers, hidden, ffn, vocab = 6, 1024, 2816, 4096
+	config := fmt.Sprintf(`{"model_type": "llama", "hidden_size": %d, "intermediate_size": %d, "num_hidden_layers": %d, "num_attention_heads": 16,
+"num_key_value_heads": 4, "vocab_size": %d, "max_position_embeddings": 256, "rms_norm_eps": 1e-5, "tie_word_embeddings": true}`, hidden, ffn, layers, vocab)
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var ts []safetensors.Tensor
+	add := func(name string, shape ...uint64) {
+		size := uint64(2)
+		for _, n := range shape {
+			size *= n
+		}
+		ts = append(ts, safetensors.Tensor{Name: name + ".weight", Type: "BF16", Shape: shape, Data: safetensors.Bytes(make([]byte, size))})
+	}
+	add("model.embed_tokens", vocab, hidden)
+	add("model.norm", hidden)
+	for i := range layers {
+		at := fmt.Sprintf("model.layers.%d.", i)
+		add(at+"input_layernorm", hidden)
+		add(at+"post_attention_layernorm", hidden)
+		add(at+"self_attn.q_proj", hidden, hidden)
+		add(at+"self_attn.k_proj", hidden/4, hidden)
+		add(at+"self_attn.v_proj", hidden/4, hidden)
+		add(at+"self_attn.o_proj", hidden, hidden)
+		add(at+"mlp.gate_proj", ffn, hidden)
+		add(at+"mlp.up_proj", ffn, hidden)
+		add(at+"mlp.down_proj", hidden, ffn)
+	}
+	weights = filepath.Join(dir, "model.safetensors")
+	if err := safetensors.Write(weights, ts, nil); err != nil {
+		t.Fatal(err)
+	}
+	return weights
+}
+
+// While a model is loaded its file's pages are given back as they are packed:
+// never more than a small part of the file is in memory beside the packed form.
+func TestLoadGivesPagesBack(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		make func(t *testing.T, dir string) (open, file string)
+	}{
+		{"gguf", func(t *testing.T, dir string) (string, string) {
+			path := filepath.Join(dir, "m.gguf")
+			if err := bench.Synthetic(path, "smol:Q8_0", 1); err != nil {
+				t.Fatal(err)
+			}
+			return path, path
+		}},
+		{"safetensors", func(t *testing.T, dir string) (string, string) { return dir, checkpoint(t, dir) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			open, file := c.make(t, t.TempDir())
+			st, err := os.Stat(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			looks, most := 0, 0
+			o := model.Options{KV: tensor.F16, Workers: 2, Context: 64, Progress: func(done, total int64) {
+				looks, most = looks+1, max(most, mappedKB(t, file))
+			}}
+			m, err := model.Open(open, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			if looks < 20 {
+				t.Fatalf("looked %d times", looks)
+			}
+			// The runs of two workers, and what is mapped around them.
+			if limit := 8 << 10; most > limit {
+				t.Errorf("up to %d KiB of the %d of the file were in memory, want at most %d", most, st.Size()>>10, limit)
+			}
+			if left := mappedKB(t, file); left > 64 {
+				t.Errorf("%d KiB of the file are in memory after loading, want 0", left)
+			}
+			t.Logf("up to %d KiB of %d", most, st.Size()>>10)
+		})
+	}
+}
