@@ -14,6 +14,14 @@ import (
 // the syntax. Left recursion is refused.
 func GBNF(v *Vocabulary, source string) (*Grammar, error) {
 	b := &builder{source: "gbnf"}
+	root, err := gbnfRoot(b, source)
+	if err != nil {
+		return nil, err
+	}
+	return compile(b, root, v, 0)
+}
+
+func gbnfRoot(b *builder, source string) (*ruleGraph, error) {
 	p := &gbnfParser{b: b, src: source, rules: map[string]*gbnfRule{}}
 	if err := p.parse(); err != nil {
 		return nil, err
@@ -23,14 +31,14 @@ func GBNF(v *Vocabulary, source string) (*Grammar, error) {
 		return nil, &Error{Kind: Invalid, Source: "gbnf", Keyword: "root", Why: "rule not defined"}
 	}
 	e := &gbnfEmitter{b: b, rules: map[*gbnfRule]*ruleGraph{}}
-	g := e.rule(root)
+	r := e.rule(root)
 	for len(e.pending) > 0 && b.err == nil {
-		r := e.pending[len(e.pending)-1]
+		next := e.pending[len(e.pending)-1]
 		e.pending = e.pending[:len(e.pending)-1]
-		to := e.rules[r]
-		e.add(to, to.start, r.body, to.end)
+		to := e.rules[next]
+		e.add(to, to.start, next.body, to.end)
 	}
-	return compile(b, g, v, 0)
+	return r, b.err
 }
 
 // gbnfExpr is a parsed expression.

@@ -16,10 +16,18 @@ import (
 // if it stood between ^ and $.
 func Regex(v *Vocabulary, expr string) (*Grammar, error) {
 	b := &builder{source: "regex"}
+	root, err := regexRule(b, expr)
+	if err != nil {
+		return nil, err
+	}
+	return compile(b, root, v, 0)
+}
+
+func regexRule(b *builder, expr string) (*ruleGraph, error) {
 	d := regexDFA(b, "", "", expr, false)
 	root := b.rule("root")
 	root.spell(root.start, d, root.end)
-	return compile(b, root, v, 0)
+	return root, b.err
 }
 
 // spell adds the UTF-8 spelling of what d accepts between two states.

@@ -11,6 +11,14 @@ import (
 // masks).
 func Choice(v *Vocabulary, texts []string) (*Grammar, error) {
 	b := &builder{source: "choice"}
+	root, err := choiceRule(b, texts)
+	if err != nil {
+		return nil, err
+	}
+	return compile(b, root, v, 0)
+}
+
+func choiceRule(b *builder, texts []string) (*ruleGraph, error) {
 	if len(texts) == 0 {
 		return nil, &Error{Kind: Invalid, Source: "choice", Why: "expected at least one text"}
 	}
@@ -24,7 +32,7 @@ func Choice(v *Vocabulary, texts []string) (*Grammar, error) {
 		}
 		root.text(root.start, t, root.end)
 	}
-	return compile(b, root, v, 0)
+	return root, b.err
 }
 
 // Tool is a function that a model may call.
@@ -52,7 +60,15 @@ type ToolOptions struct {
 // that meet its schema, for the vocabulary v (nil: no masks).
 func Tools(v *Vocabulary, tools []Tool, o ToolOptions) (*Grammar, error) {
 	b := &builder{source: "tools"}
-	j := &jsonText{b: b, space: o.Whitespace}
+	root, err := toolsRule(&jsonText{b: b, space: o.Whitespace}, tools, o)
+	if err != nil {
+		return nil, err
+	}
+	return compile(b, root, v, o.MaxDepth)
+}
+
+func toolsRule(j *jsonText, tools []Tool, o ToolOptions) (*ruleGraph, error) {
+	b := j.b
 	call := b.rule("call")
 	if err := addTools(j, call, tools, o); err != nil {
 		return nil, err
@@ -83,7 +99,7 @@ func Tools(v *Vocabulary, tools []Tool, o ToolOptions) (*Grammar, error) {
 		}
 		root.call(first, b.loop("calls", more, max(0, least-1), most), done)
 	}
-	return compile(b, root, v, o.MaxDepth)
+	return root, b.err
 }
 
 func addTools(j *jsonText, call *ruleGraph, tools []Tool, o ToolOptions) error {

@@ -100,11 +100,12 @@ func (c *chatRequest) plan(m *Model) (*plan, error) {
 		return nil, err
 	}
 	if len(tools) > 0 {
-		if c.format.kind != "" && c.choice.mode != "required" {
-			return nil, unsupported("response_format", "cannot be combined with tools that the model may call or not; set tool_choice to none or required")
-		}
 		p.oneCall = !c.parallel
-		err = p.constrainTools(tools, c.choice, c.parallel)
+		if c.format.kind != "" && c.choice.mode != "required" {
+			err = p.formatOrTools(c.format, tools, c.parallel)
+		} else {
+			err = p.constrainTools(tools, c.choice, c.parallel)
+		}
 	} else if c.format.kind != "" {
 		err = p.setFormat(c.format)
 	}

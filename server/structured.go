@@ -12,7 +12,7 @@ import (
 // format is what the text of an answer must look like. The zero value allows
 // anything.
 type format struct {
-	kind    string // "", "json", "schema", "regex", "choice" or "gbnf"
+	kind    string // "", "json", "schema", "regex", "choice", "gbnf" or "tag"
 	source  []byte
 	choices []string
 }
@@ -57,9 +57,12 @@ func (s *structured) format() (format, error) {
 	schemas := []json.RawMessage{s.GuidedJSON, s.JSONSchema}
 	regexes, grammars, choices := []string{s.GuidedRegex, s.Regex}, []string{s.GuidedGrammar, s.Grammar, s.EBNF}, [][]string{s.GuidedChoice}
 	if o := s.Structured; o != nil {
-		if len(o.Tag) > 0 && string(o.Tag) != "null" {
-			return f, unsupported("structured_outputs.structural_tag", "not supported; use tools with \"strict\": true")
+		tag := o.Tag
+		var text string
+		if json.Unmarshal(tag, &text) == nil && text != "" { // as text
+			tag = json.RawMessage(text)
 		}
+		add("tag", tag)
 		schemas, regexes = append(schemas, o.JSON), append(regexes, o.Regex)
 		grammars, choices = append(grammars, o.Grammar), append(choices, o.Choice)
 		if o.JSONObject {
@@ -128,14 +131,15 @@ func responseFormat(raw json.RawMessage) (format, error) {
 			return format{}, badRequest("response_format.json_schema.schema", "expected a JSON schema, found nothing")
 		}
 		return format{kind: "schema", source: schema}, nil
+	case "structural_tag":
+		return format{kind: "tag", source: raw}, nil
 	}
-	return format{}, badRequest("response_format.type", "expected text, json_object or json_schema, found %q", f.Type)
+	return format{}, badRequest("response_format.type", "expected text, json_object, json_schema or structural_tag, found %q", f.Type)
 }
 
 // compile compiles f for m, or finds it among what was compiled before.
 func (f format) compile(m *Model) (*grammar.Grammar, error) {
-	key := f.kind + "\x00" + string(f.source) + "\x00" + strings.Join(f.choices, "\x00")
-	return m.grammars.Get(key, func() (*grammar.Grammar, error) {
+	return m.grammars.Get(f.key(), func() (*grammar.Grammar, error) {
 		v := m.vocabulary()
 		switch f.kind {
 		case "json":
@@ -146,9 +150,34 @@ func (f format) compile(m *Model) (*grammar.Grammar, error) {
 			return grammar.Regex(v, string(f.source))
 		case "choice":
 			return grammar.Choice(v, f.choices)
+		case "tag":
+			return grammar.StructuralTag(v, f.source, grammar.Options{})
 		}
 		return grammar.GBNF(v, string(f.source))
 	})
+}
+
+// key names what f compiles to.
+func (f format) key() string {
+	return f.kind + "\x00" + string(f.source) + "\x00" + strings.Join(f.choices, "\x00")
+}
+
+// part is f as a part of a union. A structural tag cannot be one: it is free
+// text.
+func (f format) part() (grammar.Part, error) {
+	switch f.kind {
+	case "json":
+		return grammar.Part{Object: true}, nil
+	case "schema":
+		return grammar.Part{Schema: f.source}, nil
+	case "regex":
+		return grammar.Part{Regex: string(f.source)}, nil
+	case "choice":
+		return grammar.Part{Choice: f.choices}, nil
+	case "gbnf":
+		return grammar.Part{GBNF: string(f.source)}, nil
+	}
+	return grammar.Part{}, unsupported("response_format", "structural_tag cannot be combined with tools that the model may call or not; the calls can be tags of it")
 }
 
 // maxGrammars is how many compiled grammars a model keeps.

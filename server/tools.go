@@ -203,9 +203,29 @@ func (p *plan) constrainTools(tools []tool, c toolChoice, parallel bool) error {
 }
 
 func (p *plan) forceTools(tools []tool, parallel bool) error {
-	f := p.m.syntax.Call
+	g, err := p.m.compileTools(tools, p.m.calling(parallel), nil)
+	if err != nil {
+		return err
+	}
+	p.parse.OnlyCalls = true
+	return p.constrain(g)
+}
+
+// formatOrTools holds the model to calls of tools or to a text of the format,
+// whichever it begins.
+func (p *plan) formatOrTools(f format, tools []tool, parallel bool) error {
+	g, err := p.m.compileTools(tools, p.m.calling(parallel), &f)
+	if err != nil {
+		return err
+	}
+	return p.constrain(g)
+}
+
+// calling says how the model writes calls that a grammar holds it to.
+func (m *Model) calling(parallel bool) grammar.ToolOptions {
+	f := m.syntax.Call
 	o := grammar.ToolOptions{NameKey: f.NameKey, ArgumentsKey: f.ArgumentsKey, Begin: f.Begin, End: f.End, Between: f.Between, MinCalls: 1, MaxCalls: 1}
-	if !p.m.plainText(f.Begin + f.End + f.Between) {
+	if !m.plainText(f.Begin + f.End + f.Between) {
 		// The tags are tokens of their own that a grammar cannot write: the
 		// calls stand alone.
 		o.Begin, o.End, o.Between = "", "", ", "
@@ -216,12 +236,7 @@ func (p *plan) forceTools(tools []tool, parallel bool) error {
 	if parallel {
 		o.MaxCalls = maxForcedCalls
 	}
-	g, err := p.m.compileTools(tools, o)
-	if err != nil {
-		return err
-	}
-	p.parse.OnlyCalls = true
-	return p.constrain(g)
+	return o
 }
 
 func (p *plan) strictTools(tools []tool, parallel bool) error {
@@ -234,7 +249,7 @@ func (p *plan) strictTools(tools []tool, parallel bool) error {
 	if parallel {
 		o.MaxCalls = -1
 	}
-	g, err := p.m.compileTools(tools, o)
+	g, err := p.m.compileTools(tools, o, nil)
 	if err != nil {
 		return err
 	}
@@ -255,11 +270,22 @@ func (p *plan) strictTools(tools []tool, parallel bool) error {
 	return nil
 }
 
-// compileTools compiles the grammar of calls. A schema that cannot be enforced
-// is an error if its tool is strict; the arguments of others are any object
-// then.
-func (m *Model) compileTools(tools []tool, o grammar.ToolOptions) (*grammar.Grammar, error) {
+// compileTools compiles the grammar of calls, or of calls and of the texts of a
+// format. A schema that cannot be enforced is an error if its tool is strict;
+// the arguments of others are any object then.
+func (m *Model) compileTools(tools []tool, o grammar.ToolOptions, or *format) (*grammar.Grammar, error) {
+	compile := func(list []grammar.Tool) (*grammar.Grammar, error) { return grammar.Tools(m.vocabulary(), list, o) }
 	var key strings.Builder
+	if or != nil {
+		text, err := or.part()
+		if err != nil {
+			return nil, err
+		}
+		key.WriteString("or\x00" + or.key())
+		compile = func(list []grammar.Tool) (*grammar.Grammar, error) {
+			return grammar.Union(m.vocabulary(), []grammar.Part{text, {Tools: list, Calling: o}}, grammar.Options{})
+		}
+	}
 	key.WriteString("tools\x00" + strings.Join([]string{o.NameKey, o.ArgumentsKey, o.Before, o.After, o.Begin, o.End, o.Between}, "\x00"))
 	key.WriteByte(byte(o.MaxCalls))
 	for _, t := range tools {
@@ -273,7 +299,7 @@ func (m *Model) compileTools(tools []tool, o grammar.ToolOptions) (*grammar.Gram
 		for i, t := range tools {
 			list[i] = grammar.Tool{Name: t.name, Parameters: t.parameters}
 		}
-		g, err := grammar.Tools(m.vocabulary(), list, o)
+		g, err := compile(list)
 		if err == nil {
 			return g, nil
 		}
@@ -289,7 +315,7 @@ func (m *Model) compileTools(tools []tool, o grammar.ToolOptions) (*grammar.Gram
 		if !loose {
 			return nil, err
 		}
-		return grammar.Tools(m.vocabulary(), list, o)
+		return compile(list)
 	})
 }
 

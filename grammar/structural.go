@@ -1,0 +1,333 @@
+package grammar
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ridge/internal/diag"
+)
+
+// StructuralTag compiles a structural tag for the vocabulary v (nil: no masks):
+// free text in which tags begin sections of a given form. The source is the
+// JSON of vLLM and xgrammar, {"type": "structural_tag", "format": ...} or the
+// older {"structures": [...], "triggers": [...]}; docs/grammars.md lists what is
+// supported. Tags that a vocabulary can only write as special tokens cannot be
+// generated.
+func StructuralTag(v *Vocabulary, source []byte, o Options) (*Grammar, error) {
+	b := &builder{source: "structural tag"}
+	c := &tagCompiler{j: &jsonText{b: b, space: o.Whitespace}, b: b, o: o}
+	var doc struct {
+		Format     json.RawMessage `json:"format"`
+		Structures []struct {
+			Begin  string          `json:"begin"`
+			Schema json.RawMessage `json:"schema"`
+			End    string          `json:"end"`
+		} `json:"structures"`
+		Triggers []string `json:"triggers"`
+	}
+	if len(source) > maxSource {
+		return nil, tooLarge(b.source, "", "longer than %d bytes", maxSource)
+	}
+	if err := json.Unmarshal(source, &doc); err != nil {
+		return nil, c.fail("#", Invalid, "%s", err)
+	}
+	var root *ruleGraph
+	var err error
+	switch {
+	case doc.Format != nil:
+		root, err = c.format(doc.Format, "#/format", nil, 0)
+	case doc.Structures != nil:
+		t := tagFormat{Triggers: doc.Triggers}
+		for _, s := range doc.Structures {
+			content, _ := json.Marshal(map[string]any{"type": "json_schema", "json_schema": s.Schema}) // what was read can be written
+			t.Tags = append(t.Tags, tagFormat{Begin: s.Begin, End: endTexts{s.End}, Content: content})
+		}
+		root, err = c.triggered(&t, "#", 0)
+	default:
+		err = c.fail("#", Invalid, "expected a format, or structures and triggers")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return compile(b, root, v, o.MaxDepth)
+}
+
+// tagFormat is a format of a structural tag. Which fields count depends on its
+// type.
+type tagFormat struct {
+	Type       string            `json:"type"`
+	Value      *string           `json:"value"`       // const_string
+	Schema     json.RawMessage   `json:"json_schema"` // json_schema
+	Style      string            `json:"style"`
+	Pattern    string            `json:"pattern"`  // regex
+	Grammar    string            `json:"grammar"`  // grammar
+	Elements   []json.RawMessage `json:"elements"` // sequence, or
+	Begin      string            `json:"begin"`    // tag
+	Content    json.RawMessage   `json:"content"`
+	End        endTexts          `json:"end"`
+	Triggers   []string          `json:"triggers"` // triggered_tags
+	Tags       []tagFormat       `json:"tags"`     // and tags_with_separator
+	Separator  string            `json:"separator"`
+	AtLeastOne bool              `json:"at_least_one"`
+	StopFirst  bool              `json:"stop_after_first"`
+	Excludes   []string          `json:"excludes"` // any_text, triggered_tags
+}
+
+// endTexts is one text or a list of them, any of which ends a section.
+type endTexts []string
+
+// UnmarshalJSON reads either form.
+func (e *endTexts) UnmarshalJSON(b []byte) error {
+	var one string
+	if json.Unmarshal(b, &one) == nil {
+		*e = endTexts{one}
+		return nil
+	}
+	return json.Unmarshal(b, (*[]string)(e))
+}
+
+// Limits of structural tags.
+const (
+	maxTags     = 1024
+	maxTagDepth = 32
+	maxMark     = 1024 // bytes of a text that begins or ends a section
+)
+
+type tagCompiler struct {
+	j *jsonText
+	b *builder
+	o Options
+}
+
+func (c *tagCompiler) fail(where string, k Kind, format string, a ...any) error {
+	e := tooLarge("structural tag", "", format, a...)
+	e.Kind, e.Where = k, where
+	return e
+}
+
+// format adds the rule of a format. Text that has no bound of its own ends
+// before the first of stops.
+func (c *tagCompiler) format(raw json.RawMessage, where string, stops []string, depth int) (*ruleGraph, error) {
+	if depth > maxTagDepth {
+		return nil, c.fail(where, TooLarge, "nested deeper than %d", maxTagDepth)
+	}
+	var f tagFormat
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return nil, c.fail(where, Invalid, "%s", err)
+	}
+	part := func(p Part) (*ruleGraph, error) {
+		r, err := p.rule(c.j, c.o)
+		if e, ok := err.(*Error); ok {
+			e.Where = strings.TrimSuffix(where+"/"+strings.TrimPrefix(e.Where, "#/"), "/")
+		}
+		return r, err
+	}
+	switch f.Type {
+	case "const_string":
+		if f.Value == nil {
+			return nil, c.fail(where, Invalid, "expected a value")
+		}
+		r := c.b.rule("text")
+		r.text(r.start, *f.Value, r.end)
+		return r, c.b.err
+	case "json_schema":
+		if f.Style != "" && f.Style != "json" {
+			return nil, c.fail(where, Unsupported, "style %s", diag.Quote(f.Style))
+		}
+		switch s := bytes.TrimSpace(f.Schema); {
+		case len(s) == 0:
+			return nil, c.fail(where, Invalid, "expected a json_schema")
+		case string(s) == "true":
+			return c.j.anyValue(), c.b.err
+		default:
+			return part(Part{Schema: s})
+		}
+	case "regex":
+		return part(Part{Regex: f.Pattern})
+	case "grammar":
+		return part(Part{GBNF: f.Grammar})
+	case "any_text":
+		return c.anyText(&f, where, stops)
+	case "sequence", "or":
+		return c.elements(&f, where, stops, depth)
+	case "tag":
+		r := c.b.rule("tag")
+		return r, c.tag(r, r.start, &f, f.Begin, r.end, where, depth)
+	case "triggered_tags":
+		return c.triggered(&f, where, depth)
+	case "tags_with_separator":
+		return c.separated(&f, where, depth)
+	}
+	return nil, c.fail(where, Unsupported, "type %s", diag.Quote(f.Type))
+}
+
+// marks checks texts that are looked for.
+func (c *tagCompiler) marks(marks []string, where string) error {
+	if len(marks) > maxTags {
+		return c.fail(where, TooLarge, "more than %d texts", maxTags)
+	}
+	for _, m := range marks {
+		if m == "" || len(m) > maxMark {
+			return c.fail(where, Invalid, "expected texts of 1 to %d bytes, found one of %d", maxMark, len(m))
+		}
+	}
+	return nil
+}
+
+func (c *tagCompiler) anyText(f *tagFormat, where string, stops []string) (*ruleGraph, error) {
+	marks := slices.Concat(f.Excludes, stops)
+	if err := c.marks(marks, where); err != nil {
+		return nil, err
+	}
+	r := c.b.rule("any text")
+	begin := r.state()
+	r.skip(r.start, begin)
+	r.freeText(begin, marks, func(s int32) { r.skip(s, r.end) }, func([]int) (int32, bool) { return 0, false })
+	return r, c.b.err
+}
+
+func (c *tagCompiler) elements(f *tagFormat, where string, stops []string, depth int) (*ruleGraph, error) {
+	if len(f.Elements) == 0 || len(f.Elements) > maxTags {
+		return nil, c.fail(where, Invalid, "elements: expected 1 to %d, found %d", maxTags, len(f.Elements))
+	}
+	r := c.b.rule(f.Type)
+	at := r.start
+	for i, raw := range f.Elements {
+		last := i == len(f.Elements)-1
+		end := stops
+		if f.Type == "sequence" && !last {
+			end = nil
+		}
+		x, err := c.format(raw, where+"/elements/"+strconv.Itoa(i), end, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case f.Type == "or":
+			r.call(r.start, x, r.end)
+		case last:
+			r.call(at, x, r.end)
+		default:
+			next := r.state()
+			r.call(at, x, next)
+			at = next
+		}
+	}
+	return r, c.b.err
+}
+
+// tag adds a section between two states of r, of whose beginning only begin is
+// left to be written.
+func (c *tagCompiler) tag(r *ruleGraph, from int32, f *tagFormat, begin string, to int32, where string, depth int) error {
+	if f.Type != "" && f.Type != "tag" {
+		return c.fail(where, Invalid, "expected a tag, found type %s", diag.Quote(f.Type))
+	}
+	if len(f.End) == 0 {
+		return c.fail(where, Invalid, "expected an end")
+	}
+	for _, end := range f.End {
+		if len(end) > maxMark {
+			return c.fail(where, Invalid, "end: expected at most %d bytes, found %d", maxMark, len(end))
+		}
+	}
+	stops := slices.DeleteFunc(slices.Clone(f.End), func(s string) bool { return s == "" })
+	content, err := c.format(f.Content, where+"/content", stops, depth+1)
+	if err != nil {
+		return err
+	}
+	inside, closing := r.state(), r.state()
+	r.text(from, begin, inside)
+	r.call(inside, content, closing)
+	for _, end := range f.End {
+		r.text(closing, end, to)
+	}
+	return c.b.err
+}
+
+// triggered is free text in which a trigger must go on as a tag that begins with
+// it.
+func (c *tagCompiler) triggered(f *tagFormat, where string, depth int) (*ruleGraph, error) {
+	if len(f.Triggers) == 0 || len(f.Tags) == 0 || len(f.Tags) > maxTags {
+		return nil, c.fail(where, Invalid, "expected triggers and 1 to %d tags, found %d and %d", maxTags, len(f.Triggers), len(f.Tags))
+	}
+	marks := slices.Concat(f.Triggers, f.Excludes)
+	if err := c.marks(marks, where); err != nil {
+		return nil, err
+	}
+	for i := range f.Tags {
+		begins := false
+		for _, t := range f.Triggers {
+			begins = begins || strings.HasPrefix(f.Tags[i].Begin, t)
+		}
+		if !begins {
+			return nil, c.fail(where+"/tags/"+strconv.Itoa(i), Invalid, "begin: expected a text that begins with a trigger, found %s", diag.Quote(f.Tags[i].Begin))
+		}
+	}
+	r := c.b.rule("triggered tags")
+	after := r.state() // after a tag
+	var err error
+	layer := func(begin int32, final bool) {
+		next := after
+		if f.StopFirst {
+			next = r.end
+		}
+		r.freeText(begin, marks, func(s int32) {
+			if final {
+				r.skip(s, r.end)
+			}
+		}, func(found []int) (int32, bool) {
+			at := r.state()
+			for _, m := range found {
+				if m >= len(f.Triggers) || err != nil {
+					continue
+				}
+				for i := range f.Tags {
+					t := &f.Tags[i]
+					if rest, ok := strings.CutPrefix(t.Begin, f.Triggers[m]); ok && err == nil {
+						err = c.tag(r, at, t, rest, next, where+"/tags/"+strconv.Itoa(i), depth+1)
+					}
+				}
+			}
+			return at, true
+		})
+	}
+	begin := r.state()
+	r.skip(r.start, begin)
+	layer(begin, !f.AtLeastOne)
+	if !f.StopFirst && err == nil {
+		layer(after, true)
+	}
+	if err == nil {
+		err = c.b.err
+	}
+	return r, err
+}
+
+// separated is a list of tags with a text between two of them.
+func (c *tagCompiler) separated(f *tagFormat, where string, depth int) (*ruleGraph, error) {
+	if len(f.Tags) == 0 || len(f.Tags) > maxTags {
+		return nil, c.fail(where, Invalid, "tags: expected 1 to %d, found %d", maxTags, len(f.Tags))
+	}
+	one := c.b.rule("tags")
+	for i := range f.Tags {
+		if err := c.tag(one, one.start, &f.Tags[i], f.Tags[i].Begin, one.end, where+"/tags/"+strconv.Itoa(i), depth+1); err != nil {
+			return nil, err
+		}
+	}
+	r := c.b.rule("tags with separator")
+	done := r.state()
+	r.skip(done, r.end)
+	r.call(r.start, one, done)
+	if !f.AtLeastOne {
+		r.skip(r.start, r.end)
+	}
+	if !f.StopFirst {
+		again := r.state()
+		r.text(done, f.Separator, again)
+		r.call(again, one, done)
+	}
+	return r, c.b.err
+}
