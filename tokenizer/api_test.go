@@ -200,6 +200,7 @@ func TestSpecialTokens(t *testing.T) {
 		ends     []string
 		not      []string
 	}{
+		{"tiny", "<|im_start|>", "<|im_end|>", false, []string{"<|im_end|>", "<|endoftext|>"}, []string{"<|im_start|>", " the"}},
 		{"smollm2", "<|im_start|>", "<|im_end|>", false, []string{"<|im_end|>", "<|endoftext|>"}, []string{"<|im_start|>", " the"}},
 		{"gemma3", "<bos>", "<eos>", true, []string{"<eos>", "<end_of_turn>"}, []string{"<bos>", "<start_of_turn>", "\n", "</s>"}},
 		{"qwen", "<|endoftext|>", "<|im_end|>", false, []string{"<|im_end|>", "<|endoftext|>", "<|fim_pad|>"}, []string{"</s>", "<tool_call>", "<|im_start|>"}},

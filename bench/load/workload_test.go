@@ -49,7 +49,7 @@ func TestArrivals(t *testing.T) {
 // Texts have exactly the tokens that were asked for, by the tokenizer of a
 // model, and a shared part stays one.
 func TestTextsOfRealTokenizer(t *testing.T) {
-	for _, name := range []string{"smollm2", "gemma3", "qwen"} {
+	for _, name := range []string{"tiny", "smollm2", "gemma3", "qwen"} {
 		t.Run(name, func(t *testing.T) {
 			tok, err := model.OpenTokenizer(testdata.Model(t, name))
 			if err != nil {

@@ -42,9 +42,12 @@ const Tiny = builtin.Prefix + "tiny"
 // Model returns the path of a real model ("smollm2", "gemma3" or "qwen") in
 // the folder $RIDGE_TEST_MODELS, where the test command puts what it pulled.
 // A test that calls it is skipped when the model is not there, and fails when
-// CI=true.
+// CI=true. "tiny" is Tiny.
 func Model(t testing.TB, name string) string {
 	t.Helper()
+	if name == "tiny" {
+		return Tiny
+	}
 	files := map[string]string{
 		"smollm2": "SmolLM2-135M-Instruct.Q4_1.gguf",
 		"gemma3":  "gemma-3-270m-q4_k_m.gguf",

@@ -21,17 +21,16 @@ import (
 
 // settings are the command's flags.
 type settings struct {
-	model, out  string
-	tokens      int
-	seed        uint64
-	slots       int
-	workers     int
-	limit       int
-	heldout     bool
-	greedy      bool
-	natural     bool
-	show        int
-	temperature float64
+	model, out string
+	tokens     int
+	seed       uint64
+	slots      int
+	workers    int
+	limit      int
+	heldout    bool
+	greedy     bool
+	natural    bool
+	show       int
 }
 
 func main() {
