@@ -2,10 +2,19 @@
 # Everything that must pass, on a fresh machine with Go and a C compiler (the
 # race detector needs one): builds for all systems, static checks, generated
 # code, and the tests on every tier of kernels with the small real models.
-# With CI=true, what is not available fails instead of being skipped.
+# With CI=true, what is not available fails instead of being skipped. Without a
+# network, the modules of go.mod must be in Go's cache; the tests then use the
+# trained model that is part of the program.
 set -euo pipefail
 cd "$(dirname "$0")"
+skip() { # why: what is missing; fails when CI=true
+  if [ "${CI:-}" = true ]; then echo "$1, and CI=true" >&2; exit 1; fi
+  echo "$1: skipped"
+}
 step() { printf '\n== %s (%ds)\n' "$1" "$SECONDS"; }
+
+# The loopback of a new network namespace is down; the tests' servers need it.
+ip link set lo up 2>/dev/null || true
 
 export CGO_ENABLED=0
 models=${RIDGE_TEST_MODELS:-$PWD/.test-models}
@@ -21,7 +30,8 @@ unformatted=$(gofmt -l $(git ls-files '*.go'))
 if [ -n "$unformatted" ]; then echo "gofmt would change: $unformatted" >&2; exit 1; fi
 go vet ./...
 GOARCH=arm64 go vet ./...
-go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
+if go run $staticcheck -version >/dev/null 2>&1; then go run $staticcheck ./...; else skip "staticcheck cannot be fetched"; fi
 
 step "generated code is up to date"
 before=$(cat kernel/*.s kernel/*stubs*.go kernel/*table*.go | sha256sum)
@@ -40,16 +50,18 @@ if fetch smollm2 SmolLM2-135M-Instruct.Q4_1.gguf &&
    fetch gemma3:270m gemma-3-270m-q4_k_m.gguf &&
    fetch qwen2.5-coder:0.5b qwen-0.5b.gguf; then
   export RIDGE_TEST_MODELS=$models
-elif [ "${CI:-}" = true ]; then
-  echo "the small real models cannot be fetched, and CI=true" >&2; exit 1
 else
-  echo "the small real models cannot be fetched: their tests are skipped"
+  skip "the small real models cannot be fetched: their tests"
 fi
 
 step "tests"
 go test ./...
 step "official clients against the server"
-(cd server/clienttest && go test ./...)
+if (cd server/clienttest && go list -deps -test ./... >/dev/null 2>&1); then
+  (cd server/clienttest && go test ./...)
+else
+  skip "the clients' modules cannot be fetched"
+fi
 step "tests on the other tiers"
 for tier in avx2 generic; do
   RIDGE_CPU=$tier go test -count=1 -short ./kernel ./model
