@@ -1,10 +1,8 @@
 package server
 
 import (
-	"container/list"
 	"encoding/json"
 	"net/http"
-	"sync"
 	"time"
 
 	"ridge/chat"
@@ -168,74 +166,6 @@ func (b *responsesRequest) readTools(c *chatRequest) error {
 	return err
 }
 
-// memory keeps the answers that later requests may go on from. It is lost when
-// the server ends.
-type memory struct {
-	mu    sync.Mutex
-	byID  map[string]*list.Element
-	order list.List // of *remembered, the latest first
-	bytes int       // of their texts
-}
-
-type remembered struct {
-	bytes    int
-	id       string
-	owner    string
-	reply    any
-	messages []chat.Message // the conversation with the answer, without instructions
-}
-
-// maxRemembered is how many answers are kept, and maxRememberedBytes how much
-// text.
-const (
-	maxRemembered      = 1000
-	maxRememberedBytes = 64 << 20
-)
-
-func (m *memory) put(r *remembered) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.byID == nil {
-		m.byID = map[string]*list.Element{}
-	}
-	for _, x := range r.messages {
-		r.bytes += len(x.Content)
-	}
-	m.bytes += r.bytes
-	m.byID[r.id] = m.order.PushFront(r)
-	for m.order.Len() > maxRemembered || m.bytes > maxRememberedBytes {
-		m.forget(m.order.Back())
-	}
-}
-
-func (m *memory) forget(e *list.Element) {
-	old := m.order.Remove(e).(*remembered)
-	m.bytes -= old.bytes
-	delete(m.byID, old.id)
-}
-
-func (m *memory) get(id, owner string) (*remembered, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	e, ok := m.byID[id]
-	if !ok || e.Value.(*remembered).owner != owner {
-		return nil, notFound("no response has the id %q; this server keeps the last %d in memory", id, maxRemembered)
-	}
-	return e.Value.(*remembered), nil
-}
-
-func (m *memory) drop(id, owner string) error {
-	if _, err := m.get(id, owner); err != nil {
-		return err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if e, ok := m.byID[id]; ok {
-		m.forget(e)
-	}
-	return nil
-}
-
 // owner is whose request it is.
 func owner(r *http.Request) string {
 	if k := keyOf(r.Context()); k != nil {
@@ -251,7 +181,7 @@ func (s *Server) getResponse(w http.ResponseWriter, r *http.Request) {
 		writeError(w, r, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, x.reply)
+	writeJSON(w, http.StatusOK, x.Reply)
 }
 
 func (s *Server) deleteResponse(w http.ResponseWriter, r *http.Request) {
@@ -277,7 +207,7 @@ func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
 			writeError(w, r, err)
 			return
 		}
-		earlier = x.messages
+		earlier = x.Messages
 	}
 	c, err := b.request(earlier)
 	if err != nil {

@@ -252,5 +252,7 @@ func (o *responsesOutput) complete() {
 	}
 	o.said.Role = "assistant"
 	msgs = append(append([]chat.Message(nil), msgs...), o.said)
-	o.s.memory.put(&remembered{id: o.rep.ID, owner: owner(o.r), reply: o.rep, messages: msgs})
+	if err := o.s.memory.put(&remembered{ID: o.rep.ID, Owner: owner(o.r), Messages: msgs}, &o.rep); err != nil {
+		o.s.log.Error("a response cannot be kept", "response", o.rep.ID, "error", err)
+	}
 }

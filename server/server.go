@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -37,7 +38,7 @@ type Options struct {
 	RequestTimeout time.Duration // for a whole request; 0 for any time
 	Ping           time.Duration // between signs of life in a silent stream; 0 means 15 seconds
 
-	DataDir string // where files and batches are kept; "" turns them off
+	DataDir string // where files, batches and responses are kept; "" turns files and batches off
 	Version string // of the program
 
 	Traces trace.TracerProvider // where spans of requests go; nil: nowhere
@@ -117,6 +118,9 @@ func New(o Options) (*Server, error) {
 	s.routes(s.mux)
 	s.handler = s.guard(s.mux)
 	if o.DataDir != "" {
+		if err := s.memory.open(filepath.Join(o.DataDir, "responses"), s.log); err != nil {
+			return nil, err
+		}
 		if s.batches, err = openBatches(s, o.DataDir); err != nil {
 			return nil, err
 		}

@@ -1,0 +1,195 @@
+package server
+
+import (
+	"container/list"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"ridge/chat"
+	"ridge/internal/atomicfile"
+)
+
+// memory keeps the answers that later requests may go on from. With a folder
+// they are on disk before a client sees them, and outlive the server.
+type memory struct {
+	dir string // "" for none
+	log *slog.Logger
+
+	mu    sync.Mutex
+	byID  map[string]*list.Element
+	order list.List // of *remembered, the latest first
+	bytes int       // of all
+}
+
+// remembered is an answer and the conversation that it ends, without
+// instructions.
+type remembered struct {
+	ID       string          `json:"id"`
+	Owner    string          `json:"owner"`
+	Reply    json.RawMessage `json:"reply"`
+	Messages []chat.Message  `json:"messages"`
+	bytes    int
+}
+
+// maxRemembered is how many answers are kept, and maxRememberedBytes how much
+// text.
+const (
+	maxRemembered      = 1000
+	maxRememberedBytes = 64 << 20
+)
+
+var responseID = regexp.MustCompile(`^resp_[0-9a-f]{24}$`)
+
+// open takes up what is in a folder, which it makes. What cannot be read is
+// left where it is.
+func (m *memory) open(dir string, log *slog.Logger) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("server: data: %w", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("server: data: %w", err)
+	}
+	type found struct {
+		id  string
+		mod time.Time
+	}
+	var ids []found
+	for _, e := range entries {
+		id, ok := strings.CutSuffix(e.Name(), ".json")
+		info, err := e.Info()
+		switch {
+		case strings.HasSuffix(e.Name(), atomicfile.Suffix): // of a server that was killed
+			_ = os.Remove(filepath.Join(dir, e.Name())) // a try
+		case ok && err == nil && responseID.MatchString(id) && info.Size() <= maxRememberedBytes:
+			ids = append(ids, found{id, info.ModTime()})
+		}
+	}
+	slices.SortFunc(ids, func(a, b found) int {
+		if c := a.mod.Compare(b.mod); c != 0 {
+			return c
+		}
+		return strings.Compare(a.id, b.id)
+	})
+	m.dir, m.log = dir, log
+	for _, f := range ids {
+		b, err := os.ReadFile(m.path(f.id))
+		var r remembered
+		if err == nil {
+			err = json.Unmarshal(b, &r)
+		}
+		if err == nil && r.ID != f.id {
+			err = fmt.Errorf("id: expected %s, found %q", f.id, r.ID)
+		}
+		if err != nil {
+			log.Warn("a stored response cannot be used", "response", f.id, "error", err)
+			continue
+		}
+		for i := range r.Messages {
+			for j := range r.Messages[i].ToolCalls {
+				if c := &r.Messages[i].ToolCalls[j]; string(c.Arguments) == "null" {
+					c.Arguments = nil
+				}
+			}
+		}
+		m.add(&r)
+	}
+	return nil
+}
+
+func (m *memory) path(id string) string { return filepath.Join(m.dir, id+".json") }
+
+// put keeps an answer. If it cannot be written it is remembered as long as the
+// server runs.
+func (m *memory) put(r *remembered, reply any) error {
+	var err error
+	if r.Reply, err = encodeJSON(reply); err != nil {
+		return err
+	}
+	if m.dir != "" {
+		if err = m.write(r); err != nil {
+			m.log.Error("a response cannot be stored; it is lost when the server ends", "response", r.ID, "error", err)
+		}
+	}
+	m.add(r)
+	return nil
+}
+
+func (m *memory) write(r *remembered) error {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(m.path(r.ID), func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	})
+}
+
+// add counts an answer in, and the oldest ones out.
+func (m *memory) add(r *remembered) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.byID == nil {
+		m.byID = map[string]*list.Element{}
+	}
+	r.bytes = len(r.Reply)
+	for _, x := range r.Messages {
+		r.bytes += len(x.Content) + len(x.Reasoning)
+		for _, c := range x.ToolCalls {
+			r.bytes += len(c.Name) + len(c.Arguments)
+		}
+	}
+	m.bytes += r.bytes
+	m.byID[r.ID] = m.order.PushFront(r)
+	for m.order.Len() > maxRemembered || m.bytes > maxRememberedBytes {
+		m.forget(m.order.Back())
+	}
+}
+
+// forget drops an answer, from the disk too.
+func (m *memory) forget(e *list.Element) {
+	old := m.order.Remove(e).(*remembered)
+	m.bytes -= old.bytes
+	delete(m.byID, old.ID)
+	if m.dir == "" {
+		return
+	}
+	if err := os.Remove(m.path(old.ID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		m.log.Error("a stored response cannot be removed", "response", old.ID, "error", err)
+	}
+}
+
+// get finds an answer of owner's.
+func (m *memory) get(id, owner string) (*remembered, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, ok := m.byID[id]
+	if !ok || e.Value.(*remembered).Owner != owner {
+		return nil, notFound("no response has the id %q; this server keeps the last %d", id, maxRemembered)
+	}
+	return e.Value.(*remembered), nil
+}
+
+func (m *memory) drop(id, owner string) error {
+	if _, err := m.get(id, owner); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e, ok := m.byID[id]; ok {
+		m.forget(e)
+	}
+	return nil
+}
