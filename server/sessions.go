@@ -100,24 +100,34 @@ func (s *Server) sessionTokens(m *Model, p prompts, b *openAIChat) ([]int32, err
 	return nil, badRequest("prompt", "expected a prompt or messages whose keys and values to save")
 }
 
+// countingWriter counts what is written to w.
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
 func saveSession(r *http.Request, e *engine.Engine, dir, path string, ses engine.Session) (map[string]any, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
 	var n int
+	size := &countingWriter{} // the file may be erased by another request before its size is asked for
 	err := atomicfile.Write(path, func(w io.Writer) error {
 		var err error
-		n, err = e.SaveSession(r.Context(), w, ses)
+		size.w = w
+		n, err = e.SaveSession(r.Context(), size, ses)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	st, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	return map[string]any{"n_saved": n, "n_written": st.Size()}, nil
+	return map[string]any{"n_saved": n, "n_written": size.n}, nil
 }
 
 func restoreSession(r *http.Request, e *engine.Engine, path string, ses engine.Session) (map[string]any, error) {
