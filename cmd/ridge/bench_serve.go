@@ -106,7 +106,7 @@ func (f *benchServeFlags) add(c *cobra.Command) {
 	fs.StringVar(&f.serve, "serve", "", "flags for ridge serve")
 	fs.StringArrayVar(&f.peers, "peer", nil, "[NAME=]COMMAND of another server for the same model; may be repeated")
 	fs.DurationVar(&f.ready, "ready", 3*time.Minute, "how long a server that is started may take to be ready")
-	fs.BoolVar(&f.eos, "eos", false, "let models end their answers early")
+	fs.BoolVar(&f.eos, "eos", false, "let models end their answers early: ignore_eos is not sent")
 	fs.BoolVar(&f.fresh, "fresh", false, "a new connection for each request")
 
 	fs.StringVarP(&f.workload, "workload", "w", "", "sharegpt, fixed, bimodal, prefix, turns, intruder or trace (default: sharegpt, or trace with --trace)")
