@@ -60,7 +60,7 @@ func (o *runOptions) openBest(c *cobra.Command) (*ridge.Model, error) {
 		if err == nil || c.Context().Err() != nil {
 			return m, err
 		}
-		why = fmt.Sprintf("%s cannot be had (%v)", defaultModel, err)
+		why = fmt.Sprintf("%s cannot be had (%s)", defaultModel, strings.Join(strings.Fields(err.Error()), " "))
 	}
 	if err := c.Context().Err(); err != nil {
 		return nil, err

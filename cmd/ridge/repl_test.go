@@ -26,13 +26,20 @@ type terminal struct {
 
 func startTerminal(t *testing.T, args ...string) *terminal {
 	t.Helper()
+	return startTerminalWith(t, []string{"RIDGE_OFFLINE=1"}, args...)
+}
+
+// startTerminalWith adds variables to the environment.
+func startTerminalWith(t *testing.T, env []string, args ...string) *terminal {
+	t.Helper()
 	bin := filepath.Join(t.TempDir(), "ridge")
 	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	c := exec.Command(bin, args...)
 	home := t.TempDir()
-	c.Env = append(os.Environ(), "HOME="+home, "RIDGE_MODELS="+filepath.Join(home, "models"), "TERM=xterm", "RIDGE_OFFLINE=1")
+	c.Env = append(os.Environ(), "HOME="+home, "XDG_CACHE_HOME="+home, "RIDGE_MODELS="+filepath.Join(home, "models"), "TERM=xterm")
+	c.Env = append(c.Env, env...)
 	f, err := pty.Start(c)
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ sampled answers and agreement with held-out greedy ones.
 """
 
 import argparse
+import heapq
 import math
 from collections import Counter, defaultdict
 
@@ -26,7 +27,7 @@ class KneserNey:
     """
 
     def __init__(self, corpus, order, vocab):
-        self.order, self.vocab = order, vocab
+        self.order, self.vocab, self.likely = order, vocab, {}
         grams = [set() for _ in range(order)]
         top = Counter()
         for tokens, _ in sequences(corpus):
@@ -75,11 +76,11 @@ class KneserNey:
         for n in range(self.order, 0, -1):
             if len(history) < n - 1:
                 continue
-            following = self.levels[n - 1][2].get(tuple(history[len(history) - n + 1 :]))
-            if following:
-                candidates.update(sorted(following, key=following.get, reverse=True)[:20])
-                if len(candidates) > 40:
-                    break
+            key = tuple(history[len(history) - n + 1 :])
+            if key not in self.likely:
+                following = self.levels[n - 1][2].get(key, {})
+                self.likely[key] = heapq.nlargest(20, following, key=following.get)
+            candidates.update(self.likely[key])
         return max(candidates, key=lambda t: self.probability(history, t))
 
 
