@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"ridge/chat"
@@ -26,7 +27,7 @@ import (
 type Options struct {
 	Workers    int    // threads; 0 means one per core given to the process
 	Context    int    // positions of a sequence; 0 means what the model was made for, at most DefaultContext
-	KVFloat32  bool   // keep keys and values as F32
+	KV         string // element type of keys and values: f16 ("" too), f32, or q8_0, which changes results a little
 	PageTokens int    // tokens in a page of keys and values; 0 means 64
 	Chunk      int    // tokens of a prompt that are computed at once; 0 means 512
 	Template   string // chat template to use in place of the model's own
@@ -75,9 +76,11 @@ func OpenFile(path string, o Options) (*Model, error) {
 	mo := model.DefaultOptions()
 	mo.Workers, mo.PageTokens, mo.Progress = o.Workers, o.PageTokens, o.Progress
 	mo.Context, mo.MaxContext = o.Context, DefaultContext
-	if o.KVFloat32 {
-		mo.KV = tensor.F32
+	kv, err := ParseKV(o.KV)
+	if err != nil {
+		return nil, err
 	}
+	mo.KV = kv
 	mm, err := model.Open(path, mo)
 	if err != nil {
 		return nil, err
@@ -96,6 +99,19 @@ func OpenFile(path string, o Options) (*Model, error) {
 	}
 	m.seq = mm.Pool().NewSeq()
 	return m, nil
+}
+
+// ParseKV returns the element type that Options.KV names.
+func ParseKV(name string) (tensor.DType, error) {
+	switch strings.ToLower(strings.TrimSpace(name)) {
+	case "", "f16":
+		return tensor.F16, nil
+	case "f32":
+		return tensor.F32, nil
+	case "q8_0":
+		return tensor.Q8_0, nil
+	}
+	return 0, fmt.Errorf("ridge: type of keys and values: expected f16, f32 or q8_0, found %q", name)
 }
 
 func (m *Model) compileTemplate(source string) (*chat.Template, error) {

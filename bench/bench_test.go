@@ -132,7 +132,7 @@ func TestRunErrors(t *testing.T) {
 		"expected at least one thing":    {context.Background(), Options{Models: []string{tiny}}},
 		"expected at least one token":    {context.Background(), Options{Models: []string{tiny}, Works: []plan.Work{{}}}},
 		"no such file":                   {context.Background(), Options{Models: []string{"no.gguf"}, Works: gen}},
-		"expected F16 or F32":            {context.Background(), Options{Models: []string{tiny}, Works: gen, KV: []tensor.DType{tensor.Q8_0}}},
+		"expected F16, F32 or Q8_0":      {context.Background(), Options{Models: []string{tiny}, Works: gen, KV: []tensor.DType{tensor.Q4_0}}},
 		context.Canceled.Error():         {ctx, Options{Models: []string{tiny}, Works: gen}},
 		stop.Error():                     {context.Background(), Options{Models: []string{tiny}, Works: gen}},
 		"expected at least one token to": {context.Background(), Options{Models: []string{tiny}, Works: []plan.Work{{Gen: 1, Seqs: -1}}}},

@@ -40,7 +40,7 @@ type LayerShape struct {
 type Config struct {
 	Layers     []LayerShape
 	PageTokens int          // tokens in a page, a multiple of TileTokens; 0 means 64
-	DType      tensor.DType // F16 or F32
+	DType      tensor.DType // F16, F32 or Q8_0
 	MaxBytes   int64        // memory for pages and states; at least one page is always allowed
 
 	// States is how many recurrent states there is room for, live ones and
@@ -89,8 +89,8 @@ func New(cfg Config) (*Pool, error) {
 	if cfg.PageTokens < 0 || cfg.PageTokens%TileTokens != 0 || cfg.PageTokens > 1<<20 {
 		return nil, fmt.Errorf("kvcache: page size: expected a positive multiple of %d tokens, found %d", TileTokens, cfg.PageTokens)
 	}
-	if cfg.DType != tensor.F16 && cfg.DType != tensor.F32 {
-		return nil, fmt.Errorf("kvcache: element type: expected F16 or F32, found %v", cfg.DType)
+	if TileBytes(1, cfg.DType) == 0 {
+		return nil, fmt.Errorf("kvcache: element type: expected F16, F32 or Q8_0, found %v", cfg.DType)
 	}
 	if len(cfg.Layers) == 0 {
 		return nil, errors.New("kvcache: layers: expected at least 1, found 0")
@@ -120,7 +120,7 @@ func New(cfg Config) (*Pool, error) {
 
 // place lays the layers out in a page and in a state slot.
 func (p *Pool) place() error {
-	size, tiles := p.cfg.DType.BlockBytes(), p.cfg.PageTokens/TileTokens
+	tiles := p.cfg.PageTokens / TileTokens
 	windowed := true
 	for i, l := range p.cfg.Layers {
 		if l.State > 0 && l.Heads == 0 {
@@ -132,8 +132,8 @@ func (p *Pool) place() error {
 			return fmt.Errorf("kvcache: layer %d: expected heads and dimensions of keys and values, or a state, found %+v", i, l)
 		}
 		pl := layerPlace{offset: p.pageBytes}
-		pl.kBytes = align64(l.KDim * TileTokens * size)
-		pl.tileBytes = pl.kBytes + align64(l.VDim*TileTokens*size)
+		pl.kBytes = align64(TileBytes(l.KDim, p.cfg.DType))
+		pl.tileBytes = pl.kBytes + align64(TileBytes(l.VDim, p.cfg.DType))
 		pl.headBytes = pl.tileBytes * tiles
 		p.pageBytes += pl.headBytes * l.Heads
 		p.layers = append(p.layers, pl)
@@ -245,7 +245,8 @@ func (p *Pool) bytes(id int32) []byte {
 }
 
 // Tile returns the keys and the values of tile i (tokens 16i to 16i+15) of s
-// in one layer and head: keys as [KDim][16], values as [16][VDim] elements.
+// in one layer and head: keys as [KDim][16], values as [16][VDim] elements, each
+// behind its scales if the pool's type has some (see TileBytes).
 func (p *Pool) Tile(layer, head int, s *Seq, i int) (k, v []byte) {
 	pl, perPage := &p.layers[layer], p.cfg.PageTokens/TileTokens
 	off := int(s.pages[i/perPage])*p.pageBytes + pl.offset + head*pl.headBytes + i%perPage*pl.tileBytes

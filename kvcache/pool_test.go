@@ -23,7 +23,7 @@ func TestNewRefuses(t *testing.T) {
 		"no layers":        func(c *Config) { c.Layers = nil },
 		"odd page size":    func(c *Config) { c.PageTokens = 24 },
 		"negative page":    func(c *Config) { c.PageTokens = -16 },
-		"quantized type":   func(c *Config) { c.DType = tensor.Q8_0 },
+		"quantized type":   func(c *Config) { c.DType = tensor.Q4_0 },
 		"layer of nothing": func(c *Config) { c.Layers = []LayerShape{{Heads: 1, KDim: 0, VDim: 4}} },
 	} {
 		c := good

@@ -3,6 +3,8 @@ package kvcache
 import (
 	"fmt"
 	"slices"
+
+	"ridge/tensor"
 )
 
 // noPage marks the pages of a sequence that have left its window.
@@ -148,20 +150,26 @@ func (p *Pool) copyLast(s *Seq) {
 
 // clearFrom zeroes the slots of a page from slot on.
 func (p *Pool) clearFrom(id int32, slot int) {
-	b, size := p.bytes(id), p.cfg.DType.BlockBytes()
+	b := p.bytes(id)
 	for i, l := range p.cfg.Layers {
 		pl := &p.layers[i]
 		for h := range l.Heads {
 			for t := slot / TileTokens; t < p.cfg.PageTokens/TileTokens; t++ {
 				tile := b[pl.offset+h*pl.headBytes+t*pl.tileBytes:][:pl.tileBytes]
-				clearTile(tile[:pl.kBytes], tile[pl.kBytes:], max(slot-t*TileTokens, 0), l, size)
+				clearTile(tile[:pl.kBytes], tile[pl.kBytes:], max(slot-t*TileTokens, 0), l, p.cfg.DType)
 			}
 		}
 	}
 }
 
-// clearTile zeroes the slots of a tile from slot on; size is that of an element.
-func clearTile(k, v []byte, slot int, l LayerShape, size int) {
+// clearTile zeroes the slots of a tile from slot on.
+func clearTile(k, v []byte, slot int, l LayerShape, t tensor.DType) {
+	head, size := tileElem(t)
+	if head > 0 {
+		clear(k[scaleBytes*slot : head])
+		clear(v[scaleBytes*slot : head])
+	}
+	k, v = k[head:], v[head:]
 	for d := range l.KDim {
 		clear(k[(d*TileTokens+slot)*size : (d+1)*TileTokens*size])
 	}

@@ -47,7 +47,7 @@ func (p *Pool) Snapshot(w io.Writer, s *Seq, meta []byte) error {
 				copy(both, k)
 				copy(both[len(k):], v)
 				k, v = both[:len(k)], both[len(k):]
-				clearTile(k, v, slot, l, p.cfg.DType.BlockBytes())
+				clearTile(k, v, slot, l, p.cfg.DType)
 			}
 			out.write(k)
 			out.write(v)
@@ -74,10 +74,11 @@ func (p *Pool) Snapshot(w io.Writer, s *Seq, meta []byte) error {
 // SnapshotBytes returns the size of a snapshot of s with a description of the
 // given length.
 func (p *Pool) SnapshotBytes(s *Seq, meta int) int64 {
-	size := p.cfg.DType.BlockBytes()
 	tile, state := 0, 0
 	for _, l := range p.cfg.Layers {
-		tile += l.Heads * (l.KDim + l.VDim) * TileTokens * size
+		if l.Heads > 0 {
+			tile += l.Heads * (TileBytes(l.KDim, p.cfg.DType) + TileBytes(l.VDim, p.cfg.DType))
+		}
 		state += l.State
 	}
 	if s.state == noState {
@@ -104,11 +105,11 @@ func (p *Pool) snapshotHeader() []byte {
 // tiles calls do with the keys and values of tile t of s, for each layer and
 // head, without the padding between them.
 func (p *Pool) tiles(s *Seq, t int, do func(k, v []byte, l LayerShape)) {
-	row := TileTokens * p.cfg.DType.BlockBytes()
+	typ := p.cfg.DType
 	for i, l := range p.cfg.Layers {
 		for h := range l.Heads {
 			k, v := p.Tile(i, h, s, t)
-			do(k[:l.KDim*row], v[:l.VDim*row], l)
+			do(k[:TileBytes(l.KDim, typ)], v[:TileBytes(l.VDim, typ)], l)
 		}
 	}
 }
@@ -116,7 +117,7 @@ func (p *Pool) tiles(s *Seq, t int, do func(k, v []byte, l LayerShape)) {
 func (p *Pool) largestTile() int {
 	n := 0
 	for _, l := range p.cfg.Layers {
-		n = max(n, (l.KDim+l.VDim)*TileTokens*p.cfg.DType.BlockBytes())
+		n = max(n, TileBytes(l.KDim, p.cfg.DType)+TileBytes(l.VDim, p.cfg.DType))
 	}
 	return n
 }

@@ -18,13 +18,15 @@ func TestOneAnswer(t *testing.T) {
 	for _, name := range []string{"llama", "gemma3", "falcon-7b", "mpt", "phi3-swa", "gpt2"} {
 		t.Run(name, func(t *testing.T) {
 			g := readGolden(t, filepath.Join(tinyModels, name))
-			oneAnswer(t, filepath.Join(tinyModels, name), g.Prompt, g.Context, 6)
+			oneAnswer(t, filepath.Join(tinyModels, name), g.Prompt, g.Context, 6, tensor.F16)
+			oneAnswer(t, filepath.Join(tinyModels, name), g.Prompt, g.Context, 3, tensor.Q8_0)
 		})
 	}
 }
 
 func TestOneAnswerOfTrainedModel(t *testing.T) {
-	oneAnswer(t, testdata.Tiny, randomPrompt(120), 1024, 3)
+	oneAnswer(t, testdata.Tiny, randomPrompt(120), 1024, 3, tensor.F16)
+	oneAnswer(t, testdata.Tiny, randomPrompt(120), 1024, 3, tensor.Q8_0)
 }
 
 func randomPrompt(n int) []int32 {
@@ -42,27 +44,28 @@ func TestOneAnswerOfRealModels(t *testing.T) {
 	}
 	for _, name := range []string{"smollm2", "gemma3", "qwen"} {
 		t.Run(name, func(t *testing.T) {
-			oneAnswer(t, testdata.Model(t, name), randomPrompt(150), 1024, 3)
+			oneAnswer(t, testdata.Model(t, name), randomPrompt(150), 1024, 3, tensor.F16)
+			oneAnswer(t, testdata.Model(t, name), randomPrompt(150), 1024, 2, tensor.Q8_0)
 		})
 	}
 }
 
-func oneAnswer(t *testing.T, path string, prompt []int32, context, rounds int) {
-	ref := openTiny(t, path, context, Options{KV: tensor.F16, Workers: 1, PageTokens: 16})
+func oneAnswer(t *testing.T, path string, prompt []int32, context, rounds int, kv tensor.DType) {
+	ref := openTiny(t, path, context, Options{KV: kv, Workers: 1, PageTokens: 16})
 	want := compute(t, ref, prompt, len(prompt))
 	r := rand.New(rand.NewPCG(7, 7))
 	for i := range rounds {
 		workers, page := 1+i%3, 16<<(i%4)
-		m := openTiny(t, path, context, Options{KV: tensor.F16, Workers: workers, PageTokens: page, KVBytes: 64 << 20})
+		m := openTiny(t, path, context, Options{KV: kv, Workers: workers, PageTokens: page, KVBytes: 64 << 20})
 		for range 2 {
 			size := 1 + r.IntN(len(prompt))
 			if got := compute(t, m, prompt, size); !equalBits(got, want) {
 				d, at := maxDiff(got, want)
-				t.Errorf("%d threads, pages of %d, chunks of %d: logit %d differs by %v", workers, page, size, at, d)
+				t.Errorf("%v, %d threads, pages of %d, chunks of %d: logit %d differs by %v", kv, workers, page, size, at, d)
 			}
 		}
 		if err := mixed(m, prompt, want, r); err != nil {
-			t.Errorf("%d threads, pages of %d: %v", workers, page, err)
+			t.Errorf("%v, %d threads, pages of %d: %v", kv, workers, page, err)
 		}
 	}
 }

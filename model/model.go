@@ -6,9 +6,11 @@ package model
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 
 	"ridge/gguf"
+	"ridge/internal/mmap"
 	"ridge/internal/pool"
 	"ridge/kvcache"
 	"ridge/nn"
@@ -20,7 +22,7 @@ import (
 // Options are the choices that Open leaves to its caller.
 type Options struct {
 	Workers    int          // threads; 0 means one per core given to the process
-	KV         tensor.DType // element type of keys and values, F16 or F32; 0 (F32) is kept, see DefaultOptions
+	KV         tensor.DType // element type of keys and values, F16, F32 or Q8_0; 0 (F32) is kept, see DefaultOptions
 	PageTokens int          // tokens in a page of keys and values; 0 means 64
 	KVBytes    int64        // memory for keys and values; 0 means one sequence of Context tokens
 	Context    int          // positions that will be used; 0 means what the model was made for
@@ -57,15 +59,28 @@ type Model struct {
 // directory with config.json and safetensors files, or the path of a model that
 // is part of the program (see internal/builtin). The errors name the file,
 // the field, what was expected and what was found.
-func Open(path string, o Options) (*Model, error) {
+func Open(path string, o Options) (_ *Model, err error) {
 	m := &Model{path: path}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // the pool's threads have it set
+	defer func() {
+		if v := recover(); v != nil {
+			if !mmap.Faulted(v) && (m.src == nil || m.src.check() == nil) {
+				panic(v)
+			}
+			err = fmt.Errorf("model: %s: %w", path, ErrChanged)
+		}
+		if err != nil {
+			m.Close()
+		}
+	}()
 	if err := m.openSource(); err != nil {
-		m.Close()
 		return nil, err
 	}
 	if err := m.setup(o); err != nil {
-		m.Close()
 		return nil, err
+	}
+	if err := m.src.check(); err != nil { // while it was read
+		return nil, fmt.Errorf("model: %w", err)
 	}
 	return m, nil
 }
@@ -190,7 +205,7 @@ func (m *Model) openPool(o Options) error {
 	token := int64(0)
 	for _, n := range m.cfg.KVHeads {
 		cfg.Layers = append(cfg.Layers, kvcache.LayerShape{Heads: n, KDim: m.cfg.HeadDim, VDim: m.cfg.HeadDim})
-		token += int64(2*n*m.cfg.HeadDim) * int64(max(o.KV.BlockBytes(), 1))
+		token += 2 * int64(n) * int64(kvcache.TileBytes(m.cfg.HeadDim, o.KV)/kvcache.TileTokens)
 	}
 	if cfg.MaxBytes == 0 {
 		page := max(o.PageTokens, 64)

@@ -56,7 +56,7 @@ func (s *Shape) KVMemory(tokens, seqs int) int64 {
 // kvToken is KVBytes with the padding of tiles to whole cache lines.
 func (s *Shape) kvToken() int64 {
 	c := &s.Outline.Config
-	part := int64(c.HeadDim*kvcache.TileTokens*s.KV.BlockBytes()+63) &^ 63
+	part := int64(kvcache.TileBytes(c.HeadDim, s.KV)+63) &^ 63
 	n := int64(0)
 	for _, heads := range c.KVHeads {
 		n += 2 * int64(heads) * part

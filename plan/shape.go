@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"ridge/kernel"
+	"ridge/kvcache"
 	"ridge/model"
 	"ridge/tensor"
 )
@@ -57,15 +58,15 @@ func Read(path string, kv tensor.DType) (*Shape, error) {
 	return NewShape(o, kv)
 }
 
-// NewShape counts what a model costs, for keys and values of type kv (F16 or
-// F32).
+// NewShape counts what a model costs, for keys and values of type kv (F16, F32
+// or Q8_0).
 func NewShape(o *model.Outline, kv tensor.DType) (*Shape, error) {
-	if kv != tensor.F16 && kv != tensor.F32 {
-		return nil, fmt.Errorf("plan: type of keys and values: expected F16 or F32, found %v", kv)
+	if kvcache.TileBytes(1, kv) == 0 {
+		return nil, fmt.Errorf("plan: type of keys and values: expected F16, F32 or Q8_0, found %v", kv)
 	}
 	s := &Shape{Outline: o, KV: kv}
 	for _, n := range o.Config.KVHeads {
-		s.KVBytes += int64(2*n*o.Config.HeadDim) * int64(kv.BlockBytes())
+		s.KVBytes += 2 * int64(n) * s.kvHead()
 	}
 	kind := ""
 	for _, m := range o.Matrices {
@@ -235,9 +236,14 @@ func (s *Shape) kvRead(g Segment) int64 {
 		if w := c.Window[i]; w > 0 {
 			first = max(0, g.Pos+1-w)
 		}
-		sum += int64(2*n*c.HeadDim) * int64(g.Pos+g.Rows-first)
+		sum += int64(2*n) * int64(g.Pos+g.Rows-first)
 	}
-	return sum * int64(s.KV.BlockBytes())
+	return sum * s.kvHead()
+}
+
+// kvHead returns the bytes of the key, or of the value, of a token in one head.
+func (s *Shape) kvHead() int64 {
+	return int64(kvcache.TileBytes(s.Outline.Config.HeadDim, s.KV) / kvcache.TileTokens)
 }
 
 // layerWindow is how many layers have a window of one size.

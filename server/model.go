@@ -80,6 +80,15 @@ type Model struct {
 	ends     []int32        // tokens that end an answer
 	marks    map[int32]bool // control tokens that a parser wants to see
 	pooling  engine.Pooling
+
+	// Of a created model: whose files it has, what it says, the messages before
+	// each conversation, what ends answers and how long they are at most.
+	base      *Model
+	variant   *variant
+	before    []chat.Message
+	stops     []string
+	maxTokens *integer
+
 	crosses  bool // it reads a query and a text at once
 	info     modelInfo
 	created  time.Time
@@ -103,6 +112,8 @@ type modelInfo struct {
 	Modified   time.Time
 	License    string
 	PageTokens int
+	KV         string // element type of keys and values
+	Lossy      string // what changes answers and was asked for, by name; "" if nothing
 	Pages      int
 	Workers    int
 	Meta       func() map[string]any // metadata of the file, nil if it has none
@@ -140,7 +151,10 @@ func NewModel(c ModelConfig) (*Model, error) {
 	pool := mm.Pool().Stats()
 	m.info = modelInfo{
 		Arch: mm.Config().Arch, Parameters: mm.Parameters(), Hidden: mm.Config().Hidden, Train: mm.Config().Context, Workers: mm.Workers(),
-		Quant: c.Quant, Digest: c.Digest, Size: c.Size, Modified: c.Modified, PageTokens: mm.Pool().PageTokens(), Pages: pool.Pages,
+		Quant: c.Quant, Digest: c.Digest, Size: c.Size, Modified: c.Modified, PageTokens: mm.Pool().PageTokens(), KV: mm.Pool().DType().String(), Pages: pool.Pages,
+	}
+	if kv := m.info.KV; kv != "F16" && kv != "F32" {
+		m.info.Lossy = "kv-" + strings.ToLower(kv)
 	}
 	m.readDefaults(mm.GGUF())
 	if m.info.Size == 0 {
@@ -202,6 +216,9 @@ func (m *Model) piece(id int32) string {
 
 // vocabulary is what grammars are compiled for.
 func (m *Model) vocabulary() *grammar.Vocabulary {
+	if m.base != nil {
+		return m.base.vocabulary()
+	}
 	m.vocabOnce.Do(func() {
 		m.vocab = grammar.NewVocabulary(m.tok.Piece, m.tok.VocabSize(), m.ends, m.tok.IsControl)
 	})

@@ -259,5 +259,12 @@ func (o *completionOutput) chunk(e *events, ch completionChoice) error {
 	return e.data(&rep)
 }
 
-// fingerprint names the program and the model's file.
-func (m *Model) fingerprint() string { return "fp_" + m.info.Digest[:min(12, len(m.info.Digest))] }
+// fingerprint names the model's file, and what was asked for that changes its
+// answers.
+func (m *Model) fingerprint() string {
+	fp := "fp_" + m.info.Digest[:min(12, len(m.info.Digest))]
+	if m.info.Lossy != "" {
+		fp += "_" + m.info.Lossy
+	}
+	return fp
+}

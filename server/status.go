@@ -52,15 +52,16 @@ type ModelStatus struct {
 // MemoryStatus is what the memory for keys and values is used for, in slots of
 // one token. Used, Waste, Cached and Free add up to Slots.
 type MemoryStatus struct {
-	PageTokens int   `json:"page_tokens"`
-	Pages      int   `json:"pages"`
-	PageBytes  int64 `json:"page_bytes"`
-	Slots      int   `json:"slots"`
-	Used       int   `json:"used"`   // hold a token of a running sequence
-	Waste      int   `json:"waste"`  // held without one
-	Cached     int   `json:"cached"` // only the prefix cache holds them: they are given when needed
-	Free       int   `json:"free"`
-	Shared     int   `json:"shared_pages"` // more pages that running sequences would hold without sharing
+	Type       string `json:"type"` // of the elements
+	PageTokens int    `json:"page_tokens"`
+	Pages      int    `json:"pages"`
+	PageBytes  int64  `json:"page_bytes"`
+	Slots      int    `json:"slots"`
+	Used       int    `json:"used"`   // hold a token of a running sequence
+	Waste      int    `json:"waste"`  // held without one
+	Cached     int    `json:"cached"` // only the prefix cache holds them: they are given when needed
+	Free       int    `json:"free"`
+	Shared     int    `json:"shared_pages"` // more pages that running sequences would hold without sharing
 }
 
 // SequenceStatus describes a sequence.
@@ -104,7 +105,7 @@ func (m *Model) status() ModelStatus {
 		Evicted: st.Tree.Evicted, DraftTokens: st.Sched.DraftTokens, Preemptions: st.Sched.Recomputes + st.Sched.SwapOuts, Recomputed: st.Sched.LostTokens,
 		Steps: st.Steps, Busy: st.Busy.Seconds(), Kernels: st.Kernels.Seconds(), StepError: st.StepError,
 		Memory: MemoryStatus{
-			PageTokens: m.info.PageTokens, Pages: st.Pool.Pages, PageBytes: st.Pool.PageBytes, Slots: st.Usage.Slots, Used: st.Usage.Used,
+			Type: m.info.KV, PageTokens: m.info.PageTokens, Pages: st.Pool.Pages, PageBytes: st.Pool.PageBytes, Slots: st.Usage.Slots, Used: st.Usage.Used,
 			Waste: st.Usage.Internal, Cached: st.Usage.Cached, Free: st.Usage.Free, Shared: st.Pool.Shared,
 		},
 		Sequences: []SequenceStatus{},

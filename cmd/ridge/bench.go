@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ridge"
 	"ridge/bench"
 	"ridge/hub"
 	"ridge/tensor"
@@ -61,7 +62,7 @@ times each: llama-bench, llama-batched-bench, or any command with {model} {pp}
 	fs.StringVarP(&f.batch, "batch", "b", "512", "rows of prompts computed at once")
 	fs.StringVar(&f.seqs, "npl", "1", "sequences at once")
 	fs.StringVarP(&f.threads, "threads", "t", "0", "threads (0: one per core given to the process)")
-	fs.StringVar(&f.kv, "kv", "f16", "element types of keys and values: f16, f32")
+	fs.StringVar(&f.kv, "kv", "f16", "element types of keys and values: f16, f32, q8_0")
 	fs.IntVarP(&f.repeat, "repetitions", "r", 5, "times that each test is repeated")
 	fs.StringVarP(&f.output, "output", "o", "md", "format: "+strings.Join(bench.Formats, ", "))
 	fs.StringArrayVar(&f.synthetic, "synthetic", nil, "SHAPE[:QUANT]: a model of random weights, shape one of "+strings.Join(bench.SyntheticShapes(), ", ")+"; may be repeated")
@@ -154,13 +155,11 @@ func (f *benchFlags) benchOptions() (bench.Options, error) {
 }
 
 func parseKV(name string) (tensor.DType, error) {
-	switch strings.ToLower(strings.TrimSpace(name)) {
-	case "f16":
-		return tensor.F16, nil
-	case "f32":
-		return tensor.F32, nil
+	t, err := ridge.ParseKV(name)
+	if err != nil {
+		return 0, fmt.Errorf("--kv: %w", err)
 	}
-	return 0, fmt.Errorf("--kv: expected f16 or f32, found %q", name)
+	return t, nil
 }
 
 // find returns the files of models, which may be fetched first.

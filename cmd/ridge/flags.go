@@ -55,6 +55,9 @@ func parseSize(s string) (int64, error) {
 	return int64(n), nil
 }
 
+// kvHelp explains --kv.
+const kvHelp = "element type of keys and values: f16, f32, or q8_0, half the memory of f16 for answers that can differ from its"
+
 // modelFlags are the flags of commands that open a model.
 type modelFlags struct {
 	hubFlags
@@ -69,7 +72,7 @@ func (f *modelFlags) add(c *cobra.Command) {
 	c.Flags().IntVarP(&f.context, "ctx", "c", 0, fmt.Sprintf("tokens of context (default: the model's own, at most %d)", ridge.DefaultContext))
 	c.Flags().IntVar(&f.chunk, "chunk", 0, "tokens of a prompt computed at once (default 512)")
 	c.Flags().IntVar(&f.page, "page", 0, "tokens in a page of keys and values, a multiple of 16 (default 64)")
-	c.Flags().StringVar(&f.kv, "kv", "f16", "element type of keys and values: f16 or f32")
+	c.Flags().StringVar(&f.kv, "kv", "f16", kvHelp)
 	c.Flags().BoolVar(&f.ref, "ref", false, "run on the readable reference code instead of the fast kernels")
 }
 
@@ -87,13 +90,9 @@ func (f *modelFlags) open(c *cobra.Command, name, template string) (*ridge.Model
 	if err != nil {
 		return nil, err
 	}
-	o := ridge.Options{Workers: f.threads, Context: f.context, Chunk: f.chunk, PageTokens: f.page, Hub: ho}
-	switch strings.ToLower(f.kv) {
-	case "f16":
-	case "f32":
-		o.KVFloat32 = true
-	default:
-		return nil, fmt.Errorf("--kv: expected f16 or f32, found %q", f.kv)
+	o := ridge.Options{Workers: f.threads, Context: f.context, Chunk: f.chunk, PageTokens: f.page, KV: f.kv, Hub: ho}
+	if _, err := parseKV(f.kv); err != nil {
+		return nil, err
 	}
 	if template != "" {
 		b, err := os.ReadFile(template)

@@ -67,7 +67,7 @@ which are computed from published figures and not measured:
 	fs.IntVar(&f.use.Seqs, "batch", 1, "sequences at once")
 	fs.IntVar(&f.use.Chunk, "chunk", 0, "rows of prompts computed at once (default 512)")
 	fs.IntVarP(&f.threads, "threads", "t", 0, "threads (default: all of the machine)")
-	fs.StringVar(&f.kv, "kv", "f16", "element type of keys and values: f16 or f32")
+	fs.StringVar(&f.kv, "kv", "f16", kvHelp)
 	fs.StringVar(&f.machine, "machine", "", "file or name of another machine")
 	fs.StringVar(&f.save, "save", "", "write the machine's numbers to a file, for --machine")
 	fs.BoolVar(&f.renew, "measure", false, "measure this machine again")

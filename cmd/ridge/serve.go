@@ -23,7 +23,6 @@ import (
 	"ridge/model"
 	"ridge/sched"
 	"ridge/server"
-	"ridge/tensor"
 )
 
 // serveContext bounds the context of models that were made for longer ones:
@@ -106,7 +105,7 @@ func (o *serveOptions) add(c *cobra.Command) {
 	fs.IntVarP(&o.threads, "threads", "t", 0, "threads that compute (default: one per core given to the process)")
 	fs.IntVarP(&o.context, "ctx", "c", 0, fmt.Sprintf("tokens that a sequence may have (default: the model's own, at most %d)", serveContext))
 	fs.IntVar(&o.page, "page-size", servePage, "tokens in a page of keys and values, a multiple of 16")
-	fs.StringVar(&o.kv, "kv", "f16", "element type of keys and values: f16 or f32")
+	fs.StringVar(&o.kv, "kv", "f16", kvHelp)
 	fs.StringVar(&o.memory, "kv-memory", "", "memory for keys and values of all models (default: 40% of what is free, at most 4G)")
 	fs.BoolVar(&o.ref, "ref", false, "run on the readable reference code instead of the fast kernels")
 	fs.StringVar(&o.name, "name", "", "name of the first model for clients (default: as it was given)")
@@ -328,12 +327,8 @@ func (o *serveOptions) load(s *serveShelf) engine.LoadFunc {
 		eo.Sched, eo.NoPrefixCache = &cfg, o.noPrefix
 		mo := model.DefaultOptions()
 		mo.Workers, mo.PageTokens, mo.KVBytes, mo.Context, mo.MaxContext = o.threads, o.page, pageBytes, o.context, serveContext
-		switch strings.ToLower(o.kv) {
-		case "f16":
-		case "f32":
-			mo.KV = tensor.F32
-		default:
-			return nil, eo, fmt.Errorf("--kv: expected f16 or f32, found %q", o.kv)
+		if mo.KV, err = parseKV(o.kv); err != nil {
+			return nil, eo, err
 		}
 		m, err := model.Open(s.path(name), mo)
 		if err == nil && o.contiguous {

@@ -1,0 +1,29 @@
+package kvcache
+
+import "ridge/tensor"
+
+// scaleBytes is the size of the scale of one token, where tiles have scales.
+const scaleBytes = 4
+
+// TileBytes returns the size of the keys, or of the values, of a tile with dim
+// elements per token, and 0 for types that a pool cannot have. F16 and F32 are
+// 16·dim elements; Q8_0 is a float32 scale for each of the 16 tokens, then
+// 16·dim bytes.
+func TileBytes(dim int, t tensor.DType) int {
+	head, size := tileElem(t)
+	return head + TileTokens*dim*size
+}
+
+// tileElem returns how many bytes of scales a tile begins with, and the size of
+// an element, 0 for types that a pool cannot have.
+func tileElem(t tensor.DType) (head, size int) {
+	switch t {
+	case tensor.F16:
+		return 0, 2
+	case tensor.F32:
+		return 0, 4
+	case tensor.Q8_0:
+		return scaleBytes * TileTokens, 1
+	}
+	return 0, 0
+}
