@@ -29,7 +29,9 @@ def main():
     left.set_ylim(0.8, 4)
     left.grid(alpha=0.3)
     right = left.twinx()
-    right.plot([h[0] for h in held], [100 * h[2] for h in held], "s--", ms=3, color="tab:orange", label="same first choice, %")
+    right.plot(
+        [h[0] for h in held], [100 * h[2] for h in held], "s--", ms=3, color="tab:orange", label="same first choice, %"
+    )
     right.set_ylabel("same first choice, held-out, %")
     lines = left.get_lines() + right.get_lines()
     left.legend(lines, [line.get_label() for line in lines], loc="center right")

@@ -128,8 +128,11 @@ def main():
     matrices = [w for n, w in model.named_parameters() if w.dim() == 2 and n != "vocab"]
     others = [w for n, w in model.named_parameters() if w.dim() != 2 or n == "vocab"]
     muon, adam = Muon(matrices), torch.optim.AdamW(others, lr=a.lr_adam, betas=(0.9, 0.98), weight_decay=0.0)
-    print(f"{sum(w.numel() for w in matrices)} in matrices, {a.active} active tokens, prefix of {len(prefix)}, "
-          f"{len(corpus)} documents, {len(corpus.ids)} answer tokens", flush=True)
+    print(
+        f"{sum(w.numel() for w in matrices)} in matrices, {a.active} active tokens, prefix of {len(prefix)}, "
+        f"{len(corpus)} documents, {len(corpus.ids)} answer tokens",
+        flush=True,
+    )
     train(a, corpus, held, remap, model, prefix_np, prefix, muon, adam)
 
 
@@ -170,12 +173,17 @@ def train(a, corpus, held, remap, model, prefix_np, prefix, muon, adam):
             spent += min(now - last, 10.0)
             last = now
             if step % 25 == 0:
-                log.write(f"{step}\t{seen}\t{epoch}\t{spent:.0f}\t{share:.3f}\t{sums[0] / sums[2]:.4f}\t{sums[1] / sums[2]:.4f}\n")
+                log.write(
+                    f"{step}\t{seen}\t{epoch}\t{spent:.0f}\t{share:.3f}\t{sums[0] / sums[2]:.4f}\t{sums[1] / sums[2]:.4f}\n"
+                )
                 sums[:] = 0
             if now - reported > 240 or step == a.steps:
                 reported = now
                 v = held_out(model, held, prefix_np, prefix, remap, a)
-                print(f"step {step} seen {seen} epoch {epoch} {spent:.0f}s {seen / spent:.0f}/s held-out kl {v[0]:.4f} nll {v[1]:.4f} agree {v[2]:.4f}", flush=True)
+                print(
+                    f"step {step} seen {seen} epoch {epoch} {spent:.0f}s {seen / spent:.0f}/s held-out kl {v[0]:.4f} nll {v[1]:.4f} agree {v[2]:.4f}",
+                    flush=True,
+                )
                 log.write(f"{step}\t{seen}\t{epoch}\t{spent:.0f}\theld\t{v[0]:.4f}\t{v[1]:.4f}\t{v[2]:.4f}\n")
             if now - saved > 240:
                 saved = now
@@ -186,12 +194,24 @@ def train(a, corpus, held, remap, model, prefix_np, prefix, muon, adam):
             break
     save(path, model, muon, adam, step, seen, epoch, spent)
     v = held_out(model, held, prefix_np, prefix, remap, a)
-    print(f"end: step {step} seen {seen} {spent:.0f}s held-out kl {v[0]:.4f} nll {v[1]:.4f} agree {v[2]:.4f}", flush=True)
+    print(
+        f"end: step {step} seen {seen} {spent:.0f}s held-out kl {v[0]:.4f} nll {v[1]:.4f} agree {v[2]:.4f}", flush=True
+    )
 
 
 def save(path, model, muon, adam, step, seen, epoch, spent):
-    torch.save({"model": model.state_dict(), "muon": muon.momentum, "adam": adam.state_dict(), "step": step, "seen": seen,
-                "epoch": epoch, "spent": spent}, path + ".tmp")
+    torch.save(
+        {
+            "model": model.state_dict(),
+            "muon": muon.momentum,
+            "adam": adam.state_dict(),
+            "step": step,
+            "seen": seen,
+            "epoch": epoch,
+            "spent": spent,
+        },
+        path + ".tmp",
+    )
     os.replace(path + ".tmp", path)
 
 
