@@ -24,6 +24,8 @@ type Source struct {
 type library struct {
 	fixed []*Model
 	src   *Source
+	// created are models that clients made of the others.
+	created variants
 
 	mu      sync.Mutex
 	models  map[string]*Model // of the registry's engines, by their names there
@@ -65,6 +67,41 @@ func (l *library) acquire(ctx context.Context, name string) (*loan, error) {
 		name = real
 	}
 	l.mu.Unlock()
+	v := l.created.find(name)
+	if v == nil {
+		return l.files(ctx, name, asked)
+	}
+	base, err := l.files(ctx, v.From, v.From)
+	if err != nil {
+		return nil, err
+	}
+	m, err := l.created.dress(v, base.Model)
+	if err != nil {
+		base.release()
+		return nil, err
+	}
+	return &loan{m, base.lease}, nil
+}
+
+// taken reports whether a model with files has a name.
+func (l *library) taken(name string) bool {
+	for _, m := range l.fixed {
+		if m.named(name) {
+			return true
+		}
+	}
+	if l.src == nil {
+		return false
+	}
+	if _, ok := l.src.Find(name); ok {
+		return true
+	}
+	_, ok := l.src.Find(plainName(name))
+	return ok
+}
+
+// files returns a model that has files. asked is the client's name for it.
+func (l *library) files(ctx context.Context, name, asked string) (*loan, error) {
 	for i, m := range l.fixed {
 		if m.named(name) || name == "" && i == 0 {
 			return &loan{Model: m}, nil

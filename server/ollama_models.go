@@ -84,6 +84,9 @@ func (s *Server) ollamaTags(w http.ResponseWriter, _ *http.Request) {
 				Details: ollamaDetails{Format: "gguf", Families: []string{}, Quant: l.Quant}})
 		}
 	}
+	for _, v := range s.lib.created.list() {
+		out = append(out, s.variantModel(v))
+	}
 	writeJSON(w, http.StatusOK, map[string]any{"models": out})
 }
 
@@ -151,9 +154,17 @@ func (s *Server) ollamaShow(w http.ResponseWriter, r *http.Request) {
 	}
 	info[m.info.Arch+".context_length"] = m.info.Train
 	info[m.info.Arch+".embedding_length"] = m.info.Hidden
+	v := m.variant
+	if v == nil {
+		v = &variant{From: m.name}
+	}
+	details := m.details()
+	if m.base != nil {
+		details.Parent = v.From
+	}
 	writeJSON(w, http.StatusOK, map[string]any{
-		"license": m.info.License, "modelfile": "FROM " + m.name + "\n", "parameters": "", "template": m.source, "system": "",
-		"details": m.details(), "model_info": info, "capabilities": m.capabilities(), "modified_at": m.info.Modified.Format(time.RFC3339Nano),
+		"license": m.info.License, "modelfile": v.modelfile(), "parameters": v.parameters("", " "), "template": m.source, "system": v.System, "messages": append([]ollamaMessage{}, v.Messages...),
+		"details": details, "model_info": info, "capabilities": m.capabilities(), "modified_at": m.info.Modified.Format(time.RFC3339Nano),
 	})
 }
 

@@ -209,6 +209,18 @@ func (s *Server) pull(ctx context.Context, ref string, say func(pullUpdate) erro
 func (s *Server) ollamaDelete(w http.ResponseWriter, r *http.Request) {
 	var b nameRequest
 	err := b.read(r)
+	if err == nil && s.lib.created.find(b.Model) != nil {
+		found, err := s.lib.created.drop(b.Model, owner(r))
+		switch {
+		case err != nil:
+			writeError(w, r, err)
+		case !found:
+			writeError(w, r, modelNotFound(b.Model))
+		default:
+			w.WriteHeader(http.StatusOK)
+		}
+		return
+	}
 	if err == nil && s.o.Hub == nil {
 		err = notImplemented("models are not deleted by clients of this server")
 	}
@@ -275,9 +287,4 @@ func (s *Server) ollamaCopy(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.WriteHeader(http.StatusOK)
-}
-
-// ollamaNever answers for what Ollama does with its own kind of files.
-func (s *Server) ollamaNever(w http.ResponseWriter, r *http.Request) {
-	writeError(w, r, notImplemented("%s is not offered: models are files, see ridge quantize and ridge pull", strings.TrimPrefix(r.URL.Path, "/api/")))
 }

@@ -43,6 +43,11 @@ func (s *Server) cards() []modelCard {
 			out = append(out, modelCard{ID: l.Name, Object: "model", Created: l.Modified.Unix(), OwnedBy: "ridge", Root: l.Ref})
 		}
 	}
+	for _, v := range s.lib.created.list() {
+		if !seen[v.Name] {
+			out = append(out, modelCard{ID: v.Name, Object: "model", Created: v.Modified.Unix(), OwnedBy: "ridge", Root: v.From, Parent: &v.From})
+		}
+	}
 	return out
 }
 

@@ -139,7 +139,7 @@ func (c *chatRequest) render(m *Model, tools []tool) (string, error) {
 			return "", badRequest("chat_template", "%v", err)
 		}
 	}
-	msgs, raws := m.toolMessages(c.messages, tools)
+	msgs, raws := m.toolMessages(m.opening(c.messages), tools)
 	if !tmpl.Caps().System {
 		msgs = chat.FoldSystem(msgs)
 	}
@@ -179,6 +179,10 @@ func (c *common) fill(p *plan, s, defaults sampling) error {
 		r.Sampling.LogProbs = max(1, p.top)
 	}
 	set(&c.MaxTokens, c.NPredict)
+	set(&c.MaxTokens, p.m.maxTokens)
+	if c.Stop == nil {
+		c.Stop = p.m.stops
+	}
 	switch n := c.MaxTokens.value(-1); {
 	case c.MaxTokens == nil || n == -1:
 	case n < 0:

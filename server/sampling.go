@@ -47,6 +47,7 @@ func (s sampling) or(d sampling) sampling {
 	set(&s.PresencePenalty, d.PresencePenalty)
 	set(&s.FrequencyPenalty, d.FrequencyPenalty)
 	set(&s.RepeatLastN, d.RepeatLastN)
+	set(&s.Seed, d.Seed)
 	return s
 }
 

@@ -38,7 +38,7 @@ type Options struct {
 	RequestTimeout time.Duration // for a whole request; 0 for any time
 	Ping           time.Duration // between signs of life in a silent stream; 0 means 15 seconds
 
-	DataDir string // where files, batches and responses are kept; "" turns files and batches off
+	DataDir string // where files, batches, responses and created models are kept; "": in memory, or not at all
 	Version string // of the program
 
 	Traces trace.TracerProvider // where spans of requests go; nil: nowhere
@@ -121,6 +121,9 @@ func New(o Options) (*Server, error) {
 		if err := s.memory.open(filepath.Join(o.DataDir, "responses"), s.log); err != nil {
 			return nil, err
 		}
+		if err := s.lib.created.open(filepath.Join(o.DataDir, "created"), s.log); err != nil {
+			return nil, err
+		}
 		if s.batches, err = openBatches(s, o.DataDir); err != nil {
 			return nil, err
 		}
@@ -159,7 +162,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 		"GET /api/tags": s.ollamaTags, "GET /api/ps": s.ollamaPS, "POST /api/show": s.ollamaShow, "GET /api/version": s.ollamaVersion,
 		"POST /api/pull": s.ollamaPull, "DELETE /api/delete": s.ollamaDelete, "POST /api/copy": s.ollamaCopy,
 		"POST /api/embed": s.ollamaEmbed, "POST /api/embeddings": s.ollamaEmbeddings,
-		"POST /api/create": s.ollamaNever, "POST /api/push": s.ollamaNever,
+		"POST /api/create": s.ollamaCreate, "POST /api/push": s.ollamaPush, "HEAD /api/blobs/{digest}": s.ollamaBlob, "POST /api/blobs/{digest}": s.ollamaBlob,
 		// llama-server, vLLM and whoever watches
 		"GET /health": s.health, "GET /v1/health": s.health, "GET /live": s.live, "GET /ready": s.ready, "GET /ping": s.live,
 		"GET /ridge/status": s.status, "GET /props": s.props, "GET /slots": s.slots, "POST /slots/{id}": s.session, "GET /version": s.version, "GET /load": s.loadRoute,

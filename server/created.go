@@ -1,0 +1,273 @@
+package server
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"ridge/chat"
+	"ridge/grammar"
+	"ridge/internal/atomicfile"
+)
+
+// variant is another model's files with words and numbers of its own, as
+// Ollama's clients create them.
+type variant struct {
+	Name       string                     `json:"name"`
+	From       string                     `json:"from"` // a model with files
+	Owner      string                     `json:"owner,omitempty"`
+	Template   string                     `json:"template,omitempty"` // Jinja
+	System     string                     `json:"system,omitempty"`
+	License    []string                   `json:"license,omitempty"`
+	Messages   []ollamaMessage            `json:"messages,omitempty"` // before each conversation
+	Parameters map[string]json.RawMessage `json:"parameters,omitempty"`
+	Modified   time.Time                  `json:"modified"`
+}
+
+// maxVariants bounds the created models, and maxVariantBytes what one says.
+const (
+	maxVariants     = 200
+	maxVariantBytes = 1 << 20
+)
+
+// options are the parameters as those of a request. Ones that nobody knows are
+// an error.
+func (v *variant) options() (*ollamaOptions, error) {
+	known := []string{"temperature", "top_k", "top_p", "min_p", "typical_p", "repeat_last_n", "repeat_penalty", "presence_penalty", "frequency_penalty", "seed", "stop", "num_predict"}
+	// What is about Ollama's own memory and threads has no effect, as in requests.
+	idle := []string{"num_ctx", "num_keep", "num_batch", "num_gpu", "main_gpu", "num_thread", "use_mmap", "numa", "low_vram", "vocab_only", "use_mlock", "draft_num_predict"}
+	for name := range v.Parameters {
+		if !slices.Contains(known, name) && !slices.Contains(idle, name) {
+			return nil, badRequest("parameters", "expected one of %s, found %q", strings.Join(known, ", "), name)
+		}
+	}
+	o := &ollamaOptions{}
+	if len(v.Parameters) == 0 {
+		return o, nil
+	}
+	b, err := encodeJSON(v.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	if err := decodeJSON(b, o); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// inherit takes over what v does not say itself.
+func (v *variant) inherit(from *variant) {
+	v.From = from.From
+	if v.Template == "" {
+		v.Template = from.Template
+	}
+	if v.System == "" {
+		v.System = from.System
+	}
+	if v.License == nil {
+		v.License = from.License
+	}
+	if v.Messages == nil {
+		v.Messages = from.Messages
+	}
+	p := maps.Clone(from.Parameters)
+	if p == nil {
+		p = map[string]json.RawMessage{}
+	}
+	maps.Copy(p, v.Parameters)
+	v.Parameters = p
+}
+
+// goTemplate finds what templates in Go's language have and Jinja's cannot.
+var goTemplate = regexp.MustCompile(`\{\{-?\s*(?:(?:if|range|else|end|with|block|template|define)\b|[.$])`)
+
+// derive returns the model of a variant: base with what v says.
+func (m *Model) derive(v *variant) (*Model, error) {
+	o, err := v.options()
+	if err != nil {
+		return nil, err
+	}
+	d := &Model{
+		name: v.Name, path: m.path, backend: m.backend, tok: m.tok, context: m.context, pooling: m.pooling, crosses: m.crosses, created: v.Modified,
+		grammars: grammar.NewCache(maxGrammars), base: m, variant: v, ownTmpl: m.ownTmpl,
+	}
+	if d.before, err = ollamaMessages(v.Messages); err != nil {
+		return nil, err
+	}
+	d.info = m.info
+	d.info.Modified = v.Modified
+	if len(v.License) > 0 {
+		d.info.License = strings.Join(v.License, "\n")
+	}
+	if err := d.setTemplate(m.source, ""); err != nil {
+		return nil, err
+	}
+	d.syntax, d.marks, d.ends = m.syntax, m.marks, m.ends
+	if v.Template != "" {
+		d.ownTmpl = true
+		err := d.setTemplate(v.Template, "")
+		if goTemplate.MatchString(v.Template) {
+			err = errors.New("found an action of Go's")
+		}
+		if err != nil {
+			return nil, badRequest("template", "expected a Jinja chat template (those in Go's language are not run): %v", err)
+		}
+		d.ends = m.ends // of the vocabulary that grammars are compiled for
+	}
+	d.defaults = sampling{Temperature: o.Temperature, TopKField: o.TopK, TopP: o.TopP, MinP: o.MinP, TypicalP: o.TypicalP, RepeatLastN: o.RepeatLastN,
+		RepetitionPenalty: o.Repeat, PresencePenalty: o.Presence, FrequencyPenalty: o.Frequency, Seed: o.Seed}.or(m.defaults)
+	d.stops = o.Stop
+	if n := o.NumPredict; n != nil && *n >= 0 {
+		d.maxTokens = n
+	}
+	return d, nil
+}
+
+// opening puts a variant's words before a conversation.
+func (m *Model) opening(msgs []chat.Message) []chat.Message {
+	if m.variant == nil {
+		return msgs
+	}
+	var out []chat.Message
+	if m.variant.System != "" && (len(msgs) == 0 || msgs[0].Role != "system") {
+		out = append(out, chat.Message{Role: "system", Content: m.variant.System})
+	} else if len(msgs) > 0 && msgs[0].Role == "system" {
+		out, msgs = append(out, msgs[0]), msgs[1:]
+	}
+	return append(append(out, m.before...), msgs...)
+}
+
+// variants are the created models. They are kept in a folder, one file each.
+type variants struct {
+	dir string // "": there are none
+
+	mu     sync.Mutex
+	byName map[string]*variant // by name in small letters, without ":latest"
+	models map[string]*Model   // derived, by the same
+}
+
+func variantKey(name string) string { return strings.ToLower(plainName(name)) }
+
+// open reads what is in a folder. What cannot be read is left where it is.
+func (s *variants) open(dir string, log *slog.Logger) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("server: data: %w", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("server: data: %w", err)
+	}
+	s.dir, s.byName, s.models = dir, map[string]*variant{}, map[string]*Model{}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".json") || len(s.byName) >= maxVariants {
+			continue
+		}
+		var v variant
+		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err == nil {
+			err = json.Unmarshal(b, &v)
+		}
+		if err != nil || s.path(v.Name) != filepath.Join(dir, e.Name()) {
+			log.Warn("a created model cannot be used", "file", e.Name(), "error", err)
+			continue
+		}
+		s.byName[variantKey(v.Name)] = &v
+	}
+	return nil
+}
+
+// path is the file of a variant, a safe one for any name.
+func (s *variants) path(name string) string {
+	h := sha256.Sum256([]byte(variantKey(name)))
+	return filepath.Join(s.dir, hex.EncodeToString(h[:12])+".json")
+}
+
+func (s *variants) find(name string) *variant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byName[variantKey(name)]
+}
+
+// list are the created models by name.
+func (s *variants) list() []*variant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Values(s.byName), func(a, b *variant) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// put keeps a variant, in place of one that its owner has under that name.
+func (s *variants) put(v *variant) error {
+	b, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		return err
+	}
+	if len(b) > maxVariantBytes {
+		return badRequest("", "expected at most %d bytes of template, system, messages and license, found %d", maxVariantBytes, len(b))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := variantKey(v.Name)
+	old := s.byName[key]
+	switch {
+	case old != nil && old.Owner != v.Owner:
+		return badRequest("model", "another client's model has the name %q", v.Name)
+	case old == nil && len(s.byName) >= maxVariants:
+		return badRequest("model", "expected room for another model, found %d created ones, as many as may be", len(s.byName))
+	}
+	if err := atomicfile.Write(s.path(v.Name), func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	}); err != nil {
+		return err
+	}
+	s.byName[key] = v
+	delete(s.models, key)
+	return nil
+}
+
+// drop removes a variant of owner's, and says whether there was one.
+func (s *variants) drop(name, owner string) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := variantKey(name)
+	v := s.byName[key]
+	if v == nil || v.Owner != owner {
+		return false, nil
+	}
+	if err := os.Remove(s.path(name)); err != nil && !os.IsNotExist(err) {
+		return true, err
+	}
+	delete(s.byName, key)
+	delete(s.models, key)
+	return true, nil
+}
+
+// dress returns the model of a variant on a base that is loaded.
+func (s *variants) dress(v *variant, base *Model) (*Model, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := variantKey(v.Name)
+	if m := s.models[key]; m != nil && m.base == base && m.variant == v {
+		return m, nil
+	}
+	m, err := base.derive(v)
+	if err != nil {
+		return nil, err
+	}
+	if s.byName[key] == v {
+		s.models[key] = m
+	}
+	return m, nil
+}
