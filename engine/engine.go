@@ -30,6 +30,7 @@ type Engine struct {
 	stepAt  atomic.Int64  // when the step at hand began, 0 between steps
 	pace    atomic.Int64  // mean time between ends of requests, nanoseconds
 	last    atomic.Pointer[Stats]
+	broken  atomic.Bool // the model's files were changed: it computes no more
 
 	loop // everything else belongs to the loop
 }
@@ -214,12 +215,16 @@ func (e *Engine) Close() error {
 }
 
 // Healthy says whether steps come to an end: it returns an error if the one at
-// hand takes longer than Options.StepLimit, or if the loop has ended.
+// hand takes longer than Options.StepLimit, if the loop has ended, or
+// model.ErrChanged if the model's files were changed.
 func (e *Engine) Healthy() error {
 	select {
 	case <-e.done:
 		return ErrClosed
 	default:
+	}
+	if e.broken.Load() {
+		return fmt.Errorf("engine: %w", model.ErrChanged)
 	}
 	if at := e.stepAt.Load(); at != 0 {
 		if took := e.now() - time.Duration(at); took > e.o.StepLimit {

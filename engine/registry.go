@@ -42,7 +42,8 @@ type Registry struct {
 	entries map[string]*entry
 	changed chan struct{} // closed and replaced when an entry changes
 	closed  bool
-	failed  []error // of unloading
+	failed  []error                  // of unloading
+	keep    map[string]time.Duration // of models that will be loaded again
 }
 
 // entry is a model that is being loaded, loaded, or being unloaded.
@@ -93,7 +94,7 @@ func NewRegistry(load LoadFunc, o RegistryOptions) (*Registry, error) {
 	if o.KeepAlive == 0 {
 		o.KeepAlive = 5 * time.Minute
 	}
-	r := &Registry{load: load, o: o, entries: map[string]*entry{}, changed: make(chan struct{})}
+	r := &Registry{load: load, o: o, entries: map[string]*entry{}, keep: map[string]time.Duration{}, changed: make(chan struct{})}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r, nil
 }
@@ -101,7 +102,8 @@ func NewRegistry(load LoadFunc, o RegistryOptions) (*Registry, error) {
 // Acquire returns a lease of the named model's engine. It loads the model if it
 // is not there, and waits until there is room for it: models that are not in use
 // make room, the one first whose last use is longest ago. If all are in use, the
-// one that was loaded first takes no new leases until it was unloaded.
+// one that was loaded first takes no new leases until it was unloaded. A model
+// whose files were changed under it is loaded again.
 func (r *Registry) Acquire(ctx context.Context, name string) (*Lease, error) {
 	var claim *entry // being loaded; this call holds a lease of it already
 	for {
@@ -118,6 +120,9 @@ func (r *Registry) Acquire(ctx context.Context, name string) (*Lease, error) {
 			}
 			if e = r.entries[name]; e == nil {
 				e = r.place(name)
+			} else if e.engine != nil && !e.leaving && e.engine.broken.Load() {
+				r.keep[name] = e.keepAlive
+				r.leave(e)
 			}
 			if e != nil && !e.leaving {
 				e.refs++
@@ -151,6 +156,9 @@ func (r *Registry) place(name string) *entry {
 		return nil
 	}
 	e := &entry{name: name, keepAlive: r.o.KeepAlive, used: time.Now()}
+	if d, ok := r.keep[name]; ok {
+		e.keepAlive = d
+	}
 	if r.o.PageBytes > 0 {
 		left := r.o.PageBytes
 		for _, x := range r.entries {
@@ -221,6 +229,7 @@ func (r *Registry) open(e *entry, pageBytes int64) {
 		return
 	}
 	e.engine, e.since, e.took = eng, time.Now(), time.Since(begin)
+	delete(r.keep, e.name)
 	st := eng.m.Pool().Stats() // nobody computes yet
 	e.bytes = int64(st.Pages) * st.PageBytes
 	switch {

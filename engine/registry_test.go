@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"ridge/model"
+	"ridge/sample"
 	"ridge/tensor"
 )
 
@@ -250,4 +252,70 @@ func TestRegistryCrowd(t *testing.T) {
 	}
 	wg.Wait()
 	t.Log(fmt.Sprint(l.loads.Load(), " loads"))
+}
+
+// A model whose file is written over is loaded again, from what the file holds
+// now, and stays as long as it was meant to. Requests under way fail with the
+// reason.
+func TestRegistryLoadsChangedFilesAgain(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join(tinyModels, "llama", "llama.gguf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "model.gguf")
+	write := func(b []byte) {
+		t.Helper()
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(b)
+	r := newRegistry(t, func(_ context.Context, _ string, n int64) (*model.Model, Options, error) {
+		m, err := model.Open(path, model.Options{KV: tensor.F16, Workers: 2, PageTokens: 16, KVBytes: n})
+		return m, Options{}, err
+	}, RegistryOptions{PageBytes: 1 << 20})
+	lease, err := r.Acquire(t.Context(), "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease.KeepAlive(-1)
+	want, _ := ask(t, lease.Engine, long(20))
+	s := submit(t, lease.Engine, Request{Tokens: []int32{1, 2}, MaxTokens: 100, Sampling: sample.Params{Temperature: 1}})
+	if _, ok := s.Next(t.Context()); !ok {
+		t.Fatal("no token")
+	}
+	write(b[:len(b)/3])
+	end := Event{}
+	for {
+		ev, ok := s.Next(t.Context())
+		if !ok {
+			break
+		}
+		end = ev
+	}
+	if end.Finish != FinishLength && !errors.Is(end.Err, model.ErrChanged) { // it may have been as fast
+		t.Errorf("ended with %+v", end)
+	}
+	got, _ := ask(t, lease.Engine, long(20))
+	if !errors.Is(got[0].last.Err, model.ErrChanged) || !errors.Is(lease.Engine.Healthy(), model.ErrChanged) {
+		t.Errorf("after the change: %+v, health %v", got[0].last, lease.Engine.Healthy())
+	}
+	if err := lease.Engine.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	lease.Release()
+	if _, err := r.Acquire(t.Context(), "m"); err == nil {
+		t.Fatal("half a file was loaded")
+	}
+	write(b)
+	if lease, err = r.Acquire(t.Context(), "m"); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := ask(t, lease.Engine, long(20)); !same(&got[0], &want[0]) {
+		t.Errorf("loaded again: got %v, want %v", got[0].tokens, want[0].tokens)
+	}
+	lease.Release()
+	if l := r.Loaded(); len(l) != 1 || !l[0].Expires.IsZero() {
+		t.Errorf("loaded: %+v", l)
+	}
 }

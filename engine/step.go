@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -126,6 +127,9 @@ func (e *Engine) compute(p *sched.Plan) (err error) {
 	}
 	e.counts.kernels += time.Since(begin)
 	if err != nil {
+		if errors.Is(err, model.ErrChanged) {
+			e.broken.Store(true)
+		}
 		return fmt.Errorf("engine: step: %w", err)
 	}
 	if simple {

@@ -242,6 +242,19 @@ func (f *File) Release(b []byte) {
 	}
 }
 
+// Check returns an error with mmap.ErrChanged if one of the files was written
+// to or cut short since it was opened: then no data of it can be relied on.
+func (f *File) Check() error {
+	for _, s := range f.shards {
+		if s.m != nil {
+			if err := s.m.Check(); err != nil {
+				return fmt.Errorf("gguf: %s: %w", diag.Path(s.name), mmap.ErrChanged)
+			}
+		}
+	}
+	return nil
+}
+
 func (f *File) advise(a mmap.Advice) {
 	for _, s := range f.shards {
 		if s.m != nil {

@@ -4,10 +4,16 @@ import (
 	"errors"
 	"fmt"
 
+	"ridge/internal/mmap"
 	"ridge/kernel"
 	"ridge/kvcache"
 	"ridge/nn"
 )
+
+// ErrChanged is the reason why a model cannot compute any more: its files were
+// written to or cut short, and rows of its embedding are read from them. A file
+// that is replaced by a rename does no harm.
+var ErrChanged = mmap.ErrChanged
 
 // ErrContext is returned for a batch that would make a sequence longer than
 // the model's context.
@@ -55,7 +61,12 @@ func (m *Model) forward(segs []Segment, logits bool) error {
 	if len(m.run.rows) == 0 {
 		return nil
 	}
-	m.embed(segs)
+	if err := m.lookUp(segs); err != nil {
+		for _, s := range segs {
+			m.kv.Truncate(s.Seq, s.Seq.Len()-len(s.Tokens))
+		}
+		return err
+	}
 	for i := range m.w.blocks {
 		m.block(i)
 	}
@@ -98,6 +109,19 @@ func (m *Model) plan(segs []Segment) error {
 		if len(s.Tokens) > 0 {
 			r.segs = append(r.segs, nn.Span{Seq: s.Seq, Row: first, N: len(s.Tokens), Pos: start})
 		}
+	}
+	return nil
+}
+
+// lookUp is embed, whose rows come from the files. Once these have been changed
+// nothing can be computed any more.
+func (m *Model) lookUp(segs []Segment) error {
+	err := mmap.Guard(func() { m.embed(segs) })
+	if changed := m.src.check(); changed != nil {
+		err = changed
+	}
+	if err != nil {
+		return fmt.Errorf("model: %w", err)
 	}
 	return nil
 }

@@ -21,7 +21,8 @@ type source interface {
 	size() int64  // bytes of all weights
 	// release gives back the file pages of data that was read.
 	release(data []byte)
-	drop() // release of all
+	drop()        // release of all
+	check() error // whether the files are what they were
 	// copied returns how many bytes were copied to change them on the way.
 	copied() int64
 	close() error
@@ -39,6 +40,7 @@ func (s ggufSource) mat(name string) (tensor.Mat, bool, error) {
 func (s ggufSource) name() string     { return s.f.Name() }
 func (s ggufSource) release(b []byte) { s.f.Release(b) }
 func (s ggufSource) drop()            { s.f.DropPages() }
+func (s ggufSource) check() error     { return s.f.Check() }
 func (s ggufSource) copied() int64    { return 0 }
 func (s ggufSource) close() error     { return s.f.Close() }
 
@@ -361,6 +363,7 @@ func (s *hfSource) stacked(names []string) (out tensor.Mat, ok bool, err error) 
 func (s *hfSource) name() string     { return s.dir }
 func (s *hfSource) release(b []byte) { s.st.Release(b) }
 func (s *hfSource) drop()            { s.st.DropPages() }
+func (s *hfSource) check() error     { return s.st.Check() }
 func (s *hfSource) copied() int64    { return s.copies }
 func (s *hfSource) close() error     { return s.st.Close() }
 

@@ -8,10 +8,12 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"syscall"
 	"time"
 
 	"ridge/engine"
 	"ridge/grammar"
+	"ridge/model"
 )
 
 // apiError is an answer other than the one asked for. Each dialect writes it
@@ -96,6 +98,10 @@ func asAPIError(err error) *apiError {
 		return &apiError{Status: http.StatusRequestEntityTooLarge, Type: "invalid_request_error", Code: "request_too_large", Message: fmt.Sprintf("the request's body has more than %d bytes", size.Limit)}
 	case errors.Is(err, engine.ErrDraining), errors.Is(err, engine.ErrClosed):
 		return unavailable(5*time.Second, "the server is shutting down")
+	case errors.Is(err, model.ErrChanged):
+		return unavailable(time.Second, "the model's file was changed while it was in use; the next request loads it again")
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
+		return &apiError{Status: http.StatusInsufficientStorage, Type: "server_error", Code: "disk_full", Message: "the server's disk is full: nothing was stored"}
 	case errors.Is(err, engine.ErrDeadline):
 		return unavailable(time.Second, "the deadline of the first token cannot be met")
 	case errors.Is(err, engine.ErrNoToken):

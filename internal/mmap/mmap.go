@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"unsafe"
 )
 
@@ -33,12 +35,19 @@ var ErrNotRegular = errors.New("not a regular file")
 // Map is the content of one file. The zero value is an empty map.
 type Map struct {
 	data   []byte
-	mapped bool // data is a mapping that Close removes, not memory of the Go heap
+	mapped bool     // data is a mapping that Close removes, not memory of the Go heap
+	file   *os.File // of a mapping, for Check
+	state  state    // of the file when it was mapped
 }
 
+// ErrChanged is the reason why the content of a file can be trusted no longer:
+// somebody has written to it, or cut it short, while it was mapped.
+var ErrChanged = errors.New("the file was changed while it was in use")
+
 // Open returns the content of the regular file at path. The file may be
-// replaced (by a rename) while it is open, but it must not be cut short: the
-// system answers an access beyond its end with a fatal signal.
+// replaced (by a rename) or removed while it is open. If it is written to
+// instead, its content changes, which Check tells, and where it was cut short
+// the system answers an access with a signal, which Guard makes an error.
 //
 // Errors are of type *fs.PathError.
 func Open(path string) (*Map, error) {
@@ -50,7 +59,12 @@ func Open(path string) (*Map, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	keep := false
+	defer func() {
+		if !keep {
+			f.Close()
+		}
+	}()
 	st, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -66,7 +80,10 @@ func Open(path string) (*Map, error) {
 		return &Map{}, nil
 	}
 	if data, ok := mapFile(f, int(size)); ok {
-		return &Map{data: data, mapped: true}, nil
+		keep = true
+		m := &Map{data: data, mapped: true, file: f}
+		m.state, _ = stateOf(f) // it has just been asked for
+		return m, nil
 	}
 	data := make([]byte, size)
 	if _, err := io.ReadFull(f, data); err != nil {
@@ -81,6 +98,45 @@ func (m *Map) Bytes() []byte { return m.data }
 
 // Mapped reports whether the content is a mapping, and not a copy in memory.
 func (m *Map) Mapped() bool { return m.mapped }
+
+// Check returns a *fs.PathError with ErrChanged if the file was written to or
+// cut short since it was mapped. It allocates nothing otherwise. A copy in
+// memory is always as it was.
+func (m *Map) Check() error {
+	if !m.mapped {
+		return nil
+	}
+	if now, err := stateOf(m.file); err != nil || now != m.state {
+		return &fs.PathError{Op: "read", Path: m.file.Name(), Err: ErrChanged}
+	}
+	return nil
+}
+
+// Guard runs f, which reads mappings, and returns ErrChanged if it meets the
+// end of a file that was cut short. Only what f does on the calling goroutine
+// is guarded. Other panics pass.
+func Guard(f func()) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if v := recover(); Faulted(v) {
+			err = ErrChanged
+		} else if v != nil {
+			panic(v)
+		}
+	}()
+	f()
+	return nil
+}
+
+// Faulted reports whether a recovered value comes of an access to memory that
+// is not there, on a goroutine with debug.SetPanicOnFault.
+func Faulted(v any) bool {
+	e, ok := v.(interface {
+		runtime.Error
+		Addr() uintptr
+	})
+	return ok && e.Addr() != 0
+}
 
 // Advise passes a to the system. A copy in memory ignores it.
 func (m *Map) Advise(a Advice) error {
@@ -120,5 +176,5 @@ func (m *Map) Close() error {
 	if !mapped {
 		return nil
 	}
-	return unmap(data)
+	return errors.Join(unmap(data), m.file.Close())
 }

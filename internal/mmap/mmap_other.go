@@ -7,6 +7,11 @@ import "os"
 // mapFile refuses, so that Open reads the file.
 func mapFile(*os.File, int) ([]byte, bool) { return nil, false }
 
+// state is of no use where nothing is mapped.
+type state struct{}
+
+func stateOf(*os.File) (state, error) { return state{}, nil }
+
 func unmap([]byte) error { return nil }
 
 func advise([]byte, Advice) error { return nil }

@@ -14,6 +14,17 @@ func mapFile(f *os.File, size int) ([]byte, bool) {
 	return data, err == nil
 }
 
+// state is what changes when a file is written to.
+type state struct{ size, modified int64 }
+
+func stateOf(f *os.File) (state, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return state{}, err
+	}
+	return state{st.Size, st.Mtim.Nano()}, nil
+}
+
 func unmap(data []byte) error { return os.NewSyscallError("munmap", unix.Munmap(data)) }
 
 func advise(data []byte, a Advice) error {

@@ -126,7 +126,8 @@ func (p *Pool) finish() {
 
 // work is the life of worker i.
 func (p *Pool) work(i int) {
-	runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+	runtime.LockOSThread()      // and never unlocked: the thread ends with the goroutine
+	debug.SetPanicOnFault(true) // tasks read mapped files
 	for seen := uint32(0); ; {
 		seen = p.next(seen)
 		if p.task == nil {
