@@ -118,12 +118,17 @@ func perplexityCommand() *cobra.Command {
 
 func divergenceCommand() *cobra.Command {
 	var f evalFlags
+	var baseKV string
 	c := &cobra.Command{
 		Use:   "kl BASE MODEL --file TEXT",
 		Short: "How far a model's predictions are from those of a base model",
-		Args:  cobra.ExactArgs(2),
+		Example: `  ridge eval kl model-f16.gguf model-q4_k_m.gguf -f wiki.txt
+  ridge eval kl model.gguf model.gguf --kv q8_0 -f wiki.txt   # what keys and values as bytes change`,
+		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			base, err := f.open(c, args[0], "")
+			bf := f.modelFlags
+			bf.kv = baseKV
+			base, err := bf.open(c, args[0], "")
 			if err != nil {
 				return err
 			}
@@ -150,6 +155,7 @@ func divergenceCommand() *cobra.Command {
 		},
 	}
 	f.add(c)
+	c.Flags().StringVar(&baseKV, "base-kv", "f16", "--kv of BASE")
 	return c
 }
 

@@ -54,6 +54,7 @@ var All = []Technique{
 	{"radix-attention", "a radix tree of prefixes, to the token, that evicts the least recently used leaves", "ridge serve", "kvcache/tree.go", "kvcache TestPrefixToTheToken", ""},
 	{"prompt-precompute", "sessions kept on disk and taken up again", "ridge serve: /slots", "kvcache/snapshot.go", "kvcache TestSnapshotFormat", ""},
 	{"contiguous-kv", "keys and values reserved for the longest case: the measured baseline", "engine.Options.Contiguous", "kvcache/contiguous.go", "kvcache TestContiguousAgainstNaiveModel", ""},
+	{"kv-quant-generic", "keys and values as bytes with a scale for each token and head, read by the kernels as they are", "--kv q8_0", "kernel/kvstore.go", "eval TestKVQ8Drift", "kernel BenchmarkAttendDecode"},
 	{"tenant-isolation", "prefixes of one tenant are never found by another", "ridge serve: cache_salt, API keys", "kvcache/tree.go", "kvcache TestSalt", ""},
 
 	// Scheduling.
