@@ -30,7 +30,7 @@ type Engine struct {
 	stepAt  atomic.Int64  // when the step at hand began, 0 between steps
 	pace    atomic.Int64  // mean time between ends of requests, nanoseconds
 	last    atomic.Pointer[Stats]
-	broken  atomic.Bool // the model's files were changed: it computes no more
+	broken  atomic.Bool // it computes no more: the model's files were changed, or the loop failed
 
 	loop // everything else belongs to the loop
 }

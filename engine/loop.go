@@ -122,6 +122,7 @@ func (e *Engine) end() {
 	e.inbox = nil
 	e.mu.Unlock()
 	if fault != nil {
+		e.broken.Store(true)
 		e.endErr = fmt.Errorf("engine: the loop failed: %v\n%s", fault, debug.Stack())
 		for g := range e.groups {
 			g.fail(e.endErr)

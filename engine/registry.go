@@ -103,7 +103,8 @@ func NewRegistry(load LoadFunc, o RegistryOptions) (*Registry, error) {
 // is not there, and waits until there is room for it: models that are not in use
 // make room, the one first whose last use is longest ago. If all are in use, the
 // one that was loaded first takes no new leases until it was unloaded. A model
-// whose files were changed under it is loaded again.
+// whose files were changed under it, or whose engine has failed, is loaded
+// again.
 func (r *Registry) Acquire(ctx context.Context, name string) (*Lease, error) {
 	var claim *entry // being loaded; this call holds a lease of it already
 	for {

@@ -106,6 +106,7 @@ type batchProgress struct {
 	mu     sync.Mutex
 	ids    map[string]bool
 	counts batchCounts
+	err    error // of writing; what comes after it would follow half a line
 }
 
 // batchResult is a line of a batch's output.
@@ -190,6 +191,7 @@ func (b *batches) runLines(ctx context.Context, x *batch, lines []batchLine, out
 			}
 			if err := p.write(out, r); err != nil {
 				cancel(err)
+				return
 			}
 			p.mu.Lock()
 			counts := p.counts
@@ -215,11 +217,14 @@ func (p *batchProgress) write(out *os.File, r *batchResult) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, err := out.Write(append(line, '\n')); err != nil {
-		return err
+	if p.err != nil {
+		return p.err
 	}
-	if err := out.Sync(); err != nil {
-		return err
+	if _, p.err = out.Write(append(line, '\n')); p.err != nil {
+		return p.err
+	}
+	if p.err = out.Sync(); p.err != nil {
+		return p.err
 	}
 	if r.ok() {
 		p.counts.Completed++
@@ -326,6 +331,13 @@ func (b *batches) finish(x *batch, total int, expired bool) error {
 		return err
 	}
 	bad, badN, err := b.split(path, x, false)
+	defer func() {
+		for _, id := range []*string{good, bad} {
+			if err != nil && id != nil {
+				b.removeFile(*id) // the next try makes them again
+			}
+		}
+	}()
 	if err != nil {
 		return err
 	}
@@ -375,5 +387,8 @@ func (b *batches) split(path string, x *batch, good bool) (*string, int, error) 
 		name = x.ID + "_error.jsonl"
 	}
 	stored, err := b.store(&keep, name, purpose, x.Owner)
-	return &stored.ID, n, err
+	if err != nil {
+		return nil, 0, err
+	}
+	return &stored.ID, n, nil
 }

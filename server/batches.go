@@ -22,6 +22,7 @@ type batches struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	done   chan struct{}
+	pause  time.Duration // before the next try where the disk is full
 
 	mu sync.Mutex // of the descriptions on disk
 }
@@ -76,6 +77,7 @@ const (
 	batchPriority  = 100 // class of their requests: behind all others
 	batchWindow    = 24 * time.Hour
 	maxBatchErrors = 20
+	batchPause     = 10 * time.Second
 )
 
 // openBatches opens the folder of files and goes on with the batches in it.
@@ -83,7 +85,7 @@ func openBatches(s *Server, dir string) (*batches, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("server: data: %w", err)
 	}
-	b := &batches{s: s, dir: dir, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	b := &batches{s: s, dir: dir, wake: make(chan struct{}, 1), done: make(chan struct{}), pause: batchPause}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	go b.work()
 	return b, nil
@@ -104,7 +106,13 @@ func (b *batches) work() {
 			b.s.log.Error("batches cannot be read", "error", err)
 		}
 		if next != nil {
-			if err := b.run(next); err != nil && b.ctx.Err() == nil {
+			err := b.run(next)
+			switch {
+			case err == nil || b.ctx.Err() != nil:
+			case diskFull(err): // what is done is kept; the rest waits
+				b.s.log.Error("the disk is full: a batch waits", "batch", next.ID, "error", err)
+				b.rest()
+			default:
 				b.s.log.Error("batch failed", "batch", next.ID, "error", err)
 				b.fail(next, err)
 			}
@@ -156,10 +164,15 @@ func (b *batches) fail(x *batch, why error) {
 	})
 	if err != nil {
 		b.s.log.Error("a batch's description cannot be written", "batch", x.ID, "error", err)
-		select { // do not try in a loop
-		case <-time.After(10 * time.Second):
-		case <-b.ctx.Done():
-		}
+		b.rest() // do not try in a loop
+	}
+}
+
+// rest waits until it is worth to try again.
+func (b *batches) rest() {
+	select {
+	case <-time.After(b.pause):
+	case <-b.ctx.Done():
 	}
 }
 

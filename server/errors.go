@@ -100,7 +100,7 @@ func asAPIError(err error) *apiError {
 		return unavailable(5*time.Second, "the server is shutting down")
 	case errors.Is(err, model.ErrChanged):
 		return unavailable(time.Second, "the model's file was changed while it was in use; the next request loads it again")
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
+	case diskFull(err):
 		return &apiError{Status: http.StatusInsufficientStorage, Type: "server_error", Code: "disk_full", Message: "the server's disk is full: nothing was stored"}
 	case errors.Is(err, engine.ErrDeadline):
 		return unavailable(time.Second, "the deadline of the first token cannot be met")
@@ -114,6 +114,11 @@ func asAPIError(err error) *apiError {
 		return &apiError{Status: statusClientGone, Type: "server_error", Code: "cancelled", Message: "the request was cancelled"}
 	}
 	return &apiError{Status: http.StatusInternalServerError, Type: "server_error", Code: "internal_error", Message: "internal error"}
+}
+
+// diskFull reports whether something could not be written for want of room.
+func diskFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }
 
 // setRetry sets the headers that clients obey before they try again.

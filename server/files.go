@@ -114,10 +114,13 @@ func (b *batches) store(r io.Reader, name, purpose, owner string) (storedFile, e
 		f.Bytes, err = io.Copy(w, r)
 		return err
 	})
-	if err != nil {
-		return f, err
+	if err == nil {
+		err = b.writeMeta(f.ID, &f)
 	}
-	return f, b.writeMeta(f.ID, &f)
+	if err != nil {
+		b.removeFile(f.ID)
+	}
+	return f, err
 }
 
 // enabled answers for servers without a place for files.
@@ -184,7 +187,11 @@ func (s *Server) upload(r *http.Request) (storedFile, error) {
 		return f, badRequest("purpose", "expected batch, found %q", purpose)
 	}
 	f.Purpose = purpose
-	return f, s.batches.writeMeta(f.ID, &f)
+	if err := s.batches.writeMeta(f.ID, &f); err != nil {
+		s.batches.removeFile(f.ID)
+		return f, err
+	}
+	return f, nil
 }
 
 // bodyError tells what is wrong with a body from what is wrong with the disk.

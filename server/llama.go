@@ -2,11 +2,14 @@ package server
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"ridge/engine"
+	"ridge/model"
 	"ridge/tokenizer"
 )
 
@@ -22,7 +25,7 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 // live says that the process answers and its engines do steps.
 func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	for _, m := range s.lib.loaded() {
-		if err := m.backend.Healthy(); err != nil && !s.draining.Load() {
+		if err := m.sick(); err != nil && !s.draining.Load() {
 			writeError(w, r, unavailable(0, "%s: %v", m.name, err))
 			return
 		}
@@ -38,11 +41,22 @@ func (s *Server) notReady() error {
 		return unavailable(5*time.Second, "the server is shutting down")
 	}
 	for _, m := range s.lib.loaded() {
-		if err := m.backend.Healthy(); err != nil {
+		if err := m.sick(); err != nil {
 			return unavailable(5*time.Second, "%s: %v", m.name, err)
 		}
 	}
 	return nil
+}
+
+// sick says what is wrong with a model. One that was loaded on demand and is
+// being unloaded, or whose file was changed, is well: who asks for it gets it
+// loaded again.
+func (m *Model) sick() error {
+	err := m.backend.Healthy()
+	if m.close == nil && (errors.Is(err, engine.ErrClosed) || errors.Is(err, model.ErrChanged)) {
+		return nil
+	}
+	return err
 }
 
 func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
