@@ -76,14 +76,16 @@ const statsPatience = 2 * time.Second
 func (e *Engine) Stats() Stats {
 	ctx, cancel := context.WithTimeout(context.Background(), statsPatience)
 	defer cancel()
-	// Should the wait be given up, the loop still writes what it was asked for.
+	// If the wait is given up, the loop still runs the function, later: it must
+	// write where nobody else reads.
 	st := new(Stats)
-	if e.call(ctx, func() { *st = e.stats(); e.last.Store(st) }) != nil {
-		if st = e.last.Load(); st == nil {
-			return Stats{Waiting: int(e.waiting.Load())}
-		}
+	if e.call(ctx, func() { *st = e.stats(); e.last.Store(st) }) == nil {
+		return *st
 	}
-	return *st
+	if last := e.last.Load(); last != nil {
+		return *last
+	}
+	return Stats{Waiting: int(e.waiting.Load())}
 }
 
 func (e *Engine) stats() Stats {
