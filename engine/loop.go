@@ -127,8 +127,8 @@ func (e *Engine) end() {
 		for g := range e.groups {
 			g.fail(e.endErr)
 		}
-		for _, c := range rest {
-			if c.kind == submitGroup {
+		for _, c := range append(e.commands, rest...) {
+			if _, known := e.groups[c.g]; c.kind == submitGroup && c.g != nil && !known {
 				c.g.fail(e.endErr)
 			}
 		}
@@ -158,10 +158,10 @@ func (e *Engine) obey() {
 	e.mu.Lock()
 	e.inbox, e.commands = e.commands[:0], e.inbox
 	e.mu.Unlock()
-	for _, c := range e.commands {
-		e.do(c)
+	for i := range e.commands {
+		e.do(e.commands[i])
+		e.commands[i] = command{} // what is left when the loop fails was not done
 	}
-	clear(e.commands)
 }
 
 func (e *Engine) do(c command) {

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
 )
@@ -23,5 +25,45 @@ func TestStatsGivesUp(t *testing.T) {
 	}
 	if err := e.Healthy(); err != nil {
 		t.Error(err)
+	}
+}
+
+// If the loop fails, no request hangs, not even one that it had not looked at.
+func TestLoopFails(t *testing.T) {
+	e, err := New(openTiny(t, "llama", 64), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	busy, over := make(chan struct{}), make(chan struct{})
+	go func() { _ = e.call(t.Context(), func() { close(busy); <-over }) }()
+	<-busy
+	go func() { _ = e.call(t.Context(), func() { panic("a defect") }) }()
+	for { // until it is in the inbox, before the request
+		e.mu.Lock()
+		n := len(e.inbox)
+		e.mu.Unlock()
+		if n > 0 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	s := submit(t, e, long(2))
+	close(over)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for {
+		ev, ok := s.Next(ctx)
+		if !ok {
+			t.Fatal("the stream ended without an error")
+		}
+		if ev.Err != nil {
+			if !strings.Contains(ev.Err.Error(), "a defect") {
+				t.Errorf("got %v", ev.Err)
+			}
+			break
+		}
+	}
+	if e.Healthy() == nil {
+		t.Error("it is healthy")
 	}
 }
