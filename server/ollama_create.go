@@ -45,7 +45,7 @@ func (b *createRequest) check() error {
 	case b.Modelfile != "":
 		return unsupported("modelfile", "not read; say from, template, system, parameters, messages and license as fields, as Ollama's clients do")
 	case b.Quantize != "" || b.Quant != "":
-		return unsupported("quantize", "models are not quantized over HTTP; use ridge quantize, and pull or serve its file")
+		return unsupported("quantize", "models are not quantized by this server; serve a file that is")
 	case len(b.Files) > 0:
 		return unsupported("files", "a model is created from one that this server has (from); files of your own are served with ridge serve FILE")
 	case len(b.Adapters) > 0:
