@@ -226,11 +226,49 @@ func TestOneAnswerOfRealModel(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped: short")
 	}
-	oneAnswerOf(t, testdata.Model(t, "smollm2"), 16<<20)
+	path := testdata.Model(t, "smollm2")
+	oneAnswerOf(t, path, 16<<20)
+	t.Run("crowd", func(t *testing.T) { crowdOf(t, path, 64<<20) })
 }
 
 // The same with the trained model that is always there.
-func TestOneAnswerOfTrainedModel(t *testing.T) { oneAnswerOf(t, testdata.Tiny, 1<<20) }
+func TestOneAnswerOfTrainedModel(t *testing.T) {
+	oneAnswerOf(t, testdata.Tiny, 1<<20)
+	t.Run("crowd", func(t *testing.T) { crowdOf(t, testdata.Tiny, 8<<20) })
+}
+
+// crowdOf has 32 requests served at the same time, with steps of 1 to 2048
+// tokens, cold and warm, in a memory that has room for all.
+func crowdOf(t *testing.T, path string, memory int64) {
+	m, err := model.Open(path, model.Options{KV: tensor.F16, Context: 512, KVBytes: memory, PageTokens: 32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	r := rand.New(rand.NewPCG(2, 9))
+	reqs := workload(r, 32, 40000, 40, 8)
+	for i := range reqs {
+		reqs[i].Deadline = time.Time{}
+	}
+	want := replies(t, m, reqs)
+	budgets := []int{1, 16, 33, 256, 2048}
+	if testing.Short() {
+		budgets = []int{16, 2048}
+	}
+	for _, budget := range budgets {
+		n := len(reqs)
+		if budget < 16 {
+			n /= 8 // they take many steps
+		}
+		t.Run(fmt.Sprint("budget ", budget), func(t *testing.T) {
+			e := start(t, m, Options{Sched: &sched.Config{Split: true, MaxTokens: budget, MaxSeqs: min(budget, 64)}})
+			play(t, e, reqs[:n], want, r, 0)
+			if warm := play(t, e, reqs[:n], want, r, 0); warm == 0 {
+				t.Error("no prefix was found")
+			}
+		})
+	}
+}
 
 func oneAnswerOf(t *testing.T, path string, memory int64) {
 	o := model.Options{KV: tensor.F16, Context: 512, KVBytes: memory}
