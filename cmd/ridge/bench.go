@@ -157,7 +157,7 @@ func (f *benchFlags) benchOptions() (bench.Options, error) {
 func parseKV(name string) (tensor.DType, error) {
 	t, err := ridge.ParseKV(name)
 	if err != nil {
-		return 0, fmt.Errorf("--kv: %w", err)
+		return 0, fmt.Errorf("--kv: expected f16, f32 or q8_0, found %q", name)
 	}
 	return t, nil
 }

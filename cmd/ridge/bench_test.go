@@ -58,7 +58,7 @@ func TestBenchCommand(t *testing.T) {
 		"expected a model":           {},
 		"--n-prompt: expected a num": {tinyLlama, "-p", "x"},
 		"--pg: expected PROMPT":      {tinyLlama, "--pg", "1"},
-		"--kv: expected f16 or f32":  {tinyLlama, "--kv", "q4_0"},
+		"--kv: expected f16, f32 or": {tinyLlama, "--kv", "q4_0"},
 		"output: expected one of":    {tinyLlama, "-o", "xml"},
 		"--repetitions":              {tinyLlama, "-r", "0"},
 		"at least one thing":         {tinyLlama, "-p", "0", "-n", "0"},
@@ -138,7 +138,7 @@ func TestPlanCommand(t *testing.T) {
 		"expected a file or one of": {tinyLlama, "--machine", "abacus"},
 		"--check measures":          {tinyLlama, "--machine", "epyc-9654", "--check"},
 		"expected positive numbers": {tinyLlama, "--batch", "0"},
-		"--kv: expected":            {tinyLlama, "--kv", "q8_0"},
+		"--kv: expected":            {tinyLlama, "--kv", "q4_0"},
 		"no such model":             {"nothing-of-this-name"},
 	} {
 		if _, err := runCobra(t, planCommand(), args...); err == nil || !strings.Contains(err.Error(), want) {

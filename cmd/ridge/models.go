@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sort"
 	"strings"
 	"text/tabwriter"
@@ -92,8 +93,8 @@ func listCommand() *cobra.Command {
 				for _, e := range hub.Catalog() {
 					fmt.Fprintf(tw, "%s\t%s\t\t(to pull)\t\n", e.Name, bytesText(e.Sources[0].Size))
 				}
-			} else if len(models) == 0 {
-				fmt.Fprintln(c.ErrOrStderr(), "No models here. ridge list --all shows what can be pulled by name.")
+			} else if !slices.ContainsFunc(models, func(m hub.Model) bool { return m.Owner != hub.OwnerProgram }) {
+				fmt.Fprintln(c.ErrOrStderr(), "No other models here. ridge list --all shows what can be pulled by name.")
 			}
 			return nil
 		},
