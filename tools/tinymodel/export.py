@@ -41,8 +41,8 @@ def load(folder, teacher):
 
 
 @torch.no_grad()
-def final_states(model, corpus, order, longest=256):
-    """Final states of the held-out answers, to judge the whole vocabulary by."""
+def final_states(model, corpus, order, longest=256, enough=4000):
+    """Final states of some of the answers, to judge the whole vocabulary by."""
     remap = np.empty(len(order), dtype=np.int64)
     remap[order] = np.arange(len(order))
     prefix_np = data.common_prefix(corpus)
@@ -51,20 +51,35 @@ def final_states(model, corpus, order, longest=256):
     for shared, docs in data.batches(corpus, prefix_np, 4096, np.random.default_rng(1), longest):
         batch = data.collate(corpus, docs, len(prefix_np) if shared else 0, longest, remap)
         x, rows = tensors(batch[:2])
-        out.append(model(prefix if shared else None, x, rows))
+        out.append(model(prefix if shared else None, x, rows)[::8])
+        if sum(map(len, out)) > enough:
+            break
     return torch.cat(out)
 
 
 @torch.no_grad()
-def unseen_rows(model, states, own):
-    """Rows of tokens that training never saw: the row that stood for them,
-    with a small part of their own for what they say as an input."""
-    rest = model.rest / model.rest.norm(dim=1, keepdim=True).clamp_min(1e-6)
-    rest = model.unseen + rest * (own * model.unseen.norm())
-    states = states[:: max(1, len(states) // 4000)]
-    active = torch.logsumexp(states @ model.vocab.T, -1)
-    both = torch.logaddexp(active, torch.logsumexp(states @ rest.T, -1))
-    print(f"log-probability lost to unseen tokens: mean {(both - active).mean():.6f}, most {(both - active).max():.4f}")
+def unseen_rows(model, states, counts, total, steps=80):
+    """Rows of tokens that training did not learn. As inputs, in questions, they
+    were what they are in model.rest; as outputs they must be improbable. The
+    smallest change that does it: squared hinges on the log-probabilities above
+    a bound (e^2 times the token's share of the answers, at least e^-13.5), with
+    a small penalty on the change, minimized by Nesterov's method."""
+    lse = torch.logsumexp(states @ model.vocab.T, -1)
+    bound = (torch.log((counts + 1e-9) / total) + 2).clamp_min(-13.5)
+    rate = 1 / torch.linalg.eigvalsh(states.T @ states / len(states))[-1]
+    rest = look = model.rest
+    for step in range(steps):
+        over = (states @ look.T - lse[:, None] - bound).clamp_min(0)
+        grad = over.T @ states / len(states) + 1e-4 * (look - model.rest)
+        new = look - rate * grad
+        look = new + step / (step + 3) * (new - rest)
+        rest = new
+    change = (rest - model.rest).norm(dim=1)
+    both = torch.logaddexp(lse, torch.logsumexp(states @ rest.T, -1))
+    print(f"norms: rows {model.rest.norm(dim=1).mean():.2f}, changes {change.mean():.2f}, most {change.max():.2f}")
+    print(
+        f"tokens not learned: {100 * counts.sum() / total:.2f}% of the answers, given {100 * (1 - (lse - both).exp().mean()):.2f}%"
+    )
     return rest
 
 
@@ -76,12 +91,14 @@ def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--dir", required=True, help="folder of the checkpoint")
     p.add_argument("--teacher", required=True)
-    p.add_argument("--heldout", required=True)
+    p.add_argument("--corpus", required=True, help="pattern of the corpus files")
     p.add_argument("--out", required=True)
-    p.add_argument("--own", type=float, default=0.2, help="part of unseen tokens' rows that is their own")
     a = p.parse_args()
     model, order, active = load(a.dir, a.teacher)
-    rest = unseen_rows(model, final_states(model, data.Corpus([a.heldout]), order), a.own)
+    corpus = data.Corpus(data.parts(a.corpus))
+    answers = np.bincount(corpus.tokens[corpus.learned], minlength=len(order))
+    counts = torch.from_numpy(answers[order[active:]]).float()
+    rest = unseen_rows(model, final_states(model, corpus, order), counts, answers.sum())
     table = np.empty((len(order), SHAPE["hidden"]), dtype=np.float32)
     table[order] = torch.cat((model.vocab, rest)).detach().numpy()
     write(a, model, table)
