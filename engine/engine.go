@@ -78,6 +78,9 @@ func New(m *model.Model, o Options) (*Engine, error) {
 // Model returns the engine's model, for its accessors.
 func (e *Engine) Model() *model.Model { return e.m }
 
+// Pages returns the number of pages of the model's pool.
+func (e *Engine) Pages() int { return e.limits.pool / e.m.Pool().PageTokens() }
+
 // now is the scheduler's clock.
 func (e *Engine) now() time.Duration { return time.Since(e.start) }
 

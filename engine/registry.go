@@ -220,7 +220,7 @@ func (r *Registry) change() {
 // open loads the model of e.
 func (r *Registry) open(e *entry, pageBytes int64) {
 	begin := time.Now()
-	eng, err := r.start(e.name, pageBytes)
+	eng, bytes, err := r.start(e.name, pageBytes)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer r.change()
@@ -231,8 +231,7 @@ func (r *Registry) open(e *entry, pageBytes int64) {
 	}
 	e.engine, e.since, e.took = eng, time.Now(), time.Since(begin)
 	delete(r.keep, e.name)
-	st := eng.m.Pool().Stats() // nobody computes yet
-	e.bytes = int64(st.Pages) * st.PageBytes
+	e.bytes = bytes
 	switch {
 	case r.closed:
 		e.refs = 0
@@ -242,20 +241,22 @@ func (r *Registry) open(e *entry, pageBytes int64) {
 	}
 }
 
-func (r *Registry) start(name string, pageBytes int64) (*Engine, error) {
+// start opens a model and its engine, and returns the memory for its pages.
+func (r *Registry) start(name string, pageBytes int64) (*Engine, int64, error) {
 	m, o, err := r.load(r.ctx, name, pageBytes)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	st := m.Pool().Stats()
-	if has := int64(st.Pages) * st.PageBytes; pageBytes > 0 && has > pageBytes {
-		return nil, errors.Join(fmt.Errorf("page pool: expected at most %d bytes, its share, found %d", pageBytes, has), m.Close())
+	has := int64(st.Pages) * st.PageBytes
+	if pageBytes > 0 && has > pageBytes {
+		return nil, 0, errors.Join(fmt.Errorf("page pool: expected at most %d bytes, its share, found %d", pageBytes, has), m.Close())
 	}
 	e, err := New(m, o)
 	if err != nil {
-		return nil, errors.Join(err, m.Close())
+		return nil, 0, errors.Join(err, m.Close())
 	}
-	return e, nil
+	return e, has, nil
 }
 
 // unload closes the engine and the model of e, which nobody uses.

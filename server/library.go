@@ -168,9 +168,9 @@ func (l *library) loaded() []*Model {
 	if l.src == nil {
 		return out
 	}
-	in := l.src.Registry.Loaded()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	in := l.src.Registry.Loaded()   // not before: a model that was dressed meanwhile would be missing
 	for name, m := range l.models { // forget those that went
 		if !slices.ContainsFunc(in, func(x engine.LoadedModel) bool { return x.Engine == m.engine() }) {
 			delete(l.models, name)

@@ -148,10 +148,9 @@ func NewModel(c ModelConfig) (*Model, error) {
 	if err := m.setTemplate(source, c.Reasoning); err != nil {
 		return nil, err
 	}
-	pool := mm.Pool().Stats()
 	m.info = modelInfo{
 		Arch: mm.Config().Arch, Parameters: mm.Parameters(), Hidden: mm.Config().Hidden, Train: mm.Config().Context, Workers: mm.Workers(),
-		Quant: c.Quant, Digest: c.Digest, Size: c.Size, Modified: c.Modified, PageTokens: mm.Pool().PageTokens(), KV: mm.Pool().DType().String(), Pages: pool.Pages,
+		Quant: c.Quant, Digest: c.Digest, Size: c.Size, Modified: c.Modified, PageTokens: mm.Pool().PageTokens(), KV: mm.Pool().DType().String(), Pages: c.Engine.Pages(),
 	}
 	if kv := m.info.KV; kv != "F16" && kv != "F32" {
 		m.info.Lossy = "kv-" + strings.ToLower(kv)
