@@ -133,12 +133,6 @@ func quantizeTier(dst []byte, x []float32) int {
 	return n * 32
 }
 
-func prefetchTier(b []byte) {
-	if n := len(b) / 64; n > 0 {
-		prefetchLines(&b[0], n)
-	}
-}
-
 // readProbe reads b from end to end.
 func readProbe(b []byte) {
 	if n := len(b) &^ 255; n > 0 && cpu.Current() >= cpu.AVX2 {

@@ -120587,19 +120587,6 @@ DATA quantizeHeader<>+56(SB)/4, $0x0000000c
 DATA quantizeHeader<>+60(SB)/4, $0x00000009
 GLOBL quantizeHeader<>(SB), RODATA|NOPTR, $64
 
-// func prefetchLines(p *byte, lines int)
-// Requires: MMX+
-TEXT ·prefetchLines(SB), $256-16
-	MOVQ p+0(FP), AX
-	MOVQ lines+8(FP), CX
-
-loop:
-	PREFETCHT0 (AX)
-	ADDQ       $0x00000040, AX
-	DECQ       CX
-	JNE        loop
-	RET
-
 // func cpuVendor() uint32
 // Requires: CPUID
 TEXT ·cpuVendor(SB), NOSPLIT, $0-4

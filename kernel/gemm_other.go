@@ -9,8 +9,6 @@ func mulTier(p *Packed, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) boo
 // quantizeTier quantizes the first part of x and returns how much of it.
 func quantizeTier(dst []byte, x []float32) int { return 0 }
 
-func prefetchTier(b []byte) {}
-
 func readProbe(b []byte) { readProbeGeneric(b) }
 
 func dotProbe(integer bool, n int) int { return dotProbeGeneric(integer, n) }

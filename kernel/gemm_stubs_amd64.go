@@ -1689,11 +1689,6 @@ func quantizeAVX2(dst *byte, x *float32, blocks int)
 //go:noescape
 func quantizeAVX512(dst *byte, x *float32, quads int) int
 
-// prefetchLines asks for lines of 64 bytes.
-//
-//go:noescape
-func prefetchLines(p *byte, lines int)
-
 // cpuVendor returns the first four letters of the processor's vendor, the first in the lowest byte.
 func cpuVendor() uint32
 

@@ -148,17 +148,6 @@ func (p *Packed) Mul(dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
 	}
 }
 
-// Prefetch asks the processor for the first bytes of group g, so that a Mul
-// that begins there a little later finds them. A worker that is done with one
-// matrix and waits for the others can use the time for its next one.
-func (p *Packed) Prefetch(g int) {
-	const size = 16 << 10
-	if g < p.Groups {
-		at := g * p.GroupBytes
-		prefetchTier(p.Data[at:min(at+size, len(p.Data))])
-	}
-}
-
 // check panics if the assembly would read or write beyond what it is given.
 func (p *Packed) check(dst []float32, ldd int, x *Acts, r1, g1 int) {
 	have, need := len(x.F32), (r1-1)*x.LDF+p.Cols

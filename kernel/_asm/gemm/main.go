@@ -49,7 +49,6 @@ func main() {
 	}
 	quantizeAVX2()
 	quantize512()
-	prefetchLines()
 	cpuVendor()
 	readProbe()
 	dotProbe()

@@ -108,16 +108,3 @@ func cpuVendor() {
 	Store(reg.EBX, ReturnIndex(0))
 	RET()
 }
-
-// prefetchLines generates a prefetch of a stretch of memory.
-func prefetchLines() {
-	function("prefetchLines", "func(p *byte, lines int)", "prefetchLines asks for lines of 64 bytes.")
-	p := Load(Param("p"), GP64())
-	n := Load(Param("lines"), GP64())
-	Label("loop")
-	PREFETCHT0(Mem{Base: p})
-	ADDQ(U32(64), p)
-	DECQ(n)
-	JNE(LabelRef("loop"))
-	RET()
-}
