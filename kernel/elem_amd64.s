@@ -4026,6 +4026,135 @@ indexAVX2_found:
 	VZEROUPPER
 	RET
 
+// func atLeastAVX512(dst *int32, x *float32, n int, v float32) int
+// Requires: AVX, AVX512F, BMI2, POPCNT
+TEXT ·atLeastAVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VBROADCASTSS v+24(FP), Z0
+	MOVQ         AX, BX
+	VMOVDQU32    indices<>+0(SB), Z1
+	MOVQ         $+16, SI
+	VPBROADCASTD SI, Z2
+	SUBQ         $0x10, DX
+	JLT          atLeastAVX512_tail
+
+atLeastAVX512_loop:
+	VMOVUPS       (CX), Z3
+	VCMPPS        $0x1d, Z0, Z3, K1
+	KMOVW         K1, SI
+	VPCOMPRESSD.Z Z1, K1, Z3
+	POPCNTL       SI, SI
+	VMOVDQU32     Z3, (AX)
+	LEAQ          (AX)(SI*4), AX
+	VPADDD        Z2, Z1, Z1
+	ADDQ          $0x40, CX
+	SUBQ          $0x10, DX
+	JGE           atLeastAVX512_loop
+
+atLeastAVX512_tail:
+	ADDQ          $0x10, DX
+	JLE           atLeastAVX512_end
+	MOVQ          $-1, SI
+	BZHIQ         DX, SI, SI
+	KMOVW         SI, K1
+	VMOVUPS.Z     (CX), K1, Z2
+	VCMPPS        $0x1d, Z0, Z2, K1, K1
+	KMOVW         K1, SI
+	VPCOMPRESSD.Z Z1, K1, Z2
+	POPCNTL       SI, SI
+	MOVQ          $-1, CX
+	BZHIQ         SI, CX, CX
+	KMOVW         CX, K1
+	VMOVDQU32     Z2, K1, (AX)
+	LEAQ          (AX)(SI*4), AX
+
+atLeastAVX512_end:
+	SUBQ BX, AX
+	SHRQ $0x02, AX
+	MOVQ AX, ret+32(FP)
+	VZEROUPPER
+	RET
+
+DATA indices<>+0(SB)/4, $0x00000000
+DATA indices<>+4(SB)/4, $0x00000001
+DATA indices<>+8(SB)/4, $0x00000002
+DATA indices<>+12(SB)/4, $0x00000003
+DATA indices<>+16(SB)/4, $0x00000004
+DATA indices<>+20(SB)/4, $0x00000005
+DATA indices<>+24(SB)/4, $0x00000006
+DATA indices<>+28(SB)/4, $0x00000007
+DATA indices<>+32(SB)/4, $0x00000008
+DATA indices<>+36(SB)/4, $0x00000009
+DATA indices<>+40(SB)/4, $0x0000000a
+DATA indices<>+44(SB)/4, $0x0000000b
+DATA indices<>+48(SB)/4, $0x0000000c
+DATA indices<>+52(SB)/4, $0x0000000d
+DATA indices<>+56(SB)/4, $0x0000000e
+DATA indices<>+60(SB)/4, $0x0000000f
+GLOBL indices<>(SB), RODATA|NOPTR, $64
+
+// func atLeastAVX2(dst *int32, x *float32, n int, v float32) int
+// Requires: AVX, BMI
+TEXT ·atLeastAVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VBROADCASTSS v+24(FP), Y0
+	MOVQ         AX, BX
+	XORQ         DI, DI
+	SUBQ         $0x08, DX
+	JLT          atLeastAVX2_tail
+
+atLeastAVX2_loop:
+	VMOVUPS   (CX)(DI*4), Y1
+	VCMPPS    $0x1d, Y0, Y1, Y1
+	VMOVMSKPS Y1, SI
+	TESTL     SI, SI
+	JEQ       atLeastAVX2_next
+
+atLeastAVX2_each:
+	TZCNTL SI, R8
+	ADDL   DI, R8
+	MOVL   R8, (AX)
+	ADDQ   $0x04, AX
+	BLSRL  SI, SI
+	JNE    atLeastAVX2_each
+
+atLeastAVX2_next:
+	ADDQ $0x08, DI
+	SUBQ $0x08, DX
+	JGE  atLeastAVX2_loop
+
+atLeastAVX2_tail:
+	ADDQ       $0x08, DX
+	JLE        atLeastAVX2_end
+	LEAQ       tails<>+0(SB), SI
+	NEGQ       DX
+	VMOVUPS    256(SI)(DX*4), Y1
+	VMASKMOVPS (CX)(DI*4), Y1, Y2
+	VCMPPS     $0x1d, Y0, Y2, Y2
+	VANDPS     Y1, Y2, Y2
+	VMOVMSKPS  Y2, SI
+	TESTL      SI, SI
+	JEQ        atLeastAVX2_end
+
+atLeastAVX2_last:
+	TZCNTL SI, R8
+	ADDL   DI, R8
+	MOVL   R8, (AX)
+	ADDQ   $0x04, AX
+	BLSRL  SI, SI
+	JNE    atLeastAVX2_last
+
+atLeastAVX2_end:
+	SUBQ BX, AX
+	SHRQ $0x02, AX
+	MOVQ AX, ret+32(FP)
+	VZEROUPPER
+	RET
+
 // func ropeNeoxAVX512(x *float32, cos *float32, sin *float32, n int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·ropeNeoxAVX512(SB), NOSPLIT, $0-32

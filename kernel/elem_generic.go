@@ -176,3 +176,16 @@ func encodeBF16Generic(dst []byte, src []float32) {
 		binary.LittleEndian.PutUint16(dst[2*i:], tensor.F32ToBF16(v))
 	}
 }
+
+// atLeastGeneric writes the indices of the values that are at least v to dst and
+// returns how many they are.
+func atLeastGeneric(dst []int32, x []float32, v float32) int {
+	n := 0
+	for i, u := range x {
+		if u >= v {
+			dst[n] = int32(i)
+			n++
+		}
+	}
+	return n
+}

@@ -214,6 +214,16 @@ func indexAVX512(x *float32, n int, v float32) int
 //go:noescape
 func indexAVX2(x *float32, n int, v float32) int
 
+// atLeastAVX512 writes the indices of the values of x that are at least v to dst, which has room for n, and returns how many they are.
+//
+//go:noescape
+func atLeastAVX512(dst *int32, x *float32, n int, v float32) int
+
+// atLeastAVX2 writes the indices of the values of x that are at least v to dst, which has room for n, and returns how many they are.
+//
+//go:noescape
+func atLeastAVX2(dst *int32, x *float32, n int, v float32) int
+
 // ropeNeoxAVX512 rotates the pairs (x[i], x[i+n]).
 //
 //go:noescape

@@ -88,6 +88,10 @@ func indexAVX512(x *float32, n int, v float32) int { panic(noAssembly) }
 
 func indexAVX2(x *float32, n int, v float32) int { panic(noAssembly) }
 
+func atLeastAVX512(dst *int32, x *float32, n int, v float32) int { panic(noAssembly) }
+
+func atLeastAVX2(dst *int32, x *float32, n int, v float32) int { panic(noAssembly) }
+
 func ropeNeoxAVX512(x, cos, sin *float32, n int) { panic(noAssembly) }
 
 func ropeNormAVX512(x, cos, sin *float32, n int) { panic(noAssembly) }

@@ -26,6 +26,8 @@ func main() {
 	reductions()
 	index(vec.AVX512)
 	index(vec.AVX2)
+	atLeast512()
+	atLeast2()
 	for _, a := range []vec.ISA{vec.AVX512, vec.AVX2} {
 		rope(a)
 		ropePairs(a)
