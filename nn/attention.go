@@ -3,6 +3,7 @@ package nn
 import (
 	"sync/atomic"
 
+	"ridge/internal/pool"
 	"ridge/kernel"
 	"ridge/kvcache"
 )
@@ -41,9 +42,6 @@ type attnUnit struct {
 	split      int // -1: all keys
 }
 
-// maxWorkers bounds the workers that have a scratch of their own.
-const maxWorkers = 256
-
 type attnTask struct {
 	dst, q *kernel.Acts
 	a      AttnArgs
@@ -53,8 +51,8 @@ type attnTask struct {
 
 	start, end []int32 // per row, the keys it sees
 	parts      []float32
-	partAt     []int // per unit with a split, its place in parts
-	work       [maxWorkers]attnWorker
+	partAt     []int                       // per unit with a split, its place in parts
+	work       [pool.MaxWorkers]attnWorker // of each worker
 }
 
 type attnWorker struct {

@@ -5,10 +5,12 @@
 // Workers are locked to threads of their own. Between regions they watch for
 // the next one for some tens of microseconds, then sleep in the system until
 // it comes, so that an idle pool takes no processor time. All waiting loops
-// can be stopped by the garbage collector.
+// can be stopped by the garbage collector. Workers that regions leave out for a
+// while, see SetWidth, sleep at once.
 package pool
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -27,9 +29,13 @@ type Task interface {
 type Pool struct {
 	mu      sync.Mutex // one region at a time
 	workers int
+	home    *affinity // of the caller while it computes, nil for any
+	before  affinity  // of the caller before Enter
+	nodes   int
 	spins   int           // calls of spin that take about spinTime
 	calm    atomic.Uint32 // regions since a worker was very late, at most calmRegions
 	task    Task          // of the region, written before epoch changes
+	width   atomic.Uint32 // workers that take part in regions; those above sleep here
 	closed  bool
 	exited  sync.WaitGroup
 	fault   atomic.Pointer[fault] // first panic of a worker in the region
@@ -37,7 +43,7 @@ type Pool struct {
 	// The words that threads wait on, and how many sleep there, are kept on
 	// cache lines of their own: a change reaches only who waits for it.
 	_        [64]byte
-	epoch    atomic.Uint32 // counts regions; workers wait for it to change
+	epoch    atomic.Uint32 // counts regions, see begin; workers wait for it to change
 	sleepers atomic.Int32  // workers that sleep or are about to
 	_        [64]byte
 	pending  atomic.Uint32 // workers not done yet; the caller waits for zero
@@ -51,41 +57,148 @@ type fault struct {
 	stack []byte
 }
 
-// New starts a pool of the given number of workers, at least 1, of which one
-// is the caller of Run.
+// New starts a pool of the given number of workers, at least 1 and at most
+// MaxWorkers, of which one is the caller of Run. The system chooses where they
+// run.
 func New(workers int) *Pool {
-	p := &Pool{workers: max(workers, 1), spins: spinCalls()}
+	p := newPool(Placement{Workers: workers})
 	for i := 1; i < p.workers; i++ {
-		p.exited.Go(func() { p.work(i) })
+		p.exited.Go(func() {
+			runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+			p.work(i)
+		})
 	}
 	return p
 }
 
-// Workers returns the number of parts that Run cuts a task into.
+// NewPlaced starts a pool whose workers run where pl says: each is bound to its
+// processors, and what it allocates first lies in the memory next to them. The
+// caller of Run is bound between Enter and Leave only.
+func NewPlaced(pl Placement) (*Pool, error) {
+	if len(pl.CPUs) == 0 {
+		return New(pl.Workers), nil
+	}
+	p := newPool(pl)
+	if len(pl.CPUs) != p.workers {
+		return nil, fmt.Errorf("pool: expected processors for %d workers, found them for %d", p.workers, len(pl.CPUs))
+	}
+	home := affinityOf(pl.CPUs[0])
+	p.home = &home
+	bound := make(chan error)
+	for i := 1; i < p.workers; i++ {
+		mine := affinityOf(pl.CPUs[i])
+		p.exited.Go(func() {
+			runtime.LockOSThread()
+			err := mine.apply()
+			bound <- err
+			if err == nil {
+				p.work(i)
+			}
+		})
+	}
+	var err error
+	for range p.workers - 1 {
+		err = cmp.Or(err, <-bound)
+	}
+	if err == nil {
+		err = p.enter()
+		p.Leave()
+	}
+	if err != nil {
+		p.Close()
+		return nil, fmt.Errorf("pool: bind workers to processors %v: %w", pl.CPUs, err)
+	}
+	return p, nil
+}
+
+func newPool(pl Placement) *Pool {
+	p := &Pool{workers: min(max(pl.Workers, 1), MaxWorkers), nodes: pl.Nodes, spins: spinCalls()}
+	p.width.Store(uint32(p.workers))
+	return p
+}
+
+// Workers returns the number of workers, the most parts that Run cuts a task
+// into.
 func (p *Pool) Workers() int { return p.workers }
 
-// Run calls t.Do once for every worker, part 0 on the calling goroutine, and
-// returns when all are done: what the parts wrote is visible to the caller. It
+// Width returns the number of parts that Run cuts a task into.
+func (p *Pool) Width() int { return int(p.width.Load()) }
+
+// SetWidth makes Run cut tasks into n parts, at least 1 and at most Workers,
+// from now on. The workers left out sleep until they are wanted again. On a
+// pool that is spread over memory nodes all workers always take part: the
+// weights lie where they are read from.
+func (p *Pool) SetWidth(n int) {
+	n = min(max(n, 1), p.workers)
+	if p.Spread() || n == p.Width() {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.width.Store(uint32(n))
+	wake(&p.width)
+}
+
+// Spread reports whether the workers lie on several memory nodes: then what a
+// worker reads often should be written first by the same worker.
+func (p *Pool) Spread() bool { return p.nodes > 1 }
+
+// Enter binds the calling goroutine to its thread, and that to the processors
+// of worker 0, until Leave. It does nothing on a pool whose workers are not
+// bound, or if the system took those processors away since. Between the two
+// only this goroutine may call Run.
+func (p *Pool) Enter() { _ = p.enter() }
+
+func (p *Pool) enter() error {
+	if p.home == nil {
+		return nil
+	}
+	runtime.LockOSThread()
+	p.before.read()
+	return p.home.apply()
+}
+
+// Leave undoes Enter.
+func (p *Pool) Leave() {
+	if p.home == nil {
+		return
+	}
+	_ = p.before.apply() // it was allowed a moment ago
+	runtime.UnlockOSThread()
+}
+
+// Run calls t.Do once for each of Width parts, part 0 on the calling goroutine,
+// and returns when all are done: what the parts wrote is visible to the caller. It
 // allocates nothing. Calls from several goroutines run one after the other. A
 // panic in any part ends in a panic here, after all parts are done. On a
 // closed pool the caller does all parts itself.
 func (p *Pool) Run(t Task) {
 	p.mu.Lock()
-	if p.closed || p.workers == 1 {
+	width := p.Width()
+	if p.closed || width == 1 {
 		defer p.mu.Unlock()
-		for i := range p.workers {
-			t.Do(i, p.workers)
+		for i := range width {
+			t.Do(i, width)
 		}
 		return
 	}
 	p.task = t
-	p.pending.Store(uint32(p.workers - 1))
-	p.epoch.Add(1)
+	p.pending.Store(uint32(width - 1))
+	p.begin(width)
+	defer p.finish()
+	t.Do(0, width)
+}
+
+// widthBits is how many of the epoch's low bits hold the region's width less
+// one: a worker that comes late sees in one look whether it takes part.
+const widthBits = 8
+
+// begin changes the epoch, so that the workers of the region see it.
+func (p *Pool) begin(width int) {
+	p.epoch.Store((p.epoch.Load()>>widthBits+1)<<widthBits | uint32(width-1))
 	if p.sleepers.Load() > 0 {
 		wake(&p.epoch)
 	}
-	defer p.finish()
-	t.Do(0, p.workers)
 }
 
 // finish waits for the workers and ends the region.
@@ -126,14 +239,17 @@ func (p *Pool) finish() {
 
 // work is the life of worker i.
 func (p *Pool) work(i int) {
-	runtime.LockOSThread()      // and never unlocked: the thread ends with the goroutine
 	debug.SetPanicOnFault(true) // tasks read mapped files
 	for seen := uint32(0); ; {
-		seen = p.next(seen)
+		seen = p.next(i, seen)
+		last := int(seen & (MaxWorkers - 1))
+		if i > last {
+			continue // it was the region of others
+		}
 		if p.task == nil {
 			return
 		}
-		p.do(i)
+		p.do(i, last+1)
 		if p.pending.Add(^uint32(0)) == 0 && p.asleep.Load() {
 			wake(&p.pending)
 		}
@@ -152,8 +268,12 @@ func (p *Pool) patience() int {
 	return int(patientTime/spinTime) * p.spins
 }
 
-// next waits for a region after the one seen last.
-func (p *Pool) next(seen uint32) uint32 {
+// next waits for a region after the one seen last, and before that until worker
+// i is among those that take part.
+func (p *Pool) next(i int, seen uint32) uint32 {
+	for w := p.width.Load(); i >= int(w); w = p.width.Load() {
+		sleep(&p.width, w)
+	}
 	for range p.patience() {
 		if e := p.epoch.Load(); e != seen {
 			return e
@@ -170,14 +290,14 @@ func (p *Pool) next(seen uint32) uint32 {
 	}
 }
 
-// do runs part i and keeps its panic for the caller of Run.
-func (p *Pool) do(i int) {
+// do runs part i of width and keeps its panic for the caller of Run.
+func (p *Pool) do(i, width int) {
 	defer func() {
 		if v := recover(); v != nil {
 			p.fault.CompareAndSwap(nil, &fault{v, debug.Stack()})
 		}
 	}()
-	p.task.Do(i, p.workers)
+	p.task.Do(i, width)
 }
 
 // Close ends the workers and returns when they are gone. It waits for a region
@@ -190,9 +310,11 @@ func (p *Pool) Close() {
 	}
 	p.closed = true
 	p.task = nil
-	p.epoch.Add(1)
-	wake(&p.epoch)
+	width := p.width.Swap(uint32(p.workers))
+	wake(&p.width)
+	p.begin(p.workers)
 	p.exited.Wait()
+	p.width.Store(width)
 }
 
 // Split cuts [0, n) into workers nearly equal parts and returns part worker.

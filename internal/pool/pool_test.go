@@ -1,8 +1,6 @@
 package pool
 
 import (
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -10,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/fstest"
 	"time"
 )
 
@@ -193,15 +192,9 @@ func TestQuota(t *testing.T) {
 			"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n"}, 0},
 		{"nonsense", map[string]string{"proc/self/cgroup": "0::../..\n::\nx\n", "sys/fs/cgroup/cpu.max": "a b c\n"}, 0},
 	} {
-		root := t.TempDir()
+		root := fstest.MapFS{}
 		for name, text := range c.files {
-			name = filepath.Join(root, name)
-			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			root[name] = &fstest.MapFile{Data: []byte(text)}
 		}
 		if got := quota(root); got != c.want {
 			t.Errorf("%s: quota %v, want %v", c.name, got, c.want)

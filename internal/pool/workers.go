@@ -1,9 +1,8 @@
 package pool
 
 import (
-	"os"
+	"io/fs"
 	"path"
-	"runtime"
 	"strconv"
 	"strings"
 )
@@ -11,19 +10,20 @@ import (
 // DefaultWorkers returns the number of workers that this process can keep
 // busy: one for each core that its affinity mask has (threads of one core
 // count once, they share the vector units), at most GOMAXPROCS and what the
-// cgroup's processor quota pays for.
+// cgroup's processor quota pays for, and on a machine with several memory nodes
+// those of one node.
 func DefaultWorkers() int {
-	n := min(runtime.GOMAXPROCS(0), cores())
-	if q := quota("/"); q > 0 {
-		n = min(n, int(q)) // a fraction of a processor is not worth a thread that waits for it
+	p, err := Place(0, 0, false)
+	if err != nil {
+		return 1
 	}
-	return max(n, 1)
+	return p.Workers
 }
 
 // quota returns the processors that the cgroup of this process, or one around
 // it, may use, 0 for no limit. root is the root of the file system.
-func quota(root string) float64 {
-	text, err := os.ReadFile(path.Join(root, "proc/self/cgroup"))
+func quota(root fs.FS) float64 {
+	text, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
 		return 0
 	}
@@ -43,12 +43,12 @@ func quota(root string) float64 {
 		}
 		for dir := path.Clean("/" + f[2]); ; dir = path.Dir(dir) {
 			if f[1] == "" {
-				if w := strings.Fields(firstLine(path.Join(root, "sys/fs/cgroup", dir, "cpu.max"))); len(w) == 2 {
+				if w := strings.Fields(readLine(root, path.Join("sys/fs/cgroup", dir, "cpu.max"))); len(w) == 2 {
 					note(w[0], w[1])
 				}
 			} else {
-				base := path.Join(root, "sys/fs/cgroup/cpu", dir)
-				note(firstLine(base+"/cpu.cfs_quota_us"), firstLine(base+"/cpu.cfs_period_us"))
+				base := path.Join("sys/fs/cgroup/cpu", dir)
+				note(readLine(root, base+"/cpu.cfs_quota_us"), readLine(root, base+"/cpu.cfs_period_us"))
 			}
 			if dir == "/" {
 				break
@@ -56,13 +56,4 @@ func quota(root string) float64 {
 		}
 	}
 	return least
-}
-
-func firstLine(name string) string {
-	b, err := os.ReadFile(name)
-	if err != nil {
-		return ""
-	}
-	line, _, _ := strings.Cut(string(b), "\n")
-	return strings.TrimSpace(line)
 }
