@@ -72,8 +72,8 @@ func Kernels(ctx context.Context, o KernelOptions, yield func(*KernelResult) err
 		}
 	}
 	for _, tier := range o.Tiers {
-		if tier > cpu.Best() {
-			return fmt.Errorf("bench: kernels: tier %v: expected one that this processor has, at most %v", tier, cpu.Best())
+		if !tier.Runs() {
+			return fmt.Errorf("bench: kernels: tier %v: expected one that this processor has, %v", tier, cpu.Tiers())
 		}
 	}
 	for _, tier := range o.Tiers {

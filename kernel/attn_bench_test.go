@@ -15,7 +15,7 @@ import (
 func BenchmarkAttendPrefill(b *testing.B) {
 	for i := range 8 {
 		shape, kv := []struct{ hd, heads int }{{64, 3}, {64, 7}, {128, 4}, {256, 4}}[i/2], kvTypes[i%2*2]
-		for tier := cpu.AVX2; tier <= cpu.Best(); tier++ {
+		for _, tier := range cpu.Tiers()[2:] {
 			b.Run(fmt.Sprintf("%s/hd%d/heads%d/%s", kv, shape.hd, shape.heads, tier), func(b *testing.B) {
 				defer cpu.Set(tier)()
 				r := rand.New(rand.NewPCG(1, 1))
@@ -70,7 +70,7 @@ func BenchmarkAttendDecode(b *testing.B) {
 		}
 		c := &AttnCall{Spec: s, Rows: 1, Heads: shape.heads, Q: randomRow(r, shape.heads*shape.hd, 1), Out: make([]float32, shape.heads*shape.hd), Start: []int32{0}, End: []int32{n}}
 		var scratch AttnScratch
-		for tier := cpu.AVX2; tier <= cpu.Best(); tier++ {
+		for _, tier := range cpu.Tiers()[2:] {
 			b.Run(fmt.Sprintf("%s/hd%d/heads%d/%s", kv, shape.hd, shape.heads, tier), func(b *testing.B) {
 				defer cpu.Set(tier)()
 				i := 0

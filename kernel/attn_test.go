@@ -23,7 +23,7 @@ var kvTypes = []tensor.DType{tensor.F16, tensor.F32, tensor.Q8_0}
 // forTiers runs f once for every tier that this machine has.
 func forTiers(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
-	for tier := cpu.Ref; tier <= cpu.Best(); tier++ {
+	for _, tier := range cpu.Tiers() {
 		t.Run(tier.String(), func(t *testing.T) {
 			defer cpu.Set(tier)()
 			f(t)

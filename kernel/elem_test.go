@@ -487,7 +487,7 @@ func BenchmarkElem(b *testing.B) {
 		{"RopeNeox64", 64, func() { RopeNeox(x[:64], cos, sin) }},
 		{"RopeNorm64", 64, func() { RopeNorm(x[:64], cos, sin) }},
 	} {
-		for tier := cpu.Generic; tier <= cpu.Best(); tier++ {
+		for _, tier := range cpu.Tiers()[1:] {
 			b.Run(c.name+"/"+tier.String(), func(b *testing.B) {
 				defer cpu.Set(tier)()
 				for b.Loop() {

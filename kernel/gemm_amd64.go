@@ -1,31 +1,9 @@
 package kernel
 
-import (
-	"ridge/internal/cpu"
-	"ridge/tensor"
-)
+import "ridge/internal/cpu"
 
-// mulFunc multiplies groups of packed weights, one after the other in memory,
-// with a number of rows fixed in the function. It prefetches what lies ahead
-// bytes behind the weights it reads; 0 is for none.
-type mulFunc func(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
-
-// plainFunc is mulFunc for weights in plain numbers.
-type plainFunc func(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
-
-// numTypes is the size of tables that are indexed by element type.
-const numTypes = tensor.MXFP4 + 1
-
-const (
-	// callBytes bounds the weights that one call of assembly reads, which the
-	// Go scheduler cannot interrupt: some 25 µs.
-	callBytes = 256 << 10
-	// actCall bounds the blocks that one call quantizes.
-	actCall = 4096
-	// actBytes bounds the activations that are multiplied with one stretch of
-	// weights after the other: they stay in the second-level cache.
-	actBytes = 768 << 10
-)
+// actCall bounds the blocks that one call quantizes.
+const actCall = 4096
 
 // mulTier multiplies with the assembly of the tier in use and reports whether
 // it has any.
@@ -69,43 +47,6 @@ func aheadBytes(rows int) int {
 		return 2048
 	}
 	return 0
-}
-
-// mulDirect reads the packed weights once for every tile of rows.
-func mulDirect(p *Packed, kernels []mulFunc, tiles []int, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
-	supers := p.layout.supers(p.Cols)
-	step := max(1, callBytes/p.GroupBytes)
-	block := max(len(tiles)-1, actBytes/x.LDQ)
-	for ; r0 < r1; r0 += block {
-		end := min(r0+block, r1)
-		for g := g0; g < g1; g += step {
-			n := min(step, g1-g)
-			w := &p.Data[g*p.GroupBytes]
-			for r := r0; r < end; {
-				mr := tiles[min(end-r, len(tiles)-1)]
-				kernels[mr](&dst[r*ldd+g*Lanes], ldd, w, &x.Q[r*x.LDQ], x.LDQ, supers, n, aheadBytes(mr))
-				r += mr
-			}
-		}
-	}
-}
-
-// mulPlain is mulDirect for weights in plain numbers.
-func mulPlain(p *Packed, kernels []plainFunc, tiles []int, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
-	step := max(1, callBytes/p.GroupBytes)
-	block := max(len(tiles)-1, actBytes/(4*p.Cols))
-	for ; r0 < r1; r0 += block {
-		end := min(r0+block, r1)
-		for g := g0; g < g1; g += step {
-			n := min(step, g1-g)
-			w := &p.Data[g*p.GroupBytes]
-			for r := r0; r < end; {
-				mr := tiles[min(end-r, len(tiles)-1)]
-				kernels[mr](&dst[r*ldd+g*Lanes], ldd, w, &x.F32[r*x.LDF], x.LDF, p.Cols, n, p.GroupBytes, aheadBytes(mr))
-				r += mr
-			}
-		}
-	}
 }
 
 // alignBytes returns the part of b from the first multiple of 64 on.

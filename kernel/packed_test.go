@@ -120,7 +120,7 @@ func actValues(q []byte, k int) []float64 {
 }
 
 func tiers(t *testing.T, run func(t *testing.T)) {
-	for tier := cpu.Generic; tier <= cpu.Best(); tier++ {
+	for _, tier := range cpu.Tiers()[1:] {
 		t.Run(tier.String(), func(t *testing.T) {
 			defer cpu.Set(tier)()
 			run(t)
@@ -222,7 +222,7 @@ func mulSameBits(t *testing.T, typ tensor.DType, cols int) {
 	p.Mul(want, ldd, x, 0, n, 0, p.Groups)
 	restore()
 	const guard = float32(12345)
-	for tier := cpu.AVX2; tier <= cpu.Best(); tier++ {
+	for _, tier := range cpu.Tiers()[2:] {
 		defer cpu.Set(tier)()
 		for lo := 0; lo < n; lo += 1 + rng.IntN(3) {
 			for cnt := 1; lo+cnt <= n; cnt += 1 + rng.IntN(4) {

@@ -4,57 +4,97 @@ package cpu
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 
 	"golang.org/x/sys/cpu"
 )
 
-// Tier is a level of the kernels, each faster than the one before.
+// Tier is a level of the kernels. Of those that a processor can run, each is
+// faster than the one before.
 type Tier int
 
 // The tiers. Ref runs the readable definitions on unpacked weights; Generic
-// runs the packed layouts in plain Go.
+// runs the packed layouts in plain Go. NEON is that of arm64 processors with
+// dot products, the two after it are those of amd64.
 const (
 	Ref Tier = iota
 	Generic
+	NEON
 	AVX2
 	AVX512
 )
 
-func (t Tier) String() string { return [...]string{"ref", "generic", "avx2", "avx512"}[t] }
+var names = [...]string{"ref", "generic", "neon", "avx2", "avx512"}
+
+func (t Tier) String() string { return names[t] }
+
+// Parse returns the tier with the given name, in any case.
+func Parse(name string) (Tier, error) {
+	for t, n := range names {
+		if strings.EqualFold(name, n) {
+			return Tier(t), nil
+		}
+	}
+	last := len(names) - 1
+	return 0, fmt.Errorf("expected %s or %s, found %q", strings.Join(names[:last], ", "), names[last], name)
+}
+
+// Runs reports whether this processor can run t.
+func (t Tier) Runs() bool {
+	x := cpu.X86
+	switch t {
+	case NEON:
+		return cpu.ARM64.HasASIMDDP || runtime.GOARCH == "arm64" && runtime.GOOS == "darwin" // every Mac has them
+	case AVX2:
+		return x.HasAVX2 && x.HasFMA
+	case AVX512:
+		return x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL && x.HasAVX512VNNI
+	}
+	return true
+}
+
+// Tiers returns the tiers that this processor can run, the fastest last.
+func Tiers() []Tier {
+	var out []Tier
+	for t := range Tier(len(names)) {
+		if t.Runs() {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// atMost returns the fastest tier that this processor can run, up to t.
+func atMost(t Tier) Tier {
+	for !t.Runs() {
+		t--
+	}
+	return t
+}
+
+// Best returns the fastest tier that this processor can run.
+func Best() Tier { return atMost(AVX512) }
 
 var current = pick()
 
-// Best returns the fastest tier that this processor can run.
-func Best() Tier {
-	switch x := cpu.X86; {
-	case x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL && x.HasAVX512VNNI:
-		return AVX512
-	case x.HasAVX2 && x.HasFMA:
-		return AVX2
-	}
-	return Generic
-}
-
 func pick() Tier {
-	best := Best()
-	for t := Ref; t <= AVX512; t++ {
-		if strings.EqualFold(os.Getenv("RIDGE_CPU"), t.String()) {
-			return min(t, best)
-		}
+	t, err := Parse(os.Getenv("RIDGE_CPU"))
+	if err != nil {
+		return Best()
 	}
-	return best
+	return atMost(t)
 }
 
 // Current returns the tier in use: the best one, or what RIDGE_CPU names.
 func Current() Tier { return current }
 
-// Set makes t, capped by what the processor can run, the tier in use and
-// returns a function that puts the former one back. It must not be called
-// while kernels run.
+// Set makes t, or the fastest tier below it that the processor can run, the
+// tier in use and returns a function that puts the former one back. It must
+// not be called while kernels run.
 func Set(t Tier) (restore func()) {
 	old := current
-	current = min(t, Best())
+	current = atMost(t)
 	return func() { current = old }
 }
 
@@ -85,13 +125,12 @@ func Check() error {
 	if name == "" {
 		return nil
 	}
-	for t := Ref; t <= AVX512; t++ {
-		if strings.EqualFold(name, t.String()) {
-			if t > Best() {
-				return fmt.Errorf("cpu: RIDGE_CPU: this processor runs up to %v, found %q", Best(), name)
-			}
-			return nil
-		}
+	t, err := Parse(name)
+	switch {
+	case err != nil:
+		return fmt.Errorf("cpu: RIDGE_CPU: %w", err)
+	case !t.Runs():
+		return fmt.Errorf("cpu: RIDGE_CPU: this processor runs %v, found %q", Tiers(), name)
 	}
-	return fmt.Errorf("cpu: RIDGE_CPU: expected ref, generic, avx2 or avx512, found %q", name)
+	return nil
 }

@@ -15,10 +15,7 @@ var (
 
 func TestWeights(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	for _, tier := range []cpu.Tier{cpu.Ref, cpu.Generic, cpu.AVX2, cpu.AVX512} {
-		if tier > cpu.Current() {
-			continue
-		}
+	for _, tier := range cpu.Tiers() {
 		restore := cpu.Set(tier)
 		for range 200 {
 			x := make([]float32, 1+r.IntN(300))

@@ -1,0 +1,86 @@
+package kernel
+
+import (
+	"sync"
+
+	"ridge/internal/cpu"
+)
+
+// unpackFunc unpacks superblocks of one group to panel blocks, with signed
+// bytes for the weights and scales that suit them.
+type unpackFunc func(u, w *byte, supers int)
+
+// panelFunc multiplies a panel with a number of rows fixed in the function.
+// With add, dst holds what the panels of lower columns gave.
+type panelFunc func(dst *float32, ldd int, u, x *byte, ldx, pairs int, add bool)
+
+const (
+	// directRows is the largest number of rows that packed weights are
+	// multiplied with as they are; more share what is unpacked.
+	directRows = 3
+	// panelPairs bounds the columns of a panel, in pairs of blocks: it takes
+	// 18 KB and stays in the first-level cache.
+	panelPairs = 12
+	// panelRows bounds the rows that one panel is multiplied with: their
+	// activations stay in the second-level cache.
+	panelRows = 128
+)
+
+var (
+	tilesDirect = []int{0, 1, 2, 3}
+	tilesPanel  = []int{0, 1, 2, 3, 4, 3, 3, 4, 4}
+)
+
+// aheadBytes is for kernels that prefetch, which those for arm64 do not.
+func aheadBytes(int) int { return 0 }
+
+// mulTier multiplies with the assembly of the tier in use and reports whether
+// it has any.
+func mulTier(p *Packed, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) bool {
+	switch {
+	case cpu.Current() < cpu.NEON:
+		return false
+	case p.layout == nil:
+		mulPlain(p, plainNEON[p.Type], tilesDirect, dst, ldd, x, r0, r1, g0, g1)
+	case r1-r0 <= directRows:
+		mulDirect(p, mulNEON[p.Type], tilesDirect, dst, ldd, x, r0, r1, g0, g1)
+	default:
+		for blocks := (r1 - r0 + panelRows - 1) / panelRows; blocks > 0; blocks-- {
+			n := (r1 - r0 + blocks - 1) / blocks
+			mulPanels(p, dst, ldd, x, r0, r0+n, g0, g1)
+			r0 += n
+		}
+	}
+	return true
+}
+
+// panelPool lends the memory that panels are unpacked to.
+var panelPool = sync.Pool{New: func() any { return new([2 * panelPairs * panelBytes]byte) }}
+
+// mulPanels unpacks a stretch of columns of one group after the other and
+// multiplies it with all rows.
+func mulPanels(p *Packed, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
+	l := p.layout
+	buf := panelPool.Get().(*[2 * panelPairs * panelBytes]byte)
+	defer panelPool.Put(buf)
+	supers, most := l.supers(p.Cols), panelPairs/l.pairs
+	for s := 0; s < supers; s += most {
+		n := min(most, supers-s)
+		for g := g0; g < g1; g++ {
+			unpackNEON[p.Type](&buf[0], &p.Data[g*p.GroupBytes+s*l.superBytes()], n)
+			for r := r0; r < r1; {
+				mr := tilesPanel[min(r1-r, len(tilesPanel)-1)]
+				at := r*x.LDQ + s*l.pairs*2*actBlock
+				panelNEON[l.form][mr](&dst[r*ldd+g*Lanes], ldd, &buf[0], &x.Q[at], x.LDQ, n*l.pairs, s > 0)
+				r += mr
+			}
+		}
+	}
+}
+
+// quantizeTier quantizes the first part of x and returns how much of it.
+func quantizeTier(dst []byte, x []float32) int { return 0 }
+
+func readProbe(b []byte) { readProbeGeneric(b) }
+
+func dotProbe(integer bool, n int) int { return dotProbeGeneric(integer, n) }
