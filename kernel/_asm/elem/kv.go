@@ -5,6 +5,7 @@ import (
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 
+	"ridge/kernel/_asm/approx"
 	"ridge/kernel/_asm/vec"
 )
 
@@ -14,8 +15,8 @@ import (
 // limit loads eight values with magnitudes of at most 65504.
 func limit(f *vec.Func, m operand.Mem) one {
 	v := f.Load(m)
-	VMINPS(v, f.C(maxF16).(one), v) // the second operand, v, wins if it is NaN
-	VMAXPS(v, f.C(-maxF16).(one), v)
+	VMINPS(v, f.C(approx.MaxF16).(one), v) // the second operand, v, wins if it is NaN
+	VMAXPS(v, f.C(-approx.MaxF16).(one), v)
 	return v
 }
 
@@ -24,7 +25,7 @@ func limit(f *vec.Func, m operand.Mem) one {
 func topKV() {
 	f := vec.Begin(vec.AVX2, "topKV", "returns the bits of the largest magnitude of n values, a multiple of 8 above 0, limited to 65504.", "(src *float32, n int) uint32")
 	src, n := f.Ptr("src"), f.Ptr("n")
-	f.Hold(maxF16, -maxF16)
+	f.Hold(approx.MaxF16, -approx.MaxF16)
 	top := f.Vec()
 	vec.Zero(top)
 	f.Label("loop")
@@ -52,7 +53,7 @@ func topKV() {
 func encodeI8() {
 	f := vec.Begin(vec.AVX2, "encodeI8", "sets dst to n values, a multiple of 8 above 0, limited to 65504, times inv.", "(dst *byte, src *float32, n int, inv float32)")
 	dst, src, n, inv := f.Ptr("dst"), f.Ptr("src"), f.Ptr("n"), f.Scalar("inv")
-	f.Hold(maxF16, -maxF16)
+	f.Hold(approx.MaxF16, -approx.MaxF16)
 	f.Label("loop")
 	v, high := limit(f, operand.Mem{Base: src}), XMM()
 	VMULPS(inv, v, v)

@@ -9,6 +9,7 @@ import (
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 
+	"ridge/kernel/_asm/approx"
 	"ridge/kernel/_asm/vec"
 )
 
@@ -103,21 +104,18 @@ func holdSigmoid(f *vec.Func) {
 	f.HoldWide(1)
 }
 
-// The exponent of the sigmoid of GELU: -2√(2/π)(x + 0.044715x³).
-const gelu1, gelu3 = -1.59576912, -0.0713548163
-
 func gelu(f *vec.Func, x one) one {
 	w, t := f.Vec(), f.Vec()
 	VMULPS(x, x, w)
-	VMOVUPS(f.C(gelu1), t)
-	VFMADD231PS(f.C(gelu3), w, t)
+	VMOVUPS(f.C(approx.GELU1), t)
+	VFMADD231PS(f.C(approx.GELU3), w, t)
 	VMULPS(x, t, w)
 	return sigmoid(f, x, w)
 }
 
 func holdGELU(f *vec.Func) {
 	holdSigmoid(f)
-	f.HoldWide(gelu1, gelu3)
+	f.HoldWide(approx.GELU1, approx.GELU3)
 }
 
 func activations() {

@@ -5,6 +5,7 @@ import (
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 
+	"ridge/kernel/_asm/approx"
 	"ridge/kernel/_asm/vec"
 )
 
@@ -121,8 +122,6 @@ func loadHalf(f *vec.Func, n reg.GPVirtual) func(p reg.GPVirtual) operand.Op {
 	}
 }
 
-const maxF16 = 65504 // the largest finite binary16
-
 // halves generates the conversions between float32 and the two 16-bit formats.
 // With AVX2, n is a multiple of 8.
 func halves(a vec.ISA) {
@@ -167,8 +166,8 @@ func halves(a vec.ISA) {
 	})
 	convert(a, "encodeKV", "converts to binary16 after limiting magnitudes to 65504.", 2, 4, func(f *vec.Func, src, dst operand.Mem) {
 		v := f.Load(src)
-		VMINPS(v, f.C(maxF16).(one), v) // the second operand, v, wins if it is NaN
-		VMAXPS(v, f.C(-maxF16).(one), v)
+		VMINPS(v, f.C(approx.MaxF16).(one), v) // the second operand, v, wins if it is NaN
+		VMAXPS(v, f.C(-approx.MaxF16).(one), v)
 		encode(f, v, dst)
 	})
 	convert(a, "encodeBF16", "converts to bfloat16, rounding to nearest even.", 2, 4, encodeBF16)
@@ -187,7 +186,7 @@ func convert(a vec.ISA, name, doc string, to, from int, body func(f *vec.Func, s
 	case "encodeBF16":
 		f.HoldBits(1, 0x7fff, 0x400000)
 	case "encodeKV":
-		f.Hold(maxF16, -maxF16)
+		f.Hold(approx.MaxF16, -approx.MaxF16)
 	}
 	emit := func() { body(f, operand.Mem{Base: src}, operand.Mem{Base: dst}) }
 	if a == vec.AVX512 {

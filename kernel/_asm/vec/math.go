@@ -4,47 +4,21 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
-)
 
-// Polynomials, lowest coefficient first: minimax fits (Remez exchange, relative
-// error of the function) with the coefficients rounded one by one, lowest
-// first, and the rest fitted again.
-var (
-	// e^x for |x| <= ln2/2; error 3.2e-9.
-	expPoly = []float32{1, 1, 0.49999994, 0.166665167, 0.0416681021, 0.00836916547, 0.00138379959}
-	// 2^x for |x| <= 1/2; error 2.1e-8.
-	exp2Poly = []float32{1, 0.693147242, 0.240226522, 0.0555031039, 0.00961769279, 0.00134066446, 0.000155946822}
-	// (tanh x - x)/x³ in x² for |x| <= 0.625; error of tanh 4.5e-9.
-	tanhPoly = []float32{-0.333332807, 0.133314058, -0.0537365153, 0.0206281673, -0.0056922962}
-	// ln(erfc(z)/t) + z² in t = 1/(1+z/2), 0.16 <= t <= 1, the form of
-	// Numerical Recipes' erfcc; error 5.5e-8.
-	erfcPoly = []float32{-1.26545298, 0.998725533, 0.385912597, 0.0377816446, -0.00729694311, -0.0654430091, -0.712855279, 1.16835093, -0.68545413, 0.145731688}
-)
-
-const (
-	log2e = 1.44269504
-	ln2Hi = 0.693145752    // 9 trailing zero bits: exact times any exponent
-	ln2Lo = 1.42860677e-06 // ln2 - ln2Hi
-
-	// Results below the normal numbers, 2^-126, are made zero: nobody misses
-	// them, and producing them takes processors a hundred cycles. e^89 rounds
-	// to infinity.
-	expMin, expMax, exp2Min = -87, 89, -125
-
-	tanhSmall = 0.625
+	"ridge/kernel/_asm/approx"
 )
 
 // HoldExp loads what Exp needs.
 func (f *Func) HoldExp() {
-	f.Hold(expMax)
-	f.HoldWide(expMin, log2e, ln2Hi, ln2Lo)
-	f.HoldWide(expPoly...)
+	f.Hold(approx.ExpMax)
+	f.HoldWide(approx.ExpMin, approx.Log2E, approx.Ln2Hi, approx.Ln2Lo)
+	f.HoldWide(approx.Exp...)
 }
 
 // HoldExp2 loads what Exp2 needs.
 func (f *Func) HoldExp2() {
-	f.HoldWide(exp2Min)
-	f.HoldWide(exp2Poly...)
+	f.HoldWide(approx.Exp2Min)
+	f.HoldWide(approx.Exp2...)
 }
 
 // poly returns the polynomial c at x.
@@ -103,14 +77,14 @@ func (f *Func) atLeast(x reg.VecVirtual, min float32) operand.Op {
 // Exp returns e^x and destroys x. NaN stays NaN. Results are infinite for
 // arguments over 88.72, and zero for those under -87.
 func (f *Func) Exp(x reg.VecVirtual) reg.VecVirtual {
-	keep := f.atLeast(x, expMin)
-	VMINPS(x, f.C(expMax).(reg.VecVirtual), x) // the second operand, x, wins if it is NaN
+	keep := f.atLeast(x, approx.ExpMin)
+	VMINPS(x, f.C(approx.ExpMax).(reg.VecVirtual), x) // the second operand, x, wins if it is NaN
 	n := f.Vec()
-	VMULPS(f.C(log2e), x, n)
+	VMULPS(f.C(approx.Log2E), x, n)
 	f.round(n)
-	VFNMADD231PS(f.C(ln2Hi), n, x)
-	VFNMADD231PS(f.C(ln2Lo), n, x)
-	p := f.poly(x, expPoly)
+	VFNMADD231PS(f.C(approx.Ln2Hi), n, x)
+	VFNMADD231PS(f.C(approx.Ln2Lo), n, x)
+	p := f.poly(x, approx.Exp)
 	f.scale(p, n, keep)
 	return p
 }
@@ -118,7 +92,7 @@ func (f *Func) Exp(x reg.VecVirtual) reg.VecVirtual {
 // Exp2 returns 2^x for x <= 1, or NaN for NaN, and destroys x. Results are zero
 // for arguments under -125, and in the lanes outside mask, if it is not nil.
 func (f *Func) Exp2(x reg.VecVirtual, mask operand.Op) reg.VecVirtual {
-	keep := f.atLeast(x, exp2Min)
+	keep := f.atLeast(x, approx.Exp2Min)
 	n := f.Vec()
 	if f.ISA == AVX512 {
 		if mask != nil {
@@ -132,7 +106,7 @@ func (f *Func) Exp2(x reg.VecVirtual, mask operand.Op) reg.VecVirtual {
 		VROUNDPS(operand.Imm(8), x, n)
 	}
 	VSUBPS(n, x, x)
-	p := f.poly(x, exp2Poly)
+	p := f.poly(x, approx.Exp2)
 	if f.ISA == AVX512 {
 		VSCALEFPS_Z(n, p, keep, p)
 		return p
@@ -150,8 +124,8 @@ func (f *Func) HoldTanh() {
 	if f.ISA == AVX512 {
 		f.HoldBits(0x7fffffff)
 	}
-	f.HoldWide(1, 2, tanhSmall)
-	f.HoldWide(tanhPoly...)
+	f.HoldWide(1, 2, approx.TanhSmall)
+	f.HoldWide(approx.Tanh...)
 }
 
 // Tanh returns tanh x: the odd polynomial near zero, else 1 - 2/(e^2|x| + 1)
@@ -171,17 +145,17 @@ func (f *Func) Tanh(x reg.VecVirtual) reg.VecVirtual {
 	f.xor(sign, big, big)
 	z, small := f.Vec(), f.Vec()
 	VMULPS(x, x, z)
-	p := f.poly(z, tanhPoly)
+	p := f.poly(z, approx.Tanh)
 	VMULPS(x, z, z)
 	VMOVAPS(x, small)
 	VFMADD231PS(z, p, small)
 	if f.ISA == AVX512 {
 		k := K()
-		VCMPPS(operand.Imm(1), f.C(tanhSmall), abs, k) // abs < tanhSmall
+		VCMPPS(operand.Imm(1), f.C(approx.TanhSmall), abs, k) // abs < approx.TanhSmall
 		VMOVAPS(small, k, big)
 		return big
 	}
-	VCMPPS(operand.Imm(1), f.C(tanhSmall), abs, abs)
+	VCMPPS(operand.Imm(1), f.C(approx.TanhSmall), abs, abs)
 	VBLENDVPS(abs, small, big, big)
 	return big
 }
@@ -196,20 +170,18 @@ func (f *Func) HoldErfc() {
 	if f.ISA == AVX512 {
 		f.HoldBits(0x7fffffff)
 	}
-	f.HoldWide(1, 0.5, -0.5, erfcScale)
-	f.HoldWide(erfcPoly...)
+	f.HoldWide(1, 0.5, -0.5, approx.ErfcScale)
+	f.HoldWide(approx.Erfc...)
 }
-
-const erfcScale = 0.353553391 // √½/2
 
 // HalfErfc returns erfc(|x|/√2)/2, the upper tail of the normal distribution.
 func (f *Func) HalfErfc(x reg.VecVirtual) reg.VecVirtual {
 	t, one := f.Vec(), f.Vec()
 	f.and(f.Bits(0x7fffffff), x, t)
 	VMOVUPS(f.C(1), one)
-	VFMADD132PS(f.C(erfcScale), one, t)
+	VFMADD132PS(f.C(approx.ErfcScale), one, t)
 	VDIVPS(t, one, t)
-	p := f.poly(t, erfcPoly)
+	p := f.poly(t, approx.Erfc)
 	z := f.Vec()
 	VMULPS(x, x, z)
 	VFMADD231PS(f.C(-0.5), z, p)
