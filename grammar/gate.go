@@ -15,6 +15,7 @@ type Constraint interface {
 	Accept(token int32) error
 	AcceptBytes(text []byte) error
 	Forced() []byte
+	Jump(dst []int32) []int32
 	Complete() bool
 	Done() bool
 	Err() error
@@ -116,6 +117,15 @@ func (g *Gate) Forced() []byte {
 		return nil
 	}
 	return g.s.Forced()
+}
+
+// Jump appends the tokens that must follow, see State.Jump; none before the gate
+// has opened.
+func (g *Gate) Jump(dst []int32) []int32 {
+	if !g.open {
+		return dst
+	}
+	return g.s.Jump(dst)
 }
 
 // Accept moves over a token. If it is not allowed it returns an error and the

@@ -45,6 +45,7 @@ type config struct {
 	step   []*config // class → successor, nil where not known yet
 	mask   *tokenSet // allowed tokens, once known
 	forced *string   // bytes that must follow, once known
+	jump   *[]int32  // tokens that spell them, once known
 	loops  uint64    // groups of bytes that lead back here, once looked for
 	looped bool
 	next   *config // in the table
@@ -135,7 +136,7 @@ func (m *machine) begin() {
 	}
 	for _, c := range m.configs {
 		for ; c != nil; c = c.next {
-			c.step, c.mask, c.forced = nil, nil, nil
+			c.step, c.mask, c.forced, c.jump = nil, nil, nil, nil
 		}
 	}
 	for _, n := range m.nodes {
@@ -144,7 +145,7 @@ func (m *machine) begin() {
 		}
 	}
 	for _, c := range [...]*config{m.root, m.led} {
-		c.step, c.mask, c.forced = nil, nil, nil
+		c.step, c.mask, c.forced, c.jump = nil, nil, nil, nil
 	}
 	m.bottom.closed, m.exit.closed = nil, nil
 	clear(m.nodes)

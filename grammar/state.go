@@ -279,33 +279,37 @@ func (s *State) Forced() []byte {
 	defer m.mu.Unlock()
 	m.begin()
 	if s.at.forced == nil {
-		var text []byte
-		c := s.at
-		for len(text) < maxForced {
-			b, ok := m.onlyByte(c)
-			if !ok {
-				break
-			}
-			next := m.after(c, m.p.class[b])
-			if m.err != nil || next == dead {
-				break
-			}
-			text = append(text, b)
-			c = next
-			m.work = 0
-		}
-		if m.err != nil {
+		if text, _ := m.forcedFrom(s.at); m.err == nil {
+			s.at.forced = &text
+			m.memory += len(text) + 16
+		} else {
 			s.fail(m.err)
 			return nil
 		}
-		one := string(text)
-		s.at.forced = &one
-		m.memory += len(one) + 16
 	}
 	if *s.at.forced == "" {
 		return nil
 	}
 	return []byte(*s.at.forced)
+}
+
+// forcedFrom returns the bytes that must follow in c, and where they lead.
+func (m *machine) forcedFrom(c *config) (string, *config) {
+	var text []byte
+	for len(text) < maxForced {
+		b, ok := m.onlyByte(c)
+		if !ok {
+			break
+		}
+		next := m.after(c, m.p.class[b])
+		if m.err != nil || next == dead {
+			break
+		}
+		text = append(text, b)
+		c = next
+		m.work = 0
+	}
+	return string(text), c
 }
 
 // onlyByte returns the one byte that can follow in c, if there is one.

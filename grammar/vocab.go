@@ -20,6 +20,9 @@ type Vocabulary struct {
 	same    []int32  // token → next token with the same bytes or -1; nil if there is none
 	longest int      // bytes of the longest token
 
+	// encode spells a text that follows another one; nil: see SpellWith.
+	encode func(text string) []int32
+
 	mu     sync.Mutex
 	known  map[localKey]*localMask
 	memory int // bytes of known
