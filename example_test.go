@@ -33,7 +33,7 @@ func ExampleModel_Generate() {
 	}
 	defer m.Close()
 	var st ridge.Stats
-	g := ridge.Generation{MaxTokens: 8, Sampling: sample.Params{Temperature: 0.8, TopK: 40, Seed: 1}, Stats: &st}
+	g := ridge.Generation{MaxTokens: 8, IgnoreEOS: true, Sampling: sample.Params{Temperature: 0.8, TopK: 40, Seed: 1}, Stats: &st}
 	var text strings.Builder
 	for tok, err := range m.Generate(context.Background(), "ab", g) {
 		if err != nil {

@@ -7,17 +7,20 @@ import (
 )
 
 // draw picks one of the candidates at the sampler's temperature. top is the
-// largest of their logits.
+// largest of their logits. The random number meets them in the order in which
+// they are, that of their ids.
 func (s *Sampler) draw(c []cand, top float32) int32 {
 	t := float64(s.p.Temperature)
 	total := 0.0
 	for i := range c {
-		total += exp((float64(c[i].logit) - float64(top)) / t)
+		e := exp((float64(c[i].logit) - float64(top)) / t)
+		c[i].key = e // nobody asks for the order of keys any more
+		total += e
 	}
 	target := total * uniform(s.p.Seed, s.step)
 	sum, last := 0.0, int32(-1)
 	for i := range c {
-		e := exp((float64(c[i].logit) - float64(top)) / t)
+		e := c[i].key
 		if e > 0 {
 			last = c[i].id
 		}
@@ -29,14 +32,11 @@ func (s *Sampler) draw(c []cand, top float32) int32 {
 }
 
 // block is how many tokens are weighed at a time where all of them are.
-const block = 1024
+const block = 512
 
-// weigh appends the weights of all tokens at temperature t, summed up by block,
-// to s.sums, and returns their sum. top is the largest logit and finite.
+// weigh sets s.sums to the weights of all tokens at temperature t, summed up by
+// block, and returns their sum. top is the largest logit and finite.
 func (s *Sampler) weigh(w []float32, top, t float32) (total float64) {
-	if s.part == nil {
-		s.part = make([]float32, block)
-	}
 	s.sums = s.sums[:0]
 	for lo := 0; lo < len(w); lo += block {
 		x := w[lo:min(lo+block, len(w))]
@@ -116,7 +116,7 @@ func (s *Sampler) logProbs(row []float32, n int, r *Result) {
 	if r.Token >= 0 {
 		r.LogProb = logProb(row[r.Token])
 	}
-	s.cands = topK(s.cands[:0], row, n)
+	s.cands = s.best(s.cands[:0], row, n)
 	sortAll(s.cands)
 	r.Top = make([]TokenProb, len(s.cands))
 	for i, c := range s.cands {

@@ -1,6 +1,10 @@
 package sample
 
-import "math"
+import (
+	"math"
+
+	"ridge/internal/logits"
+)
 
 // cand is a token that may still be picked.
 type cand struct {
@@ -18,16 +22,16 @@ func before(a, b *cand) bool {
 	return a.logit > b.logit || a.logit == b.logit && a.id < b.id
 }
 
-// candidates returns the tokens that the filters leave, and the largest of
-// their logits. The order of the tokens depends on the logits only.
+// candidates returns the tokens that the filters leave, in the order of their
+// ids, and the largest of their logits.
 func (s *Sampler) candidates(w []float32) (c []cand, top float32) {
 	c = s.cands[:0]
 	total := 0.0 // of the weights, if c lacks tokens that count in it
 	switch {
 	case s.p.TopK > 0 && s.p.TopK < s.vocab:
-		c = topK(c, w, s.p.TopK)
+		c = s.topK(c, w, s.p.TopK)
 	case on(s.p.TypicalP):
-		c = above(c, w, float32(math.Inf(-1)))
+		c = s.above(c, w, -math.MaxFloat32)
 	default:
 		c, total = s.prefilter(c, w)
 	}
@@ -37,11 +41,11 @@ func (s *Sampler) candidates(w []float32) (c []cand, top float32) {
 		return c, top
 	}
 	if on(s.p.TypicalP) {
-		c = typical(c, top, float64(s.p.TypicalP))
+		c = s.typical(c, top, float64(s.p.TypicalP))
 		top = topLogit(c)
 	}
 	if on(s.p.TopP) {
-		c = topP(c, top, float64(s.p.TopP), total)
+		c = s.topP(c, top, float64(s.p.TopP), total)
 	}
 	if s.p.MinP > 0 {
 		c = minP(c, minLogit(top, s.p.MinP))
@@ -51,28 +55,35 @@ func (s *Sampler) candidates(w []float32) (c []cand, top float32) {
 
 // prefilter collects the tokens that top-p and min-p can leave, without
 // ordering the vocabulary, and returns the weight of all tokens if top-p
-// needs it.
+// needs it. It collects none if the largest logit is not finite.
 //
 // Tokens lighter than (1-p)·total/vocab weigh less than (1-p)·total together,
 // so the others hold the share p: none of the lighter ones is among the most
-// probable tokens that top-p keeps.
+// probable tokens that top-p keeps. Of those that are left, of which there may
+// be thousands, classes of weights tell in the same way which ones do not count.
 func (s *Sampler) prefilter(c []cand, w []float32) ([]cand, float64) {
 	top := maximum(w)
-	least, total := float32(math.Inf(-1)), 0.0
 	if isInf(top) {
-		return above(c, w, least), 0
+		return c, 0
 	}
-	if on(s.p.TopP) {
-		total = s.weigh(w, top, 1)
-		const slack = 1e-3 // far more than rounding
-		cut := float64(top) + math.Log((1-float64(s.p.TopP))*total/float64(s.vocab)) - slack
-		least = float32(cut)
-	}
+	least := float32(-math.MaxFloat32)
 	if s.p.MinP > 0 {
-		least = max(least, minLogit(top, s.p.MinP))
+		least = minLogit(top, s.p.MinP)
 	}
-	return above(c, w, least), total
+	if !on(s.p.TopP) {
+		return s.above(c, w, least), 0
+	}
+	p, total := float64(s.p.TopP), s.weigh(w, top, 1)
+	if tail := 1 - p - rounding; tail > 0 {
+		least = max(least, minLogit(top, float32(tail*total/float64(s.vocab)))-slack)
+	}
+	return s.heaviest(s.above(c, w, least), top, (p+rounding)*total), total
 }
+
+const (
+	rounding = 1e-5 // far more than the relative error of sums of weights
+	slack    = 1e-3 // of logits: far more than their rounding where it counts
+)
 
 // weight is the unnormalized probability of a logit: 1 for the largest, 0 for
 // NaN.
@@ -85,11 +96,13 @@ func weight(l, top float32) float64 {
 }
 
 // above appends the tokens with logits of at least least, and above -Inf.
-func above(c []cand, w []float32, least float32) []cand {
+func (s *Sampler) above(c []cand, w []float32, least float32) []cand {
 	least = max(least, -math.MaxFloat32)
-	for i, l := range w {
-		if l >= least {
-			c = append(c, newCand(l, i))
+	for lo := 0; lo < len(w); lo += block {
+		x := w[lo:min(lo+block, len(w))]
+		n := logits.AtLeast(s.ids[:len(x)], x, least)
+		for _, i := range s.ids[:n] {
+			c = append(c, newCand(x[i], lo+int(i)))
 		}
 	}
 	return c
@@ -121,20 +134,20 @@ func minP(c []cand, least float32) []cand {
 	return c[:n]
 }
 
-// topP returns the most probable candidates up to the share p of total, or of
+// topP leaves the most probable candidates up to the share p of total, or of
 // their own weight if total is 0.
-func topP(c []cand, top float32, p, total float64) []cand {
+func (s *Sampler) topP(c []cand, top float32, p, total float64) []cand {
 	if total == 0 {
 		for i := range c {
 			total += weight(c[i].logit, top)
 		}
 	}
-	return c[:take(c, top, p*total)]
+	return s.first(c, top, p*total)
 }
 
-// typical returns the candidates whose surprise is closest to the entropy, up
+// typical leaves the candidates whose surprise is closest to the entropy, up
 // to the share p.
-func typical(c []cand, top float32, p float64) []cand {
+func (s *Sampler) typical(c []cand, top float32, p float64) []cand {
 	total, dot := 0.0, 0.0
 	for i := range c {
 		e := weight(c[i].logit, top)
@@ -146,9 +159,33 @@ func typical(c []cand, top float32, p float64) []cand {
 		// |surprise - entropy|; log Z cancels
 		c[i].key = math.Abs(mean - (float64(c[i].logit) - float64(top)))
 	}
-	c = c[:take(c, top, p*total)]
+	c = s.first(c, top, p*total)
 	for i := range c {
 		c[i].key = -float64(c[i].logit)
 	}
 	return c
+}
+
+// first leaves the candidates that come first by their keys and together reach
+// the weight want. They stay in the order in which they are: what is drawn with
+// a random number must not depend on how the first ones are found.
+func (s *Sampler) first(c []cand, top float32, want float64) []cand {
+	s.order = append(s.order[:0], c...)
+	if n := take(s.order, top, want); n < len(c) {
+		return notAfter(c, s.order[n-1])
+	}
+	return c
+}
+
+// notAfter leaves last and the candidates before it, in the order in which they
+// are.
+func notAfter(c []cand, last cand) []cand {
+	n := 0
+	for i := range c {
+		if !before(&last, &c[i]) {
+			c[n] = c[i]
+			n++
+		}
+	}
+	return c[:n]
 }

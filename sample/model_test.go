@@ -1,7 +1,9 @@
 package sample
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"sort"
 	"testing"
 
@@ -185,7 +187,7 @@ func (s *Sampler) distribution(logits []float32) map[int32]float64 {
 	if s.filtered() {
 		c, top = s.candidates(w)
 	} else {
-		c = above(nil, w, float32(math.Inf(-1)))
+		c = s.above(nil, w, -math.MaxFloat32)
 		top = topLogit(c)
 	}
 	out, total := map[int32]float64{}, 0.0
@@ -197,6 +199,89 @@ func (s *Sampler) distribution(logits []float32) map[int32]float64 {
 		out[id] /= total
 	}
 	return out
+}
+
+// draw picks what a random number u in [0, 1) means: the tokens lie side by side
+// in the order of their ids, each as wide as it is probable.
+func (n *naive) draw(probs map[int32]float64, u float64) int32 {
+	ids := slices.Sorted(maps.Keys(probs))
+	sum := 0.0
+	for _, id := range ids {
+		sum += probs[id]
+		n.near(u-sum, 1)
+		if sum > u {
+			return id
+		}
+	}
+	return ids[len(ids)-1]
+}
+
+// logProb is the log-probability of a token by the model's own logits.
+func (n *naive) logProb(logits []float32, id int32) float64 {
+	top, sum := math.Inf(-1), 0.0
+	for _, l := range logits {
+		if l == l {
+			top = math.Max(top, float64(l))
+		}
+	}
+	for _, l := range logits {
+		if l == l {
+			sum += math.Exp(float64(l) - top)
+		}
+	}
+	return float64(logits[id]) - top - math.Log(sum)
+}
+
+// shapes are the kinds of rows that a sampler meets. u are uniform random
+// numbers in [0, 1).
+var shapes = map[string]func(out []float32, u func(i int) float64){
+	"normal": func(out []float32, u func(int) float64) { normal(out, u, 1) },
+	"narrow": func(out []float32, u func(int) float64) { normal(out, u, 0.01) },
+	"wide":   func(out []float32, u func(int) float64) { normal(out, u, 10) },
+	"flat": func(out []float32, u func(int) float64) {
+		for i := range out {
+			out[i] = 3
+		}
+	},
+	"peaked": func(out []float32, u func(int) float64) {
+		normal(out, u, 3)
+		for i := range 4 {
+			out[int(u(-1-i)*float64(len(out)))] += float32(14 - 2*i)
+		}
+	},
+	"tied": func(out []float32, u func(int) float64) {
+		normal(out, u, 3)
+		for i := range out {
+			out[i] = float32(math.Round(float64(out[i])))
+		}
+	},
+	"masked": func(out []float32, u func(int) float64) { // as a grammar leaves it
+		normal(out, u, 3)
+		for i := range out {
+			if u(-1-i) < 0.95 {
+				out[i] = float32(math.Inf(-1))
+			}
+		}
+	},
+	"broken": func(out []float32, u func(int) float64) {
+		normal(out, u, 3)
+		for i := range out {
+			switch v := u(-1 - i); {
+			case v < 0.2:
+				out[i] = float32(math.NaN())
+			case v < 0.3:
+				out[i] = float32(math.Inf(-1))
+			case v < 0.4:
+				out[i] = -2e38
+			}
+		}
+	},
+}
+
+func normal(out []float32, u func(int) float64, scale float64) {
+	for i := range out {
+		out[i] = float32(math.Sqrt2 * math.Erfinv(2*u(i)-1+1e-12) * scale)
+	}
 }
 
 func genParams(t *rapid.T, vocab int) Params {
@@ -221,43 +306,118 @@ func genParams(t *rapid.T, vocab int) Params {
 	return p
 }
 
-// TestNaiveModel: the tokens left by the filters, and their probabilities,
-// are those of the naive chain.
+// TestNaiveModel: the tokens left by the filters, their probabilities, the token
+// drawn and its log-probability are those of the naive chain.
 func TestNaiveModel(t *testing.T) {
+	names := slices.Sorted(maps.Keys(shapes))
 	rapid.Check(t, func(t *rapid.T) {
-		vocab := rapid.SampledFrom([]int{1, 2, 5, 40, 300, 1500}).Draw(t, "vocab")
+		vocab := rapid.SampledFrom([]int{1, 2, 5, 40, 300, 1500, 6000}).Draw(t, "vocab")
 		p := genParams(t, vocab)
+		p.LogProbs = 1
 		s, err := New(p, vocab)
 		if err != nil {
 			t.Fatal(err)
 		}
 		n := &naive{p: p}
-		scale := rapid.SampledFrom([]float32{0.01, 1, 3, 10}).Draw(t, "scale")
+		shape := shapes[rapid.SampledFrom(names).Draw(t, "shape")]
 		seed := rapid.Uint64().Draw(t, "logits")
-		ties := rapid.Bool().Draw(t, "ties")
 		logits := make([]float32, vocab)
 		for step := range 6 {
-			for i := range logits {
-				u := uniform(seed, uint64(step*vocab+i))
-				logits[i] = float32(math.Sqrt2*math.Erfinv(2*u-1+1e-12)) * scale
-				if ties {
-					logits[i] = float32(math.Round(float64(logits[i])))
-				}
-			}
-			if vocab > 2 {
-				logits[step%vocab] = float32(math.Inf(-1))
-				logits[(step+1)%vocab] = float32(math.NaN())
-			}
+			shape(logits, func(i int) float64 { return uniform(seed, uint64(step*2*vocab+vocab+i)) })
 			want, got := n.run(logits), s.distribution(logits)
-			if n.margin > 1e-5 {
+			if _, nothing := want[-1]; n.margin > 1e-5 && !nothing {
 				compare(t, got, want)
 			}
 			r := s.Sample(logits)
-			if _, ok := want[r.Token]; n.margin > 1e-5 && !ok {
-				t.Fatalf("picked %d, which is not among %v", r.Token, want)
+			if picked := n.draw(want, uniform(p.Seed, s.step)); n.margin > 1e-5 && r.Token != picked {
+				t.Fatalf("picked %d, want %d among %v", r.Token, picked, want)
+			}
+			if r.Token < 0 {
+				continue
+			}
+			if want := n.logProb(logits, r.Token); !(math.Abs(float64(r.LogProb)-want) <= 2e-6*math.Max(1, math.Abs(want))) {
+				t.Fatalf("log-probability %v, want %v", r.LogProb, want)
 			}
 			s.Accept(r.Token)
 			n.hist = append(n.hist, r.Token)
+		}
+	})
+}
+
+// TestPrefilter: what is not looked at would not be kept by top-p, and little
+// else is looked at.
+func TestPrefilter(t *testing.T) {
+	const vocab = 50_000
+	logits := make([]float32, vocab)
+	for name, shape := range shapes {
+		shape(logits, func(i int) float64 { return uniform(7, uint64(vocab+i)) })
+		for _, p := range []float32{0.01, 0.5, 0.95, 0.999, 0.9999999} {
+			s := mustNew(t, Params{Temperature: 1, TopP: p}, vocab)
+			c, total := s.prefilter(nil, logits)
+			top := topLogit(c)
+			kept := s.topP(slices.Clone(c), top, float64(p), total)
+			if p > 0.999 { // the last few of all weigh less than the sum is off by
+				if sum := s.weigh(logits, top, 1); len(c) < len(kept) || sum*(1-1e-6) > totalWeight(kept, top) {
+					t.Errorf("%s, p %v: %v of the weight, want it all", name, p, totalWeight(kept, top)/sum)
+				}
+				continue
+			}
+			if all := s.topP(s.above(nil, logits, -math.MaxFloat32), top, float64(p), 0); !slices.Equal(kept, all) {
+				t.Errorf("%s, p %v: %d tokens kept, want %d", name, p, len(kept), len(all))
+			}
+			lightest, extra := top, 0
+			for _, x := range kept {
+				lightest = min(lightest, x.logit)
+			}
+			for _, x := range c {
+				if x.logit < lightest-math.Ln2/2 { // a class is from 1 to 1.25, at most
+					extra++
+				}
+			}
+			if extra > few {
+				t.Errorf("%s, p %v: %d candidates for %d tokens, %d of them too light by far", name, p, len(c), len(kept), extra)
+			}
+		}
+	}
+}
+
+func totalWeight(c []cand, top float32) (sum float64) {
+	for _, x := range c {
+		sum += weight(x.logit, top)
+	}
+	return sum
+}
+
+// FuzzNaive compares with the naive chain: each byte is a logit, so that many
+// are equal.
+func FuzzNaive(f *testing.F) {
+	f.Add(float32(0.8), float32(0.95), float32(0), float32(0), 0, uint64(1), []byte("the quick brown fox jumps over the lazy dog"))
+	f.Add(float32(1), float32(0.5), float32(0.01), float32(0.9), 20, uint64(2), slices.Repeat([]byte{0, 100, 101, 102, 255, 140, 90}, 100))
+	f.Add(float32(2), float32(0.999), float32(0), float32(0), 0, uint64(3), slices.Repeat([]byte{128}, 1500))
+	f.Fuzz(func(t *testing.T, temp, topP, minP, typ float32, k int, seed uint64, raw []byte) {
+		p := Params{Temperature: temp, TopP: topP, MinP: minP, TypicalP: typ, TopK: k, Seed: seed}
+		s, err := New(p, len(raw))
+		if err != nil || len(raw) > 1<<16 || temp != 0 && temp < 1e-3 {
+			return
+		}
+		logits := make([]float32, len(raw))
+		for i, b := range raw {
+			switch logits[i] = (float32(b) - 128) / 8; b {
+			case 0:
+				logits[i] = -inf
+			case 255:
+				logits[i] = nan
+			}
+		}
+		n := &naive{p: p}
+		for range 4 {
+			want := n.run(logits)
+			picked := n.draw(want, uniform(seed, s.step))
+			got := s.Sample(logits).Token
+			if n.margin > 1e-5 && got != picked {
+				t.Fatalf("%+v: picked %d, want %d among %v", p, got, picked, want)
+			}
+			s.Accept(got)
 		}
 	})
 }
@@ -315,7 +475,10 @@ func TestOrder(t *testing.T) {
 			}
 		}
 		if k > 0 {
-			best := topK(nil, vals, k)
+			best := new(Sampler).topK(nil, vals, k)
+			if !slices.IsSortedFunc(best, func(a, b cand) int { return int(a.id) - int(b.id) }) {
+				t.Fatalf("top %d: not in the order of ids: %v", k, best)
+			}
 			sortAll(best)
 			for i, x := range best {
 				if x != want[i] {

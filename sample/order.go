@@ -1,33 +1,61 @@
 package sample
 
-import "math"
+import (
+	"math"
+	"slices"
+
+	"ridge/internal/logits"
+)
 
 // heapK is up to which k a heap beats ordering the whole vocabulary.
 const heapK = 512
 
-// topK appends the k best tokens, in no particular order.
-func topK(c []cand, w []float32, k int) []cand {
-	if k > heapK {
-		c = above(c, w, float32(math.Inf(-1)))
-		k = min(k, len(c))
-		selectFirst(c, k)
-		return c[:k]
+// topK appends the k tokens with the largest logits, in the order of their ids.
+func (s *Sampler) topK(c []cand, w []float32, k int) []cand {
+	if k <= heapK {
+		c = s.best(c, w, k)
+		slices.SortFunc(c, func(a, b cand) int { return int(a.id) - int(b.id) })
+		return c
 	}
-	// A heap with the worst of the best k on top. Ids rise, so of equal
-	// logits the token that came first stays.
-	for i, l := range w {
-		if len(c) < k {
-			if l >= -math.MaxFloat32 {
-				c = append(c, newCand(l, i))
-				if len(c) == k {
-					for j := k/2 - 1; j >= 0; j-- {
-						siftDown(c, j)
-					}
-				}
+	c = s.above(c, w, -math.MaxFloat32)
+	if k >= len(c) {
+		return c
+	}
+	s.order = append(s.order[:0], c...)
+	selectFirst(s.order, k)
+	last := 0
+	for i := range s.order[:k] {
+		if before(&s.order[last], &s.order[i]) {
+			last = i
+		}
+	}
+	return notAfter(c, s.order[last])
+}
+
+// best appends the k tokens with the largest logits, in no particular order. It
+// is meant for few: they are a heap with the worst of them on top. Ids rise, so
+// of equal logits the token that came first stays.
+func (s *Sampler) best(c []cand, w []float32, k int) []cand {
+	i := 0
+	for ; i < len(w) && len(c) < k; i++ {
+		if w[i] >= -math.MaxFloat32 {
+			c = append(c, newCand(w[i], i))
+		}
+	}
+	if len(c) < k {
+		return c
+	}
+	for j := k/2 - 1; j >= 0; j-- {
+		siftDown(c, j)
+	}
+	for ; i < len(w); i += block {
+		x := w[i:min(i+block, len(w))]
+		n := logits.AtLeast(s.ids[:len(x)], x, c[0].logit)
+		for _, j := range s.ids[:n] {
+			if x[j] > c[0].logit {
+				c[0] = newCand(x[j], i+int(j))
+				siftDown(c, 0)
 			}
-		} else if l > c[0].logit {
-			c[0] = newCand(l, i)
-			siftDown(c, 0)
 		}
 	}
 	return c
@@ -96,8 +124,8 @@ func selectFirst(c []cand, n int) {
 }
 
 // take moves the first candidates that together reach the weight want to the
-// front, in no particular order, and returns how many they are; all if they
-// do not reach it. It is quickselect by weight: the work is proportional to
+// front, the last of them last but else in no particular order, and returns how
+// many they are; all if they do not reach it. It is quickselect by weight: the work is proportional to
 // the number of candidates, however many are taken.
 func take(c []cand, top float32, want float64) int {
 	lo, hi, sum := 0, len(c), 0.0 // c[:lo] weighs sum, which is less than want

@@ -41,10 +41,14 @@ type Sampler struct {
 	hist   history
 	step   uint64 // tokens accepted
 
-	work  []float32 // adjusted logits; allocated when first needed
-	cands []cand    // scratch
-	sums  []float64 // scratch: weights of blocks
-	part  []float32 // scratch: weights of one block
+	work []float32 // adjusted logits; allocated when first needed
+
+	// Scratch.
+	cands, order []cand
+	sums         []float64      // weights of blocks
+	part         [block]float32 // weights of one block
+	ids          [block]int32   // tokens of one block
+	shares       shares
 }
 
 // New returns a sampler for logits of vocab tokens. The error of a bad

@@ -184,7 +184,7 @@ func TestReplay(t *testing.T) {
 	if other := run(mustNew(t, p, vocab), false); reflect.DeepEqual(first, other) {
 		t.Error("another seed gives the same tokens")
 	}
-	golden := []int32{1910, 0, 1856, 789, 789, 1917, 1614, 789, 1132, 1252}
+	golden := []int32{1856, 0, 805, 789, 789, 1985, 1059, 789, 1132, 1252}
 	if !reflect.DeepEqual(first[:len(golden)], golden) {
 		t.Errorf("tokens of seed 5 have changed: %v", first[:len(golden)])
 	}

@@ -22,39 +22,25 @@ func Argmax(x []float32) int {
 }
 
 // Weights sets w = exp((x - top)/t), to a relative error of some 1e-7 for weights
-// that count, and returns the sum. The weight of a NaN is 0. w has the length of
-// x; top is finite and at least as large as all of x, t is positive.
+// that count, and returns the sum, whose error grows with the root of the length
+// (2e-7 for 512). The weight of a NaN is 0. w has the length of x; top is finite
+// and at least as large as all of x, t is positive.
 func Weights(w, x []float32, top, t float32) float64 {
-	inv := min(1/t, math.MaxFloat32)
-	for i, v := range x {
-		w[i] = (v - top) * inv
+	kernel.Center(w, x, top, min(1/t, math.MaxFloat32))
+	total := float64(kernel.ExpSum(w, 0))
+	if total == total {
+		return total
 	}
-	kernel.ExpSum(w, 0)
-	total := sum(w)
-	if total != total {
-		for i, v := range w {
-			if v != v {
-				w[i] = 0
-			}
+	total = 0
+	for i, v := range w {
+		if v != v {
+			w[i] = 0
 		}
-		total = sum(w)
+		total += float64(w[i])
 	}
 	return total
 }
 
-// sum adds in an order that does not depend on the machine.
-func sum(w []float32) float64 {
-	var a, b, c, d float64
-	n := len(w) &^ 3
-	for i := 0; i < n; i += 4 {
-		v := w[i : i+4 : i+4]
-		a += float64(v[0])
-		b += float64(v[1])
-		c += float64(v[2])
-		d += float64(v[3])
-	}
-	for _, v := range w[n:] {
-		a += float64(v)
-	}
-	return (a + b) + (c + d)
-}
+// AtLeast writes the indices of the logits that are at least v to dst, in rising
+// order, and returns how many they are. dst has the length of x.
+func AtLeast(dst []int32, x []float32, v float32) int { return kernel.AtLeast(dst, x, v) }
