@@ -71,6 +71,15 @@ func New(m *model.Model, o Options) (*Engine, error) {
 	if err := e.init(cfg); err != nil {
 		return nil, err
 	}
+	// Here and not on the loop, which could not answer meanwhile: an engine that
+	// is there is ready.
+	if o.Calibrate || cfg.ITLTarget > 0 {
+		if err := e.calibrate(); err != nil {
+			return nil, fmt.Errorf("engine: first steps: %w", err)
+		}
+	}
+	first := e.stats() // for who asks during a step that is longer than they wait
+	e.last.Store(&first)
 	go e.run()
 	return e, nil
 }

@@ -87,11 +87,6 @@ func (e *Engine) init(cfg sched.Config) error {
 func (e *Engine) run() {
 	defer close(e.done)
 	defer e.end()
-	if e.o.Calibrate || e.sched.Config().ITLTarget > 0 {
-		if err := e.calibrate(); err != nil {
-			panic(err) // it would not compute requests either
-		}
-	}
 	for {
 		e.obey()
 		if e.closing {

@@ -72,7 +72,8 @@ const maxListed = 100
 const statsPatience = 2 * time.Second
 
 // Stats returns counters and a row for each sequence, as of the end of the step
-// at hand; if that takes long, as of the last time that they were asked for.
+// at hand; if that takes long, as of the last time that they were asked for, or
+// of the engine's start.
 func (e *Engine) Stats() Stats {
 	ctx, cancel := context.WithTimeout(context.Background(), statsPatience)
 	defer cancel()
@@ -82,10 +83,7 @@ func (e *Engine) Stats() Stats {
 	if e.call(ctx, func() { *st = e.stats(); e.last.Store(st) }) == nil {
 		return *st
 	}
-	if last := e.last.Load(); last != nil {
-		return *last
-	}
-	return Stats{Waiting: int(e.waiting.Load())}
+	return *e.last.Load()
 }
 
 func (e *Engine) stats() Stats {
