@@ -58,8 +58,11 @@ type Config struct {
 
 	// ITLTarget is the time between tokens that running answers should have:
 	// prompts get as many tokens of a step as the cost model allows, and no
-	// sequence is admitted that would make the answers alone too slow. It needs
-	// Split. 0 means that only MaxTokens counts.
+	// sequence is admitted that would make the answers alone too slow. Prompts
+	// have a floor: the first of them gets some tokens of every step, and the
+	// target gives way by and by, up to four times, to a prompt that has taken
+	// more than twice what it would take alone, and a second. It needs Split. 0
+	// means that only MaxTokens counts.
 	ITLTarget time.Duration
 
 	// StepTime bounds, by the cost model, the steps that compute prompts while

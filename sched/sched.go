@@ -166,7 +166,7 @@ func (s *Scheduler) take(q *Seq, now time.Duration) {
 
 // enter makes q a running sequence.
 func (s *Scheduler) enter(q *Seq) {
-	q.place, q.row = isRunning, -1
+	q.place, q.row, q.begun = isRunning, -1, s.now
 	s.running = append(s.running, q)
 }
 

@@ -40,6 +40,7 @@ type Seq struct {
 	row    int // in the plan at hand, -1 for none
 	pages  int // reserved for that row
 	served time.Duration
+	begun  time.Duration // when it got its memory
 
 	// Of policies and memories.
 	queueLevel int           // MLFQ: level

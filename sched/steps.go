@@ -43,7 +43,7 @@ func (s *Scheduler) share(q *Seq) int {
 		n = min(n, s.cfg.Chunk)
 	}
 	most := s.left
-	if limit := s.limit(); limit > 0 {
+	if limit := s.limit(q); limit > 0 {
 		most = min(most, s.within(q, limit))
 	}
 	if n > most {
@@ -71,21 +71,43 @@ func (s *Scheduler) drafts(q *Seq) int {
 	return min(q.Draft, max(room, 0))
 }
 
-// limit returns how long the step may take, 0 for no limit: nobody waits for a
-// step without answers.
-func (s *Scheduler) limit() time.Duration {
-	switch {
-	case s.decoding == 0:
-		return 0
-	case s.cfg.ITLTarget > 0:
-		return s.cfg.ITLTarget
-	case s.cfg.StepTime == 0:
+// limit returns how long the step may take with tokens of the prompt of q, 0 for
+// no limit: nobody waits for a step without answers.
+func (s *Scheduler) limit(q *Seq) time.Duration {
+	if s.decoding == 0 || s.cfg.ITLTarget == 0 && s.cfg.StepTime == 0 {
 		return 0
 	}
 	if s.prompting == 0 {
 		s.alone = s.cost.Predict(s.plan.Shape)
 	}
-	return max(s.cfg.StepTime, 2*s.alone)
+	if s.cfg.ITLTarget == 0 {
+		return max(s.cfg.StepTime, 2*s.alone)
+	}
+	late := s.late(q)
+	if late <= 1 {
+		return s.cfg.ITLTarget
+	}
+	return time.Duration(late * late * float64(max(s.cfg.ITLTarget, s.alone)))
+}
+
+// A prompt that runs has a claim to be computed in patient times what it would
+// take alone, and patience more, whatever the target for the time between
+// tokens. To one that takes longer the target gives way, as the square of how
+// late it is, until it is mostLate.
+const (
+	patient  = 2
+	patience = time.Second
+	mostLate = 2
+)
+
+// late returns how many times as long as it should the prompt of q, which may
+// still wait to run, has taken since it began to.
+func (s *Scheduler) late(q *Seq) float64 {
+	if q.place != isRunning {
+		return 0
+	}
+	due := patient*s.cost.Prompt(q.Wanted, s.cfg.MaxTokens) + patience
+	return min(float64(s.now-q.begun)/float64(due), mostLate)
 }
 
 // within returns the tokens of a prompt that the step can take in the time of

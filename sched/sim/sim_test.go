@@ -125,6 +125,42 @@ func TestLongPromptDoesNotStall(t *testing.T) {
 	}
 }
 
+// Where answers take all the time that the target leaves, prompts still come to
+// their end in a small multiple of what they would take alone, one after the
+// other, and answers have their target as long as no prompt is late.
+func TestPromptsProgressUnderTarget(t *testing.T) {
+	const alone = 5600 * time.Millisecond // of 8000 tokens
+	for seed, c := range []struct {
+		answers int
+		target  time.Duration
+	}{{50, 60 * time.Millisecond}, {55, 60 * time.Millisecond}, {20, 28 * time.Millisecond}, {3, 15 * time.Millisecond}} {
+		jobs := Load{Jobs: c.answers, Prompt: Lengths{Median: 32}, Answer: Lengths{Median: 3000}}.Make()
+		const came = 5 * time.Second
+		jobs = Merge(jobs, []Job{{Arrive: came, Prompt: 8000, Answer: 2}, {Arrive: came, Prompt: 4000, Answer: 2}})
+		cfg := preset(t, "ridge", func(c_ *sched.Config) { c_.ITLTarget = c.target })
+		cfg.MaxSeqs = c.answers + 2
+		early := 0 // tokens whose times are those of before any prompt was late
+		r := do(t, cfg, jobs, Options{Calibrate: true, Seed: uint64(seed), Until: 2 * time.Minute, Each: func(r *Run) {
+			if r.Now < came+alone {
+				early = len(r.Gaps)
+			}
+		}})
+		long, next := &r.Results[c.answers], &r.Results[c.answers+1]
+		t.Logf("%d answers at %v: 8000 tokens after %v, 4000 behind them after %v; p99 between tokens %v before they are late, %v in all", c.answers, c.target,
+			long.First, next.First, Percentile(r.Gaps[:early], 99), Percentile(r.Gaps, 100))
+		if long.First == 0 || long.First > 4*alone || next.First == 0 || next.First > 6*alone {
+			t.Errorf("%d answers at %v: the prompts took %v and %v, alone it would be %v and half of it", c.answers, c.target, long.First, next.First, alone)
+		}
+		// 16 tokens of a prompt are in each step, be there time for them or not.
+		if p := Percentile(r.Gaps[:early], 99); p > c.target+20*time.Millisecond {
+			t.Errorf("%d answers at %v: p99 between tokens %v while no prompt was late", c.answers, c.target, p)
+		}
+		if p := Percentile(r.Gaps[early:], 100); p > 5*c.target {
+			t.Errorf("%d answers at %v: %v between tokens", c.answers, c.target, p)
+		}
+	}
+}
+
 // Decode-first lets new prompts wait, prefill-first lets answers wait.
 func TestDecodeFirstAgainstPrefillFirst(t *testing.T) {
 	jobs := Load{Jobs: 150, Rate: 3, Seed: 2, Prompt: Lengths{Median: 300, Sigma: 0.5}, Answer: Lengths{Median: 60, Sigma: 0.5}}.Make()
