@@ -94,11 +94,11 @@ func (c *client) fetchOnce(ctx context.Context, obj object, path string, m meter
 	d := &download{c: c, obj: obj, path: path, f: f, st: st, m: m}
 	m.set(st.present())
 	if err := d.run(ctx); err != nil {
-		if st.present() == 0 {
+		// What has no record cannot be gone on from: it would only take room. One
+		// that is some moments old will do.
+		if st.present() == 0 || d.record() != nil && loadState(path, obj) == nil {
 			f.Close()
 			removePartial(path)
-		} else {
-			d.save()
 		}
 		return "", err
 	}
@@ -453,25 +453,26 @@ func (d *download) copyBody(ctx context.Context, body io.Reader, lo, most int64,
 	}
 }
 
-// saveSometimes records the progress every saveEvery. Without a checksum at the
-// end the data must be on disk before the record that says so.
+// saveSometimes records the progress every saveEvery.
 func (d *download) saveSometimes() {
-	if time.Since(d.saved) < saveEvery || d.st.Size < 0 {
-		return
+	if time.Since(d.saved) >= saveEvery {
+		_ = d.record() // the download itself can go on without
 	}
-	if !d.obj.checked() && d.f.Sync() != nil {
-		return
-	}
-	d.saved = time.Now()
-	_ = d.st.save(d.path) // the download itself can go on without a record
 }
 
-// save records the progress at the end of an unsuccessful run.
-func (d *download) save() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.saved = time.Time{}
-	d.saveSometimes()
+// record writes down what has arrived. Without a checksum at the end the data
+// must be on disk before the record that says so.
+func (d *download) record() error {
+	if d.st.Size < 0 {
+		return errors.New("the size is not known yet")
+	}
+	if !d.obj.checked() {
+		if err := d.f.Sync(); err != nil {
+			return err
+		}
+	}
+	d.saved = time.Now()
+	return d.st.save(d.path)
 }
 
 func (d *download) checkSpace() error {

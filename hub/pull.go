@@ -149,7 +149,7 @@ func (c *client) lock(ctx context.Context, st store, ref string) (func(), error)
 }
 
 // pullFrom gets the model from one source.
-func (c *client) pullFrom(ctx context.Context, r reference, cand candidate, dir string) (*Model, error) {
+func (c *client) pullFrom(ctx context.Context, r reference, cand candidate, dir string) (_ *Model, err error) {
 	p, err := c.plan(ctx, cand, dir)
 	if err != nil {
 		return nil, err
@@ -157,9 +157,19 @@ func (c *client) pullFrom(ctx context.Context, r reference, cand candidate, dir 
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	if err := p.checkSpace(dir); err != nil {
+	need, err := p.need(dir)
+	if err == nil {
+		err = needSpace(dir, need)
+	}
+	if err != nil {
 		return nil, err
 	}
+	defer func() { // others may have filled the disk since
+		if err != nil {
+			left, _ := p.need(dir) // as above
+			err = noSpace(dir, left, err)
+		}
+	}()
 	mf := &manifest{Version: 1, Ref: r.text, Source: p.source, Revision: p.revision, License: p.license, Quant: p.quant, Open: p.open, Created: time.Now().UTC().Truncate(time.Second)}
 	if r.entry != nil {
 		mf.License = r.entry.License
@@ -253,10 +263,10 @@ func (p *plan) check() error {
 	return nil
 }
 
-// checkSpace checks that what is still to come fits on the disk: the fetched
-// bytes and, where they are packed, the unpacked ones beside them.
-func (p *plan) checkSpace(dir string) error {
-	var need int64
+// need returns the bytes that are still to come, as far as the source says how
+// many: the fetched ones and, where they are packed, the unpacked ones beside
+// them.
+func (p *plan) need(dir string) (need int64, err error) {
 	for _, f := range p.files {
 		for _, pc := range f.pieces {
 			if pc.obj.size > 0 {
@@ -269,11 +279,11 @@ func (p *plan) checkSpace(dir string) error {
 				need += pc.size
 			}
 			if need < 0 {
-				return fmt.Errorf("%s: size is beyond any disk", f.name)
+				return 0, fmt.Errorf("%s: size is beyond any disk", f.name)
 			}
 		}
 	}
-	return needSpace(dir, need)
+	return need, nil
 }
 
 // plan asks a source what it has for the reference.

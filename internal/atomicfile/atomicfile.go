@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 // Suffix ends the names of files still being written. They are safe to remove
@@ -43,6 +44,17 @@ func Write(path string, write func(io.Writer) error) (err error) {
 	}
 	syncDir(filepath.Dir(path))
 	return nil
+}
+
+// Sweep removes from dir what a process that was killed has left there. Nothing
+// may be writing files in dir. Errors are dropped: it is a try.
+func Sweep(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.Type().IsRegular() && strings.HasSuffix(e.Name(), Suffix) {
+			os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
 }
 
 // create makes a file beside path under a name nobody else has. It does not use

@@ -58,6 +58,18 @@ func TestWriteFails(t *testing.T) {
 	}
 }
 
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a.json", "a.json.1x" + Suffix} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	Sweep(dir)
+	wantOnly(t, dir, "a.json")
+	Sweep(filepath.Join(dir, "absent"))
+}
+
 func wantOnly(t *testing.T, dir, name string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
