@@ -11,11 +11,9 @@ import (
 	"ridge/kvcache"
 )
 
-// Session names what is computed of a prompt, to be kept in a file.
+// Session names what is computed of a prompt, to be kept in a file. Only a model
+// with the same weights can use it.
 type Session struct {
-	// Model identifies the weights. A session is of no use to others, even to
-	// those of the same shape.
-	Model     string
 	Tokens    []int32
 	Tenant    string // as in Request
 	CacheSalt string
@@ -23,7 +21,7 @@ type Session struct {
 
 // sessionMeta is what a snapshot carries beside keys and values.
 type sessionMeta struct {
-	Model  string  `json:"model"`
+	Model  string  `json:"model"` // its fingerprint
 	Tokens []int32 `json:"tokens"`
 }
 
@@ -43,7 +41,7 @@ func (e *Engine) SaveSession(ctx context.Context, w io.Writer, s Session) (token
 		kv := e.tree.Match(salt(s.Tenant, s.CacheSalt), s.Tokens)
 		defer e.pool.Free(kv)
 		tokens = kv.Len()
-		meta, err := json.Marshal(sessionMeta{s.Model, s.Tokens[:tokens]})
+		meta, err := json.Marshal(sessionMeta{e.m.Fingerprint(), s.Tokens[:tokens]})
 		if err == nil {
 			file.Grow(int(e.pool.SnapshotBytes(kv, len(meta))))
 			err = e.pool.Snapshot(&file, kv, meta)
@@ -59,9 +57,10 @@ func (e *Engine) SaveSession(ctx context.Context, w io.Writer, s Session) (token
 	return tokens, nil
 }
 
-// LoadSession reads what SaveSession wrote, for the model, tenant and salt that s
+// LoadSession reads what SaveSession wrote, for the tenant and salt that s
 // names, and returns its tokens: prompts that begin with them find them
-// computed.
+// computed. What another model computed is refused, be it of the same name and
+// shape: keys and values hold for the weights that made them.
 func (e *Engine) LoadSession(ctx context.Context, r io.Reader, s Session) (tokens []int32, err error) {
 	if e.o.NoPrefixCache {
 		return nil, errNoTree
@@ -90,8 +89,8 @@ func (e *Engine) restore(file []byte, s *Session) ([]int32, error) {
 	if err := json.Unmarshal(b, &meta); err != nil {
 		return nil, fmt.Errorf("engine: session: description: %w", err)
 	}
-	if meta.Model != s.Model {
-		return nil, fmt.Errorf("engine: session: model: expected %q, found %q", s.Model, meta.Model)
+	if own := e.m.Fingerprint(); meta.Model != own {
+		return nil, fmt.Errorf("engine: session: model: expected one saved with the weights that are loaded (fingerprint %.12s), found other ones (%.12q): the model's file was changed, or it is another model's session", own, meta.Model)
 	}
 	if len(meta.Tokens) != kv.Len() {
 		return nil, fmt.Errorf("engine: session: tokens: expected %d, as many as have keys and values, found %d", kv.Len(), len(meta.Tokens))

@@ -36,6 +36,7 @@ type weights struct {
 	arenas  []*arena.Arena
 	bytes   int64 // packed matrices that a token reads
 	params  int64
+	print   fingerprint
 }
 
 func (w *weights) free() error {
@@ -107,6 +108,9 @@ func (l *loader) find(name string, rows, cols int) (tensor.Mat, bool) {
 		return m, false
 	}
 	l.w.params += int64(m.Rows) * int64(m.Cols)
+	if l.outline == nil {
+		l.w.print.add(name, m)
+	}
 	return m, true
 }
 
@@ -187,7 +191,7 @@ func (l *loader) split(name string, m tensor.Mat, bias []float32, lo, hi int) nn
 
 // load plans and packs all weights.
 func load(src source, c *Config, p *pool.Pool, progress func(done, total int64)) (*weights, error) {
-	l := &loader{src: src, c: c, w: &weights{}, pool: p}
+	l := &loader{src: src, c: c, w: &weights{print: newFingerprint(c)}, pool: p}
 	l.task = packTask{tell: progress, total: src.size(), release: src.release}
 	l.all()
 	if l.err == nil {

@@ -65,36 +65,3 @@ func TestEnergyInTimings(t *testing.T) {
 		t.Errorf("got %v", o["timings"])
 	}
 }
-
-// What one server computed of a prompt, another has after reading it.
-func TestSessions(t *testing.T) {
-	dir := t.TempDir()
-	ids := "[[" + "5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33,34,35,36,37,38,39,40" + "]]"
-	first := tiny(t, func(o *Options) { o.DataDir = dir })
-	body := `{"prompt":` + ids + `,"max_tokens":4,"temperature":0}`
-	want := post(t, first.URL+"/v1/completions", body, 200).at("choices", 0, "text")
-	o := post(t, first.URL+"/slots/0?action=save", `{"filename":"a.session","prompt":`+ids+`}`, 200)
-	if n, ok := o["n_saved"].(float64); !ok || n < 32 {
-		t.Fatalf("got %v", o)
-	}
-	second := tiny(t, func(o *Options) { o.DataDir = dir })
-	o = post(t, second.URL+"/slots/0?action=restore", `{"filename":"a.session"}`, 200)
-	if n, ok := o["n_restored"].(float64); !ok || n < 32 {
-		t.Fatalf("got %v", o)
-	}
-	o = post(t, second.URL+"/v1/completions", body, 200)
-	equal(t, "text", o.at("choices", 0, "text"), want)
-	if n := o.at("usage", "prompt_tokens_details", "cached_tokens").(float64); n < 32 {
-		t.Errorf("%v cached tokens", n)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "sessions", "bad"), []byte("nonsense"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	post(t, second.URL+"/slots/0?action=restore", `{"filename":"bad"}`, 400)
-	post(t, second.URL+"/slots/0?action=restore", `{"filename":"none"}`, 404)
-	post(t, second.URL+"/slots/0?action=restore", `{"filename":"../a"}`, 400)
-	post(t, second.URL+"/slots/0?action=juggle", `{"filename":"a"}`, 400)
-	post(t, second.URL+"/slots/0?action=save", `{"filename":"a"}`, 400)
-	post(t, second.URL+"/slots/0?action=erase", `{"filename":"a.session"}`, 200)
-	post(t, second.URL+"/slots/0?action=erase", `{"filename":"a.session"}`, 404)
-}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -227,6 +226,18 @@ func scripted(t testing.TB, reply string, change ...func(*Options, *script)) (*h
 	for _, f := range change {
 		f(&o, b)
 	}
+	t.Cleanup(func() { // after the server was closed
+		if n := b.open.Load(); n != 0 {
+			t.Errorf("%d streams were not closed", n)
+		}
+	})
+	_, srv := listen(t, o)
+	return srv, b
+}
+
+// listen starts a server, which ends with the test.
+func listen(t testing.TB, o Options) (*Server, *httptest.Server) {
+	t.Helper()
 	s, err := New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -237,34 +248,44 @@ func scripted(t testing.TB, reply string, change ...func(*Options, *script)) (*h
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		if n := b.open.Load(); n != 0 {
-			t.Errorf("%d streams were not closed", n)
-		}
 	})
-	return srv, b
+	return s, srv
+}
+
+// tinyPath is the file of the tiny model of random weights.
+const tinyPath = "../internal/tinymodel/testdata/llama/llama.gguf"
+
+// openTiny opens a tiny model with room for some thousand tokens.
+func openTiny(t testing.TB, path string, workers int) *model.Model {
+	t.Helper()
+	mm, err := model.Open(path, model.Options{Workers: workers, PageTokens: 16, KVBytes: 1 << 20, KV: tensor.F16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mm
 }
 
 // tiny starts a server with a real engine on the tiny model of random weights.
 func tiny(t testing.TB, change ...func(*Options)) *httptest.Server {
 	t.Helper()
-	mo := model.DefaultOptions()
-	mo.Workers, mo.PageTokens, mo.KVBytes = 1, 16, 1<<20
-	mo.KV = tensor.F16
-	path := filepath.Join("../internal/tinymodel/testdata/llama/llama.gguf")
-	mm, err := model.Open(path, mo)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return serve(t, mm, path, change...)
+	return serve(t, openTiny(t, tinyPath, 1), tinyPath, change...)
 }
 
 func serve(t testing.TB, mm *model.Model, path string, change ...func(*Options)) *httptest.Server {
 	t.Helper()
-	e, err := engine.New(mm, engine.Options{})
-	if err != nil {
+	_, srv := serveAs(t, mm, ModelConfig{Path: path}, engine.Options{}, change...)
+	return srv
+}
+
+// serveAs starts a server whose one model, "tiny", is mm as c says.
+func serveAs(t testing.TB, mm *model.Model, c ModelConfig, eo engine.Options, change ...func(*Options)) (*Server, *httptest.Server) {
+	t.Helper()
+	var err error
+	if c.Engine, err = engine.New(mm, eo); err != nil {
 		t.Fatal(err)
 	}
-	m, err := NewModel(ModelConfig{Name: "tiny", Path: path, Engine: e})
+	c.Name = "tiny"
+	m, err := NewModel(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,18 +293,7 @@ func serve(t testing.TB, mm *model.Model, path string, change ...func(*Options))
 	for _, f := range change {
 		f(&o)
 	}
-	s, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := httptest.NewServer(s.Handler())
-	t.Cleanup(func() {
-		srv.Close()
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return srv
+	return listen(t, o)
 }
 
 // object is decoded JSON.

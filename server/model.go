@@ -156,8 +156,13 @@ func NewModel(c ModelConfig) (*Model, error) {
 		m.info.Lossy = "kv-" + strings.ToLower(kv)
 	}
 	m.readDefaults(mm.GGUF())
+	// What was known of the file holds as long as nobody has written to it.
+	size, modified := sizeOf(c.Path)
+	if changed := c.Digest != "" && size > 0 && (size != c.Size || !modified.Equal(c.Modified)); changed {
+		m.info.Digest, m.info.Size = "", 0
+	}
 	if m.info.Size == 0 {
-		m.info.Size, m.info.Modified = sizeOf(c.Path)
+		m.info.Size, m.info.Modified = size, modified
 	}
 	if m.info.Digest == "" {
 		// A name for the file that changes when the file does.

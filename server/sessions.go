@@ -58,7 +58,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 		dir = filepath.Join(dir, name)
 	}
 	path, start := filepath.Join(dir, b.Filename), time.Now()
-	ses := engine.Session{Model: m.info.Digest, Tenant: owner(r), CacheSalt: b.CacheSalt}
+	ses := engine.Session{Tenant: owner(r), CacheSalt: b.CacheSalt}
 	var reply map[string]any
 	switch action := r.URL.Query().Get("action"); action {
 	case "save":

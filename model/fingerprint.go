@@ -1,0 +1,52 @@
+package model
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+
+	"ridge/tensor"
+)
+
+// fingerprint sums up what a model computes with while it is loaded. It looks at
+// the matrices themselves and not at the file's name, size and time, which say
+// nothing of a file that was replaced in place, and differ for a copy.
+type fingerprint struct{ hash.Hash }
+
+// Of each matrix so many samples of so many bytes are looked at, evenly spread:
+// other training or another quantization changes whole matrices.
+const (
+	samples     = 64
+	sampleBytes = 64
+)
+
+func newFingerprint(c *Config) fingerprint {
+	f := fingerprint{sha256.New()}
+	fmt.Fprintf(f, "%+v\n", *c) // all values, no pointers
+	return f
+}
+
+// add takes a matrix in, in the order of loading, which an architecture fixes.
+func (f fingerprint) add(name string, m tensor.Mat) {
+	fmt.Fprintf(f, "%s %v %d %d\n", name, m.Type, m.Rows, m.Cols)
+	if len(m.Data) <= samples*sampleBytes {
+		f.Write(m.Data)
+		return
+	}
+	for i := range samples {
+		at := (len(m.Data) - sampleBytes) / (samples - 1) * i
+		f.Write(m.Data[at : at+sampleBytes])
+	}
+}
+
+// Fingerprint identifies what the model computes: its configuration, samples of
+// each of its matrices, as they were loaded, and the rotary frequencies that the
+// choice of a context may change. Keys and values that were computed by a model
+// are of use to those with the same fingerprint only.
+func (m *Model) Fingerprint() string {
+	h := sha256.New()
+	h.Write(m.w.print.Sum(nil))
+	fmt.Fprint(h, m.ropeInv, m.ropeScale)
+	return hex.EncodeToString(h.Sum(nil))
+}
