@@ -139,6 +139,10 @@ func (b *batches) openOutput(x *batch) (*os.File, *batchProgress, error) {
 	whole := int64(0)
 	for {
 		line, err := in.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) { // results are there that cannot be read now
+			f.Close()
+			return nil, nil, err
+		}
 		var r batchResult
 		if err != nil || json.Unmarshal(line, &r) != nil {
 			break
@@ -246,7 +250,9 @@ func (b *batches) runLine(ctx context.Context, x *batch, l *batchLine) *batchRes
 		if ctx.Err() != nil {
 			return nil
 		}
-		if status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
+		switch status { // what others or a full disk keep from being done is done later
+		case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusInsufficientStorage:
+		default:
 			if !json.Valid(body) {
 				body, _ = encodeJSON(string(body)) // strings encode
 			}
@@ -334,7 +340,7 @@ func (b *batches) finish(x *batch, total int, expired bool) error {
 	defer func() {
 		for _, id := range []*string{good, bad} {
 			if err != nil && id != nil {
-				b.removeFile(*id) // the next try makes them again
+				_ = b.removeFile(*id) // the next try makes them again
 			}
 		}
 	}()
@@ -370,8 +376,11 @@ func (b *batches) split(path string, x *batch, good bool) (*string, int, error) 
 	n := 0
 	for in := bufio.NewReader(f); ; {
 		line, err := in.ReadBytes('\n')
-		if err != nil {
+		if errors.Is(err, io.EOF) {
 			break
+		}
+		if err != nil {
+			return nil, 0, err
 		}
 		var r batchResult
 		if json.Unmarshal(line, &r) == nil && r.ok() == good {

@@ -3,9 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"sort"
 	"sync"
@@ -82,10 +80,12 @@ const (
 
 // openBatches opens the folder of files and goes on with the batches in it.
 func openBatches(s *Server, dir string) (*batches, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("server: data: %w", err)
+	entries, err := ownFolder(dir)
+	if err != nil {
+		return nil, err
 	}
 	b := &batches{s: s, dir: dir, wake: make(chan struct{}, 1), done: make(chan struct{}), pause: batchPause}
+	b.sweep(entries)
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	go b.work()
 	return b, nil

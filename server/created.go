@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -162,12 +161,9 @@ func variantKey(name string) string { return strings.ToLower(plainName(name)) }
 
 // open reads what is in a folder. What cannot be read is left where it is.
 func (s *variants) open(dir string, log *slog.Logger) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("server: data: %w", err)
-	}
-	entries, err := os.ReadDir(dir)
+	entries, err := ownFolder(dir)
 	if err != nil {
-		return fmt.Errorf("server: data: %w", err)
+		return err
 	}
 	s.dir, s.byName, s.models = dir, map[string]*variant{}, map[string]*Model{}
 	for _, e := range entries {

@@ -3,11 +3,14 @@ package server
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
 	"ridge/engine"
+	"ridge/hub"
 )
 
 // statuses are the lines of a streamed answer of Ollama's routes.
@@ -89,6 +92,34 @@ func TestCreate(t *testing.T) {
 	post(t, last.URL+"/api/show", `{"model":"luigi"}`, 200)
 }
 
+// A copy is another name for a model that outlives the server, and says what the
+// model says that it was made of.
+func TestCopySurvives(t *testing.T) {
+	dir := t.TempDir()
+	data := func(o *Options, _ *script) { o.DataDir = dir }
+	srv, _ := scripted(t, "x", data)
+	post(t, srv.URL+"/api/create", `{"model":"mario","from":"fake","system":"You are Mario.","stream":false}`, 200)
+	for from, to := range map[string]string{"fake": "gpt-4", "mario": "org/luigi:latest"} {
+		if code, _, b := send(t, http.MethodPost, srv.URL+"/api/copy", `{"source":"`+from+`","destination":"`+to+`"}`); code != 200 {
+			t.Errorf("copy of %s: status %d: %s", from, code, b)
+		}
+	}
+	for _, body := range []string{`{"source":"mario","destination":"fake"}`, `{"source":"mario","destination":"a b"}`} {
+		post(t, srv.URL+"/api/copy", body, 400)
+	}
+	next, b := scripted(t, "x", data)
+	equal(t, "model", get(t, next.URL+"/v1/models/gpt-4", 200).at("parent"), "fake")
+	post(t, next.URL+"/api/chat", `{"model":"gpt-4","stream":false,`+hello+`}`, 200)
+	post(t, next.URL+"/api/chat", `{"model":"org/luigi","stream":false,`+hello+`}`, 200)
+	if prompt := b.tok.Decode(b.last().Tokens); !strings.Contains(prompt, "You are Mario.") {
+		t.Errorf("the copy's prompt is %q", prompt)
+	}
+	if code, _, _ := send(t, http.MethodDelete, next.URL+"/api/delete", `{"model":"mario"}`); code != 200 {
+		t.Errorf("delete: status %d", code)
+	}
+	post(t, next.URL+"/api/show", `{"model":"org/luigi"}`, 200)
+}
+
 func TestCreateRefuses(t *testing.T) {
 	srv, _ := scripted(t, "x", func(o *Options, _ *script) { o.DataDir = t.TempDir() })
 	for body, says := range map[string]string{
@@ -142,5 +173,19 @@ func TestCreateByOwner(t *testing.T) {
 	}
 	if found, err := s.drop("x", "alice"); !found || err != nil {
 		t.Errorf("alice cannot delete it: %v", err)
+	}
+}
+
+// Who pulls is told whether the source or the server's disk is at fault.
+func TestPullError(t *testing.T) {
+	for want, err := range map[int]error{
+		http.StatusInsufficientStorage: fmt.Errorf("hub: x: disk of /m: %w: needed 2 GB more", hub.ErrNoSpace),
+		http.StatusNotFound:            fmt.Errorf("hub: x: %w", hub.ErrNotFound),
+		http.StatusBadGateway:          errors.New("hub: x: HTTP 500"),
+		http.StatusTooManyRequests:     tooMany(0, "busy"),
+	} {
+		if e := asAPIError(pullError(err)); e.Status != want || !strings.Contains(e.Message, err.Error()) {
+			t.Errorf("%v: got %+v", err, e)
+		}
 	}
 }

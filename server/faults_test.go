@@ -21,12 +21,9 @@ import (
 	"testing"
 	"time"
 
-	sys "golang.org/x/sys/unix"
-
 	"ridge/engine"
-	"ridge/model"
+	"ridge/internal/testdata"
 	"ridge/sched"
-	"ridge/tensor"
 )
 
 // faulty starts a server with a real engine on a tiny model for a test of what
@@ -36,55 +33,37 @@ func faulty(t *testing.T, queue int, change ...func(*Options)) (*Server, *httpte
 	t.Helper()
 	http.DefaultClient.CloseIdleConnections()
 	before := measure()
-	const path = "../internal/tinymodel/testdata/llama/llama.gguf"
-	mm, err := model.Open(path, model.Options{Workers: 2, PageTokens: 16, KVBytes: 1 << 20, KV: tensor.F16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(func() { nothingLeft(t, before) }) // after the server was closed
 	cfg, err := sched.Preset("ridge")
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg.MaxQueue = queue
-	e, err := engine.New(mm, engine.Options{Sched: &cfg, Events: 32})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := NewModel(ModelConfig{Name: "tiny", Path: path, Engine: e})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := Options{Models: []*Model{m}, Version: "test"}
-	for _, f := range change {
-		f(&o)
-	}
-	s, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := httptest.NewServer(s.Handler())
-	t.Cleanup(func() {
+	s, srv := serveAs(t, openTiny(t, tinyPath, 2), ModelConfig{Path: tinyPath}, engine.Options{Sched: &cfg, Events: 32}, change...)
+	e := s.lib.fixed[0].engine()
+	t.Cleanup(func() { // before it is
 		idle(t, e)
 		post(t, srv.URL+"/v1/completions", `{"prompt":"the cat","max_tokens":4}`, 200)
 		idle(t, e)
-		http.DefaultClient.CloseIdleConnections()
-		srv.Close()
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-		for i := 0; ; i++ {
-			after := measure()
-			if after.goroutines <= before.goroutines && after.fds <= before.fds+1 {
-				return
-			}
-			if i == 200 {
-				buf := make([]byte, 1<<20)
-				t.Fatalf("before: %v; after: %v\n%s", before, after, buf[:runtime.Stack(buf, true)])
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
 	})
 	return s, srv
+}
+
+// nothingLeft waits until there are no more goroutines and descriptors than before.
+func nothingLeft(t *testing.T, before footprint) {
+	t.Helper()
+	http.DefaultClient.CloseIdleConnections()
+	for i := 0; ; i++ {
+		after := measure()
+		if after.goroutines <= before.goroutines && after.fds <= before.fds+1 {
+			return
+		}
+		if i == 200 {
+			buf := make([]byte, 1<<20)
+			t.Fatalf("before: %v; after: %v\n%s", before, after, buf[:runtime.Stack(buf, true)])
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 }
 
 // idle waits until e has nothing to do, and checks its books.
@@ -228,15 +207,10 @@ func TestTenThousandRequests(t *testing.T) {
 // A full disk: what cannot be stored is refused with the reason and leaves
 // nothing half-written; a batch under way waits for room and then ends whole.
 func TestFullDisk(t *testing.T) {
-	dir := t.TempDir()
-	if err := sys.Mount("ridge", dir, "tmpfs", 0, "size=512k"); err != nil {
-		t.Skipf("skipped: a small file system cannot be mounted: %v", err)
+	dir, ok := testdata.SmallDisk(t, 512<<10)
+	if !ok {
+		return
 	}
-	t.Cleanup(func() {
-		if err := sys.Unmount(dir, sys.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
 	s, srv := faulty(t, 0, func(o *Options) { o.DataDir = dir })
 	s.batches.pause = 20 * time.Millisecond
 	const lines = 40
@@ -246,32 +220,18 @@ func TestFullDisk(t *testing.T) {
 	}
 	_, file := upload(t, srv.URL, "batch", in.String())
 	ballast := filepath.Join(dir, "ballast")
-	fill := func() {
-		t.Helper()
-		f, err := os.OpenFile(ballast, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		for size := 64 << 10; size > 0; size /= 2 {
-			for err == nil {
-				_, err = f.Write(make([]byte, size))
-			}
-			err = nil
-		}
-	}
 	b := post(t, srv.URL+"/v1/batches", fmt.Sprintf(`{"input_file_id":%q,"endpoint":"/v1/completions","completion_window":"24h"}`, file["id"]), 200)
 	state := func() object { return get(t, srv.URL+"/v1/batches/"+fmt.Sprint(b["id"]), 200) }
 	for state().at("request_counts", "completed") == 0.0 {
 		time.Sleep(time.Millisecond)
 	}
-	fill()
+	testdata.Fill(t, ballast)
 	status, o := upload(t, srv.URL, "batch", in.String())
 	equal(t, "upload", status, http.StatusInsufficientStorage)
 	equal(t, "upload", o.at("error", "code"), "disk_full")
 	o = post(t, srv.URL+"/slots/0?action=save", `{"filename":"s","prompt":"the cat 1"}`, http.StatusInsufficientStorage)
 	equal(t, "session", o.at("error", "code"), "disk_full")
-	post(t, srv.URL+"/v1/responses", `{"input":"the cat","max_output_tokens":2}`, 200) // kept in memory
+	storeNothing(t, s, srv.URL)
 	time.Sleep(100 * time.Millisecond)
 	if st := state(); st["status"] != "in_progress" && st["status"] != "validating" {
 		t.Errorf("while the disk is full: %v", st)
@@ -292,6 +252,45 @@ func TestFullDisk(t *testing.T) {
 	wholeBatch(t, out, lines)
 	o = get(t, srv.URL+"/v1/files", 200)
 	equal(t, "files", len(o["data"].([]any)), 2) // nothing of tries that failed
+}
+
+// storeNothing asks for what should be stored of a server whose disk is full:
+// nothing is said to be stored that is not.
+func storeNothing(t *testing.T, s *Server, url string) {
+	t.Helper()
+	full := func(what string, o object) {
+		t.Helper()
+		if msg, _ := o.at("error", "message").(string); o.at("error", "code") != "disk_full" || !strings.Contains(msg, `"store": false`) {
+			t.Errorf("%s: got %v", what, o)
+		}
+	}
+	const ask = `"input":"the cat","max_output_tokens":2`
+	full("a response", post(t, url+"/v1/responses", `{`+ask+`}`, http.StatusInsufficientStorage))
+	post(t, url+"/v1/responses", `{`+ask+`,"store":false}`, 200)
+	names, evs := sse(t, url+"/v1/responses", `{`+ask+`,"stream":true}`)
+	last := evs[len(evs)-1]
+	equal(t, "last event", names[len(names)-1], "response.failed")
+	equal(t, "status and store", []any{last.at("response", "status"), last.at("response", "store"), last.at("response", "incomplete_details")}, []any{"failed", false, nil})
+	if msg, _ := last.at("response", "error", "message").(string); !strings.Contains(msg, "full") || !strings.Contains(msg, `"store": false`) {
+		t.Errorf("last event: %v", last)
+	}
+	get(t, url+"/v1/responses/"+fmt.Sprint(last.at("response", "id")), 404)
+	if n := s.memory.order.Len(); n != 0 {
+		t.Errorf("%d responses are remembered", n)
+	}
+	for path, body := range map[string]string{
+		"/api/create": `{"model":"mine","from":"tiny","system":"x","stream":false}`,
+		"/api/copy":   `{"source":"tiny","destination":"mine"}`,
+	} {
+		if o := post(t, url+path, body, http.StatusInsufficientStorage); !strings.Contains(fmt.Sprint(o["error"]), "full") {
+			t.Errorf("%s: got %v", path, o)
+		}
+	}
+	status, _, b := send(t, http.MethodPost, url+"/api/create", `{"model":"mine","from":"tiny","system":"x"}`)
+	if status != 200 || !strings.Contains(string(b), `"error"`) || strings.Contains(string(b), "success") {
+		t.Errorf("create, as a stream: status %d: %s", status, b)
+	}
+	post(t, url+"/api/show", `{"model":"mine"}`, 404)
 }
 
 // wholeBatch wants an answer to each of n lines, once.

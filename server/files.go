@@ -118,7 +118,7 @@ func (b *batches) store(r io.Reader, name, purpose, owner string) (storedFile, e
 		err = b.writeMeta(f.ID, &f)
 	}
 	if err != nil {
-		b.removeFile(f.ID)
+		_ = b.removeFile(f.ID) // a try; it is in the log
 	}
 	return f, err
 }
@@ -183,12 +183,12 @@ func (s *Server) upload(r *http.Request) (storedFile, error) {
 	case f.ID == "":
 		return f, badRequest("file", "expected a file, found none")
 	case purpose != "batch":
-		s.batches.removeFile(f.ID)
+		_ = s.batches.removeFile(f.ID) // it is in the log
 		return f, badRequest("purpose", "expected batch, found %q", purpose)
 	}
 	f.Purpose = purpose
 	if err := s.batches.writeMeta(f.ID, &f); err != nil {
-		s.batches.removeFile(f.ID)
+		_ = s.batches.removeFile(f.ID) // it is in the log
 		return f, err
 	}
 	return f, nil
@@ -204,10 +204,32 @@ func bodyError(err error) error {
 	return badRequest("", "the request's body could not be read: %v", err)
 }
 
-func (b *batches) removeFile(id string) {
+// removeFile removes a file, its description first: what is left without one is
+// no file, and is removed at the next start.
+func (b *batches) removeFile(id string) error {
 	for _, ext := range []string{".json", ".data"} {
-		if path, err := b.path(id, ext); err == nil {
-			_ = os.Remove(path) // what is gone is gone
+		path, err := b.path(id, ext)
+		if err == nil {
+			err = os.Remove(path)
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			b.s.log.Error("a file cannot be removed", "file", id, "error", err)
+			return err
+		}
+	}
+	return nil
+}
+
+// sweep removes content that has no description: of files whose upload or
+// removal was cut off.
+func (b *batches) sweep(entries []os.DirEntry) {
+	there := map[string]bool{}
+	for _, e := range entries {
+		there[e.Name()] = true
+	}
+	for name := range there {
+		if id, ok := strings.CutSuffix(name, ".data"); ok && fileID.MatchString(id) && !there[id+".json"] {
+			_ = b.removeFile(id) // it is in the log
 		}
 	}
 }
@@ -271,6 +293,9 @@ func (s *Server) deleteFile(w http.ResponseWriter, r *http.Request) {
 		writeError(w, r, err)
 		return
 	}
-	s.batches.removeFile(f.ID)
+	if err := s.batches.removeFile(f.ID); err != nil {
+		writeError(w, r, err)
+		return
+	}
 	writeJSON(w, http.StatusOK, map[string]any{"id": f.ID, "object": "file", "deleted": true})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -29,6 +30,11 @@ type plan struct {
 
 	probs bool // report log-probabilities
 	top   int  // and so many most probable tokens
+
+	// limit is the time that an answer of more than one line may take, counted
+	// from its first token: waiting and the prompt are not in it, and no request
+	// fails by it. 0 for any time. This is what llama-server documents of
+	// t_max_predict_ms, which is made for completions in editors.
 	limit time.Duration
 }
 
@@ -81,6 +87,8 @@ type choice struct {
 	parser *chat.Parser // nil: all is text
 	tokens int
 	calls  int
+	first  time.Time // when the first token came
+	lines  bool      // there is an end of a line in the text
 	ended  bool
 }
 
@@ -106,11 +114,7 @@ type generation struct {
 // start submits a plan. The generation must be closed.
 func (p *plan) start(ctx context.Context) (*generation, error) {
 	g := &generation{p: p, submitted: time.Now()}
-	if p.limit > 0 {
-		g.ctx, g.cancel = context.WithTimeout(ctx, p.limit)
-	} else {
-		g.ctx, g.cancel = context.WithCancel(ctx)
-	}
+	g.ctx, g.cancel = context.WithCancel(ctx)
 	s, err := p.m.backend.Submit(g.ctx, p.req)
 	if err != nil {
 		g.cancel()
@@ -157,8 +161,6 @@ func (g *generation) next(patience time.Duration) (d delta, ok bool, err error) 
 		ev, ok := g.stream.Next(ctx)
 		if !ok {
 			switch {
-			case g.timeUp():
-				return g.cut(), true, nil
 			case g.ctx.Err() != nil:
 				return delta{}, false, context.Cause(g.ctx)
 			case ctx.Err() != nil:
@@ -170,10 +172,7 @@ func (g *generation) next(patience time.Duration) (d delta, ok bool, err error) 
 			return delta{}, false, ev.Err
 		}
 		if ev.Finish == engine.FinishAbort {
-			switch {
-			case g.timeUp():
-				return g.cut(), true, nil
-			case g.ctx.Err() != nil:
+			if g.ctx.Err() != nil {
 				return delta{}, false, context.Cause(g.ctx)
 			}
 			return delta{}, false, engine.ErrClosed
@@ -183,23 +182,6 @@ func (g *generation) next(patience time.Duration) (d delta, ok bool, err error) 
 		}
 	}
 	return delta{}, false, nil
-}
-
-// timeUp reports whether the time that the client gave is over.
-func (g *generation) timeUp() bool {
-	return g.p.limit > 0 && time.Since(g.submitted) >= g.p.limit && errors.Is(g.ctx.Err(), context.DeadlineExceeded)
-}
-
-// cut ends the next choice that still runs, for its length.
-func (g *generation) cut() delta {
-	for i := range g.choices {
-		if c := &g.choices[i]; !c.ended {
-			d := delta{choice: i, stopToken: -1}
-			g.finish(c, &engine.Event{Choice: i, StopToken: -1, Finish: engine.FinishLength}, &d)
-			return d
-		}
-	}
-	return delta{}
 }
 
 // event turns an event into a delta.
@@ -230,7 +212,9 @@ func (g *generation) token(c *choice, ev *engine.Event, d *delta) {
 	if g.tokens++; g.tokens == 1 {
 		g.first = now
 	}
-	if c.tokens++; c.tokens > 1 && g.itl != nil {
+	if c.tokens++; c.tokens == 1 {
+		c.first = now
+	} else if g.itl != nil {
 		g.itl(now.Sub(g.lastSeen[ev.Choice]))
 	}
 	g.lastSeen[ev.Choice], g.last = now, now
@@ -244,12 +228,15 @@ func (g *generation) token(c *choice, ev *engine.Event, d *delta) {
 		text += c.stop.Matched()
 	}
 	d.parts = c.add(text)
+	c.lines = c.lines || strings.Contains(text, "\n")
 	switch {
 	case stopped:
 		d.stopText = c.stop.Matched()
 		c.end(g, d, finishStop)
 	case g.p.oneCall && ended(d.parts):
 		c.end(g, d, finishStop)
+	case g.p.limit > 0 && c.lines && now.Sub(c.first) > g.p.limit:
+		g.finish(c, &engine.Event{StopToken: -1, Finish: engine.FinishLength}, d)
 	default:
 		return
 	}

@@ -305,13 +305,44 @@ func TestRequestTimeout(t *testing.T) {
 	equal(t, "code in a stream", evs[len(evs)-1].at("error", "code"), "timeout")
 }
 
-// A client's own limit of time ends the answer, not the request.
+// A client's own limit of time counts from the first token of an answer and
+// ends it when it has a line: it is never an error, however long the request
+// waited. This is llama-server's t_max_predict_ms.
 func TestTimeLimit(t *testing.T) {
-	srv, _ := scripted(t, strings.Repeat("a", 1000), func(_ *Options, b *script) { b.delay = 5 * time.Millisecond })
-	o := post(t, srv.URL+"/v1/chat/completions", `{`+hello+`,"t_max_predict_ms":300}`, 200)
-	equal(t, "finish", o.at("choices", 0, "finish_reason"), "length")
-	if s := o.at("choices", 0, "message", "content").(string); len(s) < 1 || len(s) > 300 {
+	lines := strings.Repeat("aaaa\n", 200)
+	srv, b := scripted(t, lines, func(_ *Options, b *script) { b.delay = 5 * time.Millisecond })
+	ask := func(limit string) string {
+		t.Helper()
+		o := post(t, srv.URL+"/v1/chat/completions", `{`+hello+`,"t_max_predict_ms":`+limit+`}`, 200)
+		equal(t, "finish", o.at("choices", 0, "finish_reason"), "length")
+		return o.at("choices", 0, "message", "content").(string)
+	}
+	if s := ask("300"); len(s) < 5 || len(s) > 300 || !strings.HasPrefix(lines, s) {
 		t.Errorf("%d tokens", len(s))
+	}
+	equal(t, "one line", ask("1"), "aaaa\n") // over before its end, and before the first token came
+	_, evs := sse(t, srv.URL+"/v1/completions", `{"prompt":"x","stream":true,"t_max_predict_ms":1}`)
+	equal(t, "finish of a stream", evs[len(evs)-2].at("choices", 0, "finish_reason"), "length")
+	o := post(t, srv.URL+"/completion", `{"prompt":"x","t_max_predict_ms":1}`, 200)
+	equal(t, "llama-server's own route", []any{o["stop_type"], o["content"]}, []any{"limit", "aaaa\n"})
+	b.reply = func(*engine.Request, int) string { return "one line of any length" }
+	o = post(t, srv.URL+"/v1/completions", `{"prompt":"x","max_tokens":50,"t_max_predict_ms":1}`, 200)
+	equal(t, "without an end of a line", []any{o.at("choices", 0, "finish_reason"), o.at("choices", 0, "text")}, []any{"stop", "one line of any length"})
+}
+
+// A limit that is over before the engine has taken the request does not make it
+// fail, a client that has left does.
+func TestTimeLimitBeforeSubmit(t *testing.T) {
+	s, _ := serveAs(t, openTiny(t, tinyPath, 1), ModelConfig{Path: tinyPath}, engine.Options{})
+	p := &plan{m: s.lib.fixed[0], limit: 1, req: engine.Request{Tokens: []int32{1, 2, 3}, MaxTokens: 4, N: 1, IgnoreEOS: true}}
+	answers, err := s.collect(t.Context(), p, &totals{})
+	if err != nil || answers[0].finish != finishLength || len(answers[0].tokens) == 0 {
+		t.Errorf("%v, %+v", err, answers)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.collect(gone, p, &totals{}); asAPIError(err).Status != statusClientGone {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -51,15 +52,26 @@ const (
 
 var responseID = regexp.MustCompile(`^resp_[0-9a-f]{24}$`)
 
+// ownFolder makes a folder of the server's own, rids it of what a server that was
+// killed has left half-written, and lists it.
+func ownFolder(dir string) ([]os.DirEntry, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("server: data: %w", err)
+	}
+	atomicfile.Sweep(dir)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("server: data: %w", err)
+	}
+	return entries, nil
+}
+
 // open takes up what is in a folder, which it makes. What cannot be read is
 // left where it is.
 func (m *memory) open(dir string, log *slog.Logger) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("server: data: %w", err)
-	}
-	entries, err := os.ReadDir(dir)
+	entries, err := ownFolder(dir)
 	if err != nil {
-		return fmt.Errorf("server: data: %w", err)
+		return err
 	}
 	type found struct {
 		id  string
@@ -69,10 +81,7 @@ func (m *memory) open(dir string, log *slog.Logger) error {
 	for _, e := range entries {
 		id, ok := strings.CutSuffix(e.Name(), ".json")
 		info, err := e.Info()
-		switch {
-		case strings.HasSuffix(e.Name(), atomicfile.Suffix): // of a server that was killed
-			_ = os.Remove(filepath.Join(dir, e.Name())) // a try
-		case ok && err == nil && responseID.MatchString(id) && info.Size() <= maxRememberedBytes:
+		if ok && err == nil && responseID.MatchString(id) && info.Size() <= maxRememberedBytes {
 			ids = append(ids, found{id, info.ModTime()})
 		}
 	}
@@ -110,31 +119,42 @@ func (m *memory) open(dir string, log *slog.Logger) error {
 
 func (m *memory) path(id string) string { return filepath.Join(m.dir, id+".json") }
 
-// put keeps an answer. If it cannot be written it is remembered as long as the
-// server runs.
+// put keeps an answer, all of it or, with an error, nothing: one that cannot be
+// written is not there, not even as long as the server runs.
 func (m *memory) put(r *remembered, reply any) error {
 	var err error
 	if r.Reply, err = encodeJSON(reply); err != nil {
 		return err
 	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	if len(b) > maxRememberedBytes { // it would be forgotten at once
+		return unsupported("store", "the conversation and its answer have %d bytes, more than the %d that are kept; send \"store\": false", len(b), maxRememberedBytes)
+	}
 	if m.dir != "" {
-		if err = m.write(r); err != nil {
-			m.log.Error("a response cannot be stored; it is lost when the server ends", "response", r.ID, "error", err)
+		if err := atomicfile.Write(m.path(r.ID), func(w io.Writer) error {
+			_, err := w.Write(b)
+			return err
+		}); err != nil {
+			m.log.Error("a response cannot be stored", "response", r.ID, "error", err)
+			return notStored(err)
 		}
 	}
 	m.add(r)
 	return nil
 }
 
-func (m *memory) write(r *remembered) error {
-	b, err := json.Marshal(r)
-	if err != nil {
-		return err
+// notStored tells a client that an answer is there but could not be kept, as it
+// should have been.
+func notStored(err error) error {
+	e := &apiError{Status: http.StatusInternalServerError, Type: "server_error", Code: "not_stored", Message: "the answer could not be stored"}
+	if diskFull(err) {
+		e = asAPIError(err)
 	}
-	return atomicfile.Write(m.path(r.ID), func(w io.Writer) error {
-		_, err := w.Write(b)
-		return err
-	})
+	e.Message += "; with \"store\": false answers are given without being stored"
+	return e
 }
 
 // add counts an answer in, and the oldest ones out.
@@ -154,21 +174,26 @@ func (m *memory) add(r *remembered) {
 	m.bytes += r.bytes
 	m.byID[r.ID] = m.order.PushFront(r)
 	for m.order.Len() > maxRemembered || m.bytes > maxRememberedBytes {
-		m.forget(m.order.Back())
+		if m.forget(m.order.Back()) != nil {
+			return // with the next one
+		}
 	}
 }
 
-// forget drops an answer, from the disk too.
-func (m *memory) forget(e *list.Element) {
-	old := m.order.Remove(e).(*remembered)
+// forget drops an answer, from the disk first: what is left there would be back
+// after the next start.
+func (m *memory) forget(e *list.Element) error {
+	old := e.Value.(*remembered)
+	if m.dir != "" {
+		if err := os.Remove(m.path(old.ID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			m.log.Error("a stored response cannot be removed", "response", old.ID, "error", err)
+			return err
+		}
+	}
+	m.order.Remove(e)
 	m.bytes -= old.bytes
 	delete(m.byID, old.ID)
-	if m.dir == "" {
-		return
-	}
-	if err := os.Remove(m.path(old.ID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		m.log.Error("a stored response cannot be removed", "response", old.ID, "error", err)
-	}
+	return nil
 }
 
 // get finds an answer of owner's.
@@ -189,7 +214,7 @@ func (m *memory) drop(id, owner string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e, ok := m.byID[id]; ok {
-		m.forget(e)
+		return m.forget(e)
 	}
 	return nil
 }

@@ -97,3 +97,75 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	check(&again)
 }
+
+// What cannot be written, or is too large to be kept, is not said to be stored;
+// what cannot be removed is not said to be deleted.
+func TestMemorySaysWhatIsStored(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "responses")
+	var m memory
+	if err := m.open(dir, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	put := func(text string) (string, error) {
+		r := &remembered{ID: newID("resp_"), Messages: []chat.Message{{Role: "user", Content: text}}}
+		return r.ID, m.put(r, map[string]string{"id": r.ID})
+	}
+	kept, err := put("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := put(strings.Repeat("x", maxRememberedBytes)); asAPIError(err).Status != http.StatusBadRequest {
+		t.Errorf("too large: %v", err)
+	}
+	if err := os.Rename(dir, dir+".moved"); err != nil {
+		t.Fatal(err)
+	}
+	lost, err := put("x")
+	if e := asAPIError(err); err == nil || e.Code != "not_stored" || e.Status != http.StatusInternalServerError {
+		t.Errorf("without a folder: %v", err)
+	}
+	if _, err := m.get(lost, ""); err == nil {
+		t.Error("what was not stored is there")
+	}
+	if err := os.MkdirAll(filepath.Join(m.path(kept), "in the way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.drop(kept, ""); err == nil {
+		t.Error("deleted, but not on the disk")
+	}
+	if _, err := m.get(kept, ""); err != nil {
+		t.Errorf("not deleted, and gone: %v", err)
+	}
+	if err := os.RemoveAll(m.path(kept)); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.drop(kept, ""); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a server that was killed has left half-written is gone after the next
+// start; what is whole, and what is not the server's, stays.
+func TestHalfWrittenIsSwept(t *testing.T) {
+	dir := t.TempDir()
+	id := "file-" + strings.Repeat("a", 24)
+	for name, stays := range map[string]bool{
+		id + ".data": true, id + ".json": true, "file-" + strings.Repeat("b", 24) + ".data": false, id + ".json.1x.incomplete": false, "notes.data": true,
+		"responses/x.json.1x.incomplete": false, "created/x.json.1x.incomplete": false, "sessions/s.1x.incomplete": false, "sessions/alice/s.1x.incomplete": false,
+		"sessions/alice/s": true, "models/m.gguf.incomplete": true,
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if _, err := os.Stat(path); (err == nil) != stays {
+				t.Errorf("%s: %v", name, err)
+			}
+		}()
+	}
+	scripted(t, "x", func(o *Options, _ *script) { o.DataDir = dir })
+}

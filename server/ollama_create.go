@@ -34,14 +34,22 @@ type createRequest struct {
 	Stream     *bool                      `json:"stream"`
 }
 
+// checkModelName refuses what no created model can be called.
+func checkModelName(name string) error {
+	if name == "" || len(name) > 100 || strings.ContainsAny(name, " \t\r\n\\") {
+		return badRequest("model", "expected a name of 1 to 100 bytes without spaces, found %q", name)
+	}
+	return nil
+}
+
 // check refuses what is not done here, each with the reason.
 func (b *createRequest) check() error {
 	if b.Model == "" {
 		b.Model = b.Name
 	}
-	switch {
-	case b.Model == "" || len(b.Model) > 100 || strings.ContainsAny(b.Model, " \t\r\n\\"):
-		return badRequest("model", "expected a name of 1 to 100 bytes without spaces, found %q", b.Model)
+	switch err := checkModelName(b.Model); {
+	case err != nil:
+		return err
 	case b.Modelfile != "":
 		return unsupported("modelfile", "not read; say from, template, system, parameters, messages and license as fields, as Ollama's clients do")
 	case b.Quantize != "" || b.Quant != "":

@@ -153,13 +153,25 @@ func (s *Server) ollamaPull(w http.ResponseWriter, r *http.Request) {
 	case err == nil:
 		writeJSON(w, http.StatusOK, pullUpdate{Status: "success"})
 	default:
-		if errors.Is(err, hub.ErrNotFound) {
-			err = notFound("%v", err)
-		} else if _, ok := err.(*apiError); !ok && r.Context().Err() == nil {
-			err = &apiError{Status: http.StatusBadGateway, Type: "server_error", Code: "pull_failed", Message: err.Error()}
+		if r.Context().Err() == nil {
+			err = pullError(err)
 		}
 		(&ollamaOutput{s: s, r: r}).streamError(e, err)
 	}
+}
+
+// pullError is what a client is told when a model cannot be pulled.
+func pullError(err error) error {
+	var api *apiError
+	switch {
+	case errors.As(err, &api):
+		return api
+	case errors.Is(err, hub.ErrNotFound):
+		return notFound("%v", err)
+	case errors.Is(err, hub.ErrNoSpace):
+		return &apiError{Status: http.StatusInsufficientStorage, Type: "server_error", Code: "disk_full", Message: err.Error()}
+	}
+	return &apiError{Status: http.StatusBadGateway, Type: "server_error", Code: "pull_failed", Message: err.Error()}
 }
 
 func (s *Server) pull(ctx context.Context, ref string, say func(pullUpdate) error) error {
@@ -262,7 +274,9 @@ func (s *Server) remove(name string) error {
 	return badRequest("model", "%v", err)
 }
 
-// ollamaCopy gives a loaded model another name, until the server ends.
+// ollamaCopy gives a model another name. With a folder for what clients make it
+// is a created model that says nothing of its own, and outlives the server;
+// without one the name holds until the server ends.
 func (s *Server) ollamaCopy(w http.ResponseWriter, r *http.Request) {
 	var b struct {
 		Source      string `json:"source"`
@@ -282,9 +296,28 @@ func (s *Server) ollamaCopy(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer m.release()
-	if err := s.lib.alias(m.Model, b.Destination); err != nil {
+	if s.lib.created.dir == "" {
+		err = s.lib.alias(m.Model, b.Destination)
+	} else {
+		err = s.copyModel(r, m.Model, b.Destination)
+	}
+	if err != nil {
 		writeError(w, r, err)
 		return
 	}
 	w.WriteHeader(http.StatusOK)
+}
+
+func (s *Server) copyModel(r *http.Request, m *Model, name string) error {
+	v := &variant{Name: plainName(name), From: m.name, Owner: owner(r), Modified: time.Now().UTC()}
+	if err := checkModelName(v.Name); err != nil {
+		return err
+	}
+	if s.lib.taken(name) {
+		return badRequest("destination", "a model of this server has the name %q already", name)
+	}
+	if m.variant != nil {
+		v.inherit(m.variant)
+	}
+	return s.lib.created.put(v)
 }

@@ -58,7 +58,6 @@ func (o *responsesOutput) whole(w http.ResponseWriter) {
 		writeError(w, o.r, err)
 		return
 	}
-	o.complete()
 	writeJSON(w, http.StatusOK, &o.rep)
 }
 
@@ -66,7 +65,6 @@ func (o *responsesOutput) stream(w http.ResponseWriter) {
 	o.e = o.s.newEvents(w, o.r)
 	err := o.run()
 	if err == nil {
-		o.complete()
 		_ = o.event("response."+o.rep.Status, map[string]any{"response": &o.rep}) // a client that is gone is noticed by others
 		return
 	}
@@ -76,18 +74,22 @@ func (o *responsesOutput) stream(w http.ResponseWriter) {
 	}
 	note(o.r.Context(), func(l *requestLog) { l.err = err })
 	api := asAPIError(err)
-	o.rep.Status, o.rep.Error = "failed", map[string]any{"code": "server_error", "message": api.Message}
+	o.rep.Status, o.rep.Incomplete, o.rep.Store = "failed", nil, false
+	o.rep.Error = map[string]any{"code": "server_error", "message": api.Message}
 	_ = o.event("response.failed", map[string]any{"response": &o.rep}) // the stream ends here either way
 }
 
-// run runs the plan. Items are put together the same way whether or not
-// somebody is told about them.
+// run runs the plan and keeps the answer, if it should be kept. Items are put
+// together the same way whether or not somebody is told about them.
 func (o *responsesOutput) run() error {
 	err := o.s.run(o.r.Context(), o.p, &o.t, o.delta, o.s.waitFor(o.e != nil, o.e, o.r, o.p.m))
 	if err != nil {
 		return err
 	}
-	return o.closeItem()
+	if err := o.closeItem(); err != nil {
+		return err
+	}
+	return o.complete()
 }
 
 // event tells the client, if it wants to be told.
@@ -233,8 +235,9 @@ func (o *responsesOutput) closeItem() error {
 	return err
 }
 
-// complete fills in what is known at the end, and remembers the answer.
-func (o *responsesOutput) complete() {
+// complete fills in what is known at the end, and remembers the answer. One that
+// should be remembered and cannot be is an error.
+func (o *responsesOutput) complete() error {
 	o.rep.Status = "completed"
 	if o.finish == finishLength {
 		o.rep.Status, o.rep.Incomplete = "incomplete", map[string]string{"reason": "max_output_tokens"}
@@ -244,7 +247,7 @@ func (o *responsesOutput) complete() {
 		"output_tokens": o.t.tokens, "output_tokens_details": map[string]int{"reasoning_tokens": o.t.reasoning}, "total_tokens": o.t.prompt + o.t.tokens,
 	}
 	if !o.rep.Store {
-		return
+		return nil
 	}
 	msgs := o.c.messages
 	if o.b.Instructions != nil && *o.b.Instructions != "" {
@@ -252,7 +255,5 @@ func (o *responsesOutput) complete() {
 	}
 	o.said.Role = "assistant"
 	msgs = append(append([]chat.Message(nil), msgs...), o.said)
-	if err := o.s.memory.put(&remembered{ID: o.rep.ID, Owner: owner(o.r), Messages: msgs}, &o.rep); err != nil {
-		o.s.log.Error("a response cannot be kept", "response", o.rep.ID, "error", err)
-	}
+	return o.s.memory.put(&remembered{ID: o.rep.ID, Owner: owner(o.r), Messages: msgs}, &o.rep)
 }

@@ -124,6 +124,9 @@ func New(o Options) (*Server, error) {
 		if err := s.lib.created.open(filepath.Join(o.DataDir, "created"), s.log); err != nil {
 			return nil, err
 		}
+		if err := openSessions(filepath.Join(o.DataDir, "sessions")); err != nil {
+			return nil, err
+		}
 		if s.batches, err = openBatches(s, o.DataDir); err != nil {
 			return nil, err
 		}

@@ -84,6 +84,17 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, reply)
 }
 
+// openSessions rids the folders of sessions of what was left half-written.
+func openSessions(dir string) error {
+	entries, err := ownFolder(dir)
+	for _, e := range entries {
+		if e.IsDir() { // a tenant's
+			atomicfile.Sweep(filepath.Join(dir, e.Name()))
+		}
+	}
+	return err
+}
+
 func (s *Server) sessionTokens(m *Model, p prompts, b *openAIChat) ([]int32, error) {
 	switch {
 	case len(p) == 1 && p[0].tokens != nil:
