@@ -61,6 +61,9 @@ func (m *Model) forward(segs []Segment, logits bool) error {
 	if len(m.run.rows) == 0 {
 		return nil
 	}
+	m.setWidth(len(m.run.rows))
+	m.pool.Enter()
+	defer m.pool.Leave()
 	if err := m.lookUp(segs); err != nil {
 		for _, s := range segs {
 			m.kv.Truncate(s.Seq, s.Seq.Len()-len(s.Tokens))

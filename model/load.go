@@ -58,6 +58,9 @@ type loader struct {
 	jobs []packJob // planned and not yet packed
 	pool *pool.Pool
 	task packTask
+	// joint is the place of the next matrix among those that share its region,
+	// zero if it has one of its own.
+	joint reading
 	// packedCopies is what src had copied when the last jobs were packed.
 	packedCopies int64
 	// outline, when not nil, gets the matrices in place of memory for them.
@@ -162,7 +165,13 @@ func (l *loader) pack(name string, m tensor.Mat) *kernel.Packed {
 		l.fail("tensor %q: %w", name, err)
 		return nil
 	}
-	l.jobs = append(l.jobs, packJob{p, m})
+	at := l.joint
+	if at.total == 0 {
+		at.total = p.Groups
+	} else {
+		l.joint.first += p.Groups
+	}
+	l.jobs = append(l.jobs, packJob{p, m, at})
 	if l.src.copied()-l.packedCopies > maxCopied {
 		l.packPlanned()
 	}
@@ -192,7 +201,7 @@ func (l *loader) split(name string, m tensor.Mat, bias []float32, lo, hi int) nn
 // load plans and packs all weights.
 func load(src source, c *Config, p *pool.Pool, progress func(done, total int64)) (*weights, error) {
 	l := &loader{src: src, c: c, w: &weights{print: newFingerprint(c)}, pool: p}
-	l.task = packTask{tell: progress, total: src.size(), release: src.release}
+	l.task = packTask{tell: progress, total: src.size(), release: src.release, apart: p.Spread()}
 	l.all()
 	if l.err == nil {
 		l.packPlanned()
@@ -260,6 +269,7 @@ func (l *loader) block(i int) block {
 	at := func(part string) string { return fmt.Sprintf("blk.%d.%s", i, part) }
 	l.norms(&b, at)
 	qRows, kvRows := c.Heads*c.HeadDim, c.KVHeads[i]*c.HeadDim
+	l.joint = reading{total: groups(qRows) + 2*groups(kvRows)}
 	if m, ok := l.find(at("attn_qkv.weight"), qRows+2*kvRows, c.Hidden); ok {
 		bias := l.vector(at("attn_qkv.bias"), m.Rows)
 		b.q = l.split(at("attn_qkv"), m, bias, 0, qRows)
@@ -270,12 +280,16 @@ func (l *loader) block(i int) block {
 		b.k = l.linear(at("attn_k"), kvRows, c.Hidden)
 		b.v = l.linear(at("attn_v"), kvRows, c.Hidden)
 	}
+	l.joint = reading{}
 	b.o = l.linear(at("attn_output"), c.Hidden, qRows)
 	b.qNorm = l.qkNorm(at("attn_q_norm"), c.Heads)
 	b.kNorm = l.qkNorm(at("attn_k_norm"), c.KVHeads[i])
 	l.mlp(&b, at)
 	return b
 }
+
+// groups returns how many groups rows of a matrix are packed into.
+func groups(rows int) int { return (rows + kernel.Lanes - 1) / kernel.Lanes }
 
 func (l *loader) norms(b *block, at func(string) string) {
 	c := l.c
@@ -331,6 +345,8 @@ func (l *loader) mlp(b *block, at func(string) string) {
 	b.mlp.Act = c.Act
 	down := l.linear(at("ffn_down"), c.Hidden, c.FFN)
 	b.mlp.Down = &down
+	l.joint = reading{mlp: true}
+	defer func() { l.joint = reading{} }()
 	if c.Gated {
 		// Phi-3 keeps gate and up in one matrix.
 		if m, ok := l.find(at("ffn_up.weight"), 0, 0); ok && m.Rows == 2*c.FFN && m.Cols == c.Hidden {

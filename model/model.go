@@ -21,12 +21,22 @@ import (
 
 // Options are the choices that Open leaves to its caller.
 type Options struct {
-	Workers    int          // threads; 0 means one per core given to the process
+	Workers    int          // threads; 0 means what Measured says, or one per core given to the process
 	KV         tensor.DType // element type of keys and values, F16, F32 or Q8_0; 0 (F32) is kept, see DefaultOptions
 	PageTokens int          // tokens in a page of keys and values; 0 means 64
 	KVBytes    int64        // memory for keys and values; 0 means one sequence of Context tokens
-	Context    int          // positions that will be used; 0 means what the model was made for
-	MaxContext int          // bound of Context when that is 0; 0 means none
+	// KVBudget is where memory for keys and values is taken from as it is needed,
+	// in place of KVBytes; nil for none.
+	KVBudget   *kvcache.Budget
+	Context    int // positions that will be used; 0 means what the model was made for
+	MaxContext int // bound of Context when that is 0; 0 means none
+	// BatchWorkers is the number of threads for steps of more than 8 rows, such
+	// as prompts; 0 means as many as Workers.
+	BatchWorkers int
+	// Measured are the numbers of threads that are best on this machine for
+	// weights in memory next to them; 0 means not known.
+	Measured pool.Counts
+	Pin      bool // bind each thread to a processor of its own while it computes
 	// Progress, when not nil, is told how many bytes of weights were packed.
 	Progress func(done, total int64)
 }
@@ -45,6 +55,8 @@ type Model struct {
 	pool *pool.Pool
 	exec *nn.Exec
 	run  runState
+
+	widths widths
 
 	tok       *tokenizer.Tokenizer
 	template  string
@@ -162,10 +174,9 @@ func (m *Model) setup(o Options) error {
 			m.context = min(m.context, o.MaxContext)
 		}
 	}
-	if o.Workers <= 0 {
-		o.Workers = pool.DefaultWorkers()
+	if err := m.startPool(&o); err != nil {
+		return fmt.Errorf("model: %w", err)
 	}
-	m.pool = pool.New(o.Workers)
 	m.exec = nn.NewExec(m.pool)
 
 	var wg sync.WaitGroup
@@ -175,7 +186,11 @@ func (m *Model) setup(o Options) error {
 		m.src.drop() // the metadata; what is being packed is mapped again
 	})
 	var err error
-	m.w, err = load(m.src, c, m.pool, o.Progress)
+	func() {
+		m.pool.Enter()
+		defer m.pool.Leave()
+		m.w, err = load(m.src, c, m.pool, o.Progress)
+	}()
 	wg.Wait()
 	if err == nil {
 		err = tokErr
@@ -201,7 +216,7 @@ func (m *Model) setup(o Options) error {
 }
 
 func (m *Model) openPool(o Options) error {
-	cfg := kvcache.Config{DType: o.KV, PageTokens: o.PageTokens, MaxBytes: o.KVBytes}
+	cfg := kvcache.Config{DType: o.KV, PageTokens: o.PageTokens, MaxBytes: o.KVBytes, Budget: o.KVBudget}
 	token := int64(0)
 	for _, n := range m.cfg.KVHeads {
 		cfg.Layers = append(cfg.Layers, kvcache.LayerShape{Heads: n, KDim: m.cfg.HeadDim, VDim: m.cfg.HeadDim})
@@ -235,8 +250,11 @@ func (m *Model) GGUF() *gguf.File { return m.gg }
 // Pool returns the pool that holds keys and values. It belongs to the model.
 func (m *Model) Pool() *kvcache.Pool { return m.kv }
 
-// Workers returns the number of threads that compute.
+// Workers returns the number of threads that compute, at most.
 func (m *Model) Workers() int { return m.pool.Workers() }
+
+// Widths returns how many threads compute steps of up to 8 rows, and of more.
+func (m *Model) Widths() (narrow, wide int) { return m.widths.narrow, m.widths.wide }
 
 // Threads returns the threads that compute, for work of the same step. Nothing
 // may run on them during a method of the model.

@@ -3,13 +3,31 @@ package model
 import (
 	"sync/atomic"
 
+	"ridge/internal/pool"
 	"ridge/kernel"
+	"ridge/nn"
 	"ridge/tensor"
 )
 
 type packJob struct {
 	dst *kernel.Packed
 	src tensor.Mat
+	reading
+}
+
+// reading says how the threads share a matrix when they multiply with it.
+type reading struct {
+	first, total int  // its place among the groups that are read in one region
+	mlp          bool // it is read by nn.MLPHidden
+}
+
+// share returns the groups that a worker reads of a matrix with n groups.
+func (r *reading) share(n, worker, workers int) (g0, g1 int) {
+	if r.mlp {
+		return nn.MLPShare(n, worker, workers)
+	}
+	lo, hi := pool.Split(r.total, worker, workers)
+	return min(max(lo-r.first, 0), n), min(max(hi-r.first, 0), n)
 }
 
 // maxCopied is how many bytes of changed weights may wait for being packed.
@@ -22,10 +40,14 @@ const unitBytes = 1 << 20
 // packTask packs planned matrices: workers take runs of groups in turn, in the
 // order of planning, and give back the pages of the file that they have read.
 // So a model being loaded takes the memory of its packed form and little more.
+//
+// Where the workers lie on several memory nodes each packs what it will read:
+// the system puts a page next to the processor that writes it first.
 type packTask struct {
 	jobs    []packJob
 	units   []packUnit
 	next    atomic.Int64
+	apart   bool         // each worker packs what it reads
 	done    atomic.Int64 // bytes of the source
 	total   int64
 	tell    func(done, total int64)
@@ -39,7 +61,7 @@ func (l *loader) packPlanned() {
 	t := &l.task
 	t.jobs, t.units = l.jobs, t.units[:0]
 	for i, j := range l.jobs {
-		step := max(1, unitBytes/j.dst.GroupBytes)
+		step := j.step()
 		for g := 0; g < j.dst.Groups; g += step {
 			t.units = append(t.units, packUnit{i, g, min(g+step, j.dst.Groups)})
 		}
@@ -52,20 +74,38 @@ func (l *loader) packPlanned() {
 }
 
 func (t *packTask) Do(worker, workers int) {
+	if t.apart {
+		for i := range t.jobs {
+			j := &t.jobs[i]
+			g0, g1 := j.share(j.dst.Groups, worker, workers)
+			step := j.step()
+			for g := g0; g < g1; g += step {
+				t.pack(worker, j, g, min(g+step, g1))
+			}
+		}
+		return
+	}
 	for {
 		i := int(t.next.Add(1)) - 1
 		if i >= len(t.units) {
 			return
 		}
 		u := t.units[i]
-		j := t.jobs[u.job]
-		j.dst.Pack(j.src, u.g0, u.g1)
-		size := j.src.Type.RowBytes(j.src.Cols)
-		read := j.src.Data[u.g0*kernel.Lanes*size : min(u.g1*kernel.Lanes, j.src.Rows)*size]
-		t.release(read)
-		done := t.done.Add(int64(len(read)))
-		if worker == 0 && t.tell != nil {
-			t.tell(done, t.total)
-		}
+		t.pack(worker, &t.jobs[u.job], u.g0, u.g1)
+	}
+}
+
+// step returns the groups of a unit.
+func (j *packJob) step() int { return max(1, unitBytes/j.dst.GroupBytes) }
+
+// pack packs the groups [g0, g1) of a matrix.
+func (t *packTask) pack(worker int, j *packJob, g0, g1 int) {
+	j.dst.Pack(j.src, g0, g1)
+	size := j.src.Type.RowBytes(j.src.Cols)
+	read := j.src.Data[g0*kernel.Lanes*size : min(g1*kernel.Lanes, j.src.Rows)*size]
+	t.release(read)
+	done := t.done.Add(int64(len(read)))
+	if worker == 0 && t.tell != nil {
+		t.tell(done, t.total)
 	}
 }

@@ -35,10 +35,16 @@ func (e *Exec) MLPHidden(x, gate, up *kernel.Acts, m *MLP) {
 // pairs: 64 columns.
 const groupsPerUnit = 4
 
+// MLPShare returns the 16-row groups that a worker computes of the n of a gate
+// or up matrix.
+func MLPShare(n, worker, workers int) (g0, g1 int) {
+	lo, hi := pool.Split((n+groupsPerUnit-1)/groupsPerUnit, worker, workers)
+	return lo * groupsPerUnit, min(hi*groupsPerUnit, n)
+}
+
 func (t *gluTask) Do(worker, workers int) {
 	w := t.m.Up.W
-	lo, hi := pool.Split((w.Groups+groupsPerUnit-1)/groupsPerUnit, worker, workers)
-	g0, g1 := lo*groupsPerUnit, min(hi*groupsPerUnit, w.Groups)
+	g0, g1 := MLPShare(w.Groups, worker, workers)
 	if g0 >= g1 {
 		return
 	}

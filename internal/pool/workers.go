@@ -2,6 +2,7 @@ package pool
 
 import (
 	"io/fs"
+	"os"
 	"path"
 	"strconv"
 	"strings"
@@ -18,6 +19,16 @@ func DefaultWorkers() int {
 		return 1
 	}
 	return p.Workers
+}
+
+// Given returns the processors that this process may use, nil if the system
+// does not tell, and how many of them its cgroup pays for, 0 for all.
+func Given() (cpus []int, quotaOf float64) { return allowedCPUs(), quota(os.DirFS("/")) }
+
+// Counts are numbers of workers.
+type Counts struct {
+	Decode int `json:"decode"` // for regions that read more than they compute
+	Batch  int `json:"batch"`  // for regions that compute more
 }
 
 // quota returns the processors that the cgroup of this process, or one around
