@@ -16,7 +16,6 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // Task is work cut into as many parts as there are workers.
@@ -32,8 +31,8 @@ type Pool struct {
 	home    *affinity // of the caller while it computes, nil for any
 	before  affinity  // of the caller before Enter
 	nodes   int
-	spins   int           // calls of spin that take about spinTime
-	calm    atomic.Uint32 // regions since a worker was very late, at most calmRegions
+	spins   int // calls of spin that take about spinTime
+	waits   patience
 	task    Task          // of the region, written before epoch changes
 	width   atomic.Uint32 // workers that take part in regions; those above sleep here
 	closed  bool
@@ -203,8 +202,8 @@ func (p *Pool) begin(width int) {
 
 // finish waits for the workers and ends the region.
 func (p *Pool) finish() {
-	limit, late := p.patience(), false
-	var since time.Time
+	patient := p.waits.long()
+	limit, late := p.looks(patient), false
 	for n := 0; p.pending.Load() != 0; n++ {
 		v := p.pending.Load()
 		if v == 0 {
@@ -214,21 +213,14 @@ func (p *Pool) finish() {
 			spin(&p.pending, v)
 			continue
 		}
-		if n == limit {
-			since = time.Now()
-		}
+		late = patient
 		p.asleep.Store(true)
 		if v = p.pending.Load(); v != 0 {
 			sleep(&p.pending, v)
 		}
 		p.asleep.Store(false)
-		late = limit > p.spins || time.Since(since) > patientTime-spinTime
 	}
-	if late {
-		p.calm.Store(0)
-	} else if c := p.calm.Load(); c < calmRegions {
-		p.calm.Store(c + 1)
-	}
+	p.waits.region(late)
 	p.task = nil
 	f := p.fault.Swap(nil)
 	p.mu.Unlock()
@@ -256,16 +248,12 @@ func (p *Pool) work(i int) {
 	}
 }
 
-// patience returns how often a thread looks before it sleeps. To sleep and be
-// woken takes some 50 µs, in which the others end their part and go to sleep
-// in turn: once it has begun, every region is as slow. So threads wait for
-// patientTime, unless a worker was later than that a moment ago: then others
-// want the processors, and a thread that waits awake keeps them from it.
-func (p *Pool) patience() int {
-	if p.calm.Load() < calmRegions {
-		return p.spins
+// looks returns how often a thread looks before it sleeps.
+func (p *Pool) looks(patient bool) int {
+	if patient {
+		return int(patientTime/spinTime) * p.spins
 	}
-	return int(patientTime/spinTime) * p.spins
+	return p.spins
 }
 
 // next waits for a region after the one seen last, and before that until worker
@@ -274,7 +262,7 @@ func (p *Pool) next(i int, seen uint32) uint32 {
 	for w := p.width.Load(); i >= int(w); w = p.width.Load() {
 		sleep(&p.width, w)
 	}
-	for range p.patience() {
+	for range p.looks(p.waits.long()) {
 		if e := p.epoch.Load(); e != seen {
 			return e
 		}

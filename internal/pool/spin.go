@@ -7,14 +7,12 @@ import (
 )
 
 // spinTime is how long a thread watches for a change before it sleeps where
-// processors are short, and patientTime elsewhere. Regions of a forward pass
-// follow each other within the first, mostly, and steps of an engine within the
-// second. Processors are not short when no worker was late for calmRegions,
-// about a forward pass.
+// processors are short, and patientTime elsewhere, see patience. Regions of a
+// forward pass follow each other within the first, mostly, and steps of an
+// engine within the second.
 const (
 	spinTime    = 40 * time.Microsecond
 	patientTime = 500 * time.Microsecond
-	calmRegions = 128
 )
 
 // spinCalls returns how many calls of spin take about spinTime.
