@@ -21,8 +21,8 @@ import (
 // NaN for an infinite x. The error budgets of the approximations are in
 // elem_test.go.
 //
-// Results of the AVX2 and AVX-512 tiers are the same bits; those of plain Go
-// differ from them within the budgets.
+// Results of the AVX2, AVX-512 and NEON tiers are the same bits; those of plain
+// Go differ from them within the budgets.
 
 // RMSNorm sets dst = x · w / sqrt(mean(x²) + eps). A nil w stands for ones.
 func RMSNorm(dst, x, w []float32, eps float32) {
@@ -53,6 +53,8 @@ func sum(x []float32) float32 {
 		return sumAVX512(unsafe.SliceData(x), len(x))
 	case cpu.AVX2:
 		return sumAVX2(unsafe.SliceData(x), len(x))
+	case cpu.NEON:
+		return sumNEON(unsafe.SliceData(x), len(x))
 	}
 	return sumGeneric(x)
 }
@@ -64,6 +66,8 @@ func sumSquares(x []float32, mean float32) float32 {
 		return sumSquaresAVX512(unsafe.SliceData(x), len(x), mean)
 	case cpu.AVX2:
 		return sumSquaresAVX2(unsafe.SliceData(x), len(x), mean)
+	case cpu.NEON:
+		return sumSquaresNEON(unsafe.SliceData(x), len(x), mean)
 	}
 	return sumSquaresGeneric(x, mean)
 }
@@ -78,8 +82,16 @@ func normalize(dst, x, w, b []float32, mean, inv float32) {
 	}
 	d, p, n := unsafe.SliceData(dst), unsafe.SliceData(x), len(x)
 	switch tier := cpu.Current(); {
-	case tier < cpu.AVX2:
+	case tier < cpu.NEON:
 		normalizeGeneric(dst, x, w, b, mean, inv)
+	case tier == cpu.NEON && w != nil && b != nil:
+		normalizeWBNEON(d, p, &w[0], &b[0], n, mean, inv)
+	case tier == cpu.NEON && w != nil:
+		normalizeWNEON(d, p, &w[0], n, mean, inv)
+	case tier == cpu.NEON && b != nil:
+		normalizeBNEON(d, p, &b[0], n, mean, inv)
+	case tier == cpu.NEON:
+		normalizeNEON(d, p, n, mean, inv)
 	case w != nil && b != nil && tier == cpu.AVX512:
 		normalizeWBAVX512(d, p, &w[0], &b[0], n, mean, inv)
 	case w != nil && b != nil:
@@ -107,6 +119,8 @@ func Add(dst, x []float32) {
 		addAVX512(unsafe.SliceData(dst), unsafe.SliceData(x), n)
 	case cpu.AVX2:
 		addAVX2(unsafe.SliceData(dst), unsafe.SliceData(x), n)
+	case cpu.NEON:
+		addNEON(unsafe.SliceData(dst), unsafe.SliceData(x), n)
 	default:
 		addGeneric(dst[:n], x[:n])
 	}
@@ -121,6 +135,8 @@ func AddScaled(dst, x []float32, a float32) {
 		addScaledAVX512(unsafe.SliceData(dst), unsafe.SliceData(x), n, a)
 	case cpu.AVX2:
 		addScaledAVX2(unsafe.SliceData(dst), unsafe.SliceData(x), n, a)
+	case cpu.NEON:
+		addScaledNEON(unsafe.SliceData(dst), unsafe.SliceData(x), n, a)
 	default:
 		addScaledGeneric(dst[:n], x[:n], a)
 	}
@@ -134,6 +150,8 @@ func Mul(dst, x []float32) {
 		mulAVX512(unsafe.SliceData(dst), unsafe.SliceData(x), n)
 	case cpu.AVX2:
 		mulAVX2(unsafe.SliceData(dst), unsafe.SliceData(x), n)
+	case cpu.NEON:
+		mulNEON(unsafe.SliceData(dst), unsafe.SliceData(x), n)
 	default:
 		mulGeneric(dst[:n], x[:n])
 	}
@@ -146,6 +164,8 @@ func Scale(x []float32, a float32) {
 		scaleAVX512(unsafe.SliceData(x), len(x), a)
 	case cpu.AVX2:
 		scaleAVX2(unsafe.SliceData(x), len(x), a)
+	case cpu.NEON:
+		scaleNEON(unsafe.SliceData(x), len(x), a)
 	default:
 		scaleGeneric(x, a)
 	}
@@ -159,6 +179,8 @@ func ReLU(dst, x []float32) {
 		reluAVX512(unsafe.SliceData(dst), unsafe.SliceData(x), n)
 	case cpu.AVX2:
 		reluAVX2(unsafe.SliceData(dst), unsafe.SliceData(x), n)
+	case cpu.NEON:
+		reluNEON(unsafe.SliceData(dst), unsafe.SliceData(x), n)
 	default:
 		reluGeneric(dst[:n], x[:n])
 	}

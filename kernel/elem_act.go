@@ -26,6 +26,8 @@ func SiLUMul(dst, gate, up []float32) {
 		siluMulAVX512(unsafe.SliceData(dst), unsafe.SliceData(gate), unsafe.SliceData(up), n)
 	case cpu.AVX2:
 		siluMulAVX2(unsafe.SliceData(dst), unsafe.SliceData(gate), unsafe.SliceData(up), n)
+	case cpu.NEON:
+		siluMulNEON(unsafe.SliceData(dst), unsafe.SliceData(gate), unsafe.SliceData(up), n)
 	default:
 		siluMulGeneric(dst[:n], gate[:n], up[:n])
 	}
@@ -44,6 +46,8 @@ func swishRow(dst, x []float32, c float32) {
 		swishAVX512(unsafe.SliceData(dst), unsafe.SliceData(x), n, -c)
 	case cpu.AVX2:
 		swishAVX2(unsafe.SliceData(dst), unsafe.SliceData(x), n, -c)
+	case cpu.NEON:
+		swishNEON(unsafe.SliceData(dst), unsafe.SliceData(x), n, -c)
 	default:
 		swishGeneric(dst[:n], x[:n], c)
 	}
@@ -59,6 +63,8 @@ func GELU(dst, x []float32) {
 		geluAVX512(unsafe.SliceData(dst), unsafe.SliceData(x), n)
 	case cpu.AVX2:
 		geluAVX2(unsafe.SliceData(dst), unsafe.SliceData(x), n)
+	case cpu.NEON:
+		geluNEON(unsafe.SliceData(dst), unsafe.SliceData(x), n)
 	default:
 		geluGeneric(dst[:n], x[:n])
 	}
@@ -72,6 +78,8 @@ func GELUMul(dst, gate, up []float32) {
 		geluMulAVX512(unsafe.SliceData(dst), unsafe.SliceData(gate), unsafe.SliceData(up), n)
 	case cpu.AVX2:
 		geluMulAVX2(unsafe.SliceData(dst), unsafe.SliceData(gate), unsafe.SliceData(up), n)
+	case cpu.NEON:
+		geluMulNEON(unsafe.SliceData(dst), unsafe.SliceData(gate), unsafe.SliceData(up), n)
 	default:
 		geluMulGeneric(dst[:n], gate[:n], up[:n])
 	}
@@ -85,6 +93,8 @@ func GELUErf(dst, x []float32) {
 		geluErfAVX512(unsafe.SliceData(dst), unsafe.SliceData(x), n)
 	case cpu.AVX2:
 		geluErfAVX2(unsafe.SliceData(dst), unsafe.SliceData(x), n)
+	case cpu.NEON:
+		geluErfNEON(unsafe.SliceData(dst), unsafe.SliceData(x), n)
 	default:
 		geluErfGeneric(dst[:n], x[:n])
 	}
@@ -100,6 +110,8 @@ func softcap(x []float32, in, out float32) {
 		softcapAVX512(unsafe.SliceData(x), len(x), in, out)
 	case cpu.AVX2:
 		softcapAVX2(unsafe.SliceData(x), len(x), in, out)
+	case cpu.NEON:
+		softcapNEON(unsafe.SliceData(x), len(x), in, out)
 	default:
 		softcapGeneric(x, in, out)
 	}

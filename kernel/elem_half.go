@@ -18,6 +18,8 @@ func DecodeF16(dst []float32, src []byte) {
 		m := n &^ 7
 		decodeF16AVX2(unsafe.SliceData(dst), unsafe.SliceData(src), m)
 		decodeF16Generic(dst[m:], src[2*m:])
+	case cpu.NEON:
+		decodeF16NEON(unsafe.SliceData(dst), unsafe.SliceData(src), n)
 	default:
 		decodeF16Generic(dst, src)
 	}
@@ -35,6 +37,8 @@ func EncodeF16(dst []byte, src []float32) {
 		m := n &^ 7
 		encodeF16AVX2(unsafe.SliceData(dst), unsafe.SliceData(src), m)
 		encodeF16Generic(dst[2*m:], src[m:])
+	case cpu.NEON:
+		encodeF16NEON(unsafe.SliceData(dst), unsafe.SliceData(src), n)
 	default:
 		encodeF16Generic(dst, src)
 	}
@@ -51,6 +55,8 @@ func DecodeBF16(dst []float32, src []byte) {
 		m := n &^ 7
 		decodeBF16AVX2(unsafe.SliceData(dst), unsafe.SliceData(src), m)
 		decodeBF16Generic(dst[m:], src[2*m:])
+	case cpu.NEON:
+		decodeBF16NEON(unsafe.SliceData(dst), unsafe.SliceData(src), n)
 	default:
 		decodeBF16Generic(dst, src)
 	}
@@ -68,6 +74,8 @@ func EncodeBF16(dst []byte, src []float32) {
 		m := n &^ 7
 		encodeBF16AVX2(unsafe.SliceData(dst), unsafe.SliceData(src), m)
 		encodeBF16Generic(dst[2*m:], src[m:])
+	case cpu.NEON:
+		encodeBF16NEON(unsafe.SliceData(dst), unsafe.SliceData(src), n)
 	default:
 		encodeBF16Generic(dst, src)
 	}

@@ -24,6 +24,8 @@ func ExpSum(x []float32, top float32) float32 {
 		return expSumAVX512(unsafe.SliceData(x), len(x), top)
 	case cpu.AVX2:
 		return expSumAVX2(unsafe.SliceData(x), len(x), top)
+	case cpu.NEON:
+		return expSumNEON(unsafe.SliceData(x), len(x), top)
 	}
 	return expSumGeneric(x, top)
 }
@@ -36,6 +38,8 @@ func MaxF32(x []float32) float32 {
 		return maxAVX512(unsafe.SliceData(x), len(x))
 	case cpu.AVX2:
 		return maxAVX2(unsafe.SliceData(x), len(x))
+	case cpu.NEON:
+		return maxNEON(unsafe.SliceData(x), len(x))
 	}
 	return maxGeneric(x)
 }
@@ -49,6 +53,8 @@ func Argmax(x []float32) int {
 		return indexAVX512(unsafe.SliceData(x), len(x), top)
 	case cpu.AVX2:
 		return indexAVX2(unsafe.SliceData(x), len(x), top)
+	case cpu.NEON:
+		return indexNEON(unsafe.SliceData(x), len(x), top)
 	}
 	return indexGeneric(x, top)
 }
@@ -61,6 +67,8 @@ func Dot(a, b []float32) float32 {
 		return dotAVX512(unsafe.SliceData(a), unsafe.SliceData(b), n)
 	case cpu.AVX2:
 		return dotAVX2(unsafe.SliceData(a), unsafe.SliceData(b), n)
+	case cpu.NEON:
+		return dotNEON(unsafe.SliceData(a), unsafe.SliceData(b), n)
 	}
 	return dotGeneric(a[:n], b[:n])
 }

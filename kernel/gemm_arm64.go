@@ -43,7 +43,7 @@ func mulTier(p *Packed, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) boo
 	case p.layout == nil:
 		mulPlain(p, plainNEON[p.Type], tilesDirect, dst, ldd, x, r0, r1, g0, g1)
 	case r1-r0 <= directRows:
-		mulDirect(p, mulNEON[p.Type], tilesDirect, dst, ldd, x, r0, r1, g0, g1)
+		mulDirect(p, packedNEON[p.Type], tilesDirect, dst, ldd, x, r0, r1, g0, g1)
 	default:
 		for blocks := (r1 - r0 + panelRows - 1) / panelRows; blocks > 0; blocks-- {
 			n := (r1 - r0 + blocks - 1) / blocks
@@ -78,9 +78,41 @@ func mulPanels(p *Packed, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
 	}
 }
 
-// quantizeTier quantizes the first part of x and returns how much of it.
-func quantizeTier(dst []byte, x []float32) int { return 0 }
+// actCall bounds the blocks that one call quantizes.
+const actCall = 4096
 
-func readProbe(b []byte) { readProbeGeneric(b) }
+// quantizeTier quantizes the whole blocks at the start of x with the assembly
+// of the tier in use and returns how many values that were.
+func quantizeTier(dst []byte, x []float32) int {
+	n := len(x) / 32
+	if cpu.Current() < cpu.NEON {
+		return 0
+	}
+	for i := 0; i < n; i += actCall {
+		quantizeNEON(&dst[i*actBlock], &x[32*i], min(actCall, n-i))
+	}
+	return n * 32
+}
 
-func dotProbe(integer bool, n int) int { return dotProbeGeneric(integer, n) }
+// readProbe reads b from end to end.
+func readProbe(b []byte) {
+	if n := len(b) &^ 255; n > 0 && cpu.Current() >= cpu.NEON {
+		readProbeNEON(&b[0], n)
+		return
+	}
+	readProbeGeneric(b)
+}
+
+// dotProbe does nothing but products, integer or float ones, and returns how
+// many additions and multiplications it did.
+func dotProbe(integer bool, n int) int {
+	switch {
+	case cpu.Current() < cpu.NEON:
+		return dotProbeGeneric(integer, n)
+	case integer:
+		dotProbeNEON(n)
+		return n * 16 * 16 * 2
+	}
+	fmaProbeNEON(n)
+	return n * 16 * 4 * 2
+}

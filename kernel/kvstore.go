@@ -149,6 +149,9 @@ func encodeKV(dst []byte, src []float32) {
 		m := n &^ 7
 		encodeKVAVX2(unsafe.SliceData(dst), unsafe.SliceData(src), m)
 		dst, src = dst[2*m:], src[m:]
+	case cpu.NEON:
+		encodeKVNEON(unsafe.SliceData(dst), unsafe.SliceData(src), n)
+		return
 	}
 	for i, x := range src {
 		binary.LittleEndian.PutUint16(dst[2*i:], tensor.F32ToF16(clampF16(x)))
@@ -169,7 +172,11 @@ func clampF16(x float32) float32 {
 // of a NaN are larger than any number's.
 func topKV(x []float32) uint32 {
 	top, n := uint32(0), len(x)&^7
-	if n > 0 && cpu.Current() >= cpu.AVX2 {
+	switch tier := cpu.Current(); {
+	case n == 0 || tier < cpu.NEON:
+	case tier == cpu.NEON:
+		top, x = topKVNEON(&x[0], n), x[n:]
+	default:
 		top, x = topKVAVX2(&x[0], n), x[n:]
 	}
 	for _, v := range x {
@@ -183,10 +190,15 @@ func topKV(x []float32) uint32 {
 func encodeI8(dst []byte, src []float32, inv float32) {
 	n := len(src) &^ 7
 	dst = dst[:len(src)]
-	if n > 0 && cpu.Current() >= cpu.AVX2 {
+	switch tier := cpu.Current(); {
+	case n == 0 || tier < cpu.NEON:
+		n = 0
+	case tier == cpu.NEON:
+		encodeI8NEON(&dst[0], &src[0], n, inv)
+	default:
 		encodeI8AVX2(&dst[0], &src[0], n, inv)
-		dst, src = dst[n:], src[n:]
 	}
+	dst, src = dst[n:], src[n:]
 	for i, x := range src {
 		dst[i] = byte(int32(math.RoundToEven(float64(clampF16(x) * inv))))
 	}
@@ -204,6 +216,9 @@ func decodeI8(dst []float32, src []byte) {
 		m := n &^ 7
 		decodeI8AVX2(unsafe.SliceData(dst), unsafe.SliceData(src), m)
 		dst, src = dst[m:], src[m:]
+	case cpu.NEON:
+		decodeI8NEON(unsafe.SliceData(dst), unsafe.SliceData(src), n)
+		return
 	}
 	for i, q := range src {
 		dst[i] = float32(int8(q))

@@ -38371,3 +38371,5262 @@ below1:
 	SUBS $1, R4
 	BNE group
 	RET
+
+// func quantizeNEON(dst *byte, x *float32, n int)
+TEXT ·quantizeNEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+16(FP), R2
+	MOVW $0x7fffffff, R26
+	WORD $0x4e040f40 // dup v0.4s, w26
+	MOVW $0x42fe0000, R26
+	WORD $0x4e040f41 // dup v1.4s, w26
+	MOVW $0x4b400000, R26
+	WORD $0x4e040f42 // dup v2.4s, w26
+	WORD $0x4ea21c43 // mov v3.16b, v2.16b
+	MOVW $0x4b400080, R3
+	WORD $0x4e1c1c63 // mov v3.s[3], w3
+
+block:
+	WORD $0x3dc00024 // ldr q4, [x1]
+	WORD $0x4e201c8c // and v12.16b, v4.16b, v0.16b
+	WORD $0x3dc00425 // ldr q5, [x1, #16]
+	WORD $0x4e201cad // and v13.16b, v5.16b, v0.16b
+	WORD $0x6ead658c // umax v12.4s, v12.4s, v13.4s
+	WORD $0x3dc00826 // ldr q6, [x1, #32]
+	WORD $0x4e201ccd // and v13.16b, v6.16b, v0.16b
+	WORD $0x6ead658c // umax v12.4s, v12.4s, v13.4s
+	WORD $0x3dc00c27 // ldr q7, [x1, #48]
+	WORD $0x4e201ced // and v13.16b, v7.16b, v0.16b
+	WORD $0x6ead658c // umax v12.4s, v12.4s, v13.4s
+	WORD $0x3dc01028 // ldr q8, [x1, #64]
+	WORD $0x4e201d0d // and v13.16b, v8.16b, v0.16b
+	WORD $0x6ead658c // umax v12.4s, v12.4s, v13.4s
+	WORD $0x3dc01429 // ldr q9, [x1, #80]
+	WORD $0x4e201d2d // and v13.16b, v9.16b, v0.16b
+	WORD $0x6ead658c // umax v12.4s, v12.4s, v13.4s
+	WORD $0x3dc0182a // ldr q10, [x1, #96]
+	WORD $0x4e201d4d // and v13.16b, v10.16b, v0.16b
+	WORD $0x6ead658c // umax v12.4s, v12.4s, v13.4s
+	WORD $0x3dc01c2b // ldr q11, [x1, #112]
+	WORD $0x4e201d6d // and v13.16b, v11.16b, v0.16b
+	WORD $0x6ead658c // umax v12.4s, v12.4s, v13.4s
+	WORD $0x6eb0a98c // umaxv s12, v12.4s
+	WORD $0x0e043d83 // mov w3, v12.s[0]
+	MOVW $0x7f800000, R26
+	CMPW R26, R3
+	BHS nan
+	MOVW $0x0d800000, R26
+	CMPW R26, R3
+	BLO tiny
+	WORD $0x4e04058c // dup v12.4s, v12.s[0]
+	WORD $0x6e21fd8e // fdiv v14.4s, v12.4s, v1.4s
+	WORD $0x6e2cfc2c // fdiv v12.4s, v1.4s, v12.4s
+	WORD $0x6e2cdc84 // fmul v4.4s, v4.4s, v12.4s
+	WORD $0x4e21a884 // fcvtns v4.4s, v4.4s
+	WORD $0x6e2cdca5 // fmul v5.4s, v5.4s, v12.4s
+	WORD $0x4e21a8a5 // fcvtns v5.4s, v5.4s
+	WORD $0x6e2cdcc6 // fmul v6.4s, v6.4s, v12.4s
+	WORD $0x4e21a8c6 // fcvtns v6.4s, v6.4s
+	WORD $0x6e2cdce7 // fmul v7.4s, v7.4s, v12.4s
+	WORD $0x4e21a8e7 // fcvtns v7.4s, v7.4s
+	WORD $0x6e2cdd08 // fmul v8.4s, v8.4s, v12.4s
+	WORD $0x4e21a908 // fcvtns v8.4s, v8.4s
+	WORD $0x6e2cdd29 // fmul v9.4s, v9.4s, v12.4s
+	WORD $0x4e21a929 // fcvtns v9.4s, v9.4s
+	WORD $0x6e2cdd4a // fmul v10.4s, v10.4s, v12.4s
+	WORD $0x4e21a94a // fcvtns v10.4s, v10.4s
+	WORD $0x6e2cdd6b // fmul v11.4s, v11.4s, v12.4s
+	WORD $0x4e21a96b // fcvtns v11.4s, v11.4s
+	WORD $0x4ea5848c // add v12.4s, v4.4s, v5.4s
+	WORD $0x4ea784cd // add v13.4s, v6.4s, v7.4s
+	WORD $0x4ead858c // add v12.4s, v12.4s, v13.4s
+	WORD $0x4eb1b98c // addv s12, v12.4s
+	WORD $0x0e043d84 // mov w4, v12.s[0]
+	WORD $0x0e612884 // xtn v4.4h, v4.4s
+	WORD $0x4e6128a4 // xtn2 v4.8h, v5.4s
+	WORD $0x0e6128c6 // xtn v6.4h, v6.4s
+	WORD $0x4e6128e6 // xtn2 v6.8h, v7.4s
+	WORD $0x0e212884 // xtn v4.8b, v4.8h
+	WORD $0x4e2128c4 // xtn2 v4.16b, v6.8h
+	WORD $0x3d800004 // str q4, [x0]
+	WORD $0x4ea9850c // add v12.4s, v8.4s, v9.4s
+	WORD $0x4eab854d // add v13.4s, v10.4s, v11.4s
+	WORD $0x4ead858c // add v12.4s, v12.4s, v13.4s
+	WORD $0x4eb1b98c // addv s12, v12.4s
+	WORD $0x0e043d85 // mov w5, v12.s[0]
+	WORD $0x0e612908 // xtn v8.4h, v8.4s
+	WORD $0x4e612928 // xtn2 v8.8h, v9.4s
+	WORD $0x0e61294a // xtn v10.4h, v10.4s
+	WORD $0x4e61296a // xtn2 v10.8h, v11.4s
+	WORD $0x0e212908 // xtn v8.8b, v8.8h
+	WORD $0x4e212948 // xtn2 v8.16b, v10.8h
+	WORD $0x3d800408 // str q8, [x0, #16]
+	ADD R4, R5, R6
+	MOVW $1, R26
+	WORD $0x4e041ccf // mov v15.s[0], w6
+	WORD $0x4e0c1c8f // mov v15.s[1], w4
+	WORD $0x4e141caf // mov v15.s[2], w5
+	WORD $0x4e1c1f4f // mov v15.s[3], w26
+	WORD $0x4e21d9ec // scvtf v12.4s, v15.4s
+	WORD $0x6e2edd8c // fmul v12.4s, v12.4s, v14.4s
+	WORD $0x3d800c0c // str q12, [x0, #48]
+	WORD $0x4f2755ef // shl v15.4s, v15.4s, #7
+	WORD $0x6eaf846f // sub v15.4s, v3.4s, v15.4s
+	WORD $0x3d80080f // str q15, [x0, #32]
+
+next:
+	ADD $128, R1
+	ADD $64, R0
+	SUBS $1, R2
+	BNE block
+	RET
+
+nan:
+	MOVW $0x7fc00000, R3
+	B zeros
+
+tiny:
+	MOVW $0, R3
+
+zeros:
+	WORD $0x4e040c6c // dup v12.4s, w3
+	WORD $0x3d800c0c // str q12, [x0, #48]
+	WORD $0x3d800802 // str q2, [x0, #32]
+	WORD $0x6f00e40c // movi v12.2d, #0000000000000000
+	WORD $0x3d80000c // str q12, [x0]
+	WORD $0x3d80040c // str q12, [x0, #16]
+	B next
+
+// func readProbeNEON(b *byte, n int)
+TEXT ·readProbeNEON(SB), NOSPLIT, $0-16
+	MOVD b+0(FP), R0
+	MOVD n+8(FP), R1
+
+loop:
+	WORD $0x3dc00000 // ldr q0, [x0]
+	WORD $0x3dc00401 // ldr q1, [x0, #16]
+	WORD $0x3dc00802 // ldr q2, [x0, #32]
+	WORD $0x3dc00c03 // ldr q3, [x0, #48]
+	WORD $0x3dc01004 // ldr q4, [x0, #64]
+	WORD $0x3dc01405 // ldr q5, [x0, #80]
+	WORD $0x3dc01806 // ldr q6, [x0, #96]
+	WORD $0x3dc01c07 // ldr q7, [x0, #112]
+	WORD $0x3dc02008 // ldr q8, [x0, #128]
+	WORD $0x3dc02409 // ldr q9, [x0, #144]
+	WORD $0x3dc0280a // ldr q10, [x0, #160]
+	WORD $0x3dc02c0b // ldr q11, [x0, #176]
+	WORD $0x3dc0300c // ldr q12, [x0, #192]
+	WORD $0x3dc0340d // ldr q13, [x0, #208]
+	WORD $0x3dc0380e // ldr q14, [x0, #224]
+	WORD $0x3dc03c0f // ldr q15, [x0, #240]
+	ADD $256, R0
+	SUBS $256, R1
+	BNE loop
+	RET
+
+// func dotProbeNEON(n int)
+TEXT ·dotProbeNEON(SB), NOSPLIT, $0-8
+	MOVD n+0(FP), R0
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
+	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
+	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
+	WORD $0x6f00e40b // movi v11.2d, #0000000000000000
+	WORD $0x6f00e40c // movi v12.2d, #0000000000000000
+	WORD $0x6f00e40d // movi v13.2d, #0000000000000000
+	WORD $0x6f00e40e // movi v14.2d, #0000000000000000
+	WORD $0x6f00e40f // movi v15.2d, #0000000000000000
+	WORD $0x6f00e410 // movi v16.2d, #0000000000000000
+	WORD $0x6f00e411 // movi v17.2d, #0000000000000000
+
+loop:
+	WORD $0x4f81e002 // sdot v2.4s, v0.16b, v1.4b[0]
+	WORD $0x4f81e003 // sdot v3.4s, v0.16b, v1.4b[0]
+	WORD $0x4f81e004 // sdot v4.4s, v0.16b, v1.4b[0]
+	WORD $0x4f81e005 // sdot v5.4s, v0.16b, v1.4b[0]
+	WORD $0x4f81e006 // sdot v6.4s, v0.16b, v1.4b[0]
+	WORD $0x4f81e007 // sdot v7.4s, v0.16b, v1.4b[0]
+	WORD $0x4f81e008 // sdot v8.4s, v0.16b, v1.4b[0]
+	WORD $0x4f81e009 // sdot v9.4s, v0.16b, v1.4b[0]
+	WORD $0x4f81e00a // sdot v10.4s, v0.16b, v1.4b[0]
+	WORD $0x4f81e00b // sdot v11.4s, v0.16b, v1.4b[0]
+	WORD $0x4f81e00c // sdot v12.4s, v0.16b, v1.4b[0]
+	WORD $0x4f81e00d // sdot v13.4s, v0.16b, v1.4b[0]
+	WORD $0x4f81e00e // sdot v14.4s, v0.16b, v1.4b[0]
+	WORD $0x4f81e00f // sdot v15.4s, v0.16b, v1.4b[0]
+	WORD $0x4f81e010 // sdot v16.4s, v0.16b, v1.4b[0]
+	WORD $0x4f81e011 // sdot v17.4s, v0.16b, v1.4b[0]
+	SUBS $1, R0
+	BNE loop
+	RET
+
+// func fmaProbeNEON(n int)
+TEXT ·fmaProbeNEON(SB), NOSPLIT, $0-8
+	MOVD n+0(FP), R0
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
+	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
+	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
+	WORD $0x6f00e40b // movi v11.2d, #0000000000000000
+	WORD $0x6f00e40c // movi v12.2d, #0000000000000000
+	WORD $0x6f00e40d // movi v13.2d, #0000000000000000
+	WORD $0x6f00e40e // movi v14.2d, #0000000000000000
+	WORD $0x6f00e40f // movi v15.2d, #0000000000000000
+	WORD $0x6f00e410 // movi v16.2d, #0000000000000000
+	WORD $0x6f00e411 // movi v17.2d, #0000000000000000
+
+loop:
+	WORD $0x4f811002 // fmla v2.4s, v0.4s, v1.s[0]
+	WORD $0x4f811003 // fmla v3.4s, v0.4s, v1.s[0]
+	WORD $0x4f811004 // fmla v4.4s, v0.4s, v1.s[0]
+	WORD $0x4f811005 // fmla v5.4s, v0.4s, v1.s[0]
+	WORD $0x4f811006 // fmla v6.4s, v0.4s, v1.s[0]
+	WORD $0x4f811007 // fmla v7.4s, v0.4s, v1.s[0]
+	WORD $0x4f811008 // fmla v8.4s, v0.4s, v1.s[0]
+	WORD $0x4f811009 // fmla v9.4s, v0.4s, v1.s[0]
+	WORD $0x4f81100a // fmla v10.4s, v0.4s, v1.s[0]
+	WORD $0x4f81100b // fmla v11.4s, v0.4s, v1.s[0]
+	WORD $0x4f81100c // fmla v12.4s, v0.4s, v1.s[0]
+	WORD $0x4f81100d // fmla v13.4s, v0.4s, v1.s[0]
+	WORD $0x4f81100e // fmla v14.4s, v0.4s, v1.s[0]
+	WORD $0x4f81100f // fmla v15.4s, v0.4s, v1.s[0]
+	WORD $0x4f811010 // fmla v16.4s, v0.4s, v1.s[0]
+	WORD $0x4f811011 // fmla v17.4s, v0.4s, v1.s[0]
+	SUBS $1, R0
+	BNE loop
+	RET
+
+// func addNEON(dst, x *float32, n int)
+TEXT ·addNEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+16(FP), R2
+	SUBS $16, R2
+	BLT under16
+
+by16:
+	WORD $0x3dc00000 // ldr q0, [x0]
+	WORD $0x3dc00021 // ldr q1, [x1]
+	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
+	WORD $0x3d800000 // str q0, [x0]
+	WORD $0x3dc00400 // ldr q0, [x0, #16]
+	WORD $0x3dc00421 // ldr q1, [x1, #16]
+	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
+	WORD $0x3d800400 // str q0, [x0, #16]
+	WORD $0x3dc00800 // ldr q0, [x0, #32]
+	WORD $0x3dc00821 // ldr q1, [x1, #32]
+	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
+	WORD $0x3d800800 // str q0, [x0, #32]
+	WORD $0x3dc00c00 // ldr q0, [x0, #48]
+	WORD $0x3dc00c21 // ldr q1, [x1, #48]
+	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
+	WORD $0x3d800c00 // str q0, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R2
+	BGE by16
+
+under16:
+	ADD $16, R2
+	SUBS $4, R2
+	BLT under4
+
+by4:
+	WORD $0x3dc00000 // ldr q0, [x0]
+	WORD $0x3dc00021 // ldr q1, [x1]
+	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
+	WORD $0x3d800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R2
+	BGE by4
+
+under4:
+	ADD $4, R2
+	SUBS $1, R2
+	BLT under1
+
+by1:
+	WORD $0xbd400000 // ldr s0, [x0]
+	WORD $0xbd400021 // ldr s1, [x1]
+	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
+	WORD $0xbd000000 // str s0, [x0]
+	ADD $4, R0
+	ADD $4, R1
+	SUBS $1, R2
+	BGE by1
+
+under1:
+	RET
+
+// func mulNEON(dst, x *float32, n int)
+TEXT ·mulNEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+16(FP), R2
+	SUBS $16, R2
+	BLT under16
+
+by16:
+	WORD $0x3dc00000 // ldr q0, [x0]
+	WORD $0x3dc00021 // ldr q1, [x1]
+	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
+	WORD $0x3d800000 // str q0, [x0]
+	WORD $0x3dc00400 // ldr q0, [x0, #16]
+	WORD $0x3dc00421 // ldr q1, [x1, #16]
+	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
+	WORD $0x3d800400 // str q0, [x0, #16]
+	WORD $0x3dc00800 // ldr q0, [x0, #32]
+	WORD $0x3dc00821 // ldr q1, [x1, #32]
+	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
+	WORD $0x3d800800 // str q0, [x0, #32]
+	WORD $0x3dc00c00 // ldr q0, [x0, #48]
+	WORD $0x3dc00c21 // ldr q1, [x1, #48]
+	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
+	WORD $0x3d800c00 // str q0, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R2
+	BGE by16
+
+under16:
+	ADD $16, R2
+	SUBS $4, R2
+	BLT under4
+
+by4:
+	WORD $0x3dc00000 // ldr q0, [x0]
+	WORD $0x3dc00021 // ldr q1, [x1]
+	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
+	WORD $0x3d800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R2
+	BGE by4
+
+under4:
+	ADD $4, R2
+	SUBS $1, R2
+	BLT under1
+
+by1:
+	WORD $0xbd400000 // ldr s0, [x0]
+	WORD $0xbd400021 // ldr s1, [x1]
+	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
+	WORD $0xbd000000 // str s0, [x0]
+	ADD $4, R0
+	ADD $4, R1
+	SUBS $1, R2
+	BGE by1
+
+under1:
+	RET
+
+// func addScaledNEON(dst, x *float32, n int, a float32)
+TEXT ·addScaledNEON(SB), NOSPLIT, $0-28
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+16(FP), R2
+	FMOVS a+24(FP), F0
+	WORD $0x4e040400 // dup v0.4s, v0.s[0]
+	SUBS $16, R2
+	BLT under16
+
+by16:
+	WORD $0x3dc00001 // ldr q1, [x0]
+	WORD $0x3dc00022 // ldr q2, [x1]
+	WORD $0x4e20cc41 // fmla v1.4s, v2.4s, v0.4s
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3dc00401 // ldr q1, [x0, #16]
+	WORD $0x3dc00422 // ldr q2, [x1, #16]
+	WORD $0x4e20cc41 // fmla v1.4s, v2.4s, v0.4s
+	WORD $0x3d800401 // str q1, [x0, #16]
+	WORD $0x3dc00801 // ldr q1, [x0, #32]
+	WORD $0x3dc00822 // ldr q2, [x1, #32]
+	WORD $0x4e20cc41 // fmla v1.4s, v2.4s, v0.4s
+	WORD $0x3d800801 // str q1, [x0, #32]
+	WORD $0x3dc00c01 // ldr q1, [x0, #48]
+	WORD $0x3dc00c22 // ldr q2, [x1, #48]
+	WORD $0x4e20cc41 // fmla v1.4s, v2.4s, v0.4s
+	WORD $0x3d800c01 // str q1, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R2
+	BGE by16
+
+under16:
+	ADD $16, R2
+	SUBS $4, R2
+	BLT under4
+
+by4:
+	WORD $0x3dc00001 // ldr q1, [x0]
+	WORD $0x3dc00022 // ldr q2, [x1]
+	WORD $0x4e20cc41 // fmla v1.4s, v2.4s, v0.4s
+	WORD $0x3d800001 // str q1, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R2
+	BGE by4
+
+under4:
+	ADD $4, R2
+	SUBS $1, R2
+	BLT under1
+
+by1:
+	WORD $0xbd400001 // ldr s1, [x0]
+	WORD $0xbd400022 // ldr s2, [x1]
+	WORD $0x4e20cc41 // fmla v1.4s, v2.4s, v0.4s
+	WORD $0xbd000001 // str s1, [x0]
+	ADD $4, R0
+	ADD $4, R1
+	SUBS $1, R2
+	BGE by1
+
+under1:
+	RET
+
+// func scaleNEON(x *float32, n int, a float32)
+TEXT ·scaleNEON(SB), NOSPLIT, $0-20
+	MOVD x+0(FP), R0
+	MOVD n+8(FP), R1
+	FMOVS a+16(FP), F0
+	WORD $0x4e040400 // dup v0.4s, v0.s[0]
+	SUBS $16, R1
+	BLT under16
+
+by16:
+	WORD $0x3dc00001 // ldr q1, [x0]
+	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3dc00401 // ldr q1, [x0, #16]
+	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
+	WORD $0x3d800401 // str q1, [x0, #16]
+	WORD $0x3dc00801 // ldr q1, [x0, #32]
+	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
+	WORD $0x3d800801 // str q1, [x0, #32]
+	WORD $0x3dc00c01 // ldr q1, [x0, #48]
+	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
+	WORD $0x3d800c01 // str q1, [x0, #48]
+	ADD $64, R0
+	SUBS $16, R1
+	BGE by16
+
+under16:
+	ADD $16, R1
+	SUBS $4, R1
+	BLT under4
+
+by4:
+	WORD $0x3dc00001 // ldr q1, [x0]
+	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
+	WORD $0x3d800001 // str q1, [x0]
+	ADD $16, R0
+	SUBS $4, R1
+	BGE by4
+
+under4:
+	ADD $4, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0xbd400001 // ldr s1, [x0]
+	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
+	WORD $0xbd000001 // str s1, [x0]
+	ADD $4, R0
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	RET
+
+// func reluNEON(dst, x *float32, n int)
+TEXT ·reluNEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+16(FP), R2
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	SUBS $16, R2
+	BLT under16
+
+by16:
+	WORD $0x3dc00021 // ldr q1, [x1]
+	WORD $0x6ea1e402 // fcmgt v2.4s, v0.4s, v1.4s
+	WORD $0x4e621c21 // bic v1.16b, v1.16b, v2.16b
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3dc00421 // ldr q1, [x1, #16]
+	WORD $0x6ea1e402 // fcmgt v2.4s, v0.4s, v1.4s
+	WORD $0x4e621c21 // bic v1.16b, v1.16b, v2.16b
+	WORD $0x3d800401 // str q1, [x0, #16]
+	WORD $0x3dc00821 // ldr q1, [x1, #32]
+	WORD $0x6ea1e402 // fcmgt v2.4s, v0.4s, v1.4s
+	WORD $0x4e621c21 // bic v1.16b, v1.16b, v2.16b
+	WORD $0x3d800801 // str q1, [x0, #32]
+	WORD $0x3dc00c21 // ldr q1, [x1, #48]
+	WORD $0x6ea1e402 // fcmgt v2.4s, v0.4s, v1.4s
+	WORD $0x4e621c21 // bic v1.16b, v1.16b, v2.16b
+	WORD $0x3d800c01 // str q1, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R2
+	BGE by16
+
+under16:
+	ADD $16, R2
+	SUBS $4, R2
+	BLT under4
+
+by4:
+	WORD $0x3dc00021 // ldr q1, [x1]
+	WORD $0x6ea1e402 // fcmgt v2.4s, v0.4s, v1.4s
+	WORD $0x4e621c21 // bic v1.16b, v1.16b, v2.16b
+	WORD $0x3d800001 // str q1, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R2
+	BGE by4
+
+under4:
+	ADD $4, R2
+	SUBS $1, R2
+	BLT under1
+
+by1:
+	WORD $0xbd400021 // ldr s1, [x1]
+	WORD $0x6ea1e402 // fcmgt v2.4s, v0.4s, v1.4s
+	WORD $0x4e621c21 // bic v1.16b, v1.16b, v2.16b
+	WORD $0xbd000001 // str s1, [x0]
+	ADD $4, R0
+	ADD $4, R1
+	SUBS $1, R2
+	BGE by1
+
+under1:
+	RET
+
+// func normalizeNEON(dst, x *float32, n int, mean, inv float32)
+TEXT ·normalizeNEON(SB), NOSPLIT, $0-32
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+16(FP), R2
+	FMOVS mean+24(FP), F0
+	WORD $0x4e040400 // dup v0.4s, v0.s[0]
+	FMOVS inv+28(FP), F1
+	WORD $0x4e040421 // dup v1.4s, v1.s[0]
+	SUBS $16, R2
+	BLT under16
+
+by16:
+	WORD $0x3dc00022 // ldr q2, [x1]
+	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
+	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
+	WORD $0x3d800002 // str q2, [x0]
+	WORD $0x3dc00422 // ldr q2, [x1, #16]
+	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
+	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3dc00822 // ldr q2, [x1, #32]
+	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
+	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
+	WORD $0x3d800802 // str q2, [x0, #32]
+	WORD $0x3dc00c22 // ldr q2, [x1, #48]
+	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
+	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
+	WORD $0x3d800c02 // str q2, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R2
+	BGE by16
+
+under16:
+	ADD $16, R2
+	SUBS $4, R2
+	BLT under4
+
+by4:
+	WORD $0x3dc00022 // ldr q2, [x1]
+	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
+	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
+	WORD $0x3d800002 // str q2, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R2
+	BGE by4
+
+under4:
+	ADD $4, R2
+	SUBS $1, R2
+	BLT under1
+
+by1:
+	WORD $0xbd400022 // ldr s2, [x1]
+	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
+	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
+	WORD $0xbd000002 // str s2, [x0]
+	ADD $4, R0
+	ADD $4, R1
+	SUBS $1, R2
+	BGE by1
+
+under1:
+	RET
+
+// func normalizeBNEON(dst, x, b *float32, n int, mean, inv float32)
+TEXT ·normalizeBNEON(SB), NOSPLIT, $0-40
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD b+16(FP), R2
+	MOVD n+24(FP), R3
+	FMOVS mean+32(FP), F0
+	WORD $0x4e040400 // dup v0.4s, v0.s[0]
+	FMOVS inv+36(FP), F1
+	WORD $0x4e040421 // dup v1.4s, v1.s[0]
+	SUBS $16, R3
+	BLT under16
+
+by16:
+	WORD $0x3dc00022 // ldr q2, [x1]
+	WORD $0x3dc00043 // ldr q3, [x2]
+	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
+	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
+	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
+	WORD $0x3d800002 // str q2, [x0]
+	WORD $0x3dc00422 // ldr q2, [x1, #16]
+	WORD $0x3dc00443 // ldr q3, [x2, #16]
+	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
+	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
+	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3dc00822 // ldr q2, [x1, #32]
+	WORD $0x3dc00843 // ldr q3, [x2, #32]
+	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
+	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
+	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
+	WORD $0x3d800802 // str q2, [x0, #32]
+	WORD $0x3dc00c22 // ldr q2, [x1, #48]
+	WORD $0x3dc00c43 // ldr q3, [x2, #48]
+	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
+	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
+	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
+	WORD $0x3d800c02 // str q2, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R3
+	BGE by16
+
+under16:
+	ADD $16, R3
+	SUBS $4, R3
+	BLT under4
+
+by4:
+	WORD $0x3dc00022 // ldr q2, [x1]
+	WORD $0x3dc00043 // ldr q3, [x2]
+	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
+	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
+	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
+	WORD $0x3d800002 // str q2, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R3
+	BGE by4
+
+under4:
+	ADD $4, R3
+	SUBS $1, R3
+	BLT under1
+
+by1:
+	WORD $0xbd400022 // ldr s2, [x1]
+	WORD $0xbd400043 // ldr s3, [x2]
+	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
+	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
+	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
+	WORD $0xbd000002 // str s2, [x0]
+	ADD $4, R0
+	ADD $4, R1
+	ADD $4, R2
+	SUBS $1, R3
+	BGE by1
+
+under1:
+	RET
+
+// func normalizeWNEON(dst, x, w *float32, n int, mean, inv float32)
+TEXT ·normalizeWNEON(SB), NOSPLIT, $0-40
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD w+16(FP), R2
+	MOVD n+24(FP), R3
+	FMOVS mean+32(FP), F0
+	WORD $0x4e040400 // dup v0.4s, v0.s[0]
+	FMOVS inv+36(FP), F1
+	WORD $0x4e040421 // dup v1.4s, v1.s[0]
+	SUBS $16, R3
+	BLT under16
+
+by16:
+	WORD $0x3dc00022 // ldr q2, [x1]
+	WORD $0x3dc00043 // ldr q3, [x2]
+	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
+	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
+	WORD $0x6e23dc42 // fmul v2.4s, v2.4s, v3.4s
+	WORD $0x3d800002 // str q2, [x0]
+	WORD $0x3dc00422 // ldr q2, [x1, #16]
+	WORD $0x3dc00443 // ldr q3, [x2, #16]
+	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
+	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
+	WORD $0x6e23dc42 // fmul v2.4s, v2.4s, v3.4s
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3dc00822 // ldr q2, [x1, #32]
+	WORD $0x3dc00843 // ldr q3, [x2, #32]
+	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
+	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
+	WORD $0x6e23dc42 // fmul v2.4s, v2.4s, v3.4s
+	WORD $0x3d800802 // str q2, [x0, #32]
+	WORD $0x3dc00c22 // ldr q2, [x1, #48]
+	WORD $0x3dc00c43 // ldr q3, [x2, #48]
+	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
+	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
+	WORD $0x6e23dc42 // fmul v2.4s, v2.4s, v3.4s
+	WORD $0x3d800c02 // str q2, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R3
+	BGE by16
+
+under16:
+	ADD $16, R3
+	SUBS $4, R3
+	BLT under4
+
+by4:
+	WORD $0x3dc00022 // ldr q2, [x1]
+	WORD $0x3dc00043 // ldr q3, [x2]
+	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
+	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
+	WORD $0x6e23dc42 // fmul v2.4s, v2.4s, v3.4s
+	WORD $0x3d800002 // str q2, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R3
+	BGE by4
+
+under4:
+	ADD $4, R3
+	SUBS $1, R3
+	BLT under1
+
+by1:
+	WORD $0xbd400022 // ldr s2, [x1]
+	WORD $0xbd400043 // ldr s3, [x2]
+	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
+	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
+	WORD $0x6e23dc42 // fmul v2.4s, v2.4s, v3.4s
+	WORD $0xbd000002 // str s2, [x0]
+	ADD $4, R0
+	ADD $4, R1
+	ADD $4, R2
+	SUBS $1, R3
+	BGE by1
+
+under1:
+	RET
+
+// func normalizeWBNEON(dst, x, w, b *float32, n int, mean, inv float32)
+TEXT ·normalizeWBNEON(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD w+16(FP), R2
+	MOVD b+24(FP), R3
+	MOVD n+32(FP), R4
+	FMOVS mean+40(FP), F0
+	WORD $0x4e040400 // dup v0.4s, v0.s[0]
+	FMOVS inv+44(FP), F1
+	WORD $0x4e040421 // dup v1.4s, v1.s[0]
+	SUBS $16, R4
+	BLT under16
+
+by16:
+	WORD $0x3dc00022 // ldr q2, [x1]
+	WORD $0x3dc00043 // ldr q3, [x2]
+	WORD $0x3dc00064 // ldr q4, [x3]
+	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
+	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
+	WORD $0x4e23cc44 // fmla v4.4s, v2.4s, v3.4s
+	WORD $0x3d800004 // str q4, [x0]
+	WORD $0x3dc00422 // ldr q2, [x1, #16]
+	WORD $0x3dc00443 // ldr q3, [x2, #16]
+	WORD $0x3dc00464 // ldr q4, [x3, #16]
+	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
+	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
+	WORD $0x4e23cc44 // fmla v4.4s, v2.4s, v3.4s
+	WORD $0x3d800404 // str q4, [x0, #16]
+	WORD $0x3dc00822 // ldr q2, [x1, #32]
+	WORD $0x3dc00843 // ldr q3, [x2, #32]
+	WORD $0x3dc00864 // ldr q4, [x3, #32]
+	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
+	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
+	WORD $0x4e23cc44 // fmla v4.4s, v2.4s, v3.4s
+	WORD $0x3d800804 // str q4, [x0, #32]
+	WORD $0x3dc00c22 // ldr q2, [x1, #48]
+	WORD $0x3dc00c43 // ldr q3, [x2, #48]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
+	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
+	WORD $0x4e23cc44 // fmla v4.4s, v2.4s, v3.4s
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	ADD $64, R3
+	SUBS $16, R4
+	BGE by16
+
+under16:
+	ADD $16, R4
+	SUBS $4, R4
+	BLT under4
+
+by4:
+	WORD $0x3dc00022 // ldr q2, [x1]
+	WORD $0x3dc00043 // ldr q3, [x2]
+	WORD $0x3dc00064 // ldr q4, [x3]
+	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
+	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
+	WORD $0x4e23cc44 // fmla v4.4s, v2.4s, v3.4s
+	WORD $0x3d800004 // str q4, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	ADD $16, R3
+	SUBS $4, R4
+	BGE by4
+
+under4:
+	ADD $4, R4
+	SUBS $1, R4
+	BLT under1
+
+by1:
+	WORD $0xbd400022 // ldr s2, [x1]
+	WORD $0xbd400043 // ldr s3, [x2]
+	WORD $0xbd400064 // ldr s4, [x3]
+	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
+	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
+	WORD $0x4e23cc44 // fmla v4.4s, v2.4s, v3.4s
+	WORD $0xbd000004 // str s4, [x0]
+	ADD $4, R0
+	ADD $4, R1
+	ADD $4, R2
+	ADD $4, R3
+	SUBS $1, R4
+	BGE by1
+
+under1:
+	RET
+
+// func swishNEON(dst, x *float32, n int, c float32)
+TEXT ·swishNEON(SB), NOSPLIT, $0-28
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+16(FP), R2
+	FMOVS c+24(FP), F0
+	WORD $0x4e040400 // dup v0.4s, v0.s[0]
+	MOVW $0xc2ae0000, R26
+	WORD $0x4e040f41 // dup v1.4s, w26
+	MOVW $0x42b20000, R26
+	WORD $0x4e040f42 // dup v2.4s, w26
+	MOVW $0x0000007f, R26
+	WORD $0x4e040f43 // dup v3.4s, w26
+	MOVW $0x3fb8aa3b, R26
+	WORD $0x4e041f44 // mov v4.s[0], w26
+	MOVW $0x3f317200, R26
+	WORD $0x4e0c1f44 // mov v4.s[1], w26
+	MOVW $0x35bfbe8e, R26
+	WORD $0x4e141f44 // mov v4.s[2], w26
+	MOVW $0x3f800000, R26
+	WORD $0x4e1c1f44 // mov v4.s[3], w26
+	MOVW $0x3efffffe, R26
+	WORD $0x4e041f45 // mov v5.s[0], w26
+	MOVW $0x3e2aaa46, R26
+	WORD $0x4e0c1f45 // mov v5.s[1], w26
+	MOVW $0x3d2aac2c, R26
+	WORD $0x4e141f45 // mov v5.s[2], w26
+	MOVW $0x3c091ed3, R26
+	WORD $0x4e1c1f45 // mov v5.s[3], w26
+	MOVW $0x3ab5609c, R26
+	WORD $0x4e041f46 // mov v6.s[0], w26
+	MOVW $0x3f800000, R26
+	WORD $0x4e040f47 // dup v7.4s, w26
+	SUBS $16, R2
+	BLT under16
+
+by16:
+	WORD $0x3dc00028 // ldr q8, [x1]
+	WORD $0x6e20dd09 // fmul v9.4s, v8.4s, v0.4s
+	WORD $0x6ea9e42a // fcmgt v10.4s, v1.4s, v9.4s
+	WORD $0x4ea2f529 // fmin v9.4s, v9.4s, v2.4s
+	WORD $0x4f84912b // fmul v11.4s, v9.4s, v4.s[0]
+	WORD $0x4e21896b // frintn v11.4s, v11.4s
+	WORD $0x4fa45169 // fmls v9.4s, v11.4s, v4.s[1]
+	WORD $0x4f845969 // fmls v9.4s, v11.4s, v4.s[2]
+	WORD $0x4e0404cc // dup v12.4s, v6.s[0]
+	WORD $0x4e1c04ad // dup v13.4s, v5.s[3]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e1404ac // dup v12.4s, v5.s[2]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e0c04ad // dup v13.4s, v5.s[1]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e0404ac // dup v12.4s, v5.s[0]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e1c048d // dup v13.4s, v4.s[3]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e1c048c // dup v12.4s, v4.s[3]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e21a96b // fcvtns v11.4s, v11.4s
+	WORD $0x4f3f0569 // sshr v9.4s, v11.4s, #1
+	WORD $0x6ea9856b // sub v11.4s, v11.4s, v9.4s
+	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
+	WORD $0x4ea9858c // add v12.4s, v12.4s, v9.4s
+	WORD $0x4ea3856b // add v11.4s, v11.4s, v3.4s
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x6e2bdd8c // fmul v12.4s, v12.4s, v11.4s
+	WORD $0x4e6a1d8c // bic v12.16b, v12.16b, v10.16b
+	WORD $0x4e27d58c // fadd v12.4s, v12.4s, v7.4s
+	WORD $0x6e2cfd0c // fdiv v12.4s, v8.4s, v12.4s
+	WORD $0x3d80000c // str q12, [x0]
+	WORD $0x3dc00428 // ldr q8, [x1, #16]
+	WORD $0x6e20dd09 // fmul v9.4s, v8.4s, v0.4s
+	WORD $0x6ea9e42a // fcmgt v10.4s, v1.4s, v9.4s
+	WORD $0x4ea2f529 // fmin v9.4s, v9.4s, v2.4s
+	WORD $0x4f84912b // fmul v11.4s, v9.4s, v4.s[0]
+	WORD $0x4e21896b // frintn v11.4s, v11.4s
+	WORD $0x4fa45169 // fmls v9.4s, v11.4s, v4.s[1]
+	WORD $0x4f845969 // fmls v9.4s, v11.4s, v4.s[2]
+	WORD $0x4e0404cc // dup v12.4s, v6.s[0]
+	WORD $0x4e1c04ad // dup v13.4s, v5.s[3]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e1404ac // dup v12.4s, v5.s[2]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e0c04ad // dup v13.4s, v5.s[1]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e0404ac // dup v12.4s, v5.s[0]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e1c048d // dup v13.4s, v4.s[3]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e1c048c // dup v12.4s, v4.s[3]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e21a96b // fcvtns v11.4s, v11.4s
+	WORD $0x4f3f0569 // sshr v9.4s, v11.4s, #1
+	WORD $0x6ea9856b // sub v11.4s, v11.4s, v9.4s
+	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
+	WORD $0x4ea9858c // add v12.4s, v12.4s, v9.4s
+	WORD $0x4ea3856b // add v11.4s, v11.4s, v3.4s
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x6e2bdd8c // fmul v12.4s, v12.4s, v11.4s
+	WORD $0x4e6a1d8c // bic v12.16b, v12.16b, v10.16b
+	WORD $0x4e27d58c // fadd v12.4s, v12.4s, v7.4s
+	WORD $0x6e2cfd0c // fdiv v12.4s, v8.4s, v12.4s
+	WORD $0x3d80040c // str q12, [x0, #16]
+	WORD $0x3dc00828 // ldr q8, [x1, #32]
+	WORD $0x6e20dd09 // fmul v9.4s, v8.4s, v0.4s
+	WORD $0x6ea9e42a // fcmgt v10.4s, v1.4s, v9.4s
+	WORD $0x4ea2f529 // fmin v9.4s, v9.4s, v2.4s
+	WORD $0x4f84912b // fmul v11.4s, v9.4s, v4.s[0]
+	WORD $0x4e21896b // frintn v11.4s, v11.4s
+	WORD $0x4fa45169 // fmls v9.4s, v11.4s, v4.s[1]
+	WORD $0x4f845969 // fmls v9.4s, v11.4s, v4.s[2]
+	WORD $0x4e0404cc // dup v12.4s, v6.s[0]
+	WORD $0x4e1c04ad // dup v13.4s, v5.s[3]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e1404ac // dup v12.4s, v5.s[2]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e0c04ad // dup v13.4s, v5.s[1]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e0404ac // dup v12.4s, v5.s[0]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e1c048d // dup v13.4s, v4.s[3]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e1c048c // dup v12.4s, v4.s[3]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e21a96b // fcvtns v11.4s, v11.4s
+	WORD $0x4f3f0569 // sshr v9.4s, v11.4s, #1
+	WORD $0x6ea9856b // sub v11.4s, v11.4s, v9.4s
+	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
+	WORD $0x4ea9858c // add v12.4s, v12.4s, v9.4s
+	WORD $0x4ea3856b // add v11.4s, v11.4s, v3.4s
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x6e2bdd8c // fmul v12.4s, v12.4s, v11.4s
+	WORD $0x4e6a1d8c // bic v12.16b, v12.16b, v10.16b
+	WORD $0x4e27d58c // fadd v12.4s, v12.4s, v7.4s
+	WORD $0x6e2cfd0c // fdiv v12.4s, v8.4s, v12.4s
+	WORD $0x3d80080c // str q12, [x0, #32]
+	WORD $0x3dc00c28 // ldr q8, [x1, #48]
+	WORD $0x6e20dd09 // fmul v9.4s, v8.4s, v0.4s
+	WORD $0x6ea9e42a // fcmgt v10.4s, v1.4s, v9.4s
+	WORD $0x4ea2f529 // fmin v9.4s, v9.4s, v2.4s
+	WORD $0x4f84912b // fmul v11.4s, v9.4s, v4.s[0]
+	WORD $0x4e21896b // frintn v11.4s, v11.4s
+	WORD $0x4fa45169 // fmls v9.4s, v11.4s, v4.s[1]
+	WORD $0x4f845969 // fmls v9.4s, v11.4s, v4.s[2]
+	WORD $0x4e0404cc // dup v12.4s, v6.s[0]
+	WORD $0x4e1c04ad // dup v13.4s, v5.s[3]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e1404ac // dup v12.4s, v5.s[2]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e0c04ad // dup v13.4s, v5.s[1]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e0404ac // dup v12.4s, v5.s[0]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e1c048d // dup v13.4s, v4.s[3]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e1c048c // dup v12.4s, v4.s[3]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e21a96b // fcvtns v11.4s, v11.4s
+	WORD $0x4f3f0569 // sshr v9.4s, v11.4s, #1
+	WORD $0x6ea9856b // sub v11.4s, v11.4s, v9.4s
+	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
+	WORD $0x4ea9858c // add v12.4s, v12.4s, v9.4s
+	WORD $0x4ea3856b // add v11.4s, v11.4s, v3.4s
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x6e2bdd8c // fmul v12.4s, v12.4s, v11.4s
+	WORD $0x4e6a1d8c // bic v12.16b, v12.16b, v10.16b
+	WORD $0x4e27d58c // fadd v12.4s, v12.4s, v7.4s
+	WORD $0x6e2cfd0c // fdiv v12.4s, v8.4s, v12.4s
+	WORD $0x3d800c0c // str q12, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R2
+	BGE by16
+
+under16:
+	ADD $16, R2
+	SUBS $4, R2
+	BLT under4
+
+by4:
+	WORD $0x3dc00028 // ldr q8, [x1]
+	WORD $0x6e20dd09 // fmul v9.4s, v8.4s, v0.4s
+	WORD $0x6ea9e42a // fcmgt v10.4s, v1.4s, v9.4s
+	WORD $0x4ea2f529 // fmin v9.4s, v9.4s, v2.4s
+	WORD $0x4f84912b // fmul v11.4s, v9.4s, v4.s[0]
+	WORD $0x4e21896b // frintn v11.4s, v11.4s
+	WORD $0x4fa45169 // fmls v9.4s, v11.4s, v4.s[1]
+	WORD $0x4f845969 // fmls v9.4s, v11.4s, v4.s[2]
+	WORD $0x4e0404cc // dup v12.4s, v6.s[0]
+	WORD $0x4e1c04ad // dup v13.4s, v5.s[3]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e1404ac // dup v12.4s, v5.s[2]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e0c04ad // dup v13.4s, v5.s[1]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e0404ac // dup v12.4s, v5.s[0]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e1c048d // dup v13.4s, v4.s[3]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e1c048c // dup v12.4s, v4.s[3]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e21a96b // fcvtns v11.4s, v11.4s
+	WORD $0x4f3f0569 // sshr v9.4s, v11.4s, #1
+	WORD $0x6ea9856b // sub v11.4s, v11.4s, v9.4s
+	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
+	WORD $0x4ea9858c // add v12.4s, v12.4s, v9.4s
+	WORD $0x4ea3856b // add v11.4s, v11.4s, v3.4s
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x6e2bdd8c // fmul v12.4s, v12.4s, v11.4s
+	WORD $0x4e6a1d8c // bic v12.16b, v12.16b, v10.16b
+	WORD $0x4e27d58c // fadd v12.4s, v12.4s, v7.4s
+	WORD $0x6e2cfd0c // fdiv v12.4s, v8.4s, v12.4s
+	WORD $0x3d80000c // str q12, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R2
+	BGE by4
+
+under4:
+	ADD $4, R2
+	SUBS $1, R2
+	BLT under1
+
+by1:
+	WORD $0xbd400028 // ldr s8, [x1]
+	WORD $0x6e20dd09 // fmul v9.4s, v8.4s, v0.4s
+	WORD $0x6ea9e42a // fcmgt v10.4s, v1.4s, v9.4s
+	WORD $0x4ea2f529 // fmin v9.4s, v9.4s, v2.4s
+	WORD $0x4f84912b // fmul v11.4s, v9.4s, v4.s[0]
+	WORD $0x4e21896b // frintn v11.4s, v11.4s
+	WORD $0x4fa45169 // fmls v9.4s, v11.4s, v4.s[1]
+	WORD $0x4f845969 // fmls v9.4s, v11.4s, v4.s[2]
+	WORD $0x4e0404cc // dup v12.4s, v6.s[0]
+	WORD $0x4e1c04ad // dup v13.4s, v5.s[3]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e1404ac // dup v12.4s, v5.s[2]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e0c04ad // dup v13.4s, v5.s[1]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e0404ac // dup v12.4s, v5.s[0]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e1c048d // dup v13.4s, v4.s[3]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e1c048c // dup v12.4s, v4.s[3]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e21a96b // fcvtns v11.4s, v11.4s
+	WORD $0x4f3f0569 // sshr v9.4s, v11.4s, #1
+	WORD $0x6ea9856b // sub v11.4s, v11.4s, v9.4s
+	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
+	WORD $0x4ea9858c // add v12.4s, v12.4s, v9.4s
+	WORD $0x4ea3856b // add v11.4s, v11.4s, v3.4s
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x6e2bdd8c // fmul v12.4s, v12.4s, v11.4s
+	WORD $0x4e6a1d8c // bic v12.16b, v12.16b, v10.16b
+	WORD $0x4e27d58c // fadd v12.4s, v12.4s, v7.4s
+	WORD $0x6e2cfd0c // fdiv v12.4s, v8.4s, v12.4s
+	WORD $0xbd00000c // str s12, [x0]
+	ADD $4, R0
+	ADD $4, R1
+	SUBS $1, R2
+	BGE by1
+
+under1:
+	RET
+
+// func siluMulNEON(dst, gate, up *float32, n int)
+TEXT ·siluMulNEON(SB), NOSPLIT, $0-32
+	MOVD dst+0(FP), R0
+	MOVD gate+8(FP), R1
+	MOVD up+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVW $0xc2ae0000, R26
+	WORD $0x4e040f40 // dup v0.4s, w26
+	MOVW $0x42b20000, R26
+	WORD $0x4e040f41 // dup v1.4s, w26
+	MOVW $0x0000007f, R26
+	WORD $0x4e040f42 // dup v2.4s, w26
+	MOVW $0x3fb8aa3b, R26
+	WORD $0x4e041f43 // mov v3.s[0], w26
+	MOVW $0x3f317200, R26
+	WORD $0x4e0c1f43 // mov v3.s[1], w26
+	MOVW $0x35bfbe8e, R26
+	WORD $0x4e141f43 // mov v3.s[2], w26
+	MOVW $0x3f800000, R26
+	WORD $0x4e1c1f43 // mov v3.s[3], w26
+	MOVW $0x3efffffe, R26
+	WORD $0x4e041f44 // mov v4.s[0], w26
+	MOVW $0x3e2aaa46, R26
+	WORD $0x4e0c1f44 // mov v4.s[1], w26
+	MOVW $0x3d2aac2c, R26
+	WORD $0x4e141f44 // mov v4.s[2], w26
+	MOVW $0x3c091ed3, R26
+	WORD $0x4e1c1f44 // mov v4.s[3], w26
+	MOVW $0x3ab5609c, R26
+	WORD $0x4e041f45 // mov v5.s[0], w26
+	MOVW $0x3f800000, R26
+	WORD $0x4e040f46 // dup v6.4s, w26
+	SUBS $16, R3
+	BLT under16
+
+by16:
+	WORD $0x3dc00027 // ldr q7, [x1]
+	WORD $0x3dc00048 // ldr q8, [x2]
+	WORD $0x6ea0f8e9 // fneg v9.4s, v7.4s
+	WORD $0x6ea9e40a // fcmgt v10.4s, v0.4s, v9.4s
+	WORD $0x4ea1f529 // fmin v9.4s, v9.4s, v1.4s
+	WORD $0x4f83912b // fmul v11.4s, v9.4s, v3.s[0]
+	WORD $0x4e21896b // frintn v11.4s, v11.4s
+	WORD $0x4fa35169 // fmls v9.4s, v11.4s, v3.s[1]
+	WORD $0x4f835969 // fmls v9.4s, v11.4s, v3.s[2]
+	WORD $0x4e0404ac // dup v12.4s, v5.s[0]
+	WORD $0x4e1c048d // dup v13.4s, v4.s[3]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e14048c // dup v12.4s, v4.s[2]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e0c048d // dup v13.4s, v4.s[1]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e04048c // dup v12.4s, v4.s[0]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e1c046d // dup v13.4s, v3.s[3]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e1c046c // dup v12.4s, v3.s[3]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e21a96b // fcvtns v11.4s, v11.4s
+	WORD $0x4f3f0569 // sshr v9.4s, v11.4s, #1
+	WORD $0x6ea9856b // sub v11.4s, v11.4s, v9.4s
+	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
+	WORD $0x4ea9858c // add v12.4s, v12.4s, v9.4s
+	WORD $0x4ea2856b // add v11.4s, v11.4s, v2.4s
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x6e2bdd8c // fmul v12.4s, v12.4s, v11.4s
+	WORD $0x4e6a1d8c // bic v12.16b, v12.16b, v10.16b
+	WORD $0x4e26d58c // fadd v12.4s, v12.4s, v6.4s
+	WORD $0x6e2cfcec // fdiv v12.4s, v7.4s, v12.4s
+	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
+	WORD $0x3d80000c // str q12, [x0]
+	WORD $0x3dc00427 // ldr q7, [x1, #16]
+	WORD $0x3dc00448 // ldr q8, [x2, #16]
+	WORD $0x6ea0f8e9 // fneg v9.4s, v7.4s
+	WORD $0x6ea9e40a // fcmgt v10.4s, v0.4s, v9.4s
+	WORD $0x4ea1f529 // fmin v9.4s, v9.4s, v1.4s
+	WORD $0x4f83912b // fmul v11.4s, v9.4s, v3.s[0]
+	WORD $0x4e21896b // frintn v11.4s, v11.4s
+	WORD $0x4fa35169 // fmls v9.4s, v11.4s, v3.s[1]
+	WORD $0x4f835969 // fmls v9.4s, v11.4s, v3.s[2]
+	WORD $0x4e0404ac // dup v12.4s, v5.s[0]
+	WORD $0x4e1c048d // dup v13.4s, v4.s[3]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e14048c // dup v12.4s, v4.s[2]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e0c048d // dup v13.4s, v4.s[1]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e04048c // dup v12.4s, v4.s[0]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e1c046d // dup v13.4s, v3.s[3]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e1c046c // dup v12.4s, v3.s[3]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e21a96b // fcvtns v11.4s, v11.4s
+	WORD $0x4f3f0569 // sshr v9.4s, v11.4s, #1
+	WORD $0x6ea9856b // sub v11.4s, v11.4s, v9.4s
+	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
+	WORD $0x4ea9858c // add v12.4s, v12.4s, v9.4s
+	WORD $0x4ea2856b // add v11.4s, v11.4s, v2.4s
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x6e2bdd8c // fmul v12.4s, v12.4s, v11.4s
+	WORD $0x4e6a1d8c // bic v12.16b, v12.16b, v10.16b
+	WORD $0x4e26d58c // fadd v12.4s, v12.4s, v6.4s
+	WORD $0x6e2cfcec // fdiv v12.4s, v7.4s, v12.4s
+	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
+	WORD $0x3d80040c // str q12, [x0, #16]
+	WORD $0x3dc00827 // ldr q7, [x1, #32]
+	WORD $0x3dc00848 // ldr q8, [x2, #32]
+	WORD $0x6ea0f8e9 // fneg v9.4s, v7.4s
+	WORD $0x6ea9e40a // fcmgt v10.4s, v0.4s, v9.4s
+	WORD $0x4ea1f529 // fmin v9.4s, v9.4s, v1.4s
+	WORD $0x4f83912b // fmul v11.4s, v9.4s, v3.s[0]
+	WORD $0x4e21896b // frintn v11.4s, v11.4s
+	WORD $0x4fa35169 // fmls v9.4s, v11.4s, v3.s[1]
+	WORD $0x4f835969 // fmls v9.4s, v11.4s, v3.s[2]
+	WORD $0x4e0404ac // dup v12.4s, v5.s[0]
+	WORD $0x4e1c048d // dup v13.4s, v4.s[3]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e14048c // dup v12.4s, v4.s[2]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e0c048d // dup v13.4s, v4.s[1]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e04048c // dup v12.4s, v4.s[0]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e1c046d // dup v13.4s, v3.s[3]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e1c046c // dup v12.4s, v3.s[3]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e21a96b // fcvtns v11.4s, v11.4s
+	WORD $0x4f3f0569 // sshr v9.4s, v11.4s, #1
+	WORD $0x6ea9856b // sub v11.4s, v11.4s, v9.4s
+	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
+	WORD $0x4ea9858c // add v12.4s, v12.4s, v9.4s
+	WORD $0x4ea2856b // add v11.4s, v11.4s, v2.4s
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x6e2bdd8c // fmul v12.4s, v12.4s, v11.4s
+	WORD $0x4e6a1d8c // bic v12.16b, v12.16b, v10.16b
+	WORD $0x4e26d58c // fadd v12.4s, v12.4s, v6.4s
+	WORD $0x6e2cfcec // fdiv v12.4s, v7.4s, v12.4s
+	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
+	WORD $0x3d80080c // str q12, [x0, #32]
+	WORD $0x3dc00c27 // ldr q7, [x1, #48]
+	WORD $0x3dc00c48 // ldr q8, [x2, #48]
+	WORD $0x6ea0f8e9 // fneg v9.4s, v7.4s
+	WORD $0x6ea9e40a // fcmgt v10.4s, v0.4s, v9.4s
+	WORD $0x4ea1f529 // fmin v9.4s, v9.4s, v1.4s
+	WORD $0x4f83912b // fmul v11.4s, v9.4s, v3.s[0]
+	WORD $0x4e21896b // frintn v11.4s, v11.4s
+	WORD $0x4fa35169 // fmls v9.4s, v11.4s, v3.s[1]
+	WORD $0x4f835969 // fmls v9.4s, v11.4s, v3.s[2]
+	WORD $0x4e0404ac // dup v12.4s, v5.s[0]
+	WORD $0x4e1c048d // dup v13.4s, v4.s[3]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e14048c // dup v12.4s, v4.s[2]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e0c048d // dup v13.4s, v4.s[1]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e04048c // dup v12.4s, v4.s[0]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e1c046d // dup v13.4s, v3.s[3]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e1c046c // dup v12.4s, v3.s[3]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e21a96b // fcvtns v11.4s, v11.4s
+	WORD $0x4f3f0569 // sshr v9.4s, v11.4s, #1
+	WORD $0x6ea9856b // sub v11.4s, v11.4s, v9.4s
+	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
+	WORD $0x4ea9858c // add v12.4s, v12.4s, v9.4s
+	WORD $0x4ea2856b // add v11.4s, v11.4s, v2.4s
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x6e2bdd8c // fmul v12.4s, v12.4s, v11.4s
+	WORD $0x4e6a1d8c // bic v12.16b, v12.16b, v10.16b
+	WORD $0x4e26d58c // fadd v12.4s, v12.4s, v6.4s
+	WORD $0x6e2cfcec // fdiv v12.4s, v7.4s, v12.4s
+	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
+	WORD $0x3d800c0c // str q12, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R3
+	BGE by16
+
+under16:
+	ADD $16, R3
+	SUBS $4, R3
+	BLT under4
+
+by4:
+	WORD $0x3dc00027 // ldr q7, [x1]
+	WORD $0x3dc00048 // ldr q8, [x2]
+	WORD $0x6ea0f8e9 // fneg v9.4s, v7.4s
+	WORD $0x6ea9e40a // fcmgt v10.4s, v0.4s, v9.4s
+	WORD $0x4ea1f529 // fmin v9.4s, v9.4s, v1.4s
+	WORD $0x4f83912b // fmul v11.4s, v9.4s, v3.s[0]
+	WORD $0x4e21896b // frintn v11.4s, v11.4s
+	WORD $0x4fa35169 // fmls v9.4s, v11.4s, v3.s[1]
+	WORD $0x4f835969 // fmls v9.4s, v11.4s, v3.s[2]
+	WORD $0x4e0404ac // dup v12.4s, v5.s[0]
+	WORD $0x4e1c048d // dup v13.4s, v4.s[3]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e14048c // dup v12.4s, v4.s[2]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e0c048d // dup v13.4s, v4.s[1]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e04048c // dup v12.4s, v4.s[0]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e1c046d // dup v13.4s, v3.s[3]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e1c046c // dup v12.4s, v3.s[3]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e21a96b // fcvtns v11.4s, v11.4s
+	WORD $0x4f3f0569 // sshr v9.4s, v11.4s, #1
+	WORD $0x6ea9856b // sub v11.4s, v11.4s, v9.4s
+	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
+	WORD $0x4ea9858c // add v12.4s, v12.4s, v9.4s
+	WORD $0x4ea2856b // add v11.4s, v11.4s, v2.4s
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x6e2bdd8c // fmul v12.4s, v12.4s, v11.4s
+	WORD $0x4e6a1d8c // bic v12.16b, v12.16b, v10.16b
+	WORD $0x4e26d58c // fadd v12.4s, v12.4s, v6.4s
+	WORD $0x6e2cfcec // fdiv v12.4s, v7.4s, v12.4s
+	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
+	WORD $0x3d80000c // str q12, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R3
+	BGE by4
+
+under4:
+	ADD $4, R3
+	SUBS $1, R3
+	BLT under1
+
+by1:
+	WORD $0xbd400027 // ldr s7, [x1]
+	WORD $0xbd400048 // ldr s8, [x2]
+	WORD $0x6ea0f8e9 // fneg v9.4s, v7.4s
+	WORD $0x6ea9e40a // fcmgt v10.4s, v0.4s, v9.4s
+	WORD $0x4ea1f529 // fmin v9.4s, v9.4s, v1.4s
+	WORD $0x4f83912b // fmul v11.4s, v9.4s, v3.s[0]
+	WORD $0x4e21896b // frintn v11.4s, v11.4s
+	WORD $0x4fa35169 // fmls v9.4s, v11.4s, v3.s[1]
+	WORD $0x4f835969 // fmls v9.4s, v11.4s, v3.s[2]
+	WORD $0x4e0404ac // dup v12.4s, v5.s[0]
+	WORD $0x4e1c048d // dup v13.4s, v4.s[3]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e14048c // dup v12.4s, v4.s[2]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e0c048d // dup v13.4s, v4.s[1]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e04048c // dup v12.4s, v4.s[0]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e1c046d // dup v13.4s, v3.s[3]
+	WORD $0x4e2ccd2d // fmla v13.4s, v9.4s, v12.4s
+	WORD $0x4e1c046c // dup v12.4s, v3.s[3]
+	WORD $0x4e2dcd2c // fmla v12.4s, v9.4s, v13.4s
+	WORD $0x4e21a96b // fcvtns v11.4s, v11.4s
+	WORD $0x4f3f0569 // sshr v9.4s, v11.4s, #1
+	WORD $0x6ea9856b // sub v11.4s, v11.4s, v9.4s
+	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
+	WORD $0x4ea9858c // add v12.4s, v12.4s, v9.4s
+	WORD $0x4ea2856b // add v11.4s, v11.4s, v2.4s
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x6e2bdd8c // fmul v12.4s, v12.4s, v11.4s
+	WORD $0x4e6a1d8c // bic v12.16b, v12.16b, v10.16b
+	WORD $0x4e26d58c // fadd v12.4s, v12.4s, v6.4s
+	WORD $0x6e2cfcec // fdiv v12.4s, v7.4s, v12.4s
+	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
+	WORD $0xbd00000c // str s12, [x0]
+	ADD $4, R0
+	ADD $4, R1
+	ADD $4, R2
+	SUBS $1, R3
+	BGE by1
+
+under1:
+	RET
+
+// func geluNEON(dst, x *float32, n int)
+TEXT ·geluNEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+16(FP), R2
+	MOVW $0xc2ae0000, R26
+	WORD $0x4e040f40 // dup v0.4s, w26
+	MOVW $0x42b20000, R26
+	WORD $0x4e040f41 // dup v1.4s, w26
+	MOVW $0x0000007f, R26
+	WORD $0x4e040f42 // dup v2.4s, w26
+	MOVW $0x3fb8aa3b, R26
+	WORD $0x4e041f43 // mov v3.s[0], w26
+	MOVW $0x3f317200, R26
+	WORD $0x4e0c1f43 // mov v3.s[1], w26
+	MOVW $0x35bfbe8e, R26
+	WORD $0x4e141f43 // mov v3.s[2], w26
+	MOVW $0x3f800000, R26
+	WORD $0x4e1c1f43 // mov v3.s[3], w26
+	MOVW $0x3efffffe, R26
+	WORD $0x4e041f44 // mov v4.s[0], w26
+	MOVW $0x3e2aaa46, R26
+	WORD $0x4e0c1f44 // mov v4.s[1], w26
+	MOVW $0x3d2aac2c, R26
+	WORD $0x4e141f44 // mov v4.s[2], w26
+	MOVW $0x3c091ed3, R26
+	WORD $0x4e1c1f44 // mov v4.s[3], w26
+	MOVW $0x3ab5609c, R26
+	WORD $0x4e041f45 // mov v5.s[0], w26
+	MOVW $0x3f800000, R26
+	WORD $0x4e040f46 // dup v6.4s, w26
+	MOVW $0xbfcc422a, R26
+	WORD $0x4e0c1f45 // mov v5.s[1], w26
+	MOVW $0xbd922279, R26
+	WORD $0x4e141f45 // mov v5.s[2], w26
+	SUBS $16, R2
+	BLT under16
+
+by16:
+	WORD $0x3dc00027 // ldr q7, [x1]
+	WORD $0x6e27dce8 // fmul v8.4s, v7.4s, v7.4s
+	WORD $0x4e0c04a9 // dup v9.4s, v5.s[1]
+	WORD $0x4f851909 // fmla v9.4s, v8.4s, v5.s[2]
+	WORD $0x6e29dce8 // fmul v8.4s, v7.4s, v9.4s
+	WORD $0x6ea8e40a // fcmgt v10.4s, v0.4s, v8.4s
+	WORD $0x4ea1f508 // fmin v8.4s, v8.4s, v1.4s
+	WORD $0x4f83910b // fmul v11.4s, v8.4s, v3.s[0]
+	WORD $0x4e21896b // frintn v11.4s, v11.4s
+	WORD $0x4fa35168 // fmls v8.4s, v11.4s, v3.s[1]
+	WORD $0x4f835968 // fmls v8.4s, v11.4s, v3.s[2]
+	WORD $0x4e0404ac // dup v12.4s, v5.s[0]
+	WORD $0x4e1c048d // dup v13.4s, v4.s[3]
+	WORD $0x4e2ccd0d // fmla v13.4s, v8.4s, v12.4s
+	WORD $0x4e14048c // dup v12.4s, v4.s[2]
+	WORD $0x4e2dcd0c // fmla v12.4s, v8.4s, v13.4s
+	WORD $0x4e0c048d // dup v13.4s, v4.s[1]
+	WORD $0x4e2ccd0d // fmla v13.4s, v8.4s, v12.4s
+	WORD $0x4e04048c // dup v12.4s, v4.s[0]
+	WORD $0x4e2dcd0c // fmla v12.4s, v8.4s, v13.4s
+	WORD $0x4e1c046d // dup v13.4s, v3.s[3]
+	WORD $0x4e2ccd0d // fmla v13.4s, v8.4s, v12.4s
+	WORD $0x4e1c046c // dup v12.4s, v3.s[3]
+	WORD $0x4e2dcd0c // fmla v12.4s, v8.4s, v13.4s
+	WORD $0x4e21a96b // fcvtns v11.4s, v11.4s
+	WORD $0x4f3f0568 // sshr v8.4s, v11.4s, #1
+	WORD $0x6ea8856b // sub v11.4s, v11.4s, v8.4s
+	WORD $0x4f375508 // shl v8.4s, v8.4s, #23
+	WORD $0x4ea8858c // add v12.4s, v12.4s, v8.4s
+	WORD $0x4ea2856b // add v11.4s, v11.4s, v2.4s
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x6e2bdd8c // fmul v12.4s, v12.4s, v11.4s
+	WORD $0x4e6a1d8c // bic v12.16b, v12.16b, v10.16b
+	WORD $0x4e26d58c // fadd v12.4s, v12.4s, v6.4s
+	WORD $0x6e2cfcec // fdiv v12.4s, v7.4s, v12.4s
+	WORD $0x3d80000c // str q12, [x0]
+	WORD $0x3dc00427 // ldr q7, [x1, #16]
+	WORD $0x6e27dce8 // fmul v8.4s, v7.4s, v7.4s
+	WORD $0x4e0c04a9 // dup v9.4s, v5.s[1]
+	WORD $0x4f851909 // fmla v9.4s, v8.4s, v5.s[2]
+	WORD $0x6e29dce8 // fmul v8.4s, v7.4s, v9.4s
+	WORD $0x6ea8e40a // fcmgt v10.4s, v0.4s, v8.4s
+	WORD $0x4ea1f508 // fmin v8.4s, v8.4s, v1.4s
+	WORD $0x4f83910b // fmul v11.4s, v8.4s, v3.s[0]
+	WORD $0x4e21896b // frintn v11.4s, v11.4s
+	WORD $0x4fa35168 // fmls v8.4s, v11.4s, v3.s[1]
+	WORD $0x4f835968 // fmls v8.4s, v11.4s, v3.s[2]
+	WORD $0x4e0404ac // dup v12.4s, v5.s[0]
+	WORD $0x4e1c048d // dup v13.4s, v4.s[3]
+	WORD $0x4e2ccd0d // fmla v13.4s, v8.4s, v12.4s
+	WORD $0x4e14048c // dup v12.4s, v4.s[2]
+	WORD $0x4e2dcd0c // fmla v12.4s, v8.4s, v13.4s
+	WORD $0x4e0c048d // dup v13.4s, v4.s[1]
+	WORD $0x4e2ccd0d // fmla v13.4s, v8.4s, v12.4s
+	WORD $0x4e04048c // dup v12.4s, v4.s[0]
+	WORD $0x4e2dcd0c // fmla v12.4s, v8.4s, v13.4s
+	WORD $0x4e1c046d // dup v13.4s, v3.s[3]
+	WORD $0x4e2ccd0d // fmla v13.4s, v8.4s, v12.4s
+	WORD $0x4e1c046c // dup v12.4s, v3.s[3]
+	WORD $0x4e2dcd0c // fmla v12.4s, v8.4s, v13.4s
+	WORD $0x4e21a96b // fcvtns v11.4s, v11.4s
+	WORD $0x4f3f0568 // sshr v8.4s, v11.4s, #1
+	WORD $0x6ea8856b // sub v11.4s, v11.4s, v8.4s
+	WORD $0x4f375508 // shl v8.4s, v8.4s, #23
+	WORD $0x4ea8858c // add v12.4s, v12.4s, v8.4s
+	WORD $0x4ea2856b // add v11.4s, v11.4s, v2.4s
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x6e2bdd8c // fmul v12.4s, v12.4s, v11.4s
+	WORD $0x4e6a1d8c // bic v12.16b, v12.16b, v10.16b
+	WORD $0x4e26d58c // fadd v12.4s, v12.4s, v6.4s
+	WORD $0x6e2cfcec // fdiv v12.4s, v7.4s, v12.4s
+	WORD $0x3d80040c // str q12, [x0, #16]
+	WORD $0x3dc00827 // ldr q7, [x1, #32]
+	WORD $0x6e27dce8 // fmul v8.4s, v7.4s, v7.4s
+	WORD $0x4e0c04a9 // dup v9.4s, v5.s[1]
+	WORD $0x4f851909 // fmla v9.4s, v8.4s, v5.s[2]
+	WORD $0x6e29dce8 // fmul v8.4s, v7.4s, v9.4s
+	WORD $0x6ea8e40a // fcmgt v10.4s, v0.4s, v8.4s
+	WORD $0x4ea1f508 // fmin v8.4s, v8.4s, v1.4s
+	WORD $0x4f83910b // fmul v11.4s, v8.4s, v3.s[0]
+	WORD $0x4e21896b // frintn v11.4s, v11.4s
+	WORD $0x4fa35168 // fmls v8.4s, v11.4s, v3.s[1]
+	WORD $0x4f835968 // fmls v8.4s, v11.4s, v3.s[2]
+	WORD $0x4e0404ac // dup v12.4s, v5.s[0]
+	WORD $0x4e1c048d // dup v13.4s, v4.s[3]
+	WORD $0x4e2ccd0d // fmla v13.4s, v8.4s, v12.4s
+	WORD $0x4e14048c // dup v12.4s, v4.s[2]
+	WORD $0x4e2dcd0c // fmla v12.4s, v8.4s, v13.4s
+	WORD $0x4e0c048d // dup v13.4s, v4.s[1]
+	WORD $0x4e2ccd0d // fmla v13.4s, v8.4s, v12.4s
+	WORD $0x4e04048c // dup v12.4s, v4.s[0]
+	WORD $0x4e2dcd0c // fmla v12.4s, v8.4s, v13.4s
+	WORD $0x4e1c046d // dup v13.4s, v3.s[3]
+	WORD $0x4e2ccd0d // fmla v13.4s, v8.4s, v12.4s
+	WORD $0x4e1c046c // dup v12.4s, v3.s[3]
+	WORD $0x4e2dcd0c // fmla v12.4s, v8.4s, v13.4s
+	WORD $0x4e21a96b // fcvtns v11.4s, v11.4s
+	WORD $0x4f3f0568 // sshr v8.4s, v11.4s, #1
+	WORD $0x6ea8856b // sub v11.4s, v11.4s, v8.4s
+	WORD $0x4f375508 // shl v8.4s, v8.4s, #23
+	WORD $0x4ea8858c // add v12.4s, v12.4s, v8.4s
+	WORD $0x4ea2856b // add v11.4s, v11.4s, v2.4s
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x6e2bdd8c // fmul v12.4s, v12.4s, v11.4s
+	WORD $0x4e6a1d8c // bic v12.16b, v12.16b, v10.16b
+	WORD $0x4e26d58c // fadd v12.4s, v12.4s, v6.4s
+	WORD $0x6e2cfcec // fdiv v12.4s, v7.4s, v12.4s
+	WORD $0x3d80080c // str q12, [x0, #32]
+	WORD $0x3dc00c27 // ldr q7, [x1, #48]
+	WORD $0x6e27dce8 // fmul v8.4s, v7.4s, v7.4s
+	WORD $0x4e0c04a9 // dup v9.4s, v5.s[1]
+	WORD $0x4f851909 // fmla v9.4s, v8.4s, v5.s[2]
+	WORD $0x6e29dce8 // fmul v8.4s, v7.4s, v9.4s
+	WORD $0x6ea8e40a // fcmgt v10.4s, v0.4s, v8.4s
+	WORD $0x4ea1f508 // fmin v8.4s, v8.4s, v1.4s
+	WORD $0x4f83910b // fmul v11.4s, v8.4s, v3.s[0]
+	WORD $0x4e21896b // frintn v11.4s, v11.4s
+	WORD $0x4fa35168 // fmls v8.4s, v11.4s, v3.s[1]
+	WORD $0x4f835968 // fmls v8.4s, v11.4s, v3.s[2]
+	WORD $0x4e0404ac // dup v12.4s, v5.s[0]
+	WORD $0x4e1c048d // dup v13.4s, v4.s[3]
+	WORD $0x4e2ccd0d // fmla v13.4s, v8.4s, v12.4s
+	WORD $0x4e14048c // dup v12.4s, v4.s[2]
+	WORD $0x4e2dcd0c // fmla v12.4s, v8.4s, v13.4s
+	WORD $0x4e0c048d // dup v13.4s, v4.s[1]
+	WORD $0x4e2ccd0d // fmla v13.4s, v8.4s, v12.4s
+	WORD $0x4e04048c // dup v12.4s, v4.s[0]
+	WORD $0x4e2dcd0c // fmla v12.4s, v8.4s, v13.4s
+	WORD $0x4e1c046d // dup v13.4s, v3.s[3]
+	WORD $0x4e2ccd0d // fmla v13.4s, v8.4s, v12.4s
+	WORD $0x4e1c046c // dup v12.4s, v3.s[3]
+	WORD $0x4e2dcd0c // fmla v12.4s, v8.4s, v13.4s
+	WORD $0x4e21a96b // fcvtns v11.4s, v11.4s
+	WORD $0x4f3f0568 // sshr v8.4s, v11.4s, #1
+	WORD $0x6ea8856b // sub v11.4s, v11.4s, v8.4s
+	WORD $0x4f375508 // shl v8.4s, v8.4s, #23
+	WORD $0x4ea8858c // add v12.4s, v12.4s, v8.4s
+	WORD $0x4ea2856b // add v11.4s, v11.4s, v2.4s
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x6e2bdd8c // fmul v12.4s, v12.4s, v11.4s
+	WORD $0x4e6a1d8c // bic v12.16b, v12.16b, v10.16b
+	WORD $0x4e26d58c // fadd v12.4s, v12.4s, v6.4s
+	WORD $0x6e2cfcec // fdiv v12.4s, v7.4s, v12.4s
+	WORD $0x3d800c0c // str q12, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R2
+	BGE by16
+
+under16:
+	ADD $16, R2
+	SUBS $4, R2
+	BLT under4
+
+by4:
+	WORD $0x3dc00027 // ldr q7, [x1]
+	WORD $0x6e27dce8 // fmul v8.4s, v7.4s, v7.4s
+	WORD $0x4e0c04a9 // dup v9.4s, v5.s[1]
+	WORD $0x4f851909 // fmla v9.4s, v8.4s, v5.s[2]
+	WORD $0x6e29dce8 // fmul v8.4s, v7.4s, v9.4s
+	WORD $0x6ea8e40a // fcmgt v10.4s, v0.4s, v8.4s
+	WORD $0x4ea1f508 // fmin v8.4s, v8.4s, v1.4s
+	WORD $0x4f83910b // fmul v11.4s, v8.4s, v3.s[0]
+	WORD $0x4e21896b // frintn v11.4s, v11.4s
+	WORD $0x4fa35168 // fmls v8.4s, v11.4s, v3.s[1]
+	WORD $0x4f835968 // fmls v8.4s, v11.4s, v3.s[2]
+	WORD $0x4e0404ac // dup v12.4s, v5.s[0]
+	WORD $0x4e1c048d // dup v13.4s, v4.s[3]
+	WORD $0x4e2ccd0d // fmla v13.4s, v8.4s, v12.4s
+	WORD $0x4e14048c // dup v12.4s, v4.s[2]
+	WORD $0x4e2dcd0c // fmla v12.4s, v8.4s, v13.4s
+	WORD $0x4e0c048d // dup v13.4s, v4.s[1]
+	WORD $0x4e2ccd0d // fmla v13.4s, v8.4s, v12.4s
+	WORD $0x4e04048c // dup v12.4s, v4.s[0]
+	WORD $0x4e2dcd0c // fmla v12.4s, v8.4s, v13.4s
+	WORD $0x4e1c046d // dup v13.4s, v3.s[3]
+	WORD $0x4e2ccd0d // fmla v13.4s, v8.4s, v12.4s
+	WORD $0x4e1c046c // dup v12.4s, v3.s[3]
+	WORD $0x4e2dcd0c // fmla v12.4s, v8.4s, v13.4s
+	WORD $0x4e21a96b // fcvtns v11.4s, v11.4s
+	WORD $0x4f3f0568 // sshr v8.4s, v11.4s, #1
+	WORD $0x6ea8856b // sub v11.4s, v11.4s, v8.4s
+	WORD $0x4f375508 // shl v8.4s, v8.4s, #23
+	WORD $0x4ea8858c // add v12.4s, v12.4s, v8.4s
+	WORD $0x4ea2856b // add v11.4s, v11.4s, v2.4s
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x6e2bdd8c // fmul v12.4s, v12.4s, v11.4s
+	WORD $0x4e6a1d8c // bic v12.16b, v12.16b, v10.16b
+	WORD $0x4e26d58c // fadd v12.4s, v12.4s, v6.4s
+	WORD $0x6e2cfcec // fdiv v12.4s, v7.4s, v12.4s
+	WORD $0x3d80000c // str q12, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R2
+	BGE by4
+
+under4:
+	ADD $4, R2
+	SUBS $1, R2
+	BLT under1
+
+by1:
+	WORD $0xbd400027 // ldr s7, [x1]
+	WORD $0x6e27dce8 // fmul v8.4s, v7.4s, v7.4s
+	WORD $0x4e0c04a9 // dup v9.4s, v5.s[1]
+	WORD $0x4f851909 // fmla v9.4s, v8.4s, v5.s[2]
+	WORD $0x6e29dce8 // fmul v8.4s, v7.4s, v9.4s
+	WORD $0x6ea8e40a // fcmgt v10.4s, v0.4s, v8.4s
+	WORD $0x4ea1f508 // fmin v8.4s, v8.4s, v1.4s
+	WORD $0x4f83910b // fmul v11.4s, v8.4s, v3.s[0]
+	WORD $0x4e21896b // frintn v11.4s, v11.4s
+	WORD $0x4fa35168 // fmls v8.4s, v11.4s, v3.s[1]
+	WORD $0x4f835968 // fmls v8.4s, v11.4s, v3.s[2]
+	WORD $0x4e0404ac // dup v12.4s, v5.s[0]
+	WORD $0x4e1c048d // dup v13.4s, v4.s[3]
+	WORD $0x4e2ccd0d // fmla v13.4s, v8.4s, v12.4s
+	WORD $0x4e14048c // dup v12.4s, v4.s[2]
+	WORD $0x4e2dcd0c // fmla v12.4s, v8.4s, v13.4s
+	WORD $0x4e0c048d // dup v13.4s, v4.s[1]
+	WORD $0x4e2ccd0d // fmla v13.4s, v8.4s, v12.4s
+	WORD $0x4e04048c // dup v12.4s, v4.s[0]
+	WORD $0x4e2dcd0c // fmla v12.4s, v8.4s, v13.4s
+	WORD $0x4e1c046d // dup v13.4s, v3.s[3]
+	WORD $0x4e2ccd0d // fmla v13.4s, v8.4s, v12.4s
+	WORD $0x4e1c046c // dup v12.4s, v3.s[3]
+	WORD $0x4e2dcd0c // fmla v12.4s, v8.4s, v13.4s
+	WORD $0x4e21a96b // fcvtns v11.4s, v11.4s
+	WORD $0x4f3f0568 // sshr v8.4s, v11.4s, #1
+	WORD $0x6ea8856b // sub v11.4s, v11.4s, v8.4s
+	WORD $0x4f375508 // shl v8.4s, v8.4s, #23
+	WORD $0x4ea8858c // add v12.4s, v12.4s, v8.4s
+	WORD $0x4ea2856b // add v11.4s, v11.4s, v2.4s
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x6e2bdd8c // fmul v12.4s, v12.4s, v11.4s
+	WORD $0x4e6a1d8c // bic v12.16b, v12.16b, v10.16b
+	WORD $0x4e26d58c // fadd v12.4s, v12.4s, v6.4s
+	WORD $0x6e2cfcec // fdiv v12.4s, v7.4s, v12.4s
+	WORD $0xbd00000c // str s12, [x0]
+	ADD $4, R0
+	ADD $4, R1
+	SUBS $1, R2
+	BGE by1
+
+under1:
+	RET
+
+// func geluMulNEON(dst, gate, up *float32, n int)
+TEXT ·geluMulNEON(SB), NOSPLIT, $0-32
+	MOVD dst+0(FP), R0
+	MOVD gate+8(FP), R1
+	MOVD up+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVW $0xc2ae0000, R26
+	WORD $0x4e040f40 // dup v0.4s, w26
+	MOVW $0x42b20000, R26
+	WORD $0x4e040f41 // dup v1.4s, w26
+	MOVW $0x0000007f, R26
+	WORD $0x4e040f42 // dup v2.4s, w26
+	MOVW $0x3fb8aa3b, R26
+	WORD $0x4e041f43 // mov v3.s[0], w26
+	MOVW $0x3f317200, R26
+	WORD $0x4e0c1f43 // mov v3.s[1], w26
+	MOVW $0x35bfbe8e, R26
+	WORD $0x4e141f43 // mov v3.s[2], w26
+	MOVW $0x3f800000, R26
+	WORD $0x4e1c1f43 // mov v3.s[3], w26
+	MOVW $0x3efffffe, R26
+	WORD $0x4e041f44 // mov v4.s[0], w26
+	MOVW $0x3e2aaa46, R26
+	WORD $0x4e0c1f44 // mov v4.s[1], w26
+	MOVW $0x3d2aac2c, R26
+	WORD $0x4e141f44 // mov v4.s[2], w26
+	MOVW $0x3c091ed3, R26
+	WORD $0x4e1c1f44 // mov v4.s[3], w26
+	MOVW $0x3ab5609c, R26
+	WORD $0x4e041f45 // mov v5.s[0], w26
+	MOVW $0x3f800000, R26
+	WORD $0x4e040f46 // dup v6.4s, w26
+	MOVW $0xbfcc422a, R26
+	WORD $0x4e0c1f45 // mov v5.s[1], w26
+	MOVW $0xbd922279, R26
+	WORD $0x4e141f45 // mov v5.s[2], w26
+	SUBS $16, R3
+	BLT under16
+
+by16:
+	WORD $0x3dc00027 // ldr q7, [x1]
+	WORD $0x3dc00048 // ldr q8, [x2]
+	WORD $0x6e27dce9 // fmul v9.4s, v7.4s, v7.4s
+	WORD $0x4e0c04aa // dup v10.4s, v5.s[1]
+	WORD $0x4f85192a // fmla v10.4s, v9.4s, v5.s[2]
+	WORD $0x6e2adce9 // fmul v9.4s, v7.4s, v10.4s
+	WORD $0x6ea9e40b // fcmgt v11.4s, v0.4s, v9.4s
+	WORD $0x4ea1f529 // fmin v9.4s, v9.4s, v1.4s
+	WORD $0x4f83912c // fmul v12.4s, v9.4s, v3.s[0]
+	WORD $0x4e21898c // frintn v12.4s, v12.4s
+	WORD $0x4fa35189 // fmls v9.4s, v12.4s, v3.s[1]
+	WORD $0x4f835989 // fmls v9.4s, v12.4s, v3.s[2]
+	WORD $0x4e0404ad // dup v13.4s, v5.s[0]
+	WORD $0x4e1c048e // dup v14.4s, v4.s[3]
+	WORD $0x4e2dcd2e // fmla v14.4s, v9.4s, v13.4s
+	WORD $0x4e14048d // dup v13.4s, v4.s[2]
+	WORD $0x4e2ecd2d // fmla v13.4s, v9.4s, v14.4s
+	WORD $0x4e0c048e // dup v14.4s, v4.s[1]
+	WORD $0x4e2dcd2e // fmla v14.4s, v9.4s, v13.4s
+	WORD $0x4e04048d // dup v13.4s, v4.s[0]
+	WORD $0x4e2ecd2d // fmla v13.4s, v9.4s, v14.4s
+	WORD $0x4e1c046e // dup v14.4s, v3.s[3]
+	WORD $0x4e2dcd2e // fmla v14.4s, v9.4s, v13.4s
+	WORD $0x4e1c046d // dup v13.4s, v3.s[3]
+	WORD $0x4e2ecd2d // fmla v13.4s, v9.4s, v14.4s
+	WORD $0x4e21a98c // fcvtns v12.4s, v12.4s
+	WORD $0x4f3f0589 // sshr v9.4s, v12.4s, #1
+	WORD $0x6ea9858c // sub v12.4s, v12.4s, v9.4s
+	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
+	WORD $0x4ea985ad // add v13.4s, v13.4s, v9.4s
+	WORD $0x4ea2858c // add v12.4s, v12.4s, v2.4s
+	WORD $0x4f37558c // shl v12.4s, v12.4s, #23
+	WORD $0x6e2cddad // fmul v13.4s, v13.4s, v12.4s
+	WORD $0x4e6b1dad // bic v13.16b, v13.16b, v11.16b
+	WORD $0x4e26d5ad // fadd v13.4s, v13.4s, v6.4s
+	WORD $0x6e2dfced // fdiv v13.4s, v7.4s, v13.4s
+	WORD $0x6e28ddad // fmul v13.4s, v13.4s, v8.4s
+	WORD $0x3d80000d // str q13, [x0]
+	WORD $0x3dc00427 // ldr q7, [x1, #16]
+	WORD $0x3dc00448 // ldr q8, [x2, #16]
+	WORD $0x6e27dce9 // fmul v9.4s, v7.4s, v7.4s
+	WORD $0x4e0c04aa // dup v10.4s, v5.s[1]
+	WORD $0x4f85192a // fmla v10.4s, v9.4s, v5.s[2]
+	WORD $0x6e2adce9 // fmul v9.4s, v7.4s, v10.4s
+	WORD $0x6ea9e40b // fcmgt v11.4s, v0.4s, v9.4s
+	WORD $0x4ea1f529 // fmin v9.4s, v9.4s, v1.4s
+	WORD $0x4f83912c // fmul v12.4s, v9.4s, v3.s[0]
+	WORD $0x4e21898c // frintn v12.4s, v12.4s
+	WORD $0x4fa35189 // fmls v9.4s, v12.4s, v3.s[1]
+	WORD $0x4f835989 // fmls v9.4s, v12.4s, v3.s[2]
+	WORD $0x4e0404ad // dup v13.4s, v5.s[0]
+	WORD $0x4e1c048e // dup v14.4s, v4.s[3]
+	WORD $0x4e2dcd2e // fmla v14.4s, v9.4s, v13.4s
+	WORD $0x4e14048d // dup v13.4s, v4.s[2]
+	WORD $0x4e2ecd2d // fmla v13.4s, v9.4s, v14.4s
+	WORD $0x4e0c048e // dup v14.4s, v4.s[1]
+	WORD $0x4e2dcd2e // fmla v14.4s, v9.4s, v13.4s
+	WORD $0x4e04048d // dup v13.4s, v4.s[0]
+	WORD $0x4e2ecd2d // fmla v13.4s, v9.4s, v14.4s
+	WORD $0x4e1c046e // dup v14.4s, v3.s[3]
+	WORD $0x4e2dcd2e // fmla v14.4s, v9.4s, v13.4s
+	WORD $0x4e1c046d // dup v13.4s, v3.s[3]
+	WORD $0x4e2ecd2d // fmla v13.4s, v9.4s, v14.4s
+	WORD $0x4e21a98c // fcvtns v12.4s, v12.4s
+	WORD $0x4f3f0589 // sshr v9.4s, v12.4s, #1
+	WORD $0x6ea9858c // sub v12.4s, v12.4s, v9.4s
+	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
+	WORD $0x4ea985ad // add v13.4s, v13.4s, v9.4s
+	WORD $0x4ea2858c // add v12.4s, v12.4s, v2.4s
+	WORD $0x4f37558c // shl v12.4s, v12.4s, #23
+	WORD $0x6e2cddad // fmul v13.4s, v13.4s, v12.4s
+	WORD $0x4e6b1dad // bic v13.16b, v13.16b, v11.16b
+	WORD $0x4e26d5ad // fadd v13.4s, v13.4s, v6.4s
+	WORD $0x6e2dfced // fdiv v13.4s, v7.4s, v13.4s
+	WORD $0x6e28ddad // fmul v13.4s, v13.4s, v8.4s
+	WORD $0x3d80040d // str q13, [x0, #16]
+	WORD $0x3dc00827 // ldr q7, [x1, #32]
+	WORD $0x3dc00848 // ldr q8, [x2, #32]
+	WORD $0x6e27dce9 // fmul v9.4s, v7.4s, v7.4s
+	WORD $0x4e0c04aa // dup v10.4s, v5.s[1]
+	WORD $0x4f85192a // fmla v10.4s, v9.4s, v5.s[2]
+	WORD $0x6e2adce9 // fmul v9.4s, v7.4s, v10.4s
+	WORD $0x6ea9e40b // fcmgt v11.4s, v0.4s, v9.4s
+	WORD $0x4ea1f529 // fmin v9.4s, v9.4s, v1.4s
+	WORD $0x4f83912c // fmul v12.4s, v9.4s, v3.s[0]
+	WORD $0x4e21898c // frintn v12.4s, v12.4s
+	WORD $0x4fa35189 // fmls v9.4s, v12.4s, v3.s[1]
+	WORD $0x4f835989 // fmls v9.4s, v12.4s, v3.s[2]
+	WORD $0x4e0404ad // dup v13.4s, v5.s[0]
+	WORD $0x4e1c048e // dup v14.4s, v4.s[3]
+	WORD $0x4e2dcd2e // fmla v14.4s, v9.4s, v13.4s
+	WORD $0x4e14048d // dup v13.4s, v4.s[2]
+	WORD $0x4e2ecd2d // fmla v13.4s, v9.4s, v14.4s
+	WORD $0x4e0c048e // dup v14.4s, v4.s[1]
+	WORD $0x4e2dcd2e // fmla v14.4s, v9.4s, v13.4s
+	WORD $0x4e04048d // dup v13.4s, v4.s[0]
+	WORD $0x4e2ecd2d // fmla v13.4s, v9.4s, v14.4s
+	WORD $0x4e1c046e // dup v14.4s, v3.s[3]
+	WORD $0x4e2dcd2e // fmla v14.4s, v9.4s, v13.4s
+	WORD $0x4e1c046d // dup v13.4s, v3.s[3]
+	WORD $0x4e2ecd2d // fmla v13.4s, v9.4s, v14.4s
+	WORD $0x4e21a98c // fcvtns v12.4s, v12.4s
+	WORD $0x4f3f0589 // sshr v9.4s, v12.4s, #1
+	WORD $0x6ea9858c // sub v12.4s, v12.4s, v9.4s
+	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
+	WORD $0x4ea985ad // add v13.4s, v13.4s, v9.4s
+	WORD $0x4ea2858c // add v12.4s, v12.4s, v2.4s
+	WORD $0x4f37558c // shl v12.4s, v12.4s, #23
+	WORD $0x6e2cddad // fmul v13.4s, v13.4s, v12.4s
+	WORD $0x4e6b1dad // bic v13.16b, v13.16b, v11.16b
+	WORD $0x4e26d5ad // fadd v13.4s, v13.4s, v6.4s
+	WORD $0x6e2dfced // fdiv v13.4s, v7.4s, v13.4s
+	WORD $0x6e28ddad // fmul v13.4s, v13.4s, v8.4s
+	WORD $0x3d80080d // str q13, [x0, #32]
+	WORD $0x3dc00c27 // ldr q7, [x1, #48]
+	WORD $0x3dc00c48 // ldr q8, [x2, #48]
+	WORD $0x6e27dce9 // fmul v9.4s, v7.4s, v7.4s
+	WORD $0x4e0c04aa // dup v10.4s, v5.s[1]
+	WORD $0x4f85192a // fmla v10.4s, v9.4s, v5.s[2]
+	WORD $0x6e2adce9 // fmul v9.4s, v7.4s, v10.4s
+	WORD $0x6ea9e40b // fcmgt v11.4s, v0.4s, v9.4s
+	WORD $0x4ea1f529 // fmin v9.4s, v9.4s, v1.4s
+	WORD $0x4f83912c // fmul v12.4s, v9.4s, v3.s[0]
+	WORD $0x4e21898c // frintn v12.4s, v12.4s
+	WORD $0x4fa35189 // fmls v9.4s, v12.4s, v3.s[1]
+	WORD $0x4f835989 // fmls v9.4s, v12.4s, v3.s[2]
+	WORD $0x4e0404ad // dup v13.4s, v5.s[0]
+	WORD $0x4e1c048e // dup v14.4s, v4.s[3]
+	WORD $0x4e2dcd2e // fmla v14.4s, v9.4s, v13.4s
+	WORD $0x4e14048d // dup v13.4s, v4.s[2]
+	WORD $0x4e2ecd2d // fmla v13.4s, v9.4s, v14.4s
+	WORD $0x4e0c048e // dup v14.4s, v4.s[1]
+	WORD $0x4e2dcd2e // fmla v14.4s, v9.4s, v13.4s
+	WORD $0x4e04048d // dup v13.4s, v4.s[0]
+	WORD $0x4e2ecd2d // fmla v13.4s, v9.4s, v14.4s
+	WORD $0x4e1c046e // dup v14.4s, v3.s[3]
+	WORD $0x4e2dcd2e // fmla v14.4s, v9.4s, v13.4s
+	WORD $0x4e1c046d // dup v13.4s, v3.s[3]
+	WORD $0x4e2ecd2d // fmla v13.4s, v9.4s, v14.4s
+	WORD $0x4e21a98c // fcvtns v12.4s, v12.4s
+	WORD $0x4f3f0589 // sshr v9.4s, v12.4s, #1
+	WORD $0x6ea9858c // sub v12.4s, v12.4s, v9.4s
+	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
+	WORD $0x4ea985ad // add v13.4s, v13.4s, v9.4s
+	WORD $0x4ea2858c // add v12.4s, v12.4s, v2.4s
+	WORD $0x4f37558c // shl v12.4s, v12.4s, #23
+	WORD $0x6e2cddad // fmul v13.4s, v13.4s, v12.4s
+	WORD $0x4e6b1dad // bic v13.16b, v13.16b, v11.16b
+	WORD $0x4e26d5ad // fadd v13.4s, v13.4s, v6.4s
+	WORD $0x6e2dfced // fdiv v13.4s, v7.4s, v13.4s
+	WORD $0x6e28ddad // fmul v13.4s, v13.4s, v8.4s
+	WORD $0x3d800c0d // str q13, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R3
+	BGE by16
+
+under16:
+	ADD $16, R3
+	SUBS $4, R3
+	BLT under4
+
+by4:
+	WORD $0x3dc00027 // ldr q7, [x1]
+	WORD $0x3dc00048 // ldr q8, [x2]
+	WORD $0x6e27dce9 // fmul v9.4s, v7.4s, v7.4s
+	WORD $0x4e0c04aa // dup v10.4s, v5.s[1]
+	WORD $0x4f85192a // fmla v10.4s, v9.4s, v5.s[2]
+	WORD $0x6e2adce9 // fmul v9.4s, v7.4s, v10.4s
+	WORD $0x6ea9e40b // fcmgt v11.4s, v0.4s, v9.4s
+	WORD $0x4ea1f529 // fmin v9.4s, v9.4s, v1.4s
+	WORD $0x4f83912c // fmul v12.4s, v9.4s, v3.s[0]
+	WORD $0x4e21898c // frintn v12.4s, v12.4s
+	WORD $0x4fa35189 // fmls v9.4s, v12.4s, v3.s[1]
+	WORD $0x4f835989 // fmls v9.4s, v12.4s, v3.s[2]
+	WORD $0x4e0404ad // dup v13.4s, v5.s[0]
+	WORD $0x4e1c048e // dup v14.4s, v4.s[3]
+	WORD $0x4e2dcd2e // fmla v14.4s, v9.4s, v13.4s
+	WORD $0x4e14048d // dup v13.4s, v4.s[2]
+	WORD $0x4e2ecd2d // fmla v13.4s, v9.4s, v14.4s
+	WORD $0x4e0c048e // dup v14.4s, v4.s[1]
+	WORD $0x4e2dcd2e // fmla v14.4s, v9.4s, v13.4s
+	WORD $0x4e04048d // dup v13.4s, v4.s[0]
+	WORD $0x4e2ecd2d // fmla v13.4s, v9.4s, v14.4s
+	WORD $0x4e1c046e // dup v14.4s, v3.s[3]
+	WORD $0x4e2dcd2e // fmla v14.4s, v9.4s, v13.4s
+	WORD $0x4e1c046d // dup v13.4s, v3.s[3]
+	WORD $0x4e2ecd2d // fmla v13.4s, v9.4s, v14.4s
+	WORD $0x4e21a98c // fcvtns v12.4s, v12.4s
+	WORD $0x4f3f0589 // sshr v9.4s, v12.4s, #1
+	WORD $0x6ea9858c // sub v12.4s, v12.4s, v9.4s
+	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
+	WORD $0x4ea985ad // add v13.4s, v13.4s, v9.4s
+	WORD $0x4ea2858c // add v12.4s, v12.4s, v2.4s
+	WORD $0x4f37558c // shl v12.4s, v12.4s, #23
+	WORD $0x6e2cddad // fmul v13.4s, v13.4s, v12.4s
+	WORD $0x4e6b1dad // bic v13.16b, v13.16b, v11.16b
+	WORD $0x4e26d5ad // fadd v13.4s, v13.4s, v6.4s
+	WORD $0x6e2dfced // fdiv v13.4s, v7.4s, v13.4s
+	WORD $0x6e28ddad // fmul v13.4s, v13.4s, v8.4s
+	WORD $0x3d80000d // str q13, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R3
+	BGE by4
+
+under4:
+	ADD $4, R3
+	SUBS $1, R3
+	BLT under1
+
+by1:
+	WORD $0xbd400027 // ldr s7, [x1]
+	WORD $0xbd400048 // ldr s8, [x2]
+	WORD $0x6e27dce9 // fmul v9.4s, v7.4s, v7.4s
+	WORD $0x4e0c04aa // dup v10.4s, v5.s[1]
+	WORD $0x4f85192a // fmla v10.4s, v9.4s, v5.s[2]
+	WORD $0x6e2adce9 // fmul v9.4s, v7.4s, v10.4s
+	WORD $0x6ea9e40b // fcmgt v11.4s, v0.4s, v9.4s
+	WORD $0x4ea1f529 // fmin v9.4s, v9.4s, v1.4s
+	WORD $0x4f83912c // fmul v12.4s, v9.4s, v3.s[0]
+	WORD $0x4e21898c // frintn v12.4s, v12.4s
+	WORD $0x4fa35189 // fmls v9.4s, v12.4s, v3.s[1]
+	WORD $0x4f835989 // fmls v9.4s, v12.4s, v3.s[2]
+	WORD $0x4e0404ad // dup v13.4s, v5.s[0]
+	WORD $0x4e1c048e // dup v14.4s, v4.s[3]
+	WORD $0x4e2dcd2e // fmla v14.4s, v9.4s, v13.4s
+	WORD $0x4e14048d // dup v13.4s, v4.s[2]
+	WORD $0x4e2ecd2d // fmla v13.4s, v9.4s, v14.4s
+	WORD $0x4e0c048e // dup v14.4s, v4.s[1]
+	WORD $0x4e2dcd2e // fmla v14.4s, v9.4s, v13.4s
+	WORD $0x4e04048d // dup v13.4s, v4.s[0]
+	WORD $0x4e2ecd2d // fmla v13.4s, v9.4s, v14.4s
+	WORD $0x4e1c046e // dup v14.4s, v3.s[3]
+	WORD $0x4e2dcd2e // fmla v14.4s, v9.4s, v13.4s
+	WORD $0x4e1c046d // dup v13.4s, v3.s[3]
+	WORD $0x4e2ecd2d // fmla v13.4s, v9.4s, v14.4s
+	WORD $0x4e21a98c // fcvtns v12.4s, v12.4s
+	WORD $0x4f3f0589 // sshr v9.4s, v12.4s, #1
+	WORD $0x6ea9858c // sub v12.4s, v12.4s, v9.4s
+	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
+	WORD $0x4ea985ad // add v13.4s, v13.4s, v9.4s
+	WORD $0x4ea2858c // add v12.4s, v12.4s, v2.4s
+	WORD $0x4f37558c // shl v12.4s, v12.4s, #23
+	WORD $0x6e2cddad // fmul v13.4s, v13.4s, v12.4s
+	WORD $0x4e6b1dad // bic v13.16b, v13.16b, v11.16b
+	WORD $0x4e26d5ad // fadd v13.4s, v13.4s, v6.4s
+	WORD $0x6e2dfced // fdiv v13.4s, v7.4s, v13.4s
+	WORD $0x6e28ddad // fmul v13.4s, v13.4s, v8.4s
+	WORD $0xbd00000d // str s13, [x0]
+	ADD $4, R0
+	ADD $4, R1
+	ADD $4, R2
+	SUBS $1, R3
+	BGE by1
+
+under1:
+	RET
+
+// func geluErfNEON(dst, x *float32, n int)
+TEXT ·geluErfNEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+16(FP), R2
+	MOVW $0xc2ae0000, R26
+	WORD $0x4e040f40 // dup v0.4s, w26
+	MOVW $0x42b20000, R26
+	WORD $0x4e040f41 // dup v1.4s, w26
+	MOVW $0x0000007f, R26
+	WORD $0x4e040f42 // dup v2.4s, w26
+	MOVW $0x3fb8aa3b, R26
+	WORD $0x4e041f43 // mov v3.s[0], w26
+	MOVW $0x3f317200, R26
+	WORD $0x4e0c1f43 // mov v3.s[1], w26
+	MOVW $0x35bfbe8e, R26
+	WORD $0x4e141f43 // mov v3.s[2], w26
+	MOVW $0x3f800000, R26
+	WORD $0x4e1c1f43 // mov v3.s[3], w26
+	MOVW $0x3efffffe, R26
+	WORD $0x4e041f44 // mov v4.s[0], w26
+	MOVW $0x3e2aaa46, R26
+	WORD $0x4e0c1f44 // mov v4.s[1], w26
+	MOVW $0x3d2aac2c, R26
+	WORD $0x4e141f44 // mov v4.s[2], w26
+	MOVW $0x3c091ed3, R26
+	WORD $0x4e1c1f44 // mov v4.s[3], w26
+	MOVW $0x3ab5609c, R26
+	WORD $0x4e041f45 // mov v5.s[0], w26
+	MOVW $0x3f800000, R26
+	WORD $0x4e040f46 // dup v6.4s, w26
+	MOVW $0x3f000000, R26
+	WORD $0x4e0c1f45 // mov v5.s[1], w26
+	MOVW $0xbf000000, R26
+	WORD $0x4e141f45 // mov v5.s[2], w26
+	MOVW $0x3eb504f3, R26
+	WORD $0x4e1c1f45 // mov v5.s[3], w26
+	MOVW $0xbfa1fa5d, R26
+	WORD $0x4e041f47 // mov v7.s[0], w26
+	MOVW $0x3f7fac7a, R26
+	WORD $0x4e0c1f47 // mov v7.s[1], w26
+	MOVW $0x3ec59656, R26
+	WORD $0x4e141f47 // mov v7.s[2], w26
+	MOVW $0x3d1ac0ed, R26
+	WORD $0x4e1c1f47 // mov v7.s[3], w26
+	MOVW $0xbbef1b32, R26
+	WORD $0x4e041f48 // mov v8.s[0], w26
+	MOVW $0xbd8606fc, R26
+	WORD $0x4e0c1f48 // mov v8.s[1], w26
+	MOVW $0xbf367daf, R26
+	WORD $0x4e141f48 // mov v8.s[2], w26
+	MOVW $0x3f958c86, R26
+	WORD $0x4e1c1f48 // mov v8.s[3], w26
+	MOVW $0xbf2f79ec, R26
+	WORD $0x4e041f49 // mov v9.s[0], w26
+	MOVW $0x3e153ab0, R26
+	WORD $0x4e0c1f49 // mov v9.s[1], w26
+	SUBS $16, R2
+	BLT under16
+
+by16:
+	WORD $0x3dc0002a // ldr q10, [x1]
+	WORD $0x4ea0f94d // fabs v13.4s, v10.4s
+	WORD $0x4ea61ccc // mov v12.16b, v6.16b
+	WORD $0x4fa519ac // fmla v12.4s, v13.4s, v5.s[3]
+	WORD $0x6e2cfccc // fdiv v12.4s, v6.4s, v12.4s
+	WORD $0x4e0c052e // dup v14.4s, v9.s[1]
+	WORD $0x4e04052f // dup v15.4s, v9.s[0]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x4e1c050e // dup v14.4s, v8.s[3]
+	WORD $0x4e2fcd8e // fmla v14.4s, v12.4s, v15.4s
+	WORD $0x4e14050f // dup v15.4s, v8.s[2]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x4e0c050e // dup v14.4s, v8.s[1]
+	WORD $0x4e2fcd8e // fmla v14.4s, v12.4s, v15.4s
+	WORD $0x4e04050f // dup v15.4s, v8.s[0]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x4e1c04ee // dup v14.4s, v7.s[3]
+	WORD $0x4e2fcd8e // fmla v14.4s, v12.4s, v15.4s
+	WORD $0x4e1404ef // dup v15.4s, v7.s[2]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x4e0c04ee // dup v14.4s, v7.s[1]
+	WORD $0x4e2fcd8e // fmla v14.4s, v12.4s, v15.4s
+	WORD $0x4e0404ef // dup v15.4s, v7.s[0]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x6e2add4d // fmul v13.4s, v10.4s, v10.4s
+	WORD $0x4f8519af // fmla v15.4s, v13.4s, v5.s[2]
+	WORD $0x6eafe410 // fcmgt v16.4s, v0.4s, v15.4s
+	WORD $0x4ea1f5ef // fmin v15.4s, v15.4s, v1.4s
+	WORD $0x4f8391f1 // fmul v17.4s, v15.4s, v3.s[0]
+	WORD $0x4e218a31 // frintn v17.4s, v17.4s
+	WORD $0x4fa3522f // fmls v15.4s, v17.4s, v3.s[1]
+	WORD $0x4f835a2f // fmls v15.4s, v17.4s, v3.s[2]
+	WORD $0x4e0404b2 // dup v18.4s, v5.s[0]
+	WORD $0x4e1c0493 // dup v19.4s, v4.s[3]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e140492 // dup v18.4s, v4.s[2]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e0c0493 // dup v19.4s, v4.s[1]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e040492 // dup v18.4s, v4.s[0]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e1c0473 // dup v19.4s, v3.s[3]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e1c0472 // dup v18.4s, v3.s[3]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e21aa31 // fcvtns v17.4s, v17.4s
+	WORD $0x4f3f062f // sshr v15.4s, v17.4s, #1
+	WORD $0x6eaf8631 // sub v17.4s, v17.4s, v15.4s
+	WORD $0x4f3755ef // shl v15.4s, v15.4s, #23
+	WORD $0x4eaf8652 // add v18.4s, v18.4s, v15.4s
+	WORD $0x4ea28631 // add v17.4s, v17.4s, v2.4s
+	WORD $0x4f375631 // shl v17.4s, v17.4s, #23
+	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
+	WORD $0x4e701e52 // bic v18.16b, v18.16b, v16.16b
+	WORD $0x4fa5918c // fmul v12.4s, v12.4s, v5.s[1]
+	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
+	WORD $0x6e2ade52 // fmul v18.4s, v18.4s, v10.4s
+	WORD $0x4eb2d54b // fsub v11.4s, v10.4s, v18.4s
+	WORD $0x4f21054a // sshr v10.4s, v10.4s, #31
+	WORD $0x6eaa1e4b // bit v11.16b, v18.16b, v10.16b
+	WORD $0x3d80000b // str q11, [x0]
+	WORD $0x3dc0042a // ldr q10, [x1, #16]
+	WORD $0x4ea0f94d // fabs v13.4s, v10.4s
+	WORD $0x4ea61ccc // mov v12.16b, v6.16b
+	WORD $0x4fa519ac // fmla v12.4s, v13.4s, v5.s[3]
+	WORD $0x6e2cfccc // fdiv v12.4s, v6.4s, v12.4s
+	WORD $0x4e0c052e // dup v14.4s, v9.s[1]
+	WORD $0x4e04052f // dup v15.4s, v9.s[0]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x4e1c050e // dup v14.4s, v8.s[3]
+	WORD $0x4e2fcd8e // fmla v14.4s, v12.4s, v15.4s
+	WORD $0x4e14050f // dup v15.4s, v8.s[2]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x4e0c050e // dup v14.4s, v8.s[1]
+	WORD $0x4e2fcd8e // fmla v14.4s, v12.4s, v15.4s
+	WORD $0x4e04050f // dup v15.4s, v8.s[0]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x4e1c04ee // dup v14.4s, v7.s[3]
+	WORD $0x4e2fcd8e // fmla v14.4s, v12.4s, v15.4s
+	WORD $0x4e1404ef // dup v15.4s, v7.s[2]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x4e0c04ee // dup v14.4s, v7.s[1]
+	WORD $0x4e2fcd8e // fmla v14.4s, v12.4s, v15.4s
+	WORD $0x4e0404ef // dup v15.4s, v7.s[0]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x6e2add4d // fmul v13.4s, v10.4s, v10.4s
+	WORD $0x4f8519af // fmla v15.4s, v13.4s, v5.s[2]
+	WORD $0x6eafe410 // fcmgt v16.4s, v0.4s, v15.4s
+	WORD $0x4ea1f5ef // fmin v15.4s, v15.4s, v1.4s
+	WORD $0x4f8391f1 // fmul v17.4s, v15.4s, v3.s[0]
+	WORD $0x4e218a31 // frintn v17.4s, v17.4s
+	WORD $0x4fa3522f // fmls v15.4s, v17.4s, v3.s[1]
+	WORD $0x4f835a2f // fmls v15.4s, v17.4s, v3.s[2]
+	WORD $0x4e0404b2 // dup v18.4s, v5.s[0]
+	WORD $0x4e1c0493 // dup v19.4s, v4.s[3]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e140492 // dup v18.4s, v4.s[2]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e0c0493 // dup v19.4s, v4.s[1]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e040492 // dup v18.4s, v4.s[0]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e1c0473 // dup v19.4s, v3.s[3]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e1c0472 // dup v18.4s, v3.s[3]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e21aa31 // fcvtns v17.4s, v17.4s
+	WORD $0x4f3f062f // sshr v15.4s, v17.4s, #1
+	WORD $0x6eaf8631 // sub v17.4s, v17.4s, v15.4s
+	WORD $0x4f3755ef // shl v15.4s, v15.4s, #23
+	WORD $0x4eaf8652 // add v18.4s, v18.4s, v15.4s
+	WORD $0x4ea28631 // add v17.4s, v17.4s, v2.4s
+	WORD $0x4f375631 // shl v17.4s, v17.4s, #23
+	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
+	WORD $0x4e701e52 // bic v18.16b, v18.16b, v16.16b
+	WORD $0x4fa5918c // fmul v12.4s, v12.4s, v5.s[1]
+	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
+	WORD $0x6e2ade52 // fmul v18.4s, v18.4s, v10.4s
+	WORD $0x4eb2d54b // fsub v11.4s, v10.4s, v18.4s
+	WORD $0x4f21054a // sshr v10.4s, v10.4s, #31
+	WORD $0x6eaa1e4b // bit v11.16b, v18.16b, v10.16b
+	WORD $0x3d80040b // str q11, [x0, #16]
+	WORD $0x3dc0082a // ldr q10, [x1, #32]
+	WORD $0x4ea0f94d // fabs v13.4s, v10.4s
+	WORD $0x4ea61ccc // mov v12.16b, v6.16b
+	WORD $0x4fa519ac // fmla v12.4s, v13.4s, v5.s[3]
+	WORD $0x6e2cfccc // fdiv v12.4s, v6.4s, v12.4s
+	WORD $0x4e0c052e // dup v14.4s, v9.s[1]
+	WORD $0x4e04052f // dup v15.4s, v9.s[0]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x4e1c050e // dup v14.4s, v8.s[3]
+	WORD $0x4e2fcd8e // fmla v14.4s, v12.4s, v15.4s
+	WORD $0x4e14050f // dup v15.4s, v8.s[2]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x4e0c050e // dup v14.4s, v8.s[1]
+	WORD $0x4e2fcd8e // fmla v14.4s, v12.4s, v15.4s
+	WORD $0x4e04050f // dup v15.4s, v8.s[0]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x4e1c04ee // dup v14.4s, v7.s[3]
+	WORD $0x4e2fcd8e // fmla v14.4s, v12.4s, v15.4s
+	WORD $0x4e1404ef // dup v15.4s, v7.s[2]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x4e0c04ee // dup v14.4s, v7.s[1]
+	WORD $0x4e2fcd8e // fmla v14.4s, v12.4s, v15.4s
+	WORD $0x4e0404ef // dup v15.4s, v7.s[0]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x6e2add4d // fmul v13.4s, v10.4s, v10.4s
+	WORD $0x4f8519af // fmla v15.4s, v13.4s, v5.s[2]
+	WORD $0x6eafe410 // fcmgt v16.4s, v0.4s, v15.4s
+	WORD $0x4ea1f5ef // fmin v15.4s, v15.4s, v1.4s
+	WORD $0x4f8391f1 // fmul v17.4s, v15.4s, v3.s[0]
+	WORD $0x4e218a31 // frintn v17.4s, v17.4s
+	WORD $0x4fa3522f // fmls v15.4s, v17.4s, v3.s[1]
+	WORD $0x4f835a2f // fmls v15.4s, v17.4s, v3.s[2]
+	WORD $0x4e0404b2 // dup v18.4s, v5.s[0]
+	WORD $0x4e1c0493 // dup v19.4s, v4.s[3]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e140492 // dup v18.4s, v4.s[2]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e0c0493 // dup v19.4s, v4.s[1]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e040492 // dup v18.4s, v4.s[0]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e1c0473 // dup v19.4s, v3.s[3]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e1c0472 // dup v18.4s, v3.s[3]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e21aa31 // fcvtns v17.4s, v17.4s
+	WORD $0x4f3f062f // sshr v15.4s, v17.4s, #1
+	WORD $0x6eaf8631 // sub v17.4s, v17.4s, v15.4s
+	WORD $0x4f3755ef // shl v15.4s, v15.4s, #23
+	WORD $0x4eaf8652 // add v18.4s, v18.4s, v15.4s
+	WORD $0x4ea28631 // add v17.4s, v17.4s, v2.4s
+	WORD $0x4f375631 // shl v17.4s, v17.4s, #23
+	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
+	WORD $0x4e701e52 // bic v18.16b, v18.16b, v16.16b
+	WORD $0x4fa5918c // fmul v12.4s, v12.4s, v5.s[1]
+	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
+	WORD $0x6e2ade52 // fmul v18.4s, v18.4s, v10.4s
+	WORD $0x4eb2d54b // fsub v11.4s, v10.4s, v18.4s
+	WORD $0x4f21054a // sshr v10.4s, v10.4s, #31
+	WORD $0x6eaa1e4b // bit v11.16b, v18.16b, v10.16b
+	WORD $0x3d80080b // str q11, [x0, #32]
+	WORD $0x3dc00c2a // ldr q10, [x1, #48]
+	WORD $0x4ea0f94d // fabs v13.4s, v10.4s
+	WORD $0x4ea61ccc // mov v12.16b, v6.16b
+	WORD $0x4fa519ac // fmla v12.4s, v13.4s, v5.s[3]
+	WORD $0x6e2cfccc // fdiv v12.4s, v6.4s, v12.4s
+	WORD $0x4e0c052e // dup v14.4s, v9.s[1]
+	WORD $0x4e04052f // dup v15.4s, v9.s[0]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x4e1c050e // dup v14.4s, v8.s[3]
+	WORD $0x4e2fcd8e // fmla v14.4s, v12.4s, v15.4s
+	WORD $0x4e14050f // dup v15.4s, v8.s[2]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x4e0c050e // dup v14.4s, v8.s[1]
+	WORD $0x4e2fcd8e // fmla v14.4s, v12.4s, v15.4s
+	WORD $0x4e04050f // dup v15.4s, v8.s[0]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x4e1c04ee // dup v14.4s, v7.s[3]
+	WORD $0x4e2fcd8e // fmla v14.4s, v12.4s, v15.4s
+	WORD $0x4e1404ef // dup v15.4s, v7.s[2]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x4e0c04ee // dup v14.4s, v7.s[1]
+	WORD $0x4e2fcd8e // fmla v14.4s, v12.4s, v15.4s
+	WORD $0x4e0404ef // dup v15.4s, v7.s[0]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x6e2add4d // fmul v13.4s, v10.4s, v10.4s
+	WORD $0x4f8519af // fmla v15.4s, v13.4s, v5.s[2]
+	WORD $0x6eafe410 // fcmgt v16.4s, v0.4s, v15.4s
+	WORD $0x4ea1f5ef // fmin v15.4s, v15.4s, v1.4s
+	WORD $0x4f8391f1 // fmul v17.4s, v15.4s, v3.s[0]
+	WORD $0x4e218a31 // frintn v17.4s, v17.4s
+	WORD $0x4fa3522f // fmls v15.4s, v17.4s, v3.s[1]
+	WORD $0x4f835a2f // fmls v15.4s, v17.4s, v3.s[2]
+	WORD $0x4e0404b2 // dup v18.4s, v5.s[0]
+	WORD $0x4e1c0493 // dup v19.4s, v4.s[3]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e140492 // dup v18.4s, v4.s[2]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e0c0493 // dup v19.4s, v4.s[1]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e040492 // dup v18.4s, v4.s[0]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e1c0473 // dup v19.4s, v3.s[3]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e1c0472 // dup v18.4s, v3.s[3]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e21aa31 // fcvtns v17.4s, v17.4s
+	WORD $0x4f3f062f // sshr v15.4s, v17.4s, #1
+	WORD $0x6eaf8631 // sub v17.4s, v17.4s, v15.4s
+	WORD $0x4f3755ef // shl v15.4s, v15.4s, #23
+	WORD $0x4eaf8652 // add v18.4s, v18.4s, v15.4s
+	WORD $0x4ea28631 // add v17.4s, v17.4s, v2.4s
+	WORD $0x4f375631 // shl v17.4s, v17.4s, #23
+	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
+	WORD $0x4e701e52 // bic v18.16b, v18.16b, v16.16b
+	WORD $0x4fa5918c // fmul v12.4s, v12.4s, v5.s[1]
+	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
+	WORD $0x6e2ade52 // fmul v18.4s, v18.4s, v10.4s
+	WORD $0x4eb2d54b // fsub v11.4s, v10.4s, v18.4s
+	WORD $0x4f21054a // sshr v10.4s, v10.4s, #31
+	WORD $0x6eaa1e4b // bit v11.16b, v18.16b, v10.16b
+	WORD $0x3d800c0b // str q11, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R2
+	BGE by16
+
+under16:
+	ADD $16, R2
+	SUBS $4, R2
+	BLT under4
+
+by4:
+	WORD $0x3dc0002a // ldr q10, [x1]
+	WORD $0x4ea0f94d // fabs v13.4s, v10.4s
+	WORD $0x4ea61ccc // mov v12.16b, v6.16b
+	WORD $0x4fa519ac // fmla v12.4s, v13.4s, v5.s[3]
+	WORD $0x6e2cfccc // fdiv v12.4s, v6.4s, v12.4s
+	WORD $0x4e0c052e // dup v14.4s, v9.s[1]
+	WORD $0x4e04052f // dup v15.4s, v9.s[0]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x4e1c050e // dup v14.4s, v8.s[3]
+	WORD $0x4e2fcd8e // fmla v14.4s, v12.4s, v15.4s
+	WORD $0x4e14050f // dup v15.4s, v8.s[2]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x4e0c050e // dup v14.4s, v8.s[1]
+	WORD $0x4e2fcd8e // fmla v14.4s, v12.4s, v15.4s
+	WORD $0x4e04050f // dup v15.4s, v8.s[0]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x4e1c04ee // dup v14.4s, v7.s[3]
+	WORD $0x4e2fcd8e // fmla v14.4s, v12.4s, v15.4s
+	WORD $0x4e1404ef // dup v15.4s, v7.s[2]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x4e0c04ee // dup v14.4s, v7.s[1]
+	WORD $0x4e2fcd8e // fmla v14.4s, v12.4s, v15.4s
+	WORD $0x4e0404ef // dup v15.4s, v7.s[0]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x6e2add4d // fmul v13.4s, v10.4s, v10.4s
+	WORD $0x4f8519af // fmla v15.4s, v13.4s, v5.s[2]
+	WORD $0x6eafe410 // fcmgt v16.4s, v0.4s, v15.4s
+	WORD $0x4ea1f5ef // fmin v15.4s, v15.4s, v1.4s
+	WORD $0x4f8391f1 // fmul v17.4s, v15.4s, v3.s[0]
+	WORD $0x4e218a31 // frintn v17.4s, v17.4s
+	WORD $0x4fa3522f // fmls v15.4s, v17.4s, v3.s[1]
+	WORD $0x4f835a2f // fmls v15.4s, v17.4s, v3.s[2]
+	WORD $0x4e0404b2 // dup v18.4s, v5.s[0]
+	WORD $0x4e1c0493 // dup v19.4s, v4.s[3]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e140492 // dup v18.4s, v4.s[2]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e0c0493 // dup v19.4s, v4.s[1]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e040492 // dup v18.4s, v4.s[0]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e1c0473 // dup v19.4s, v3.s[3]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e1c0472 // dup v18.4s, v3.s[3]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e21aa31 // fcvtns v17.4s, v17.4s
+	WORD $0x4f3f062f // sshr v15.4s, v17.4s, #1
+	WORD $0x6eaf8631 // sub v17.4s, v17.4s, v15.4s
+	WORD $0x4f3755ef // shl v15.4s, v15.4s, #23
+	WORD $0x4eaf8652 // add v18.4s, v18.4s, v15.4s
+	WORD $0x4ea28631 // add v17.4s, v17.4s, v2.4s
+	WORD $0x4f375631 // shl v17.4s, v17.4s, #23
+	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
+	WORD $0x4e701e52 // bic v18.16b, v18.16b, v16.16b
+	WORD $0x4fa5918c // fmul v12.4s, v12.4s, v5.s[1]
+	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
+	WORD $0x6e2ade52 // fmul v18.4s, v18.4s, v10.4s
+	WORD $0x4eb2d54b // fsub v11.4s, v10.4s, v18.4s
+	WORD $0x4f21054a // sshr v10.4s, v10.4s, #31
+	WORD $0x6eaa1e4b // bit v11.16b, v18.16b, v10.16b
+	WORD $0x3d80000b // str q11, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R2
+	BGE by4
+
+under4:
+	ADD $4, R2
+	SUBS $1, R2
+	BLT under1
+
+by1:
+	WORD $0xbd40002a // ldr s10, [x1]
+	WORD $0x4ea0f94d // fabs v13.4s, v10.4s
+	WORD $0x4ea61ccc // mov v12.16b, v6.16b
+	WORD $0x4fa519ac // fmla v12.4s, v13.4s, v5.s[3]
+	WORD $0x6e2cfccc // fdiv v12.4s, v6.4s, v12.4s
+	WORD $0x4e0c052e // dup v14.4s, v9.s[1]
+	WORD $0x4e04052f // dup v15.4s, v9.s[0]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x4e1c050e // dup v14.4s, v8.s[3]
+	WORD $0x4e2fcd8e // fmla v14.4s, v12.4s, v15.4s
+	WORD $0x4e14050f // dup v15.4s, v8.s[2]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x4e0c050e // dup v14.4s, v8.s[1]
+	WORD $0x4e2fcd8e // fmla v14.4s, v12.4s, v15.4s
+	WORD $0x4e04050f // dup v15.4s, v8.s[0]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x4e1c04ee // dup v14.4s, v7.s[3]
+	WORD $0x4e2fcd8e // fmla v14.4s, v12.4s, v15.4s
+	WORD $0x4e1404ef // dup v15.4s, v7.s[2]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x4e0c04ee // dup v14.4s, v7.s[1]
+	WORD $0x4e2fcd8e // fmla v14.4s, v12.4s, v15.4s
+	WORD $0x4e0404ef // dup v15.4s, v7.s[0]
+	WORD $0x4e2ecd8f // fmla v15.4s, v12.4s, v14.4s
+	WORD $0x6e2add4d // fmul v13.4s, v10.4s, v10.4s
+	WORD $0x4f8519af // fmla v15.4s, v13.4s, v5.s[2]
+	WORD $0x6eafe410 // fcmgt v16.4s, v0.4s, v15.4s
+	WORD $0x4ea1f5ef // fmin v15.4s, v15.4s, v1.4s
+	WORD $0x4f8391f1 // fmul v17.4s, v15.4s, v3.s[0]
+	WORD $0x4e218a31 // frintn v17.4s, v17.4s
+	WORD $0x4fa3522f // fmls v15.4s, v17.4s, v3.s[1]
+	WORD $0x4f835a2f // fmls v15.4s, v17.4s, v3.s[2]
+	WORD $0x4e0404b2 // dup v18.4s, v5.s[0]
+	WORD $0x4e1c0493 // dup v19.4s, v4.s[3]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e140492 // dup v18.4s, v4.s[2]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e0c0493 // dup v19.4s, v4.s[1]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e040492 // dup v18.4s, v4.s[0]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e1c0473 // dup v19.4s, v3.s[3]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e1c0472 // dup v18.4s, v3.s[3]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e21aa31 // fcvtns v17.4s, v17.4s
+	WORD $0x4f3f062f // sshr v15.4s, v17.4s, #1
+	WORD $0x6eaf8631 // sub v17.4s, v17.4s, v15.4s
+	WORD $0x4f3755ef // shl v15.4s, v15.4s, #23
+	WORD $0x4eaf8652 // add v18.4s, v18.4s, v15.4s
+	WORD $0x4ea28631 // add v17.4s, v17.4s, v2.4s
+	WORD $0x4f375631 // shl v17.4s, v17.4s, #23
+	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
+	WORD $0x4e701e52 // bic v18.16b, v18.16b, v16.16b
+	WORD $0x4fa5918c // fmul v12.4s, v12.4s, v5.s[1]
+	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
+	WORD $0x6e2ade52 // fmul v18.4s, v18.4s, v10.4s
+	WORD $0x4eb2d54b // fsub v11.4s, v10.4s, v18.4s
+	WORD $0x4f21054a // sshr v10.4s, v10.4s, #31
+	WORD $0x6eaa1e4b // bit v11.16b, v18.16b, v10.16b
+	WORD $0xbd00000b // str s11, [x0]
+	ADD $4, R0
+	ADD $4, R1
+	SUBS $1, R2
+	BGE by1
+
+under1:
+	RET
+
+// func softcapNEON(x *float32, n int, in, out float32)
+TEXT ·softcapNEON(SB), NOSPLIT, $0-24
+	MOVD x+0(FP), R0
+	MOVD n+8(FP), R1
+	FMOVS in+16(FP), F0
+	WORD $0x4e040400 // dup v0.4s, v0.s[0]
+	FMOVS out+20(FP), F1
+	WORD $0x4e040421 // dup v1.4s, v1.s[0]
+	MOVW $0xc2ae0000, R26
+	WORD $0x4e040f42 // dup v2.4s, w26
+	MOVW $0x42b20000, R26
+	WORD $0x4e040f43 // dup v3.4s, w26
+	MOVW $0x0000007f, R26
+	WORD $0x4e040f44 // dup v4.4s, w26
+	MOVW $0x3fb8aa3b, R26
+	WORD $0x4e041f45 // mov v5.s[0], w26
+	MOVW $0x3f317200, R26
+	WORD $0x4e0c1f45 // mov v5.s[1], w26
+	MOVW $0x35bfbe8e, R26
+	WORD $0x4e141f45 // mov v5.s[2], w26
+	MOVW $0x3f800000, R26
+	WORD $0x4e1c1f45 // mov v5.s[3], w26
+	MOVW $0x3efffffe, R26
+	WORD $0x4e041f46 // mov v6.s[0], w26
+	MOVW $0x3e2aaa46, R26
+	WORD $0x4e0c1f46 // mov v6.s[1], w26
+	MOVW $0x3d2aac2c, R26
+	WORD $0x4e141f46 // mov v6.s[2], w26
+	MOVW $0x3c091ed3, R26
+	WORD $0x4e1c1f46 // mov v6.s[3], w26
+	MOVW $0x3ab5609c, R26
+	WORD $0x4e041f47 // mov v7.s[0], w26
+	MOVW $0x3f800000, R26
+	WORD $0x4e040f48 // dup v8.4s, w26
+	MOVW $0x40000000, R26
+	WORD $0x4e040f49 // dup v9.4s, w26
+	MOVW $0x3f200000, R26
+	WORD $0x4e040f4a // dup v10.4s, w26
+	MOVW $0xbeaaaa99, R26
+	WORD $0x4e0c1f47 // mov v7.s[1], w26
+	MOVW $0x3e08837b, R26
+	WORD $0x4e141f47 // mov v7.s[2], w26
+	MOVW $0xbd5c1ad2, R26
+	WORD $0x4e1c1f47 // mov v7.s[3], w26
+	MOVW $0x3ca8fc67, R26
+	WORD $0x4e041f4b // mov v11.s[0], w26
+	MOVW $0xbbba8671, R26
+	WORD $0x4e0c1f4b // mov v11.s[1], w26
+	SUBS $16, R1
+	BLT under16
+
+by16:
+	WORD $0x3dc0000c // ldr q12, [x0]
+	WORD $0x6e20dd8c // fmul v12.4s, v12.4s, v0.4s
+	WORD $0x4ea0f98d // fabs v13.4s, v12.4s
+	WORD $0x6e2d1d8e // eor v14.16b, v12.16b, v13.16b
+	WORD $0x4e2dd5af // fadd v15.4s, v13.4s, v13.4s
+	WORD $0x6eafe450 // fcmgt v16.4s, v2.4s, v15.4s
+	WORD $0x4ea3f5ef // fmin v15.4s, v15.4s, v3.4s
+	WORD $0x4f8591f1 // fmul v17.4s, v15.4s, v5.s[0]
+	WORD $0x4e218a31 // frintn v17.4s, v17.4s
+	WORD $0x4fa5522f // fmls v15.4s, v17.4s, v5.s[1]
+	WORD $0x4f855a2f // fmls v15.4s, v17.4s, v5.s[2]
+	WORD $0x4e0404f2 // dup v18.4s, v7.s[0]
+	WORD $0x4e1c04d3 // dup v19.4s, v6.s[3]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e1404d2 // dup v18.4s, v6.s[2]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e0c04d3 // dup v19.4s, v6.s[1]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e0404d2 // dup v18.4s, v6.s[0]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e1c04b3 // dup v19.4s, v5.s[3]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e1c04b2 // dup v18.4s, v5.s[3]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e21aa31 // fcvtns v17.4s, v17.4s
+	WORD $0x4f3f062f // sshr v15.4s, v17.4s, #1
+	WORD $0x6eaf8631 // sub v17.4s, v17.4s, v15.4s
+	WORD $0x4f3755ef // shl v15.4s, v15.4s, #23
+	WORD $0x4eaf8652 // add v18.4s, v18.4s, v15.4s
+	WORD $0x4ea48631 // add v17.4s, v17.4s, v4.4s
+	WORD $0x4f375631 // shl v17.4s, v17.4s, #23
+	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
+	WORD $0x4e701e52 // bic v18.16b, v18.16b, v16.16b
+	WORD $0x4e28d652 // fadd v18.4s, v18.4s, v8.4s
+	WORD $0x6e32fd32 // fdiv v18.4s, v9.4s, v18.4s
+	WORD $0x4eb2d50f // fsub v15.4s, v8.4s, v18.4s
+	WORD $0x6e2e1def // eor v15.16b, v15.16b, v14.16b
+	WORD $0x6e2cdd8e // fmul v14.4s, v12.4s, v12.4s
+	WORD $0x4e0c0570 // dup v16.4s, v11.s[1]
+	WORD $0x4e040571 // dup v17.4s, v11.s[0]
+	WORD $0x4e30cdd1 // fmla v17.4s, v14.4s, v16.4s
+	WORD $0x4e1c04f0 // dup v16.4s, v7.s[3]
+	WORD $0x4e31cdd0 // fmla v16.4s, v14.4s, v17.4s
+	WORD $0x4e1404f1 // dup v17.4s, v7.s[2]
+	WORD $0x4e30cdd1 // fmla v17.4s, v14.4s, v16.4s
+	WORD $0x4e0c04f0 // dup v16.4s, v7.s[1]
+	WORD $0x4e31cdd0 // fmla v16.4s, v14.4s, v17.4s
+	WORD $0x6e2cddce // fmul v14.4s, v14.4s, v12.4s
+	WORD $0x4e30cdcc // fmla v12.4s, v14.4s, v16.4s
+	WORD $0x6eade54d // fcmgt v13.4s, v10.4s, v13.4s
+	WORD $0x6ead1d8f // bit v15.16b, v12.16b, v13.16b
+	WORD $0x6e21ddef // fmul v15.4s, v15.4s, v1.4s
+	WORD $0x3d80000f // str q15, [x0]
+	WORD $0x3dc0040c // ldr q12, [x0, #16]
+	WORD $0x6e20dd8c // fmul v12.4s, v12.4s, v0.4s
+	WORD $0x4ea0f98d // fabs v13.4s, v12.4s
+	WORD $0x6e2d1d8e // eor v14.16b, v12.16b, v13.16b
+	WORD $0x4e2dd5af // fadd v15.4s, v13.4s, v13.4s
+	WORD $0x6eafe450 // fcmgt v16.4s, v2.4s, v15.4s
+	WORD $0x4ea3f5ef // fmin v15.4s, v15.4s, v3.4s
+	WORD $0x4f8591f1 // fmul v17.4s, v15.4s, v5.s[0]
+	WORD $0x4e218a31 // frintn v17.4s, v17.4s
+	WORD $0x4fa5522f // fmls v15.4s, v17.4s, v5.s[1]
+	WORD $0x4f855a2f // fmls v15.4s, v17.4s, v5.s[2]
+	WORD $0x4e0404f2 // dup v18.4s, v7.s[0]
+	WORD $0x4e1c04d3 // dup v19.4s, v6.s[3]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e1404d2 // dup v18.4s, v6.s[2]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e0c04d3 // dup v19.4s, v6.s[1]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e0404d2 // dup v18.4s, v6.s[0]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e1c04b3 // dup v19.4s, v5.s[3]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e1c04b2 // dup v18.4s, v5.s[3]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e21aa31 // fcvtns v17.4s, v17.4s
+	WORD $0x4f3f062f // sshr v15.4s, v17.4s, #1
+	WORD $0x6eaf8631 // sub v17.4s, v17.4s, v15.4s
+	WORD $0x4f3755ef // shl v15.4s, v15.4s, #23
+	WORD $0x4eaf8652 // add v18.4s, v18.4s, v15.4s
+	WORD $0x4ea48631 // add v17.4s, v17.4s, v4.4s
+	WORD $0x4f375631 // shl v17.4s, v17.4s, #23
+	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
+	WORD $0x4e701e52 // bic v18.16b, v18.16b, v16.16b
+	WORD $0x4e28d652 // fadd v18.4s, v18.4s, v8.4s
+	WORD $0x6e32fd32 // fdiv v18.4s, v9.4s, v18.4s
+	WORD $0x4eb2d50f // fsub v15.4s, v8.4s, v18.4s
+	WORD $0x6e2e1def // eor v15.16b, v15.16b, v14.16b
+	WORD $0x6e2cdd8e // fmul v14.4s, v12.4s, v12.4s
+	WORD $0x4e0c0570 // dup v16.4s, v11.s[1]
+	WORD $0x4e040571 // dup v17.4s, v11.s[0]
+	WORD $0x4e30cdd1 // fmla v17.4s, v14.4s, v16.4s
+	WORD $0x4e1c04f0 // dup v16.4s, v7.s[3]
+	WORD $0x4e31cdd0 // fmla v16.4s, v14.4s, v17.4s
+	WORD $0x4e1404f1 // dup v17.4s, v7.s[2]
+	WORD $0x4e30cdd1 // fmla v17.4s, v14.4s, v16.4s
+	WORD $0x4e0c04f0 // dup v16.4s, v7.s[1]
+	WORD $0x4e31cdd0 // fmla v16.4s, v14.4s, v17.4s
+	WORD $0x6e2cddce // fmul v14.4s, v14.4s, v12.4s
+	WORD $0x4e30cdcc // fmla v12.4s, v14.4s, v16.4s
+	WORD $0x6eade54d // fcmgt v13.4s, v10.4s, v13.4s
+	WORD $0x6ead1d8f // bit v15.16b, v12.16b, v13.16b
+	WORD $0x6e21ddef // fmul v15.4s, v15.4s, v1.4s
+	WORD $0x3d80040f // str q15, [x0, #16]
+	WORD $0x3dc0080c // ldr q12, [x0, #32]
+	WORD $0x6e20dd8c // fmul v12.4s, v12.4s, v0.4s
+	WORD $0x4ea0f98d // fabs v13.4s, v12.4s
+	WORD $0x6e2d1d8e // eor v14.16b, v12.16b, v13.16b
+	WORD $0x4e2dd5af // fadd v15.4s, v13.4s, v13.4s
+	WORD $0x6eafe450 // fcmgt v16.4s, v2.4s, v15.4s
+	WORD $0x4ea3f5ef // fmin v15.4s, v15.4s, v3.4s
+	WORD $0x4f8591f1 // fmul v17.4s, v15.4s, v5.s[0]
+	WORD $0x4e218a31 // frintn v17.4s, v17.4s
+	WORD $0x4fa5522f // fmls v15.4s, v17.4s, v5.s[1]
+	WORD $0x4f855a2f // fmls v15.4s, v17.4s, v5.s[2]
+	WORD $0x4e0404f2 // dup v18.4s, v7.s[0]
+	WORD $0x4e1c04d3 // dup v19.4s, v6.s[3]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e1404d2 // dup v18.4s, v6.s[2]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e0c04d3 // dup v19.4s, v6.s[1]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e0404d2 // dup v18.4s, v6.s[0]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e1c04b3 // dup v19.4s, v5.s[3]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e1c04b2 // dup v18.4s, v5.s[3]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e21aa31 // fcvtns v17.4s, v17.4s
+	WORD $0x4f3f062f // sshr v15.4s, v17.4s, #1
+	WORD $0x6eaf8631 // sub v17.4s, v17.4s, v15.4s
+	WORD $0x4f3755ef // shl v15.4s, v15.4s, #23
+	WORD $0x4eaf8652 // add v18.4s, v18.4s, v15.4s
+	WORD $0x4ea48631 // add v17.4s, v17.4s, v4.4s
+	WORD $0x4f375631 // shl v17.4s, v17.4s, #23
+	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
+	WORD $0x4e701e52 // bic v18.16b, v18.16b, v16.16b
+	WORD $0x4e28d652 // fadd v18.4s, v18.4s, v8.4s
+	WORD $0x6e32fd32 // fdiv v18.4s, v9.4s, v18.4s
+	WORD $0x4eb2d50f // fsub v15.4s, v8.4s, v18.4s
+	WORD $0x6e2e1def // eor v15.16b, v15.16b, v14.16b
+	WORD $0x6e2cdd8e // fmul v14.4s, v12.4s, v12.4s
+	WORD $0x4e0c0570 // dup v16.4s, v11.s[1]
+	WORD $0x4e040571 // dup v17.4s, v11.s[0]
+	WORD $0x4e30cdd1 // fmla v17.4s, v14.4s, v16.4s
+	WORD $0x4e1c04f0 // dup v16.4s, v7.s[3]
+	WORD $0x4e31cdd0 // fmla v16.4s, v14.4s, v17.4s
+	WORD $0x4e1404f1 // dup v17.4s, v7.s[2]
+	WORD $0x4e30cdd1 // fmla v17.4s, v14.4s, v16.4s
+	WORD $0x4e0c04f0 // dup v16.4s, v7.s[1]
+	WORD $0x4e31cdd0 // fmla v16.4s, v14.4s, v17.4s
+	WORD $0x6e2cddce // fmul v14.4s, v14.4s, v12.4s
+	WORD $0x4e30cdcc // fmla v12.4s, v14.4s, v16.4s
+	WORD $0x6eade54d // fcmgt v13.4s, v10.4s, v13.4s
+	WORD $0x6ead1d8f // bit v15.16b, v12.16b, v13.16b
+	WORD $0x6e21ddef // fmul v15.4s, v15.4s, v1.4s
+	WORD $0x3d80080f // str q15, [x0, #32]
+	WORD $0x3dc00c0c // ldr q12, [x0, #48]
+	WORD $0x6e20dd8c // fmul v12.4s, v12.4s, v0.4s
+	WORD $0x4ea0f98d // fabs v13.4s, v12.4s
+	WORD $0x6e2d1d8e // eor v14.16b, v12.16b, v13.16b
+	WORD $0x4e2dd5af // fadd v15.4s, v13.4s, v13.4s
+	WORD $0x6eafe450 // fcmgt v16.4s, v2.4s, v15.4s
+	WORD $0x4ea3f5ef // fmin v15.4s, v15.4s, v3.4s
+	WORD $0x4f8591f1 // fmul v17.4s, v15.4s, v5.s[0]
+	WORD $0x4e218a31 // frintn v17.4s, v17.4s
+	WORD $0x4fa5522f // fmls v15.4s, v17.4s, v5.s[1]
+	WORD $0x4f855a2f // fmls v15.4s, v17.4s, v5.s[2]
+	WORD $0x4e0404f2 // dup v18.4s, v7.s[0]
+	WORD $0x4e1c04d3 // dup v19.4s, v6.s[3]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e1404d2 // dup v18.4s, v6.s[2]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e0c04d3 // dup v19.4s, v6.s[1]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e0404d2 // dup v18.4s, v6.s[0]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e1c04b3 // dup v19.4s, v5.s[3]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e1c04b2 // dup v18.4s, v5.s[3]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e21aa31 // fcvtns v17.4s, v17.4s
+	WORD $0x4f3f062f // sshr v15.4s, v17.4s, #1
+	WORD $0x6eaf8631 // sub v17.4s, v17.4s, v15.4s
+	WORD $0x4f3755ef // shl v15.4s, v15.4s, #23
+	WORD $0x4eaf8652 // add v18.4s, v18.4s, v15.4s
+	WORD $0x4ea48631 // add v17.4s, v17.4s, v4.4s
+	WORD $0x4f375631 // shl v17.4s, v17.4s, #23
+	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
+	WORD $0x4e701e52 // bic v18.16b, v18.16b, v16.16b
+	WORD $0x4e28d652 // fadd v18.4s, v18.4s, v8.4s
+	WORD $0x6e32fd32 // fdiv v18.4s, v9.4s, v18.4s
+	WORD $0x4eb2d50f // fsub v15.4s, v8.4s, v18.4s
+	WORD $0x6e2e1def // eor v15.16b, v15.16b, v14.16b
+	WORD $0x6e2cdd8e // fmul v14.4s, v12.4s, v12.4s
+	WORD $0x4e0c0570 // dup v16.4s, v11.s[1]
+	WORD $0x4e040571 // dup v17.4s, v11.s[0]
+	WORD $0x4e30cdd1 // fmla v17.4s, v14.4s, v16.4s
+	WORD $0x4e1c04f0 // dup v16.4s, v7.s[3]
+	WORD $0x4e31cdd0 // fmla v16.4s, v14.4s, v17.4s
+	WORD $0x4e1404f1 // dup v17.4s, v7.s[2]
+	WORD $0x4e30cdd1 // fmla v17.4s, v14.4s, v16.4s
+	WORD $0x4e0c04f0 // dup v16.4s, v7.s[1]
+	WORD $0x4e31cdd0 // fmla v16.4s, v14.4s, v17.4s
+	WORD $0x6e2cddce // fmul v14.4s, v14.4s, v12.4s
+	WORD $0x4e30cdcc // fmla v12.4s, v14.4s, v16.4s
+	WORD $0x6eade54d // fcmgt v13.4s, v10.4s, v13.4s
+	WORD $0x6ead1d8f // bit v15.16b, v12.16b, v13.16b
+	WORD $0x6e21ddef // fmul v15.4s, v15.4s, v1.4s
+	WORD $0x3d800c0f // str q15, [x0, #48]
+	ADD $64, R0
+	SUBS $16, R1
+	BGE by16
+
+under16:
+	ADD $16, R1
+	SUBS $4, R1
+	BLT under4
+
+by4:
+	WORD $0x3dc0000c // ldr q12, [x0]
+	WORD $0x6e20dd8c // fmul v12.4s, v12.4s, v0.4s
+	WORD $0x4ea0f98d // fabs v13.4s, v12.4s
+	WORD $0x6e2d1d8e // eor v14.16b, v12.16b, v13.16b
+	WORD $0x4e2dd5af // fadd v15.4s, v13.4s, v13.4s
+	WORD $0x6eafe450 // fcmgt v16.4s, v2.4s, v15.4s
+	WORD $0x4ea3f5ef // fmin v15.4s, v15.4s, v3.4s
+	WORD $0x4f8591f1 // fmul v17.4s, v15.4s, v5.s[0]
+	WORD $0x4e218a31 // frintn v17.4s, v17.4s
+	WORD $0x4fa5522f // fmls v15.4s, v17.4s, v5.s[1]
+	WORD $0x4f855a2f // fmls v15.4s, v17.4s, v5.s[2]
+	WORD $0x4e0404f2 // dup v18.4s, v7.s[0]
+	WORD $0x4e1c04d3 // dup v19.4s, v6.s[3]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e1404d2 // dup v18.4s, v6.s[2]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e0c04d3 // dup v19.4s, v6.s[1]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e0404d2 // dup v18.4s, v6.s[0]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e1c04b3 // dup v19.4s, v5.s[3]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e1c04b2 // dup v18.4s, v5.s[3]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e21aa31 // fcvtns v17.4s, v17.4s
+	WORD $0x4f3f062f // sshr v15.4s, v17.4s, #1
+	WORD $0x6eaf8631 // sub v17.4s, v17.4s, v15.4s
+	WORD $0x4f3755ef // shl v15.4s, v15.4s, #23
+	WORD $0x4eaf8652 // add v18.4s, v18.4s, v15.4s
+	WORD $0x4ea48631 // add v17.4s, v17.4s, v4.4s
+	WORD $0x4f375631 // shl v17.4s, v17.4s, #23
+	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
+	WORD $0x4e701e52 // bic v18.16b, v18.16b, v16.16b
+	WORD $0x4e28d652 // fadd v18.4s, v18.4s, v8.4s
+	WORD $0x6e32fd32 // fdiv v18.4s, v9.4s, v18.4s
+	WORD $0x4eb2d50f // fsub v15.4s, v8.4s, v18.4s
+	WORD $0x6e2e1def // eor v15.16b, v15.16b, v14.16b
+	WORD $0x6e2cdd8e // fmul v14.4s, v12.4s, v12.4s
+	WORD $0x4e0c0570 // dup v16.4s, v11.s[1]
+	WORD $0x4e040571 // dup v17.4s, v11.s[0]
+	WORD $0x4e30cdd1 // fmla v17.4s, v14.4s, v16.4s
+	WORD $0x4e1c04f0 // dup v16.4s, v7.s[3]
+	WORD $0x4e31cdd0 // fmla v16.4s, v14.4s, v17.4s
+	WORD $0x4e1404f1 // dup v17.4s, v7.s[2]
+	WORD $0x4e30cdd1 // fmla v17.4s, v14.4s, v16.4s
+	WORD $0x4e0c04f0 // dup v16.4s, v7.s[1]
+	WORD $0x4e31cdd0 // fmla v16.4s, v14.4s, v17.4s
+	WORD $0x6e2cddce // fmul v14.4s, v14.4s, v12.4s
+	WORD $0x4e30cdcc // fmla v12.4s, v14.4s, v16.4s
+	WORD $0x6eade54d // fcmgt v13.4s, v10.4s, v13.4s
+	WORD $0x6ead1d8f // bit v15.16b, v12.16b, v13.16b
+	WORD $0x6e21ddef // fmul v15.4s, v15.4s, v1.4s
+	WORD $0x3d80000f // str q15, [x0]
+	ADD $16, R0
+	SUBS $4, R1
+	BGE by4
+
+under4:
+	ADD $4, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0xbd40000c // ldr s12, [x0]
+	WORD $0x6e20dd8c // fmul v12.4s, v12.4s, v0.4s
+	WORD $0x4ea0f98d // fabs v13.4s, v12.4s
+	WORD $0x6e2d1d8e // eor v14.16b, v12.16b, v13.16b
+	WORD $0x4e2dd5af // fadd v15.4s, v13.4s, v13.4s
+	WORD $0x6eafe450 // fcmgt v16.4s, v2.4s, v15.4s
+	WORD $0x4ea3f5ef // fmin v15.4s, v15.4s, v3.4s
+	WORD $0x4f8591f1 // fmul v17.4s, v15.4s, v5.s[0]
+	WORD $0x4e218a31 // frintn v17.4s, v17.4s
+	WORD $0x4fa5522f // fmls v15.4s, v17.4s, v5.s[1]
+	WORD $0x4f855a2f // fmls v15.4s, v17.4s, v5.s[2]
+	WORD $0x4e0404f2 // dup v18.4s, v7.s[0]
+	WORD $0x4e1c04d3 // dup v19.4s, v6.s[3]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e1404d2 // dup v18.4s, v6.s[2]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e0c04d3 // dup v19.4s, v6.s[1]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e0404d2 // dup v18.4s, v6.s[0]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e1c04b3 // dup v19.4s, v5.s[3]
+	WORD $0x4e32cdf3 // fmla v19.4s, v15.4s, v18.4s
+	WORD $0x4e1c04b2 // dup v18.4s, v5.s[3]
+	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
+	WORD $0x4e21aa31 // fcvtns v17.4s, v17.4s
+	WORD $0x4f3f062f // sshr v15.4s, v17.4s, #1
+	WORD $0x6eaf8631 // sub v17.4s, v17.4s, v15.4s
+	WORD $0x4f3755ef // shl v15.4s, v15.4s, #23
+	WORD $0x4eaf8652 // add v18.4s, v18.4s, v15.4s
+	WORD $0x4ea48631 // add v17.4s, v17.4s, v4.4s
+	WORD $0x4f375631 // shl v17.4s, v17.4s, #23
+	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
+	WORD $0x4e701e52 // bic v18.16b, v18.16b, v16.16b
+	WORD $0x4e28d652 // fadd v18.4s, v18.4s, v8.4s
+	WORD $0x6e32fd32 // fdiv v18.4s, v9.4s, v18.4s
+	WORD $0x4eb2d50f // fsub v15.4s, v8.4s, v18.4s
+	WORD $0x6e2e1def // eor v15.16b, v15.16b, v14.16b
+	WORD $0x6e2cdd8e // fmul v14.4s, v12.4s, v12.4s
+	WORD $0x4e0c0570 // dup v16.4s, v11.s[1]
+	WORD $0x4e040571 // dup v17.4s, v11.s[0]
+	WORD $0x4e30cdd1 // fmla v17.4s, v14.4s, v16.4s
+	WORD $0x4e1c04f0 // dup v16.4s, v7.s[3]
+	WORD $0x4e31cdd0 // fmla v16.4s, v14.4s, v17.4s
+	WORD $0x4e1404f1 // dup v17.4s, v7.s[2]
+	WORD $0x4e30cdd1 // fmla v17.4s, v14.4s, v16.4s
+	WORD $0x4e0c04f0 // dup v16.4s, v7.s[1]
+	WORD $0x4e31cdd0 // fmla v16.4s, v14.4s, v17.4s
+	WORD $0x6e2cddce // fmul v14.4s, v14.4s, v12.4s
+	WORD $0x4e30cdcc // fmla v12.4s, v14.4s, v16.4s
+	WORD $0x6eade54d // fcmgt v13.4s, v10.4s, v13.4s
+	WORD $0x6ead1d8f // bit v15.16b, v12.16b, v13.16b
+	WORD $0x6e21ddef // fmul v15.4s, v15.4s, v1.4s
+	WORD $0xbd00000f // str s15, [x0]
+	ADD $4, R0
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	RET
+
+// func sumNEON(x *float32, n int) float32
+TEXT ·sumNEON(SB), NOSPLIT, $256-20
+	MOVD x+0(FP), R0
+	MOVD n+8(FP), R1
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
+	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
+	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
+	WORD $0x6f00e40b // movi v11.2d, #0000000000000000
+	WORD $0x6f00e40c // movi v12.2d, #0000000000000000
+	WORD $0x6f00e40d // movi v13.2d, #0000000000000000
+	WORD $0x6f00e40e // movi v14.2d, #0000000000000000
+	WORD $0x6f00e40f // movi v15.2d, #0000000000000000
+	WORD $0x6f00e410 // movi v16.2d, #0000000000000000
+	SUBS $64, R1
+	BLT tail
+
+loop:
+	WORD $0x3dc00011 // ldr q17, [x0]
+	WORD $0x4e31d421 // fadd v1.4s, v1.4s, v17.4s
+	WORD $0x3dc00411 // ldr q17, [x0, #16]
+	WORD $0x4e31d442 // fadd v2.4s, v2.4s, v17.4s
+	WORD $0x3dc00811 // ldr q17, [x0, #32]
+	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
+	WORD $0x3dc00c11 // ldr q17, [x0, #48]
+	WORD $0x4e31d484 // fadd v4.4s, v4.4s, v17.4s
+	WORD $0x3dc01011 // ldr q17, [x0, #64]
+	WORD $0x4e31d4a5 // fadd v5.4s, v5.4s, v17.4s
+	WORD $0x3dc01411 // ldr q17, [x0, #80]
+	WORD $0x4e31d4c6 // fadd v6.4s, v6.4s, v17.4s
+	WORD $0x3dc01811 // ldr q17, [x0, #96]
+	WORD $0x4e31d4e7 // fadd v7.4s, v7.4s, v17.4s
+	WORD $0x3dc01c11 // ldr q17, [x0, #112]
+	WORD $0x4e31d508 // fadd v8.4s, v8.4s, v17.4s
+	WORD $0x3dc02011 // ldr q17, [x0, #128]
+	WORD $0x4e31d529 // fadd v9.4s, v9.4s, v17.4s
+	WORD $0x3dc02411 // ldr q17, [x0, #144]
+	WORD $0x4e31d54a // fadd v10.4s, v10.4s, v17.4s
+	WORD $0x3dc02811 // ldr q17, [x0, #160]
+	WORD $0x4e31d56b // fadd v11.4s, v11.4s, v17.4s
+	WORD $0x3dc02c11 // ldr q17, [x0, #176]
+	WORD $0x4e31d58c // fadd v12.4s, v12.4s, v17.4s
+	WORD $0x3dc03011 // ldr q17, [x0, #192]
+	WORD $0x4e31d5ad // fadd v13.4s, v13.4s, v17.4s
+	WORD $0x3dc03411 // ldr q17, [x0, #208]
+	WORD $0x4e31d5ce // fadd v14.4s, v14.4s, v17.4s
+	WORD $0x3dc03811 // ldr q17, [x0, #224]
+	WORD $0x4e31d5ef // fadd v15.4s, v15.4s, v17.4s
+	WORD $0x3dc03c11 // ldr q17, [x0, #240]
+	WORD $0x4e31d610 // fadd v16.4s, v16.4s, v17.4s
+	ADD $256, R0
+	SUBS $64, R1
+	BGE loop
+
+tail:
+	ADDS $64, R1
+	BEQ done
+	MOVD $tail0-256(SP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800440 // str q0, [x2, #16]
+	WORD $0x3d800840 // str q0, [x2, #32]
+	WORD $0x3d800c40 // str q0, [x2, #48]
+	WORD $0x3d801040 // str q0, [x2, #64]
+	WORD $0x3d801440 // str q0, [x2, #80]
+	WORD $0x3d801840 // str q0, [x2, #96]
+	WORD $0x3d801c40 // str q0, [x2, #112]
+	WORD $0x3d802040 // str q0, [x2, #128]
+	WORD $0x3d802440 // str q0, [x2, #144]
+	WORD $0x3d802840 // str q0, [x2, #160]
+	WORD $0x3d802c40 // str q0, [x2, #176]
+	WORD $0x3d803040 // str q0, [x2, #192]
+	WORD $0x3d803440 // str q0, [x2, #208]
+	WORD $0x3d803840 // str q0, [x2, #224]
+	WORD $0x3d803c40 // str q0, [x2, #240]
+	MOVD R0, R3
+	MOVD R2, R4
+	MOVD R1, R5
+
+copy0:
+	MOVWU.P 4(R3), R6
+	MOVW.P R6, 4(R4)
+	SUBS $1, R5
+	BNE copy0
+	WORD $0x3dc00051 // ldr q17, [x2]
+	WORD $0x4e31d421 // fadd v1.4s, v1.4s, v17.4s
+	WORD $0x3dc00451 // ldr q17, [x2, #16]
+	WORD $0x4e31d442 // fadd v2.4s, v2.4s, v17.4s
+	WORD $0x3dc00851 // ldr q17, [x2, #32]
+	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
+	WORD $0x3dc00c51 // ldr q17, [x2, #48]
+	WORD $0x4e31d484 // fadd v4.4s, v4.4s, v17.4s
+	WORD $0x3dc01051 // ldr q17, [x2, #64]
+	WORD $0x4e31d4a5 // fadd v5.4s, v5.4s, v17.4s
+	WORD $0x3dc01451 // ldr q17, [x2, #80]
+	WORD $0x4e31d4c6 // fadd v6.4s, v6.4s, v17.4s
+	WORD $0x3dc01851 // ldr q17, [x2, #96]
+	WORD $0x4e31d4e7 // fadd v7.4s, v7.4s, v17.4s
+	WORD $0x3dc01c51 // ldr q17, [x2, #112]
+	WORD $0x4e31d508 // fadd v8.4s, v8.4s, v17.4s
+	WORD $0x3dc02051 // ldr q17, [x2, #128]
+	WORD $0x4e31d529 // fadd v9.4s, v9.4s, v17.4s
+	WORD $0x3dc02451 // ldr q17, [x2, #144]
+	WORD $0x4e31d54a // fadd v10.4s, v10.4s, v17.4s
+	WORD $0x3dc02851 // ldr q17, [x2, #160]
+	WORD $0x4e31d56b // fadd v11.4s, v11.4s, v17.4s
+	WORD $0x3dc02c51 // ldr q17, [x2, #176]
+	WORD $0x4e31d58c // fadd v12.4s, v12.4s, v17.4s
+	WORD $0x3dc03051 // ldr q17, [x2, #192]
+	WORD $0x4e31d5ad // fadd v13.4s, v13.4s, v17.4s
+	WORD $0x3dc03451 // ldr q17, [x2, #208]
+	WORD $0x4e31d5ce // fadd v14.4s, v14.4s, v17.4s
+	WORD $0x3dc03851 // ldr q17, [x2, #224]
+	WORD $0x4e31d5ef // fadd v15.4s, v15.4s, v17.4s
+	WORD $0x3dc03c51 // ldr q17, [x2, #240]
+	WORD $0x4e31d610 // fadd v16.4s, v16.4s, v17.4s
+
+done:
+	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
+	WORD $0x4e2dd529 // fadd v9.4s, v9.4s, v13.4s
+	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
+	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
+	WORD $0x4e2ed54a // fadd v10.4s, v10.4s, v14.4s
+	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
+	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
+	WORD $0x4e2fd56b // fadd v11.4s, v11.4s, v15.4s
+	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
+	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
+	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
+	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
+	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	WORD $0x6e014022 // ext v2.16b, v1.16b, v1.16b, #8
+	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	WORD $0x4e0c0422 // dup v2.4s, v1.s[1]
+	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	FMOVS F1, ret+16(FP)
+	RET
+
+// func sumSquaresNEON(x *float32, n int, mean float32) float32
+TEXT ·sumSquaresNEON(SB), NOSPLIT, $256-28
+	MOVD x+0(FP), R0
+	MOVD n+8(FP), R1
+	FMOVS mean+16(FP), F0
+	WORD $0x4e040400 // dup v0.4s, v0.s[0]
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
+	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
+	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
+	WORD $0x6f00e40b // movi v11.2d, #0000000000000000
+	WORD $0x6f00e40c // movi v12.2d, #0000000000000000
+	WORD $0x6f00e40d // movi v13.2d, #0000000000000000
+	WORD $0x6f00e40e // movi v14.2d, #0000000000000000
+	WORD $0x6f00e40f // movi v15.2d, #0000000000000000
+	WORD $0x6f00e410 // movi v16.2d, #0000000000000000
+	SUBS $64, R1
+	BLT tail
+
+loop:
+	WORD $0x3dc00011 // ldr q17, [x0]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce21 // fmla v1.4s, v17.4s, v17.4s
+	WORD $0x3dc00411 // ldr q17, [x0, #16]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce22 // fmla v2.4s, v17.4s, v17.4s
+	WORD $0x3dc00811 // ldr q17, [x0, #32]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce23 // fmla v3.4s, v17.4s, v17.4s
+	WORD $0x3dc00c11 // ldr q17, [x0, #48]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce24 // fmla v4.4s, v17.4s, v17.4s
+	WORD $0x3dc01011 // ldr q17, [x0, #64]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce25 // fmla v5.4s, v17.4s, v17.4s
+	WORD $0x3dc01411 // ldr q17, [x0, #80]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce26 // fmla v6.4s, v17.4s, v17.4s
+	WORD $0x3dc01811 // ldr q17, [x0, #96]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce27 // fmla v7.4s, v17.4s, v17.4s
+	WORD $0x3dc01c11 // ldr q17, [x0, #112]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce28 // fmla v8.4s, v17.4s, v17.4s
+	WORD $0x3dc02011 // ldr q17, [x0, #128]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce29 // fmla v9.4s, v17.4s, v17.4s
+	WORD $0x3dc02411 // ldr q17, [x0, #144]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce2a // fmla v10.4s, v17.4s, v17.4s
+	WORD $0x3dc02811 // ldr q17, [x0, #160]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce2b // fmla v11.4s, v17.4s, v17.4s
+	WORD $0x3dc02c11 // ldr q17, [x0, #176]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce2c // fmla v12.4s, v17.4s, v17.4s
+	WORD $0x3dc03011 // ldr q17, [x0, #192]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce2d // fmla v13.4s, v17.4s, v17.4s
+	WORD $0x3dc03411 // ldr q17, [x0, #208]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce2e // fmla v14.4s, v17.4s, v17.4s
+	WORD $0x3dc03811 // ldr q17, [x0, #224]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce2f // fmla v15.4s, v17.4s, v17.4s
+	WORD $0x3dc03c11 // ldr q17, [x0, #240]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce30 // fmla v16.4s, v17.4s, v17.4s
+	ADD $256, R0
+	SUBS $64, R1
+	BGE loop
+
+tail:
+	ADDS $64, R1
+	BEQ done
+	MOVD $tail0-256(SP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800440 // str q0, [x2, #16]
+	WORD $0x3d800840 // str q0, [x2, #32]
+	WORD $0x3d800c40 // str q0, [x2, #48]
+	WORD $0x3d801040 // str q0, [x2, #64]
+	WORD $0x3d801440 // str q0, [x2, #80]
+	WORD $0x3d801840 // str q0, [x2, #96]
+	WORD $0x3d801c40 // str q0, [x2, #112]
+	WORD $0x3d802040 // str q0, [x2, #128]
+	WORD $0x3d802440 // str q0, [x2, #144]
+	WORD $0x3d802840 // str q0, [x2, #160]
+	WORD $0x3d802c40 // str q0, [x2, #176]
+	WORD $0x3d803040 // str q0, [x2, #192]
+	WORD $0x3d803440 // str q0, [x2, #208]
+	WORD $0x3d803840 // str q0, [x2, #224]
+	WORD $0x3d803c40 // str q0, [x2, #240]
+	MOVD R0, R3
+	MOVD R2, R4
+	MOVD R1, R5
+
+copy0:
+	MOVWU.P 4(R3), R6
+	MOVW.P R6, 4(R4)
+	SUBS $1, R5
+	BNE copy0
+	WORD $0x3dc00051 // ldr q17, [x2]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce21 // fmla v1.4s, v17.4s, v17.4s
+	WORD $0x3dc00451 // ldr q17, [x2, #16]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce22 // fmla v2.4s, v17.4s, v17.4s
+	WORD $0x3dc00851 // ldr q17, [x2, #32]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce23 // fmla v3.4s, v17.4s, v17.4s
+	WORD $0x3dc00c51 // ldr q17, [x2, #48]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce24 // fmla v4.4s, v17.4s, v17.4s
+	WORD $0x3dc01051 // ldr q17, [x2, #64]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce25 // fmla v5.4s, v17.4s, v17.4s
+	WORD $0x3dc01451 // ldr q17, [x2, #80]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce26 // fmla v6.4s, v17.4s, v17.4s
+	WORD $0x3dc01851 // ldr q17, [x2, #96]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce27 // fmla v7.4s, v17.4s, v17.4s
+	WORD $0x3dc01c51 // ldr q17, [x2, #112]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce28 // fmla v8.4s, v17.4s, v17.4s
+	WORD $0x3dc02051 // ldr q17, [x2, #128]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce29 // fmla v9.4s, v17.4s, v17.4s
+	WORD $0x3dc02451 // ldr q17, [x2, #144]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce2a // fmla v10.4s, v17.4s, v17.4s
+	WORD $0x3dc02851 // ldr q17, [x2, #160]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce2b // fmla v11.4s, v17.4s, v17.4s
+	WORD $0x3dc02c51 // ldr q17, [x2, #176]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce2c // fmla v12.4s, v17.4s, v17.4s
+	WORD $0x3dc03051 // ldr q17, [x2, #192]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce2d // fmla v13.4s, v17.4s, v17.4s
+	WORD $0x3dc03451 // ldr q17, [x2, #208]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce2e // fmla v14.4s, v17.4s, v17.4s
+	WORD $0x3dc03851 // ldr q17, [x2, #224]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce2f // fmla v15.4s, v17.4s, v17.4s
+	WORD $0x3dc03c51 // ldr q17, [x2, #240]
+	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4e31ce30 // fmla v16.4s, v17.4s, v17.4s
+
+done:
+	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
+	WORD $0x4e2dd529 // fadd v9.4s, v9.4s, v13.4s
+	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
+	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
+	WORD $0x4e2ed54a // fadd v10.4s, v10.4s, v14.4s
+	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
+	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
+	WORD $0x4e2fd56b // fadd v11.4s, v11.4s, v15.4s
+	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
+	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
+	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
+	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
+	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	WORD $0x6e014022 // ext v2.16b, v1.16b, v1.16b, #8
+	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	WORD $0x4e0c0422 // dup v2.4s, v1.s[1]
+	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	FMOVS F1, ret+24(FP)
+	RET
+
+// func dotNEON(a, b *float32, n int) float32
+TEXT ·dotNEON(SB), NOSPLIT, $512-28
+	MOVD a+0(FP), R0
+	MOVD b+8(FP), R1
+	MOVD n+16(FP), R2
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
+	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
+	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
+	WORD $0x6f00e40b // movi v11.2d, #0000000000000000
+	WORD $0x6f00e40c // movi v12.2d, #0000000000000000
+	WORD $0x6f00e40d // movi v13.2d, #0000000000000000
+	WORD $0x6f00e40e // movi v14.2d, #0000000000000000
+	WORD $0x6f00e40f // movi v15.2d, #0000000000000000
+	WORD $0x6f00e410 // movi v16.2d, #0000000000000000
+	SUBS $64, R2
+	BLT tail
+
+loop:
+	WORD $0x3dc00011 // ldr q17, [x0]
+	WORD $0x3dc00032 // ldr q18, [x1]
+	WORD $0x4e32ce21 // fmla v1.4s, v17.4s, v18.4s
+	WORD $0x3dc00411 // ldr q17, [x0, #16]
+	WORD $0x3dc00432 // ldr q18, [x1, #16]
+	WORD $0x4e32ce22 // fmla v2.4s, v17.4s, v18.4s
+	WORD $0x3dc00811 // ldr q17, [x0, #32]
+	WORD $0x3dc00832 // ldr q18, [x1, #32]
+	WORD $0x4e32ce23 // fmla v3.4s, v17.4s, v18.4s
+	WORD $0x3dc00c11 // ldr q17, [x0, #48]
+	WORD $0x3dc00c32 // ldr q18, [x1, #48]
+	WORD $0x4e32ce24 // fmla v4.4s, v17.4s, v18.4s
+	WORD $0x3dc01011 // ldr q17, [x0, #64]
+	WORD $0x3dc01032 // ldr q18, [x1, #64]
+	WORD $0x4e32ce25 // fmla v5.4s, v17.4s, v18.4s
+	WORD $0x3dc01411 // ldr q17, [x0, #80]
+	WORD $0x3dc01432 // ldr q18, [x1, #80]
+	WORD $0x4e32ce26 // fmla v6.4s, v17.4s, v18.4s
+	WORD $0x3dc01811 // ldr q17, [x0, #96]
+	WORD $0x3dc01832 // ldr q18, [x1, #96]
+	WORD $0x4e32ce27 // fmla v7.4s, v17.4s, v18.4s
+	WORD $0x3dc01c11 // ldr q17, [x0, #112]
+	WORD $0x3dc01c32 // ldr q18, [x1, #112]
+	WORD $0x4e32ce28 // fmla v8.4s, v17.4s, v18.4s
+	WORD $0x3dc02011 // ldr q17, [x0, #128]
+	WORD $0x3dc02032 // ldr q18, [x1, #128]
+	WORD $0x4e32ce29 // fmla v9.4s, v17.4s, v18.4s
+	WORD $0x3dc02411 // ldr q17, [x0, #144]
+	WORD $0x3dc02432 // ldr q18, [x1, #144]
+	WORD $0x4e32ce2a // fmla v10.4s, v17.4s, v18.4s
+	WORD $0x3dc02811 // ldr q17, [x0, #160]
+	WORD $0x3dc02832 // ldr q18, [x1, #160]
+	WORD $0x4e32ce2b // fmla v11.4s, v17.4s, v18.4s
+	WORD $0x3dc02c11 // ldr q17, [x0, #176]
+	WORD $0x3dc02c32 // ldr q18, [x1, #176]
+	WORD $0x4e32ce2c // fmla v12.4s, v17.4s, v18.4s
+	WORD $0x3dc03011 // ldr q17, [x0, #192]
+	WORD $0x3dc03032 // ldr q18, [x1, #192]
+	WORD $0x4e32ce2d // fmla v13.4s, v17.4s, v18.4s
+	WORD $0x3dc03411 // ldr q17, [x0, #208]
+	WORD $0x3dc03432 // ldr q18, [x1, #208]
+	WORD $0x4e32ce2e // fmla v14.4s, v17.4s, v18.4s
+	WORD $0x3dc03811 // ldr q17, [x0, #224]
+	WORD $0x3dc03832 // ldr q18, [x1, #224]
+	WORD $0x4e32ce2f // fmla v15.4s, v17.4s, v18.4s
+	WORD $0x3dc03c11 // ldr q17, [x0, #240]
+	WORD $0x3dc03c32 // ldr q18, [x1, #240]
+	WORD $0x4e32ce30 // fmla v16.4s, v17.4s, v18.4s
+	ADD $256, R0
+	ADD $256, R1
+	SUBS $64, R2
+	BGE loop
+
+tail:
+	ADDS $64, R2
+	BEQ done
+	MOVD $tail0-256(SP), R3
+	WORD $0x3d800060 // str q0, [x3]
+	WORD $0x3d800460 // str q0, [x3, #16]
+	WORD $0x3d800860 // str q0, [x3, #32]
+	WORD $0x3d800c60 // str q0, [x3, #48]
+	WORD $0x3d801060 // str q0, [x3, #64]
+	WORD $0x3d801460 // str q0, [x3, #80]
+	WORD $0x3d801860 // str q0, [x3, #96]
+	WORD $0x3d801c60 // str q0, [x3, #112]
+	WORD $0x3d802060 // str q0, [x3, #128]
+	WORD $0x3d802460 // str q0, [x3, #144]
+	WORD $0x3d802860 // str q0, [x3, #160]
+	WORD $0x3d802c60 // str q0, [x3, #176]
+	WORD $0x3d803060 // str q0, [x3, #192]
+	WORD $0x3d803460 // str q0, [x3, #208]
+	WORD $0x3d803860 // str q0, [x3, #224]
+	WORD $0x3d803c60 // str q0, [x3, #240]
+	MOVD R0, R4
+	MOVD R3, R5
+	MOVD R2, R6
+
+copy0:
+	MOVWU.P 4(R4), R7
+	MOVW.P R7, 4(R5)
+	SUBS $1, R6
+	BNE copy0
+	MOVD $tail1-512(SP), R4
+	WORD $0x3d800080 // str q0, [x4]
+	WORD $0x3d800480 // str q0, [x4, #16]
+	WORD $0x3d800880 // str q0, [x4, #32]
+	WORD $0x3d800c80 // str q0, [x4, #48]
+	WORD $0x3d801080 // str q0, [x4, #64]
+	WORD $0x3d801480 // str q0, [x4, #80]
+	WORD $0x3d801880 // str q0, [x4, #96]
+	WORD $0x3d801c80 // str q0, [x4, #112]
+	WORD $0x3d802080 // str q0, [x4, #128]
+	WORD $0x3d802480 // str q0, [x4, #144]
+	WORD $0x3d802880 // str q0, [x4, #160]
+	WORD $0x3d802c80 // str q0, [x4, #176]
+	WORD $0x3d803080 // str q0, [x4, #192]
+	WORD $0x3d803480 // str q0, [x4, #208]
+	WORD $0x3d803880 // str q0, [x4, #224]
+	WORD $0x3d803c80 // str q0, [x4, #240]
+	MOVD R1, R5
+	MOVD R4, R6
+	MOVD R2, R7
+
+copy1:
+	MOVWU.P 4(R5), R8
+	MOVW.P R8, 4(R6)
+	SUBS $1, R7
+	BNE copy1
+	WORD $0x3dc00071 // ldr q17, [x3]
+	WORD $0x3dc00092 // ldr q18, [x4]
+	WORD $0x4e32ce21 // fmla v1.4s, v17.4s, v18.4s
+	WORD $0x3dc00471 // ldr q17, [x3, #16]
+	WORD $0x3dc00492 // ldr q18, [x4, #16]
+	WORD $0x4e32ce22 // fmla v2.4s, v17.4s, v18.4s
+	WORD $0x3dc00871 // ldr q17, [x3, #32]
+	WORD $0x3dc00892 // ldr q18, [x4, #32]
+	WORD $0x4e32ce23 // fmla v3.4s, v17.4s, v18.4s
+	WORD $0x3dc00c71 // ldr q17, [x3, #48]
+	WORD $0x3dc00c92 // ldr q18, [x4, #48]
+	WORD $0x4e32ce24 // fmla v4.4s, v17.4s, v18.4s
+	WORD $0x3dc01071 // ldr q17, [x3, #64]
+	WORD $0x3dc01092 // ldr q18, [x4, #64]
+	WORD $0x4e32ce25 // fmla v5.4s, v17.4s, v18.4s
+	WORD $0x3dc01471 // ldr q17, [x3, #80]
+	WORD $0x3dc01492 // ldr q18, [x4, #80]
+	WORD $0x4e32ce26 // fmla v6.4s, v17.4s, v18.4s
+	WORD $0x3dc01871 // ldr q17, [x3, #96]
+	WORD $0x3dc01892 // ldr q18, [x4, #96]
+	WORD $0x4e32ce27 // fmla v7.4s, v17.4s, v18.4s
+	WORD $0x3dc01c71 // ldr q17, [x3, #112]
+	WORD $0x3dc01c92 // ldr q18, [x4, #112]
+	WORD $0x4e32ce28 // fmla v8.4s, v17.4s, v18.4s
+	WORD $0x3dc02071 // ldr q17, [x3, #128]
+	WORD $0x3dc02092 // ldr q18, [x4, #128]
+	WORD $0x4e32ce29 // fmla v9.4s, v17.4s, v18.4s
+	WORD $0x3dc02471 // ldr q17, [x3, #144]
+	WORD $0x3dc02492 // ldr q18, [x4, #144]
+	WORD $0x4e32ce2a // fmla v10.4s, v17.4s, v18.4s
+	WORD $0x3dc02871 // ldr q17, [x3, #160]
+	WORD $0x3dc02892 // ldr q18, [x4, #160]
+	WORD $0x4e32ce2b // fmla v11.4s, v17.4s, v18.4s
+	WORD $0x3dc02c71 // ldr q17, [x3, #176]
+	WORD $0x3dc02c92 // ldr q18, [x4, #176]
+	WORD $0x4e32ce2c // fmla v12.4s, v17.4s, v18.4s
+	WORD $0x3dc03071 // ldr q17, [x3, #192]
+	WORD $0x3dc03092 // ldr q18, [x4, #192]
+	WORD $0x4e32ce2d // fmla v13.4s, v17.4s, v18.4s
+	WORD $0x3dc03471 // ldr q17, [x3, #208]
+	WORD $0x3dc03492 // ldr q18, [x4, #208]
+	WORD $0x4e32ce2e // fmla v14.4s, v17.4s, v18.4s
+	WORD $0x3dc03871 // ldr q17, [x3, #224]
+	WORD $0x3dc03892 // ldr q18, [x4, #224]
+	WORD $0x4e32ce2f // fmla v15.4s, v17.4s, v18.4s
+	WORD $0x3dc03c71 // ldr q17, [x3, #240]
+	WORD $0x3dc03c92 // ldr q18, [x4, #240]
+	WORD $0x4e32ce30 // fmla v16.4s, v17.4s, v18.4s
+
+done:
+	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
+	WORD $0x4e2dd529 // fadd v9.4s, v9.4s, v13.4s
+	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
+	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
+	WORD $0x4e2ed54a // fadd v10.4s, v10.4s, v14.4s
+	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
+	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
+	WORD $0x4e2fd56b // fadd v11.4s, v11.4s, v15.4s
+	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
+	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
+	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
+	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
+	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	WORD $0x6e014022 // ext v2.16b, v1.16b, v1.16b, #8
+	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	WORD $0x4e0c0422 // dup v2.4s, v1.s[1]
+	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	FMOVS F1, ret+24(FP)
+	RET
+
+// func expSumNEON(x *float32, n int, top float32) float32
+TEXT ·expSumNEON(SB), NOSPLIT, $256-28
+	MOVD x+0(FP), R0
+	MOVD n+8(FP), R1
+	FMOVS top+16(FP), F0
+	WORD $0x4e040400 // dup v0.4s, v0.s[0]
+	MOVW $0xc2ae0000, R26
+	WORD $0x4e040f41 // dup v1.4s, w26
+	MOVW $0x42b20000, R26
+	WORD $0x4e040f42 // dup v2.4s, w26
+	MOVW $0x0000007f, R26
+	WORD $0x4e040f43 // dup v3.4s, w26
+	MOVW $0x3fb8aa3b, R26
+	WORD $0x4e041f44 // mov v4.s[0], w26
+	MOVW $0x3f317200, R26
+	WORD $0x4e0c1f44 // mov v4.s[1], w26
+	MOVW $0x35bfbe8e, R26
+	WORD $0x4e141f44 // mov v4.s[2], w26
+	MOVW $0x3f800000, R26
+	WORD $0x4e1c1f44 // mov v4.s[3], w26
+	MOVW $0x3efffffe, R26
+	WORD $0x4e041f45 // mov v5.s[0], w26
+	MOVW $0x3e2aaa46, R26
+	WORD $0x4e0c1f45 // mov v5.s[1], w26
+	MOVW $0x3d2aac2c, R26
+	WORD $0x4e141f45 // mov v5.s[2], w26
+	MOVW $0x3c091ed3, R26
+	WORD $0x4e1c1f45 // mov v5.s[3], w26
+	MOVW $0x3ab5609c, R26
+	WORD $0x4e041f46 // mov v6.s[0], w26
+	MOVW $0xff800000, R26
+	WORD $0x4e040f47 // dup v7.4s, w26
+	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
+	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
+	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
+	WORD $0x6f00e40b // movi v11.2d, #0000000000000000
+	WORD $0x6f00e40c // movi v12.2d, #0000000000000000
+	WORD $0x6f00e40d // movi v13.2d, #0000000000000000
+	WORD $0x6f00e40e // movi v14.2d, #0000000000000000
+	WORD $0x6f00e40f // movi v15.2d, #0000000000000000
+	WORD $0x6f00e410 // movi v16.2d, #0000000000000000
+	WORD $0x6f00e411 // movi v17.2d, #0000000000000000
+	WORD $0x6f00e412 // movi v18.2d, #0000000000000000
+	WORD $0x6f00e413 // movi v19.2d, #0000000000000000
+	WORD $0x6f00e414 // movi v20.2d, #0000000000000000
+	WORD $0x6f00e415 // movi v21.2d, #0000000000000000
+	WORD $0x6f00e416 // movi v22.2d, #0000000000000000
+	WORD $0x6f00e417 // movi v23.2d, #0000000000000000
+	SUBS $64, R1
+	BLT tail
+
+loop:
+	WORD $0x3dc00018 // ldr q24, [x0]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
+	WORD $0x3d800018 // str q24, [x0]
+	WORD $0x3dc00418 // ldr q24, [x0, #16]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d529 // fadd v9.4s, v9.4s, v24.4s
+	WORD $0x3d800418 // str q24, [x0, #16]
+	WORD $0x3dc00818 // ldr q24, [x0, #32]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
+	WORD $0x3d800818 // str q24, [x0, #32]
+	WORD $0x3dc00c18 // ldr q24, [x0, #48]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
+	WORD $0x3d800c18 // str q24, [x0, #48]
+	WORD $0x3dc01018 // ldr q24, [x0, #64]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
+	WORD $0x3d801018 // str q24, [x0, #64]
+	WORD $0x3dc01418 // ldr q24, [x0, #80]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d5ad // fadd v13.4s, v13.4s, v24.4s
+	WORD $0x3d801418 // str q24, [x0, #80]
+	WORD $0x3dc01818 // ldr q24, [x0, #96]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
+	WORD $0x3d801818 // str q24, [x0, #96]
+	WORD $0x3dc01c18 // ldr q24, [x0, #112]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
+	WORD $0x3d801c18 // str q24, [x0, #112]
+	WORD $0x3dc02018 // ldr q24, [x0, #128]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
+	WORD $0x3d802018 // str q24, [x0, #128]
+	WORD $0x3dc02418 // ldr q24, [x0, #144]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d631 // fadd v17.4s, v17.4s, v24.4s
+	WORD $0x3d802418 // str q24, [x0, #144]
+	WORD $0x3dc02818 // ldr q24, [x0, #160]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
+	WORD $0x3d802818 // str q24, [x0, #160]
+	WORD $0x3dc02c18 // ldr q24, [x0, #176]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
+	WORD $0x3d802c18 // str q24, [x0, #176]
+	WORD $0x3dc03018 // ldr q24, [x0, #192]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
+	WORD $0x3d803018 // str q24, [x0, #192]
+	WORD $0x3dc03418 // ldr q24, [x0, #208]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d6b5 // fadd v21.4s, v21.4s, v24.4s
+	WORD $0x3d803418 // str q24, [x0, #208]
+	WORD $0x3dc03818 // ldr q24, [x0, #224]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
+	WORD $0x3d803818 // str q24, [x0, #224]
+	WORD $0x3dc03c18 // ldr q24, [x0, #240]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
+	WORD $0x3d803c18 // str q24, [x0, #240]
+	ADD $256, R0
+	SUBS $64, R1
+	BGE loop
+
+tail:
+	ADDS $64, R1
+	BEQ done
+	MOVD $tail0-256(SP), R2
+	WORD $0x3d800047 // str q7, [x2]
+	WORD $0x3d800447 // str q7, [x2, #16]
+	WORD $0x3d800847 // str q7, [x2, #32]
+	WORD $0x3d800c47 // str q7, [x2, #48]
+	WORD $0x3d801047 // str q7, [x2, #64]
+	WORD $0x3d801447 // str q7, [x2, #80]
+	WORD $0x3d801847 // str q7, [x2, #96]
+	WORD $0x3d801c47 // str q7, [x2, #112]
+	WORD $0x3d802047 // str q7, [x2, #128]
+	WORD $0x3d802447 // str q7, [x2, #144]
+	WORD $0x3d802847 // str q7, [x2, #160]
+	WORD $0x3d802c47 // str q7, [x2, #176]
+	WORD $0x3d803047 // str q7, [x2, #192]
+	WORD $0x3d803447 // str q7, [x2, #208]
+	WORD $0x3d803847 // str q7, [x2, #224]
+	WORD $0x3d803c47 // str q7, [x2, #240]
+	MOVD R0, R3
+	MOVD R2, R4
+	MOVD R1, R5
+
+copy0:
+	MOVWU.P 4(R3), R6
+	MOVW.P R6, 4(R4)
+	SUBS $1, R5
+	BNE copy0
+	WORD $0x3dc00058 // ldr q24, [x2]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
+	WORD $0x3d800058 // str q24, [x2]
+	WORD $0x3dc00458 // ldr q24, [x2, #16]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d529 // fadd v9.4s, v9.4s, v24.4s
+	WORD $0x3d800458 // str q24, [x2, #16]
+	WORD $0x3dc00858 // ldr q24, [x2, #32]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
+	WORD $0x3d800858 // str q24, [x2, #32]
+	WORD $0x3dc00c58 // ldr q24, [x2, #48]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
+	WORD $0x3d800c58 // str q24, [x2, #48]
+	WORD $0x3dc01058 // ldr q24, [x2, #64]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
+	WORD $0x3d801058 // str q24, [x2, #64]
+	WORD $0x3dc01458 // ldr q24, [x2, #80]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d5ad // fadd v13.4s, v13.4s, v24.4s
+	WORD $0x3d801458 // str q24, [x2, #80]
+	WORD $0x3dc01858 // ldr q24, [x2, #96]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
+	WORD $0x3d801858 // str q24, [x2, #96]
+	WORD $0x3dc01c58 // ldr q24, [x2, #112]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
+	WORD $0x3d801c58 // str q24, [x2, #112]
+	WORD $0x3dc02058 // ldr q24, [x2, #128]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
+	WORD $0x3d802058 // str q24, [x2, #128]
+	WORD $0x3dc02458 // ldr q24, [x2, #144]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d631 // fadd v17.4s, v17.4s, v24.4s
+	WORD $0x3d802458 // str q24, [x2, #144]
+	WORD $0x3dc02858 // ldr q24, [x2, #160]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
+	WORD $0x3d802858 // str q24, [x2, #160]
+	WORD $0x3dc02c58 // ldr q24, [x2, #176]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
+	WORD $0x3d802c58 // str q24, [x2, #176]
+	WORD $0x3dc03058 // ldr q24, [x2, #192]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
+	WORD $0x3d803058 // str q24, [x2, #192]
+	WORD $0x3dc03458 // ldr q24, [x2, #208]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d6b5 // fadd v21.4s, v21.4s, v24.4s
+	WORD $0x3d803458 // str q24, [x2, #208]
+	WORD $0x3dc03858 // ldr q24, [x2, #224]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
+	WORD $0x3d803858 // str q24, [x2, #224]
+	WORD $0x3dc03c58 // ldr q24, [x2, #240]
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
+	WORD $0x4ea2f718 // fmin v24.4s, v24.4s, v2.4s
+	WORD $0x4f84931a // fmul v26.4s, v24.4s, v4.s[0]
+	WORD $0x4e218b5a // frintn v26.4s, v26.4s
+	WORD $0x4fa45358 // fmls v24.4s, v26.4s, v4.s[1]
+	WORD $0x4f845b58 // fmls v24.4s, v26.4s, v4.s[2]
+	WORD $0x4e0404db // dup v27.4s, v6.s[0]
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1404bb // dup v27.4s, v5.s[2]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e0c04bc // dup v28.4s, v5.s[1]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e0404bb // dup v27.4s, v5.s[0]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e1c049c // dup v28.4s, v4.s[3]
+	WORD $0x4e3bcf1c // fmla v28.4s, v24.4s, v27.4s
+	WORD $0x4e1c049b // dup v27.4s, v4.s[3]
+	WORD $0x4e3ccf1b // fmla v27.4s, v24.4s, v28.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4f3f0758 // sshr v24.4s, v26.4s, #1
+	WORD $0x6eb8875a // sub v26.4s, v26.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb8877b // add v27.4s, v27.4s, v24.4s
+	WORD $0x4ea3875a // add v26.4s, v26.4s, v3.4s
+	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
+	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
+	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
+	WORD $0x3d803c58 // str q24, [x2, #240]
+	MOVD R2, R3
+	MOVD R0, R4
+	MOVD R1, R5
+
+back:
+	MOVWU.P 4(R3), R6
+	MOVW.P R6, 4(R4)
+	SUBS $1, R5
+	BNE back
+
+done:
+	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
+	WORD $0x4e34d610 // fadd v16.4s, v16.4s, v20.4s
+	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
+	WORD $0x4e2dd529 // fadd v9.4s, v9.4s, v13.4s
+	WORD $0x4e35d631 // fadd v17.4s, v17.4s, v21.4s
+	WORD $0x4e31d529 // fadd v9.4s, v9.4s, v17.4s
+	WORD $0x4e2ed54a // fadd v10.4s, v10.4s, v14.4s
+	WORD $0x4e36d652 // fadd v18.4s, v18.4s, v22.4s
+	WORD $0x4e32d54a // fadd v10.4s, v10.4s, v18.4s
+	WORD $0x4e2fd56b // fadd v11.4s, v11.4s, v15.4s
+	WORD $0x4e37d673 // fadd v19.4s, v19.4s, v23.4s
+	WORD $0x4e33d56b // fadd v11.4s, v11.4s, v19.4s
+	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
+	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
+	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
+	WORD $0x6e084109 // ext v9.16b, v8.16b, v8.16b, #8
+	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
+	WORD $0x4e0c0509 // dup v9.4s, v8.s[1]
+	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
+	FMOVS F8, ret+24(FP)
+	RET
+
+// func maxNEON(x *float32, n int) float32
+TEXT ·maxNEON(SB), NOSPLIT, $256-20
+	MOVD x+0(FP), R0
+	MOVD n+8(FP), R1
+	MOVW $0xff800000, R26
+	WORD $0x4e040f40 // dup v0.4s, w26
+	WORD $0x4ea01c01 // mov v1.16b, v0.16b
+	WORD $0x4ea01c02 // mov v2.16b, v0.16b
+	WORD $0x4ea01c03 // mov v3.16b, v0.16b
+	WORD $0x4ea01c04 // mov v4.16b, v0.16b
+	WORD $0x4ea01c05 // mov v5.16b, v0.16b
+	WORD $0x4ea01c06 // mov v6.16b, v0.16b
+	WORD $0x4ea01c07 // mov v7.16b, v0.16b
+	WORD $0x4ea01c08 // mov v8.16b, v0.16b
+	WORD $0x4ea01c09 // mov v9.16b, v0.16b
+	WORD $0x4ea01c0a // mov v10.16b, v0.16b
+	WORD $0x4ea01c0b // mov v11.16b, v0.16b
+	WORD $0x4ea01c0c // mov v12.16b, v0.16b
+	WORD $0x4ea01c0d // mov v13.16b, v0.16b
+	WORD $0x4ea01c0e // mov v14.16b, v0.16b
+	WORD $0x4ea01c0f // mov v15.16b, v0.16b
+	WORD $0x4ea01c10 // mov v16.16b, v0.16b
+	SUBS $64, R1
+	BLT tail
+
+loop:
+	WORD $0x3dc00011 // ldr q17, [x0]
+	WORD $0x6ea1e632 // fcmgt v18.4s, v17.4s, v1.4s
+	WORD $0x6eb21e21 // bit v1.16b, v17.16b, v18.16b
+	WORD $0x3dc00411 // ldr q17, [x0, #16]
+	WORD $0x6ea2e632 // fcmgt v18.4s, v17.4s, v2.4s
+	WORD $0x6eb21e22 // bit v2.16b, v17.16b, v18.16b
+	WORD $0x3dc00811 // ldr q17, [x0, #32]
+	WORD $0x6ea3e632 // fcmgt v18.4s, v17.4s, v3.4s
+	WORD $0x6eb21e23 // bit v3.16b, v17.16b, v18.16b
+	WORD $0x3dc00c11 // ldr q17, [x0, #48]
+	WORD $0x6ea4e632 // fcmgt v18.4s, v17.4s, v4.4s
+	WORD $0x6eb21e24 // bit v4.16b, v17.16b, v18.16b
+	WORD $0x3dc01011 // ldr q17, [x0, #64]
+	WORD $0x6ea5e632 // fcmgt v18.4s, v17.4s, v5.4s
+	WORD $0x6eb21e25 // bit v5.16b, v17.16b, v18.16b
+	WORD $0x3dc01411 // ldr q17, [x0, #80]
+	WORD $0x6ea6e632 // fcmgt v18.4s, v17.4s, v6.4s
+	WORD $0x6eb21e26 // bit v6.16b, v17.16b, v18.16b
+	WORD $0x3dc01811 // ldr q17, [x0, #96]
+	WORD $0x6ea7e632 // fcmgt v18.4s, v17.4s, v7.4s
+	WORD $0x6eb21e27 // bit v7.16b, v17.16b, v18.16b
+	WORD $0x3dc01c11 // ldr q17, [x0, #112]
+	WORD $0x6ea8e632 // fcmgt v18.4s, v17.4s, v8.4s
+	WORD $0x6eb21e28 // bit v8.16b, v17.16b, v18.16b
+	WORD $0x3dc02011 // ldr q17, [x0, #128]
+	WORD $0x6ea9e632 // fcmgt v18.4s, v17.4s, v9.4s
+	WORD $0x6eb21e29 // bit v9.16b, v17.16b, v18.16b
+	WORD $0x3dc02411 // ldr q17, [x0, #144]
+	WORD $0x6eaae632 // fcmgt v18.4s, v17.4s, v10.4s
+	WORD $0x6eb21e2a // bit v10.16b, v17.16b, v18.16b
+	WORD $0x3dc02811 // ldr q17, [x0, #160]
+	WORD $0x6eabe632 // fcmgt v18.4s, v17.4s, v11.4s
+	WORD $0x6eb21e2b // bit v11.16b, v17.16b, v18.16b
+	WORD $0x3dc02c11 // ldr q17, [x0, #176]
+	WORD $0x6eace632 // fcmgt v18.4s, v17.4s, v12.4s
+	WORD $0x6eb21e2c // bit v12.16b, v17.16b, v18.16b
+	WORD $0x3dc03011 // ldr q17, [x0, #192]
+	WORD $0x6eade632 // fcmgt v18.4s, v17.4s, v13.4s
+	WORD $0x6eb21e2d // bit v13.16b, v17.16b, v18.16b
+	WORD $0x3dc03411 // ldr q17, [x0, #208]
+	WORD $0x6eaee632 // fcmgt v18.4s, v17.4s, v14.4s
+	WORD $0x6eb21e2e // bit v14.16b, v17.16b, v18.16b
+	WORD $0x3dc03811 // ldr q17, [x0, #224]
+	WORD $0x6eafe632 // fcmgt v18.4s, v17.4s, v15.4s
+	WORD $0x6eb21e2f // bit v15.16b, v17.16b, v18.16b
+	WORD $0x3dc03c11 // ldr q17, [x0, #240]
+	WORD $0x6eb0e632 // fcmgt v18.4s, v17.4s, v16.4s
+	WORD $0x6eb21e30 // bit v16.16b, v17.16b, v18.16b
+	ADD $256, R0
+	SUBS $64, R1
+	BGE loop
+
+tail:
+	ADDS $64, R1
+	BEQ done
+	MOVD $tail0-256(SP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800440 // str q0, [x2, #16]
+	WORD $0x3d800840 // str q0, [x2, #32]
+	WORD $0x3d800c40 // str q0, [x2, #48]
+	WORD $0x3d801040 // str q0, [x2, #64]
+	WORD $0x3d801440 // str q0, [x2, #80]
+	WORD $0x3d801840 // str q0, [x2, #96]
+	WORD $0x3d801c40 // str q0, [x2, #112]
+	WORD $0x3d802040 // str q0, [x2, #128]
+	WORD $0x3d802440 // str q0, [x2, #144]
+	WORD $0x3d802840 // str q0, [x2, #160]
+	WORD $0x3d802c40 // str q0, [x2, #176]
+	WORD $0x3d803040 // str q0, [x2, #192]
+	WORD $0x3d803440 // str q0, [x2, #208]
+	WORD $0x3d803840 // str q0, [x2, #224]
+	WORD $0x3d803c40 // str q0, [x2, #240]
+	MOVD R0, R3
+	MOVD R2, R4
+	MOVD R1, R5
+
+copy0:
+	MOVWU.P 4(R3), R6
+	MOVW.P R6, 4(R4)
+	SUBS $1, R5
+	BNE copy0
+	WORD $0x3dc00051 // ldr q17, [x2]
+	WORD $0x6ea1e632 // fcmgt v18.4s, v17.4s, v1.4s
+	WORD $0x6eb21e21 // bit v1.16b, v17.16b, v18.16b
+	WORD $0x3dc00451 // ldr q17, [x2, #16]
+	WORD $0x6ea2e632 // fcmgt v18.4s, v17.4s, v2.4s
+	WORD $0x6eb21e22 // bit v2.16b, v17.16b, v18.16b
+	WORD $0x3dc00851 // ldr q17, [x2, #32]
+	WORD $0x6ea3e632 // fcmgt v18.4s, v17.4s, v3.4s
+	WORD $0x6eb21e23 // bit v3.16b, v17.16b, v18.16b
+	WORD $0x3dc00c51 // ldr q17, [x2, #48]
+	WORD $0x6ea4e632 // fcmgt v18.4s, v17.4s, v4.4s
+	WORD $0x6eb21e24 // bit v4.16b, v17.16b, v18.16b
+	WORD $0x3dc01051 // ldr q17, [x2, #64]
+	WORD $0x6ea5e632 // fcmgt v18.4s, v17.4s, v5.4s
+	WORD $0x6eb21e25 // bit v5.16b, v17.16b, v18.16b
+	WORD $0x3dc01451 // ldr q17, [x2, #80]
+	WORD $0x6ea6e632 // fcmgt v18.4s, v17.4s, v6.4s
+	WORD $0x6eb21e26 // bit v6.16b, v17.16b, v18.16b
+	WORD $0x3dc01851 // ldr q17, [x2, #96]
+	WORD $0x6ea7e632 // fcmgt v18.4s, v17.4s, v7.4s
+	WORD $0x6eb21e27 // bit v7.16b, v17.16b, v18.16b
+	WORD $0x3dc01c51 // ldr q17, [x2, #112]
+	WORD $0x6ea8e632 // fcmgt v18.4s, v17.4s, v8.4s
+	WORD $0x6eb21e28 // bit v8.16b, v17.16b, v18.16b
+	WORD $0x3dc02051 // ldr q17, [x2, #128]
+	WORD $0x6ea9e632 // fcmgt v18.4s, v17.4s, v9.4s
+	WORD $0x6eb21e29 // bit v9.16b, v17.16b, v18.16b
+	WORD $0x3dc02451 // ldr q17, [x2, #144]
+	WORD $0x6eaae632 // fcmgt v18.4s, v17.4s, v10.4s
+	WORD $0x6eb21e2a // bit v10.16b, v17.16b, v18.16b
+	WORD $0x3dc02851 // ldr q17, [x2, #160]
+	WORD $0x6eabe632 // fcmgt v18.4s, v17.4s, v11.4s
+	WORD $0x6eb21e2b // bit v11.16b, v17.16b, v18.16b
+	WORD $0x3dc02c51 // ldr q17, [x2, #176]
+	WORD $0x6eace632 // fcmgt v18.4s, v17.4s, v12.4s
+	WORD $0x6eb21e2c // bit v12.16b, v17.16b, v18.16b
+	WORD $0x3dc03051 // ldr q17, [x2, #192]
+	WORD $0x6eade632 // fcmgt v18.4s, v17.4s, v13.4s
+	WORD $0x6eb21e2d // bit v13.16b, v17.16b, v18.16b
+	WORD $0x3dc03451 // ldr q17, [x2, #208]
+	WORD $0x6eaee632 // fcmgt v18.4s, v17.4s, v14.4s
+	WORD $0x6eb21e2e // bit v14.16b, v17.16b, v18.16b
+	WORD $0x3dc03851 // ldr q17, [x2, #224]
+	WORD $0x6eafe632 // fcmgt v18.4s, v17.4s, v15.4s
+	WORD $0x6eb21e2f // bit v15.16b, v17.16b, v18.16b
+	WORD $0x3dc03c51 // ldr q17, [x2, #240]
+	WORD $0x6eb0e632 // fcmgt v18.4s, v17.4s, v16.4s
+	WORD $0x6eb21e30 // bit v16.16b, v17.16b, v18.16b
+
+done:
+	WORD $0x6ea5e431 // fcmgt v17.4s, v1.4s, v5.4s
+	WORD $0x6e651c31 // bsl v17.16b, v1.16b, v5.16b
+	WORD $0x4eb11e21 // mov v1.16b, v17.16b
+	WORD $0x6eade531 // fcmgt v17.4s, v9.4s, v13.4s
+	WORD $0x6e6d1d31 // bsl v17.16b, v9.16b, v13.16b
+	WORD $0x4eb11e29 // mov v9.16b, v17.16b
+	WORD $0x6ea9e431 // fcmgt v17.4s, v1.4s, v9.4s
+	WORD $0x6e691c31 // bsl v17.16b, v1.16b, v9.16b
+	WORD $0x4eb11e21 // mov v1.16b, v17.16b
+	WORD $0x6ea6e451 // fcmgt v17.4s, v2.4s, v6.4s
+	WORD $0x6e661c51 // bsl v17.16b, v2.16b, v6.16b
+	WORD $0x4eb11e22 // mov v2.16b, v17.16b
+	WORD $0x6eaee551 // fcmgt v17.4s, v10.4s, v14.4s
+	WORD $0x6e6e1d51 // bsl v17.16b, v10.16b, v14.16b
+	WORD $0x4eb11e2a // mov v10.16b, v17.16b
+	WORD $0x6eaae451 // fcmgt v17.4s, v2.4s, v10.4s
+	WORD $0x6e6a1c51 // bsl v17.16b, v2.16b, v10.16b
+	WORD $0x4eb11e22 // mov v2.16b, v17.16b
+	WORD $0x6ea7e471 // fcmgt v17.4s, v3.4s, v7.4s
+	WORD $0x6e671c71 // bsl v17.16b, v3.16b, v7.16b
+	WORD $0x4eb11e23 // mov v3.16b, v17.16b
+	WORD $0x6eafe571 // fcmgt v17.4s, v11.4s, v15.4s
+	WORD $0x6e6f1d71 // bsl v17.16b, v11.16b, v15.16b
+	WORD $0x4eb11e2b // mov v11.16b, v17.16b
+	WORD $0x6eabe471 // fcmgt v17.4s, v3.4s, v11.4s
+	WORD $0x6e6b1c71 // bsl v17.16b, v3.16b, v11.16b
+	WORD $0x4eb11e23 // mov v3.16b, v17.16b
+	WORD $0x6ea8e491 // fcmgt v17.4s, v4.4s, v8.4s
+	WORD $0x6e681c91 // bsl v17.16b, v4.16b, v8.16b
+	WORD $0x4eb11e24 // mov v4.16b, v17.16b
+	WORD $0x6eb0e591 // fcmgt v17.4s, v12.4s, v16.4s
+	WORD $0x6e701d91 // bsl v17.16b, v12.16b, v16.16b
+	WORD $0x4eb11e2c // mov v12.16b, v17.16b
+	WORD $0x6eace491 // fcmgt v17.4s, v4.4s, v12.4s
+	WORD $0x6e6c1c91 // bsl v17.16b, v4.16b, v12.16b
+	WORD $0x4eb11e24 // mov v4.16b, v17.16b
+	WORD $0x6ea3e431 // fcmgt v17.4s, v1.4s, v3.4s
+	WORD $0x6e631c31 // bsl v17.16b, v1.16b, v3.16b
+	WORD $0x4eb11e21 // mov v1.16b, v17.16b
+	WORD $0x6ea4e451 // fcmgt v17.4s, v2.4s, v4.4s
+	WORD $0x6e641c51 // bsl v17.16b, v2.16b, v4.16b
+	WORD $0x4eb11e22 // mov v2.16b, v17.16b
+	WORD $0x6ea2e431 // fcmgt v17.4s, v1.4s, v2.4s
+	WORD $0x6e621c31 // bsl v17.16b, v1.16b, v2.16b
+	WORD $0x4eb11e21 // mov v1.16b, v17.16b
+	WORD $0x6e014022 // ext v2.16b, v1.16b, v1.16b, #8
+	WORD $0x6ea2e431 // fcmgt v17.4s, v1.4s, v2.4s
+	WORD $0x6e621c31 // bsl v17.16b, v1.16b, v2.16b
+	WORD $0x4eb11e21 // mov v1.16b, v17.16b
+	WORD $0x4e0c0422 // dup v2.4s, v1.s[1]
+	WORD $0x6ea2e431 // fcmgt v17.4s, v1.4s, v2.4s
+	WORD $0x6e621c31 // bsl v17.16b, v1.16b, v2.16b
+	WORD $0x4eb11e21 // mov v1.16b, v17.16b
+	FMOVS F1, ret+16(FP)
+	RET
+
+// func indexNEON(x *float32, n int, v float32) int
+TEXT ·indexNEON(SB), NOSPLIT, $0-32
+	MOVD x+0(FP), R0
+	MOVD n+8(FP), R1
+	FMOVS v+16(FP), F0
+	WORD $0x4e040400 // dup v0.4s, v0.s[0]
+	MOVD R0, R2
+	SUBS $16, R1
+	BLT tail
+
+loop:
+	WORD $0x3dc00001 // ldr q1, [x0]
+	WORD $0x4e20e421 // fcmeq v1.4s, v1.4s, v0.4s
+	WORD $0x3dc00402 // ldr q2, [x0, #16]
+	WORD $0x4e20e442 // fcmeq v2.4s, v2.4s, v0.4s
+	WORD $0x3dc00803 // ldr q3, [x0, #32]
+	WORD $0x4e20e463 // fcmeq v3.4s, v3.4s, v0.4s
+	WORD $0x3dc00c04 // ldr q4, [x0, #48]
+	WORD $0x4e20e484 // fcmeq v4.4s, v4.4s, v0.4s
+	WORD $0x4ea21c21 // orr v1.16b, v1.16b, v2.16b
+	WORD $0x4ea41c63 // orr v3.16b, v3.16b, v4.16b
+	WORD $0x4ea31c21 // orr v1.16b, v1.16b, v3.16b
+	WORD $0x6eb0a821 // umaxv s1, v1.4s
+	WORD $0x0e043c23 // mov w3, v1.s[0]
+	CBNZW R3, tail
+	ADD $64, R0
+	SUBS $16, R1
+	BGE loop
+
+tail:
+	ADDS $16, R1
+	BEQ none
+
+each:
+	WORD $0xbd400005 // ldr s5, [x0]
+	FCMPS F0, F5
+	BEQ found
+	ADD $4, R0
+	SUBS $1, R1
+	BNE each
+
+none:
+	MOVD $-1, R0
+	MOVD R0, ret+24(FP)
+	RET
+
+found:
+	SUB R2, R0
+	LSR $2, R0
+	MOVD R0, ret+24(FP)
+	RET
+
+// func ropeNeoxNEON(x, cos, sin *float32, n int)
+TEXT ·ropeNeoxNEON(SB), NOSPLIT, $0-32
+	MOVD x+0(FP), R0
+	MOVD cos+8(FP), R1
+	MOVD sin+16(FP), R2
+	MOVD n+24(FP), R3
+	ADD R3<<2, R0, R4
+	SUBS $4, R3
+	BLT under4
+
+by4:
+	WORD $0x3dc00000 // ldr q0, [x0]
+	WORD $0x3dc00081 // ldr q1, [x4]
+	WORD $0x3dc00022 // ldr q2, [x1]
+	WORD $0x3dc00043 // ldr q3, [x2]
+	WORD $0x6e23dc24 // fmul v4.4s, v1.4s, v3.4s
+	WORD $0x6ea0f884 // fneg v4.4s, v4.4s
+	WORD $0x6e23dc05 // fmul v5.4s, v0.4s, v3.4s
+	WORD $0x4e22cc04 // fmla v4.4s, v0.4s, v2.4s
+	WORD $0x4e22cc25 // fmla v5.4s, v1.4s, v2.4s
+	WORD $0x3d800004 // str q4, [x0]
+	WORD $0x3d800085 // str q5, [x4]
+	ADD $16, R0
+	ADD $16, R4
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R3
+	BGE by4
+
+under4:
+	ADD $4, R3
+	SUBS $1, R3
+	BLT under1
+
+by1:
+	WORD $0xbd400000 // ldr s0, [x0]
+	WORD $0xbd400081 // ldr s1, [x4]
+	WORD $0xbd400022 // ldr s2, [x1]
+	WORD $0xbd400043 // ldr s3, [x2]
+	WORD $0x6e23dc24 // fmul v4.4s, v1.4s, v3.4s
+	WORD $0x6ea0f884 // fneg v4.4s, v4.4s
+	WORD $0x6e23dc05 // fmul v5.4s, v0.4s, v3.4s
+	WORD $0x4e22cc04 // fmla v4.4s, v0.4s, v2.4s
+	WORD $0x4e22cc25 // fmla v5.4s, v1.4s, v2.4s
+	WORD $0xbd000004 // str s4, [x0]
+	WORD $0xbd000085 // str s5, [x4]
+	ADD $4, R0
+	ADD $4, R4
+	ADD $4, R1
+	ADD $4, R2
+	SUBS $1, R3
+	BGE by1
+
+under1:
+	RET
+
+// func ropeNormNEON(x, cos, sin *float32, n int)
+TEXT ·ropeNormNEON(SB), NOSPLIT, $0-32
+	MOVD x+0(FP), R0
+	MOVD cos+8(FP), R1
+	MOVD sin+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVW $0x80000000, R26
+	WORD $0x4e040f40 // dup v0.4s, w26
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x4e813802 // zip1 v2.4s, v0.4s, v1.4s
+	SUBS $2, R3
+	BLT under2
+
+by2:
+	WORD $0x3dc00003 // ldr q3, [x0]
+	WORD $0xfd400025 // ldr d5, [x1]
+	WORD $0xfd400046 // ldr d6, [x2]
+	WORD $0x4e8538a5 // zip1 v5.4s, v5.4s, v5.4s
+	WORD $0x4e8638c6 // zip1 v6.4s, v6.4s, v6.4s
+	WORD $0x4ea00864 // rev64 v4.4s, v3.4s
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e221c84 // eor v4.16b, v4.16b, v2.16b
+	WORD $0x4e25cc64 // fmla v4.4s, v3.4s, v5.4s
+	WORD $0x3d800004 // str q4, [x0]
+	ADD $16, R0
+	ADD $8, R1
+	ADD $8, R2
+	SUBS $2, R3
+	BGE by2
+
+under2:
+	ADD $2, R3
+	SUBS $1, R3
+	BLT under1
+
+by1:
+	WORD $0xfd400003 // ldr d3, [x0]
+	WORD $0xbd400025 // ldr s5, [x1]
+	WORD $0xbd400046 // ldr s6, [x2]
+	WORD $0x4e8538a5 // zip1 v5.4s, v5.4s, v5.4s
+	WORD $0x4e8638c6 // zip1 v6.4s, v6.4s, v6.4s
+	WORD $0x4ea00864 // rev64 v4.4s, v3.4s
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e221c84 // eor v4.16b, v4.16b, v2.16b
+	WORD $0x4e25cc64 // fmla v4.4s, v3.4s, v5.4s
+	WORD $0xfd000004 // str d4, [x0]
+	ADD $8, R0
+	ADD $4, R1
+	ADD $4, R2
+	SUBS $1, R3
+	BGE by1
+
+under1:
+	RET
+
+// func decodeI8NEON(dst *float32, src *byte, n int)
+TEXT ·decodeI8NEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD n+16(FP), R2
+	SUBS $16, R2
+	BLT under16
+
+by16:
+	WORD $0x3dc00020 // ldr q0, [x1]
+	WORD $0x0f08a404 // sxtl v4.8h, v0.8b
+	WORD $0x4f08a405 // sxtl2 v5.8h, v0.16b
+	WORD $0x0f10a4a2 // sxtl v2.4s, v5.4h
+	WORD $0x4f10a4a3 // sxtl2 v3.4s, v5.8h
+	WORD $0x4f10a481 // sxtl2 v1.4s, v4.8h
+	WORD $0x0f10a480 // sxtl v0.4s, v4.4h
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x3d800000 // str q0, [x0]
+	WORD $0x3d800401 // str q1, [x0, #16]
+	WORD $0x3d800802 // str q2, [x0, #32]
+	WORD $0x3d800c03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $16, R1
+	SUBS $16, R2
+	BGE by16
+
+under16:
+	ADD $16, R2
+	SUBS $1, R2
+	BLT under1
+
+by1:
+	WORD $0x3d400020 // ldr b0, [x1]
+	WORD $0x0f08a401 // sxtl v1.8h, v0.8b
+	WORD $0x0f10a420 // sxtl v0.4s, v1.4h
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0xbd000000 // str s0, [x0]
+	ADD $4, R0
+	ADD $1, R1
+	SUBS $1, R2
+	BGE by1
+
+under1:
+	RET
+
+// func decodeF16NEON(dst *float32, src *byte, n int)
+TEXT ·decodeF16NEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD n+16(FP), R2
+	SUBS $8, R2
+	BLT under8
+
+by8:
+	WORD $0x3dc00020 // ldr q0, [x1]
+	WORD $0x4e217801 // fcvtl2 v1.4s, v0.8h
+	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
+	WORD $0x3d800000 // str q0, [x0]
+	WORD $0x3d800401 // str q1, [x0, #16]
+	ADD $32, R0
+	ADD $16, R1
+	SUBS $8, R2
+	BGE by8
+
+under8:
+	ADD $8, R2
+	SUBS $1, R2
+	BLT under1
+
+by1:
+	WORD $0x7d400020 // ldr h0, [x1]
+	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
+	WORD $0xbd000000 // str s0, [x0]
+	ADD $4, R0
+	ADD $2, R1
+	SUBS $1, R2
+	BGE by1
+
+under1:
+	RET
+
+// func decodeBF16NEON(dst *float32, src *byte, n int)
+TEXT ·decodeBF16NEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD n+16(FP), R2
+	SUBS $8, R2
+	BLT under8
+
+by8:
+	WORD $0x3dc00020 // ldr q0, [x1]
+	WORD $0x6e613801 // shll2 v1.4s, v0.8h, #16
+	WORD $0x2e613800 // shll v0.4s, v0.4h, #16
+	WORD $0x3d800000 // str q0, [x0]
+	WORD $0x3d800401 // str q1, [x0, #16]
+	ADD $32, R0
+	ADD $16, R1
+	SUBS $8, R2
+	BGE by8
+
+under8:
+	ADD $8, R2
+	SUBS $1, R2
+	BLT under1
+
+by1:
+	WORD $0x7d400020 // ldr h0, [x1]
+	WORD $0x2e613800 // shll v0.4s, v0.4h, #16
+	WORD $0xbd000000 // str s0, [x0]
+	ADD $4, R0
+	ADD $2, R1
+	SUBS $1, R2
+	BGE by1
+
+under1:
+	RET
+
+// func encodeF16NEON(dst *byte, src *float32, n int)
+TEXT ·encodeF16NEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD n+16(FP), R2
+	SUBS $4, R2
+	BLT under4
+
+by4:
+	WORD $0x3dc00020 // ldr q0, [x1]
+	WORD $0x0e216800 // fcvtn v0.4h, v0.4s
+	WORD $0xfd000000 // str d0, [x0]
+	ADD $8, R0
+	ADD $16, R1
+	SUBS $4, R2
+	BGE by4
+
+under4:
+	ADD $4, R2
+	SUBS $1, R2
+	BLT under1
+
+by1:
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x0e216800 // fcvtn v0.4h, v0.4s
+	WORD $0x7d000000 // str h0, [x0]
+	ADD $2, R0
+	ADD $4, R1
+	SUBS $1, R2
+	BGE by1
+
+under1:
+	RET
+
+// func encodeKVNEON(dst *byte, src *float32, n int)
+TEXT ·encodeKVNEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD n+16(FP), R2
+	MOVW $0x477fe000, R26
+	WORD $0x4e040f40 // dup v0.4s, w26
+	MOVW $0xc77fe000, R26
+	WORD $0x4e040f41 // dup v1.4s, w26
+	SUBS $4, R2
+	BLT under4
+
+by4:
+	WORD $0x3dc00022 // ldr q2, [x1]
+	WORD $0x4ea0f442 // fmin v2.4s, v2.4s, v0.4s
+	WORD $0x4e21f442 // fmax v2.4s, v2.4s, v1.4s
+	WORD $0x0e216842 // fcvtn v2.4h, v2.4s
+	WORD $0xfd000002 // str d2, [x0]
+	ADD $8, R0
+	ADD $16, R1
+	SUBS $4, R2
+	BGE by4
+
+under4:
+	ADD $4, R2
+	SUBS $1, R2
+	BLT under1
+
+by1:
+	WORD $0xbd400022 // ldr s2, [x1]
+	WORD $0x4ea0f442 // fmin v2.4s, v2.4s, v0.4s
+	WORD $0x4e21f442 // fmax v2.4s, v2.4s, v1.4s
+	WORD $0x0e216842 // fcvtn v2.4h, v2.4s
+	WORD $0x7d000002 // str h2, [x0]
+	ADD $2, R0
+	ADD $4, R1
+	SUBS $1, R2
+	BGE by1
+
+under1:
+	RET
+
+// func encodeBF16NEON(dst *byte, src *float32, n int)
+TEXT ·encodeBF16NEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD n+16(FP), R2
+	MOVW $0x00000001, R26
+	WORD $0x4e040f40 // dup v0.4s, w26
+	MOVW $0x00007fff, R26
+	WORD $0x4e040f41 // dup v1.4s, w26
+	MOVW $0x00400000, R26
+	WORD $0x4e040f42 // dup v2.4s, w26
+	SUBS $4, R2
+	BLT under4
+
+by4:
+	WORD $0x3dc00023 // ldr q3, [x1]
+	WORD $0x6f300464 // ushr v4.4s, v3.4s, #16
+	WORD $0x4e201c84 // and v4.16b, v4.16b, v0.16b
+	WORD $0x4ea18484 // add v4.4s, v4.4s, v1.4s
+	WORD $0x4ea38484 // add v4.4s, v4.4s, v3.4s
+	WORD $0x4ea21c65 // orr v5.16b, v3.16b, v2.16b
+	WORD $0x4e23e466 // fcmeq v6.4s, v3.4s, v3.4s
+	WORD $0x6e651c86 // bsl v6.16b, v4.16b, v5.16b
+	WORD $0x6f3004c6 // ushr v6.4s, v6.4s, #16
+	WORD $0x0e6128c3 // xtn v3.4h, v6.4s
+	WORD $0xfd000003 // str d3, [x0]
+	ADD $8, R0
+	ADD $16, R1
+	SUBS $4, R2
+	BGE by4
+
+under4:
+	ADD $4, R2
+	SUBS $1, R2
+	BLT under1
+
+by1:
+	WORD $0xbd400023 // ldr s3, [x1]
+	WORD $0x6f300464 // ushr v4.4s, v3.4s, #16
+	WORD $0x4e201c84 // and v4.16b, v4.16b, v0.16b
+	WORD $0x4ea18484 // add v4.4s, v4.4s, v1.4s
+	WORD $0x4ea38484 // add v4.4s, v4.4s, v3.4s
+	WORD $0x4ea21c65 // orr v5.16b, v3.16b, v2.16b
+	WORD $0x4e23e466 // fcmeq v6.4s, v3.4s, v3.4s
+	WORD $0x6e651c86 // bsl v6.16b, v4.16b, v5.16b
+	WORD $0x6f3004c6 // ushr v6.4s, v6.4s, #16
+	WORD $0x0e6128c3 // xtn v3.4h, v6.4s
+	WORD $0x7d000003 // str h3, [x0]
+	ADD $2, R0
+	ADD $4, R1
+	SUBS $1, R2
+	BGE by1
+
+under1:
+	RET
+
+// func topKVNEON(x *float32, n int) uint32
+TEXT ·topKVNEON(SB), NOSPLIT, $0-20
+	MOVD x+0(FP), R0
+	MOVD n+8(FP), R1
+	MOVW $0x477fe000, R26
+	WORD $0x4e040f40 // dup v0.4s, w26
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	SUBS $8, R1
+	BLT under8
+
+by8:
+	WORD $0x3dc00003 // ldr q3, [x0]
+	WORD $0x4ea0f863 // fabs v3.4s, v3.4s
+	WORD $0x4ea0f463 // fmin v3.4s, v3.4s, v0.4s
+	WORD $0x6ea36421 // umax v1.4s, v1.4s, v3.4s
+	WORD $0x3dc00404 // ldr q4, [x0, #16]
+	WORD $0x4ea0f884 // fabs v4.4s, v4.4s
+	WORD $0x4ea0f484 // fmin v4.4s, v4.4s, v0.4s
+	WORD $0x6ea46442 // umax v2.4s, v2.4s, v4.4s
+	ADD $32, R0
+	SUBS $8, R1
+	BGE by8
+
+under8:
+	WORD $0x6ea26421 // umax v1.4s, v1.4s, v2.4s
+	WORD $0x6eb0a821 // umaxv s1, v1.4s
+	FMOVS F1, ret+16(FP)
+	RET
+
+// func encodeI8NEON(dst *byte, src *float32, n int, inv float32)
+TEXT ·encodeI8NEON(SB), NOSPLIT, $0-28
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD n+16(FP), R2
+	FMOVS inv+24(FP), F0
+	WORD $0x4e040400 // dup v0.4s, v0.s[0]
+	MOVW $0x477fe000, R26
+	WORD $0x4e040f41 // dup v1.4s, w26
+	MOVW $0xc77fe000, R26
+	WORD $0x4e040f42 // dup v2.4s, w26
+	SUBS $8, R2
+	BLT under8
+
+by8:
+	WORD $0x3dc00023 // ldr q3, [x1]
+	WORD $0x4ea1f463 // fmin v3.4s, v3.4s, v1.4s
+	WORD $0x4e22f463 // fmax v3.4s, v3.4s, v2.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e21a863 // fcvtns v3.4s, v3.4s
+	WORD $0x3dc00424 // ldr q4, [x1, #16]
+	WORD $0x4ea1f484 // fmin v4.4s, v4.4s, v1.4s
+	WORD $0x4e22f484 // fmax v4.4s, v4.4s, v2.4s
+	WORD $0x6e20dc84 // fmul v4.4s, v4.4s, v0.4s
+	WORD $0x4e21a884 // fcvtns v4.4s, v4.4s
+	WORD $0x0e612863 // xtn v3.4h, v3.4s
+	WORD $0x4e612883 // xtn2 v3.8h, v4.4s
+	WORD $0x0e212863 // xtn v3.8b, v3.8h
+	WORD $0xfd000003 // str d3, [x0]
+	ADD $8, R0
+	ADD $32, R1
+	SUBS $8, R2
+	BGE by8
+
+under8:
+	RET

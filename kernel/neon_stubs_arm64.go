@@ -426,3 +426,178 @@ func mulBF16x2NEON(dst *float32, ldd int, w *byte, x *float32, ldx, cols, groups
 //
 //go:noescape
 func mulBF16x3NEON(dst *float32, ldd int, w *byte, x *float32, ldx, cols, groups, groupBytes, ahead int)
+
+// quantizeNEON quantizes n > 0 blocks of activations.
+//
+//go:noescape
+func quantizeNEON(dst *byte, x *float32, n int)
+
+// readProbeNEON reads n bytes, a positive multiple of 256.
+//
+//go:noescape
+func readProbeNEON(b *byte, n int)
+
+// dotProbeNEON does 16·n dot products of bytes.
+//
+//go:noescape
+func dotProbeNEON(n int)
+
+// fmaProbeNEON does 16·n fused multiply-adds.
+//
+//go:noescape
+func fmaProbeNEON(n int)
+
+// addNEON sets dst += x.
+//
+//go:noescape
+func addNEON(dst, x *float32, n int)
+
+// mulNEON sets dst *= x.
+//
+//go:noescape
+func mulNEON(dst, x *float32, n int)
+
+// addScaledNEON sets dst += a·x.
+//
+//go:noescape
+func addScaledNEON(dst, x *float32, n int, a float32)
+
+// scaleNEON sets x *= a.
+//
+//go:noescape
+func scaleNEON(x *float32, n int, a float32)
+
+// reluNEON sets dst = max(x, 0).
+//
+//go:noescape
+func reluNEON(dst, x *float32, n int)
+
+// normalizeNEON sets dst = (x - mean)·inv.
+//
+//go:noescape
+func normalizeNEON(dst, x *float32, n int, mean, inv float32)
+
+// normalizeBNEON sets dst = (x - mean)·inv + b.
+//
+//go:noescape
+func normalizeBNEON(dst, x, b *float32, n int, mean, inv float32)
+
+// normalizeWNEON sets dst = (x - mean)·inv·w.
+//
+//go:noescape
+func normalizeWNEON(dst, x, w *float32, n int, mean, inv float32)
+
+// normalizeWBNEON sets dst = (x - mean)·inv·w + b.
+//
+//go:noescape
+func normalizeWBNEON(dst, x, w, b *float32, n int, mean, inv float32)
+
+// swishNEON sets dst = x / (1 + exp(c·x)).
+//
+//go:noescape
+func swishNEON(dst, x *float32, n int, c float32)
+
+// siluMulNEON sets dst = gate / (1 + exp(-gate)) · up.
+//
+//go:noescape
+func siluMulNEON(dst, gate, up *float32, n int)
+
+// geluNEON sets dst to the tanh form of GELU of x.
+//
+//go:noescape
+func geluNEON(dst, x *float32, n int)
+
+// geluMulNEON sets dst to the tanh form of GELU of gate, times up.
+//
+//go:noescape
+func geluMulNEON(dst, gate, up *float32, n int)
+
+// geluErfNEON sets dst = x·Φ(x), Φ the normal distribution.
+//
+//go:noescape
+func geluErfNEON(dst, x *float32, n int)
+
+// softcapNEON sets x = out·tanh(in·x).
+//
+//go:noescape
+func softcapNEON(x *float32, n int, in, out float32)
+
+// sumNEON returns Σx.
+//
+//go:noescape
+func sumNEON(x *float32, n int) float32
+
+// sumSquaresNEON returns Σ(x-mean)².
+//
+//go:noescape
+func sumSquaresNEON(x *float32, n int, mean float32) float32
+
+// dotNEON returns Σa·b.
+//
+//go:noescape
+func dotNEON(a, b *float32, n int) float32
+
+// expSumNEON sets x = exp(x-top) and returns the sum.
+//
+//go:noescape
+func expSumNEON(x *float32, n int, top float32) float32
+
+// maxNEON returns the largest value of x that is not NaN.
+//
+//go:noescape
+func maxNEON(x *float32, n int) float32
+
+// indexNEON returns the index of the first value of x equal to v, or -1.
+//
+//go:noescape
+func indexNEON(x *float32, n int, v float32) int
+
+// ropeNeoxNEON rotates the pairs (x[i], x[i+n]).
+//
+//go:noescape
+func ropeNeoxNEON(x, cos, sin *float32, n int)
+
+// ropeNormNEON rotates the pairs (x[2i], x[2i+1]).
+//
+//go:noescape
+func ropeNormNEON(x, cos, sin *float32, n int)
+
+// decodeI8NEON converts signed bytes.
+//
+//go:noescape
+func decodeI8NEON(dst *float32, src *byte, n int)
+
+// decodeF16NEON converts binary16 values.
+//
+//go:noescape
+func decodeF16NEON(dst *float32, src *byte, n int)
+
+// decodeBF16NEON converts bfloat16 values.
+//
+//go:noescape
+func decodeBF16NEON(dst *float32, src *byte, n int)
+
+// encodeF16NEON converts to binary16, rounding to nearest even.
+//
+//go:noescape
+func encodeF16NEON(dst *byte, src *float32, n int)
+
+// encodeKVNEON converts to binary16 after limiting magnitudes to 65504.
+//
+//go:noescape
+func encodeKVNEON(dst *byte, src *float32, n int)
+
+// encodeBF16NEON converts to bfloat16, rounding to nearest even.
+//
+//go:noescape
+func encodeBF16NEON(dst *byte, src *float32, n int)
+
+// topKVNEON returns the bits of the largest magnitude of x, limited to 65504; n is a positive multiple of 8.
+//
+//go:noescape
+func topKVNEON(x *float32, n int) uint32
+
+// encodeI8NEON sets dst to src, limited to 65504, times inv, rounded to nearest even; n is a multiple of 8.
+//
+//go:noescape
+func encodeI8NEON(dst *byte, src *float32, n int, inv float32)

@@ -4,7 +4,7 @@ package kernel
 
 import "ridge/tensor"
 
-var mulNEON = [numTypes][]mulFunc{
+var packedNEON = [numTypes][]mulFunc{
 	tensor.Q8_0:    {nil, mulQ80x1NEON, mulQ80x2NEON, mulQ80x3NEON},
 	tensor.Q4_0:    {nil, mulQ40x1NEON, mulQ40x2NEON, mulQ40x3NEON},
 	tensor.Q4_1:    {nil, mulQ41x1NEON, mulQ41x2NEON, mulQ41x3NEON},

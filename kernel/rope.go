@@ -30,6 +30,8 @@ func RopeNorm(x, cos, sin []float32) {
 		ropeNormAVX512(unsafe.SliceData(x), unsafe.SliceData(cos), unsafe.SliceData(sin), n)
 	case cpu.AVX2:
 		ropeNormAVX2(unsafe.SliceData(x), unsafe.SliceData(cos), unsafe.SliceData(sin), n)
+	case cpu.NEON:
+		ropeNormNEON(unsafe.SliceData(x), unsafe.SliceData(cos), unsafe.SliceData(sin), n)
 	default:
 		ropeNormGeneric(x, cos, sin)
 	}
@@ -46,6 +48,8 @@ func RopeNeox(x, cos, sin []float32) {
 		ropeNeoxAVX512(unsafe.SliceData(x), unsafe.SliceData(cos), unsafe.SliceData(sin), n)
 	case cpu.AVX2:
 		ropeNeoxAVX2(unsafe.SliceData(x), unsafe.SliceData(cos), unsafe.SliceData(sin), n)
+	case cpu.NEON:
+		ropeNeoxNEON(unsafe.SliceData(x), unsafe.SliceData(cos), unsafe.SliceData(sin), n)
 	default:
 		ropeNeoxGeneric(x, cos, sin)
 	}

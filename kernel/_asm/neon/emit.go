@@ -15,7 +15,9 @@ type kernel struct {
 	params map[string]string // parameter or "ret": its operand, like "dst+0(FP)"
 	regs   int               // general registers given out so far
 	vecs   int               // vector registers given out so far
-	consts map[uint32]reg    // constants held in vector registers
+	consts map[uint32]reg    // constants held in all lanes of vector registers
+	packed map[uint32]lane   // constants held in one lane
+	room   []lane            // lanes for more of these
 }
 
 // reg is a vector register, gp a general one.
@@ -23,6 +25,12 @@ type (
 	reg int
 	gp  int
 )
+
+// lane is one of the four 32-bit lanes of a vector register.
+type lane struct {
+	v reg
+	i int
+}
 
 func (r gp) String() string { return fmt.Sprintf("R%d", int(r)) }
 
@@ -39,7 +47,7 @@ var out = output{words: map[string]uint32{}}
 // the result is "" or a type. Nothing is kept of pointers.
 func begin(name, doc, params, result string, frame int) *kernel {
 	name += "NEON"
-	k := &kernel{name: name, params: map[string]string{}, consts: map[uint32]reg{}}
+	k := &kernel{name: name, params: map[string]string{}, consts: map[uint32]reg{}, packed: map[uint32]lane{}}
 	offset := 0
 	place := func(name string, size int) {
 		offset = (offset + size - 1) &^ (size - 1)
@@ -106,13 +114,13 @@ func (k *kernel) label(name string) { fmt.Fprintf(&out.text, "\n%s:\n", name) }
 func (k *kernel) end() { k.g("RET") }
 
 // gp gives out a general register. R16 to R18 and those from R27 on have
-// other uses.
+// other uses, R26 is for the moment.
 func (k *kernel) gp() gp {
 	r := gp(k.regs)
 	if r >= 16 {
 		r += 3
 	}
-	if r > 26 {
+	if r > 25 {
 		panic(k.name + ": out of general registers")
 	}
 	k.regs++
@@ -192,6 +200,34 @@ func (k *kernel) hold(vals ...float32) {
 }
 
 func (k *kernel) c(v float32) reg { return k.constant(math.Float32bits(v)) }
+
+// pack holds constants in one lane each, for instructions that take them from
+// there, and lane returns the place.
+func (k *kernel) pack(vals ...float32) {
+	for _, v := range vals {
+		b := math.Float32bits(v)
+		if _, ok := k.packed[b]; ok {
+			continue
+		}
+		if len(k.room) == 0 {
+			r := k.vec()
+			k.room = []lane{{r, 0}, {r, 1}, {r, 2}, {r, 3}}
+		}
+		at := k.room[0]
+		k.room = k.room[1:]
+		k.packed[b] = at
+		k.g("MOVW $0x%08x, R26", b)
+		k.setLaneW(at.v, at.i, 26)
+	}
+}
+
+func (k *kernel) lane(v float32) lane {
+	at, ok := k.packed[math.Float32bits(v)]
+	if !ok {
+		panic(fmt.Sprintf("%s: constant %g is not packed", k.name, v))
+	}
+	return at
+}
 
 // holdBytes loads a byte into all bytes of a register.
 func (k *kernel) holdBytes(b byte) reg {

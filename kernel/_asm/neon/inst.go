@@ -26,6 +26,8 @@ func (k *kernel) fmul(d, n, m reg)  { k.three(0x6e20dc00, "fmul", "4s", d, n, m)
 func (k *kernel) fdiv(d, n, m reg)  { k.three(0x6e20fc00, "fdiv", "4s", d, n, m) }
 func (k *kernel) fmla(d, n, m reg)  { k.three(0x4e20cc00, "fmla", "4s", d, n, m) } // d += n·m
 func (k *kernel) fmls(d, n, m reg)  { k.three(0x4ea0cc00, "fmls", "4s", d, n, m) } // d -= n·m
+func (k *kernel) fmin(d, n, m reg)  { k.three(0x4ea0f400, "fmin", "4s", d, n, m) }
+func (k *kernel) fmax(d, n, m reg)  { k.three(0x4e20f400, "fmax", "4s", d, n, m) }
 func (k *kernel) fcmgt(d, n, m reg) { k.three(0x6ea0e400, "fcmgt", "4s", d, n, m) }
 func (k *kernel) fcmeq(d, n, m reg) { k.three(0x4e20e400, "fcmeq", "4s", d, n, m) }
 
@@ -131,9 +133,9 @@ func (k *kernel) toW(r gp, n reg, lane int) {
 	k.word(0x0e003c00|uint32(lane<<3|4)<<16|uint32(n)<<5|uint32(r), "mov w%d, v%d.s[%d]", int(r), n, lane)
 }
 
-// setLane copies lane 0 of n to a lane of d.
-func (k *kernel) setLane(d reg, lane int, n reg) {
-	k.word(0x6e000400|uint32(lane<<3|4)<<16|uint32(n)<<5|uint32(d), "mov v%d.s[%d], v%d.s[0]", d, lane, n)
+// setLaneW copies a general register to a lane.
+func (k *kernel) setLaneW(d reg, lane int, r gp) {
+	k.word(0x4e001c00|uint32(lane<<3|4)<<16|uint32(r)<<5|uint32(d), "mov v%d.s[%d], w%d", d, lane, int(r))
 }
 
 // Constants.
@@ -155,6 +157,11 @@ func (k *kernel) fmlaLane(d, n, m reg, lane int) {
 
 func (k *kernel) fmulLane(d, n, m reg, lane int) {
 	k.word(0x4f809000|indexed(m, lane)|uint32(n)<<5|uint32(d), "fmul v%d.4s, v%d.4s, v%d.s[%d]", d, n, m, lane)
+}
+
+// fmlsLane subtracts it.
+func (k *kernel) fmlsLane(d, n, m reg, lane int) {
+	k.word(0x4f805000|indexed(m, lane)|uint32(n)<<5|uint32(d), "fmls v%d.4s, v%d.4s, v%d.s[%d]", d, n, m, lane)
 }
 
 // sdot adds to each lane of d the products of the four signed bytes of the

@@ -48,6 +48,19 @@ func generate() {
 			mulPlain(p, mr)
 		}
 	}
+	quantize()
+	probes()
+	out.everywhere = true
+	arithmetic()
+	norms()
+	activations()
+	reductions()
+	index()
+	rope()
+	ropePairs()
+	conversions()
+	topKV()
+	encodeI8()
 }
 
 // tables returns the Go tables that find a kernel by format and size.
@@ -63,7 +76,7 @@ func tables() string {
 		}
 		b.WriteString("}\n")
 	}
-	perFormat("mulNEON", "[]mulFunc", func(f format) string {
+	perFormat("packedNEON", "[]mulFunc", func(f format) string {
 		return row(maxDirect, func(mr int) string { return mulName(f, mr) })
 	})
 	perFormat("unpackNEON", "unpackFunc", func(f format) string { return unpackName(f) + "NEON" })

@@ -1,5 +1,3 @@
-//go:build !amd64
-
 package kernel
 
 // noAssembly is what stand-ins for assembly say on other architectures, where
