@@ -10,10 +10,9 @@ import (
 // largest of their logits. The random number meets them in the order in which
 // they are, that of their ids.
 func (s *Sampler) draw(c []cand, top float32) int32 {
-	t := float64(s.p.Temperature)
-	total := 0.0
+	t, total := s.p.Temperature, 0.0
 	for i := range c {
-		e := exp((float64(c[i].logit) - float64(top)) / t)
+		e := tempered(c[i].logit, top, t)
 		c[i].key = e // nobody asks for the order of keys any more
 		total += e
 	}
@@ -31,8 +30,20 @@ func (s *Sampler) draw(c []cand, top float32) int32 {
 	return last
 }
 
-// block is how many tokens are weighed at a time where all of them are.
+// block is how many tokens are looked at together where all of them are.
 const block = 512
+
+// survey sets s.tops to the largest logit of each block, and returns the largest
+// of all.
+func (s *Sampler) survey(w []float32) (top float32) {
+	s.tops, top = s.tops[:0], float32(math.Inf(-1))
+	for lo := 0; lo < len(w); lo += block {
+		m := maximum(w[lo:min(lo+block, len(w))])
+		s.tops = append(s.tops, m)
+		top = max(top, m)
+	}
+	return top
+}
 
 // weigh sets s.sums to the weights of all tokens at temperature t, summed up by
 // block, and returns their sum. top is the largest logit and finite.
@@ -96,8 +107,7 @@ func mix(z uint64) uint64 {
 // logProbs fills in the log-probabilities of r.Token and of the n most probable
 // tokens under the unadjusted logits.
 func (s *Sampler) logProbs(row []float32, n int, r *Result) {
-	top := maximum(row)
-	total := 0.0
+	top, total := maximum(row), 0.0
 	if !isInf(top) {
 		total = s.weigh(row, top, 1)
 	}

@@ -31,6 +31,7 @@ func (s *Sampler) candidates(w []float32) (c []cand, top float32) {
 	case s.p.TopK > 0 && s.p.TopK < s.vocab:
 		c = s.topK(c, w, s.p.TopK)
 	case on(s.p.TypicalP):
+		s.survey(w)
 		c = s.above(c, w, -math.MaxFloat32)
 	default:
 		c, total = s.prefilter(c, w)
@@ -59,10 +60,11 @@ func (s *Sampler) candidates(w []float32) (c []cand, top float32) {
 //
 // Tokens lighter than (1-p)·total/vocab weigh less than (1-p)·total together,
 // so the others hold the share p: none of the lighter ones is among the most
-// probable tokens that top-p keeps. Of those that are left, of which there may
-// be thousands, classes of weights tell in the same way which ones do not count.
+// probable tokens that top-p keeps. That may leave thousands. So it is tried
+// first with a limit that leaves hundreds and may be too high, which shows when
+// they are weighed.
 func (s *Sampler) prefilter(c []cand, w []float32) ([]cand, float64) {
-	top := maximum(w)
+	top := s.survey(w)
 	if isInf(top) {
 		return c, 0
 	}
@@ -73,32 +75,47 @@ func (s *Sampler) prefilter(c []cand, w []float32) ([]cand, float64) {
 	if !on(s.p.TopP) {
 		return s.above(c, w, least), 0
 	}
-	p, total := float64(s.p.TopP), s.weigh(w, top, 1)
-	if tail := 1 - p - rounding; tail > 0 {
-		least = max(least, minLogit(top, float32(tail*total/float64(s.vocab)))-slack)
+	total, p, vocab := s.weigh(w, top, 1), float64(s.p.TopP), float64(s.vocab)
+	tail := 1 - p - rounding
+	if tail <= 0 {
+		return s.above(c, w, least), total
 	}
-	return s.heaviest(s.above(c, w, least), top, (p+rounding)*total), total
+	for parts := min(firstParts, vocab); ; parts = min(16*parts, vocab) {
+		limit := minLogit(top, float32(tail*total/parts)) - slack
+		c = s.above(c, w, max(limit, least))
+		heavy, enough := s.heaviest(c, top, (p+rounding)*total)
+		if enough || limit <= least || parts == vocab {
+			return heavy, total
+		}
+		c = c[:0]
+	}
 }
+
+// firstParts is what takes the place of the size of the vocabulary at first. For
+// a model of 49 thousand tokens and a p of 0.95 it was enough in 19 rows of 20,
+// and left 300 tokens on average instead of 2400.
+const firstParts = 1024.0
 
 const (
 	rounding = 1e-5 // far more than the relative error of sums of weights
 	slack    = 1e-3 // of logits: far more than their rounding where it counts
 )
 
-// weight is the unnormalized probability of a logit: 1 for the largest, 0 for
-// NaN.
-func weight(l, top float32) float64 {
-	d := float64(l) - float64(top)
-	if d != d {
-		return 0
-	}
-	return exp(d)
-}
+// weight is the unnormalized probability of a logit: 1 for the largest.
+func weight(l, top float32) float64 { return exp(float64(l) - float64(top)) }
+
+// tempered is the weight at temperature t.
+func tempered(l, top, t float32) float64 { return exp((float64(l) - float64(top)) / float64(t)) }
 
 // above appends the tokens with logits of at least least, and above -Inf.
+// s.tops is that of w.
 func (s *Sampler) above(c []cand, w []float32, least float32) []cand {
 	least = max(least, -math.MaxFloat32)
-	for lo := 0; lo < len(w); lo += block {
+	for b, top := range s.tops {
+		if top < least {
+			continue
+		}
+		lo := b * block
 		x := w[lo:min(lo+block, len(w))]
 		n := logits.AtLeast(s.ids[:len(x)], x, least)
 		for _, i := range s.ids[:n] {

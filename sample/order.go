@@ -17,6 +17,7 @@ func (s *Sampler) topK(c []cand, w []float32, k int) []cand {
 		slices.SortFunc(c, func(a, b cand) int { return int(a.id) - int(b.id) })
 		return c
 	}
+	s.survey(w)
 	c = s.above(c, w, -math.MaxFloat32)
 	if k >= len(c) {
 		return c

@@ -45,6 +45,7 @@ type Sampler struct {
 
 	// Scratch.
 	cands, order []cand
+	tops         []float32      // largest logits of blocks
 	sums         []float64      // weights of blocks
 	part         [block]float32 // weights of one block
 	ids          [block]int32   // tokens of one block

@@ -17,15 +17,10 @@ const (
 	classes    = 127<<(23-classShift) + 1
 )
 
-// few candidates are ordered faster than they are put into classes.
-const few = 64
-
 // heaviest leaves the candidates that can be among the heaviest ones that
-// together reach the weight want, and may leave some that are not.
-func (s *Sampler) heaviest(c []cand, top float32, want float64) []cand {
-	if len(c) <= few {
-		return c
-	}
+// together reach the weight want, and may leave some that are not. If all of
+// them do not reach it they all stay, and the result is false.
+func (s *Sampler) heaviest(c []cand, top float32, want float64) ([]cand, bool) {
 	clear(s.shares[:])
 	for rest := c; len(rest) > 0; {
 		part := s.part[:min(block, len(rest))]
@@ -38,10 +33,7 @@ func (s *Sampler) heaviest(c []cand, top float32, want float64) []cand {
 			s.shares[min(math.Float32bits(e)>>classShift, classes-1)] += float64(e)
 		}
 	}
-	cut := s.shares.lightest(want)
-	if cut == 0 {
-		return c
-	}
+	cut, enough := s.shares.lightest(want)
 	least, n := minLogit(top, cut)-slack, 0
 	for i := range c {
 		if c[i].logit >= least {
@@ -49,17 +41,17 @@ func (s *Sampler) heaviest(c []cand, top float32, want float64) []cand {
 			n++
 		}
 	}
-	return c[:n]
+	return c[:n], enough
 }
 
 // lightest returns the least weight of the heaviest classes that reach want
-// together, or 0 if they do not or there is no telling.
-func (s *shares) lightest(want float64) float32 {
+// together; 0 and false if they do not.
+func (s *shares) lightest(want float64) (float32, bool) {
 	sum := 0.0
-	for c := classes - 1; c > 0; c-- {
+	for c := classes - 1; c >= 0; c-- {
 		if sum += s[c]; sum >= want {
-			return math.Float32frombits(uint32(c) << classShift)
+			return math.Float32frombits(uint32(c) << classShift), true
 		}
 	}
-	return 0
+	return 0, false
 }
