@@ -263,7 +263,7 @@ func (w *world) judge(p *Plan) error {
 		if want := r.Start+r.N >= q.Wanted; want != (r.Outputs == 1+r.Draft) || !want && r.Outputs != 0 {
 			return fmt.Errorf("row %+v with %d outputs", r, r.Outputs)
 		}
-		if !w.cfg.Split && q.Computed+r.N < q.Wanted {
+		if !w.cfg.Split && q.Computed+r.N < q.Wanted && !q.decodes() {
 			return fmt.Errorf("row %+v splits a prompt of %d", r, q.Wanted)
 		}
 		if !q.decodes() {
@@ -334,6 +334,10 @@ func (w *world) compute(a *actor, r *Row) error {
 		}
 	}
 	w.pool.Truncate(a.KV, r.Start+r.N-r.Draft+min(r.New-1, r.Draft))
+	for a.Forced = 0; !r.Finished && len(a.tokens) < a.end-1 && w.pick(3) == 0; a.Forced++ {
+		a.tokens = append(a.tokens, next(a.tokens))
+		r.New++
+	}
 	return nil
 }
 

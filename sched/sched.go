@@ -107,12 +107,14 @@ func (s *Scheduler) Add(q *Seq, now time.Duration) error {
 
 // Fork makes child a running sequence beside parent, with the same tokens: its
 // memory must be a fork of the parent's. It counts as one that was admitted
-// right after its parent.
+// right after its parent. It wants as many tokens as the parent unless its Wanted
+// is set.
 func (s *Scheduler) Fork(parent, child *Seq, now time.Duration) error {
 	if parent.place != isRunning || child.place != nowhere {
 		return fmt.Errorf("sched: fork of sequence %d: it must run, and %d must be new", parent.ID, child.ID)
 	}
-	child.Wanted, child.Computed, child.order = parent.Wanted, parent.Computed, parent.order
+	child.follow(parent)
+	child.Computed = parent.Computed
 	s.stats.Added++
 	s.cfg.Policy.Arrive(child, now)
 	s.cfg.Policy.Admit(child, now)
@@ -127,11 +129,19 @@ func (s *Scheduler) Follow(parent, child *Seq, now time.Duration) error {
 	if parent.place == nowhere || child.place != nowhere {
 		return fmt.Errorf("sched: sequence %d cannot follow %d: expected a new one and one that is known", child.ID, parent.ID)
 	}
-	child.Wanted, child.Computed, child.order = parent.Wanted, 0, parent.order
+	child.follow(parent)
 	s.stats.Added++
 	s.cfg.Policy.Arrive(child, now)
 	s.queue.push(child)
 	return nil
+}
+
+// follow puts a new sequence into the order of arrival beside its parent.
+func (q *Seq) follow(parent *Seq) {
+	if q.Wanted == 0 {
+		q.Wanted = parent.Wanted
+	}
+	q.Computed, q.order = 0, parent.order
 }
 
 // Remove takes a sequence out, whatever it is doing, and releases its memory.
@@ -355,8 +365,9 @@ func (s *Scheduler) book(r *Row, elapsed, now time.Duration) {
 	}
 	q.Computed += r.N - r.Draft
 	if r.Outputs > 0 && r.New > 0 {
-		// Of the guesses, those before the last new token were right.
-		q.Computed += min(r.New-1, r.Draft)
+		// Of the guesses, those before the last new token were right; what is
+		// forced comes behind it.
+		q.Computed += min(r.New-q.Forced-1, r.Draft)
 		q.Wanted += r.New
 		s.stats.NewTokens += int64(r.New)
 		s.stats.DraftTokens += int64(r.Draft)

@@ -127,6 +127,49 @@ func TestDrafts(t *testing.T) {
 	}
 }
 
+// Tokens that are forced are computed with the one before them, as answers are:
+// before prompts, however short the step. A long piece takes its turn with them.
+func TestForced(t *testing.T) {
+	s := newTest(t, Config{Split: true, MaxTokens: 24, MaxSeqs: 4}, 64)
+	q, other := &Seq{ID: 1, Prompt: 10, MaxNew: 100}, &Seq{ID: 2, Prompt: 300, MaxNew: 9}
+	if err := s.Add(q, 0); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Duration(0)
+	p := s.Next(now)
+	q.Forced, p.Rows[0].New = 5, 6
+	s.Done(time.Millisecond, now)
+	if q.Computed != 10 || q.Wanted != 16 {
+		t.Fatalf("%d computed of %d, want 10 of 16", q.Computed, q.Wanted)
+	}
+	if err := s.Add(other, 0); err != nil {
+		t.Fatal(err)
+	}
+	p = s.Next(now)
+	if r := p.Rows; len(r) != 2 || r[0].Seq != q || r[0].N != 6 || r[0].Outputs != 1 || r[1].N != 18 {
+		t.Fatalf("rows %+v", r)
+	}
+	// Guesses may be right before what is forced.
+	p.Rows[0].New, q.Forced = 4, 3
+	s.Done(time.Millisecond, now)
+	q.Draft = 2
+	if p = s.Next(now); p.Rows[0].N != 6 || p.Rows[0].Draft != 2 {
+		t.Fatalf("row %+v", p.Rows[0])
+	}
+	p.Rows[0].New, q.Forced = 2+40, 40 // one guess was right
+	s.Done(time.Millisecond, now)
+	if q.Draft = 0; q.Computed != 21 || q.Wanted != 62 {
+		t.Fatalf("%d computed of %d, want 21 of 62", q.Computed, q.Wanted)
+	}
+	for rows := 0; q.Computed < 61; rows++ {
+		if p = s.Next(now); rows > 2 || len(p.Rows) == 0 || p.Rows[0].Seq != q || p.Rows[0].N != min(24, q.Wanted-q.Computed) {
+			t.Fatalf("rows %+v, %d computed", p.Rows, q.Computed)
+		}
+		p.Rows[0].New, q.Forced = 1, 0
+		s.Done(time.Millisecond, now)
+	}
+}
+
 // A static batch waits to be full, or for its time, and then for its last.
 func TestStaticBatch(t *testing.T) {
 	s := newTest(t, Config{Static: true, Apart: true, Split: true, MaxSeqs: 2, BatchWait: 50 * time.Millisecond}, 16)

@@ -20,8 +20,12 @@ type Seq struct {
 	Deadline time.Duration // when its first new token is due; 0 for no deadline
 
 	// The caller may change these between Done and Next.
-	Draft int  // tokens guessed behind the wanted ones, to be verified in one step
-	Hold  bool // not served, because its reader is slow; its slot, and if needed its memory, serve others
+	Draft int // tokens guessed behind the wanted ones, to be verified in one step
+	// Forced are the last of the wanted tokens that are known without having been
+	// computed for: with the token before them they are computed like the next one
+	// of an answer, not like a prompt. The caller sets it with Row.New.
+	Forced int
+	Hold   bool // not served, because its reader is slow; its slot, and if needed its memory, serve others
 
 	// The scheduler keeps these.
 	Wanted   int  // tokens known: the prompt and what came after it
@@ -73,8 +77,15 @@ func (q *Seq) Running() bool { return q.place == isRunning }
 // missing returns the tokens that must be computed before q is extended.
 func (q *Seq) missing() int { return q.Wanted - q.Computed }
 
+// maxForced bounds the forced tokens that are computed at once as part of an
+// answer. A longer piece waits its turn and its share of the time like a prompt,
+// so that it does not stall other answers.
+const maxForced = 16
+
 // decodes says whether q only waits for its next token.
-func (q *Seq) decodes() bool { return q.missing() == 1 && q.Wanted > q.Prompt }
+func (q *Seq) decodes() bool {
+	return q.missing() <= 1+min(q.Forced, maxForced) && q.Wanted > q.Prompt
+}
 
 // compare orders sequences: first those served first.
 func compare(a, b *Seq) int {
@@ -129,8 +140,8 @@ type Row struct {
 	Outputs  int // how many of the last tokens want logits: none within a prompt, else 1 + Draft
 
 	// The caller sets these before Done, where Outputs > 0: how many tokens
-	// the sequence was extended by (1, and one more for each guess that was
-	// right), and whether it is complete.
+	// the sequence was extended by (1, one more for each guess that was right,
+	// and Seq.Forced), and whether it is complete.
 	New      int
 	Finished bool
 }

@@ -34,7 +34,11 @@ func (s *Scheduler) serve(want func(*Seq) bool) {
 func (s *Scheduler) share(q *Seq) int {
 	n := q.missing()
 	if q.decodes() {
-		return min(1+s.drafts(q), s.left)
+		// Forced tokens leave one to each of the others.
+		if room := max(s.left-s.active, 0); n-1 > room {
+			return min(1+room, s.left)
+		}
+		return min(n+s.drafts(q, n), s.left)
 	}
 	if n > s.left && !s.cfg.Split && s.prompting == 0 {
 		return n // a prompt that may not be cut exceeds the budget alone
@@ -58,13 +62,13 @@ func (s *Scheduler) share(q *Seq) int {
 	return n
 }
 
-// drafts returns how many guesses of q a step verifies: when prompts are on
-// their way, the guesses leave half of the budget to them.
-func (s *Scheduler) drafts(q *Seq) int {
+// drafts returns how many guesses of q, behind n tokens, a step verifies: when
+// prompts are on their way, the guesses leave half of the budget to them.
+func (s *Scheduler) drafts(q *Seq, n int) int {
 	if q.Draft == 0 {
 		return 0
 	}
-	room := s.left - s.active // one for each
+	room := s.left - s.active - (n - 1) // one for each
 	if s.queue.len() > 0 {
 		room -= s.cfg.MaxTokens / 2
 	}
