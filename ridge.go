@@ -17,6 +17,7 @@ import (
 
 	"ridge/chat"
 	"ridge/hub"
+	"ridge/internal/machine"
 	"ridge/kvcache"
 	"ridge/model"
 	"ridge/tensor"
@@ -25,12 +26,15 @@ import (
 
 // Options are the choices at opening a model. The zero value suits most uses.
 type Options struct {
-	Workers    int    // threads; 0 means one per core given to the process
+	Workers    int    // threads; 0 means as many as were measured to be best here, see ridge doctor, or one per core given to the process
 	Context    int    // positions of a sequence; 0 means what the model was made for, at most DefaultContext
 	KV         string // element type of keys and values: f16 ("" too), f32, or q8_0, which changes results a little
 	PageTokens int    // tokens in a page of keys and values; 0 means 64
 	Chunk      int    // tokens of a prompt that are computed at once; 0 means 512
 	Template   string // chat template to use in place of the model's own
+
+	BatchWorkers int  // threads for prompts; 0 means as many as Workers, if that is not 0
+	Pin          bool // bind each thread to a core of its own while it computes
 
 	Hub      hub.Options             // where models are looked for and kept
 	Progress func(done, total int64) // told how many bytes of weights are ready
@@ -74,7 +78,8 @@ func Open(ctx context.Context, name string, o Options) (*Model, error) {
 // OpenFile opens a GGUF file or a directory with a Hugging Face checkpoint.
 func OpenFile(path string, o Options) (*Model, error) {
 	mo := model.DefaultOptions()
-	mo.Workers, mo.PageTokens, mo.Progress = o.Workers, o.PageTokens, o.Progress
+	mo.Workers, mo.BatchWorkers, mo.Measured, mo.Pin = o.Workers, o.BatchWorkers, machine.Known(), o.Pin
+	mo.PageTokens, mo.Progress = o.PageTokens, o.Progress
 	mo.Context, mo.MaxContext = o.Context, DefaultContext
 	kv, err := ParseKV(o.KV)
 	if err != nil {

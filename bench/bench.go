@@ -15,7 +15,6 @@ import (
 
 	"ridge/internal/cpu"
 	"ridge/internal/machine"
-	"ridge/internal/pool"
 	"ridge/kvcache"
 	"ridge/model"
 	"ridge/plan"
@@ -27,7 +26,9 @@ import (
 type Options struct {
 	Models  []string // files or directories
 	Works   []plan.Work
-	Threads []int          // 0 means one per core given to the process
+	Threads []int          // 0 means as many as were measured to be best here, or one per core given to the process
+	Batch   int            // threads for steps of more than 8 rows; 0 means the same
+	Pin     bool           // bind each thread to a core of its own
 	KV      []tensor.DType // F16, F32
 	Repeat  int            // measurements of each work
 	NoWarm  bool           // do not run a little of the work first
@@ -83,9 +84,6 @@ func Run(ctx context.Context, o Options, yield func(*Result) error) error {
 	}
 	for _, path := range o.Models {
 		for _, threads := range o.Threads {
-			if threads <= 0 {
-				threads = pool.DefaultWorkers()
-			}
 			for _, kv := range o.KV {
 				if err := runModel(ctx, &o, path, threads, kv, yield); err != nil {
 					return err
@@ -149,7 +147,7 @@ type session struct {
 func openSession(o *Options, path string, shape *plan.Shape, threads int) (*session, error) {
 	s := &session{o: o, path: path, shape: shape}
 	mo := model.DefaultOptions()
-	mo.Workers, mo.KV = threads, shape.KV
+	mo.Workers, mo.BatchWorkers, mo.Measured, mo.Pin, mo.KV = threads, o.Batch, machine.Known(), o.Pin, shape.KV
 	rows, probe := 0, int64(0)
 	for _, w := range o.Works {
 		mo.Context = max(mo.Context, w.Context())
@@ -176,7 +174,7 @@ func openSession(o *Options, path string, shape *plan.Shape, threads int) (*sess
 		s.tokens[i] = rng.Int32N(int32(s.m.Config().Vocab))
 	}
 	if o.Probe > 0 {
-		s.prober, err = machine.NewProber(threads, int(min(probe, probeCap)))
+		s.prober, err = machine.NewProber(s.m.Workers(), int(min(probe, probeCap)))
 		if err != nil {
 			s.close()
 			return nil, err
@@ -296,6 +294,7 @@ func (s *session) free() {
 // generates.
 func (s *session) once(ctx context.Context, w plan.Work, r *Result) error {
 	defer s.rewind(w)
+	pauses := machine.ReadPauses()
 	start, used := time.Now(), machine.CPUTime()
 	for st := range w.Steps() {
 		at := time.Now()
@@ -309,8 +308,10 @@ func (s *session) once(ctx context.Context, w plan.Work, r *Result) error {
 	t := time.Since(start).Seconds()
 	r.Seconds = append(r.Seconds, t)
 	if now := machine.CPUTime(); now > 0 {
-		r.shares = append(r.shares, min(1, (now-used).Seconds()/(t*float64(s.m.Workers()))))
+		r.shares = append(r.shares, min(1, (now-used).Seconds()/(t*float64(r.Threads))))
 	}
+	n, longest := machine.ReadPauses().Since(pauses)
+	r.Pauses, r.PauseMax = r.Pauses+n, max(r.PauseMax, longest.Seconds())
 	return nil
 }
 
@@ -327,12 +328,21 @@ func (s *session) step(ctx context.Context, st plan.Step) error {
 	return s.m.Forward(s.segs)
 }
 
+// threads returns how many threads compute a work, or most of it.
+func (s *session) threads(w plan.Work) int {
+	narrow, wide := s.m.Widths()
+	if w.Prompt > 0 || w.Seqs > 8 {
+		return wide
+	}
+	return narrow
+}
+
 func (s *session) result(w plan.Work) *Result {
 	o := s.shape.Outline
 	r := &Result{
 		Build: s.o.Build, CPU: machine.Read().CPU, Tier: cpu.Current().String(),
 		File: s.path, Model: s.shape.Name(), Size: s.shape.WeightBytes, Parameters: o.Parameters,
-		Threads: s.m.Workers(), KV: s.shape.KV, Work: w, Time: time.Now(), Load: s.load.Seconds(),
+		Threads: s.threads(w), KV: s.shape.KV, Work: w, Time: time.Now(), Load: s.load.Seconds(),
 	}
 	if r.Work.Seqs == 0 {
 		r.Work.Seqs = 1

@@ -30,6 +30,11 @@ type Result struct {
 	// of a step that generates one token for each sequence; 0 for prompts.
 	StepMin, StepP50, StepP99 float64
 
+	// Pauses is how often the garbage collector stopped the process in all
+	// repetitions, and PauseMax the most seconds that it did.
+	Pauses   int
+	PauseMax float64
+
 	Cost  plan.Cost // of one repetition
 	Steps int       // forward passes of one repetition
 
@@ -152,6 +157,8 @@ type record struct {
 	StepMin    float64       `json:"step_min_ms"`
 	StepP50    float64       `json:"step_p50_ms"`
 	StepP99    float64       `json:"step_p99_ms"`
+	Pauses     int           `json:"gc_pauses"`
+	PauseMax   float64       `json:"gc_pause_max_ms"`
 	LoadTime   float64       `json:"load_s"`
 	Cost       plan.Cost     `json:"cost"`
 	Bytes      float64       `json:"bytes_per_s"`
@@ -182,7 +189,7 @@ func (r *Result) record() record {
 		Prompt: r.Work.Prompt, Gen: r.Work.Gen, Depth: r.Work.Depth, Time: r.Time.UTC().Format(time.RFC3339),
 		AvgNS: int64(1e9 * ns.Mean), StdNS: int64(1e9 * ns.StdDev), AvgTS: r.Speed.Mean, StdTS: r.Speed.StdDev, SamplesTS: ts,
 		Tier: r.Tier, Seqs: r.Work.Seqs, MedianTS: r.Speed.Median, MinTS: r.Speed.Min, MaxTS: r.Speed.Max,
-		StepMin: 1e3 * r.StepMin, StepP50: 1e3 * r.StepP50, StepP99: 1e3 * r.StepP99, LoadTime: r.Load, Cost: r.Cost, Bytes: r.Bytes(), Ops: r.Ops(),
+		StepMin: 1e3 * r.StepMin, StepP50: 1e3 * r.StepP50, StepP99: 1e3 * r.StepP99, Pauses: r.Pauses, PauseMax: 1e3 * r.PauseMax, LoadTime: r.Load, Cost: r.Cost, Bytes: r.Bytes(), Ops: r.Ops(),
 		ReadRate: r.ReadRate, IntRate: r.IntRate, FloatRate: r.FloatRate, Bound: r.Bound, Limit: r.Limit,
 		LoadBefore: r.LoadBefore, LoadAfter: r.LoadAfter, Share: r.Share, Shares: r.shares, Peers: r.Peers, LeftOut: r.LeftOut,
 	}

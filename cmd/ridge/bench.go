@@ -20,7 +20,8 @@ import (
 // names can be kept.
 type benchFlags struct {
 	hubFlags
-	prompts, gens, depths, batch, threads, seqs string
+	threadFlags
+	prompts, gens, depths, chunks, counts, seqs string
 	pairs, synthetic, peers                     []string
 	kv, output, keep                            string
 	repeat                                      int
@@ -59,9 +60,10 @@ times each: llama-bench, llama-batched-bench, or any command with {model} {pp}
 	fs.StringVarP(&f.gens, "n-gen", "n", "128", "tokens to generate; 0 for no such test")
 	fs.StringArrayVar(&f.pairs, "pg", nil, "PROMPT,GENERATED: read a prompt and then generate; may be repeated")
 	fs.StringVarP(&f.depths, "n-depth", "d", "0", "tokens that a sequence holds before")
-	fs.StringVarP(&f.batch, "batch", "b", "512", "rows of prompts computed at once")
+	fs.StringVarP(&f.chunks, "batch", "b", "512", "rows of prompts computed at once")
 	fs.StringVar(&f.seqs, "npl", "1", "sequences at once")
-	fs.StringVarP(&f.threads, "threads", "t", "0", "threads (0: one per core given to the process)")
+	fs.StringVarP(&f.counts, "threads", "t", "0", "threads (0: as many as ridge doctor measured to be best, or one per core given to the process)")
+	f.addBatch(fs)
 	fs.StringVar(&f.kv, "kv", "f16", "element types of keys and values: f16, f32, q8_0")
 	fs.IntVarP(&f.repeat, "repetitions", "r", 5, "times that each test is repeated")
 	fs.StringVarP(&f.output, "output", "o", "md", "format: "+strings.Join(bench.Formats, ", "))
@@ -111,7 +113,10 @@ func (f *benchFlags) run(c *cobra.Command, args []string) error {
 
 // benchOptions reads the flags.
 func (f *benchFlags) benchOptions() (bench.Options, error) {
-	o := bench.Options{Repeat: f.repeat, NoWarm: f.noWarm, Delay: f.delay, Probe: f.probe, Seed: f.seed, Build: version()}
+	if err := f.threadFlags.check(); err != nil {
+		return bench.Options{}, err
+	}
+	o := bench.Options{Batch: f.batch, Pin: f.pin, Repeat: f.repeat, NoWarm: f.noWarm, Delay: f.delay, Probe: f.probe, Seed: f.seed, Build: version()}
 	if f.repeat < 1 || f.delay < 0 || f.probe < 0 {
 		return o, errors.New("--repetitions, --delay and --probe: expected positive values")
 	}
@@ -121,7 +126,7 @@ func (f *benchFlags) benchOptions() (bench.Options, error) {
 		to          *[]int
 	}{
 		{"n-prompt", f.prompts, &g.Prompts}, {"n-gen", f.gens, &g.Gens}, {"n-depth", f.depths, &g.Depths},
-		{"batch", f.batch, &g.Chunks}, {"npl", f.seqs, &g.Seqs}, {"threads", f.threads, &o.Threads},
+		{"batch", f.chunks, &g.Chunks}, {"npl", f.seqs, &g.Seqs}, {"threads", f.counts, &o.Threads},
 	} {
 		n, err := bench.ParseInts(list.value)
 		if err != nil {

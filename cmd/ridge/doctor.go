@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -25,6 +26,11 @@ type doctorReport struct {
 	ReadOne   float64  `json:"read_bytes_per_second_1_thread"`
 	ReadAll   float64  `json:"read_bytes_per_second_all_workers"`
 	BufferMiB int      `json:"read_buffer_mib"`
+
+	Threads     *machine.Threads `json:"threads,omitempty"`
+	ThreadFile  string           `json:"threads_kept_in,omitempty"`
+	MemoryNodes int              `json:"memory_nodes"`
+
 	ModelsDir string   `json:"models_dir"`
 	Models    int      `json:"models"`
 	Advice    []string `json:"advice,omitempty"`
@@ -34,10 +40,16 @@ func doctorCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check this machine: processor, cores given, memory, measured bandwidth",
-		Args:  cobra.NoArgs,
+		Short: "Check this machine: processor, cores given, memory, measured bandwidth, best numbers of threads",
+		Long: `Check this machine, and measure how fast it reads memory and how many threads
+are best for generating tokens and for reading prompts: the fewest within 2% of
+the best. These numbers are kept for this machine, the processors given to the
+process and this version of the program; run, serve and bench take them unless
+--threads is given. They are not kept when other programs disturbed the
+measurement.`,
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, args []string) error {
-			r := examine()
+			r := examine(c.Context())
 			if asJSON {
 				return writeJSON(c.OutOrStdout(), r)
 			}
@@ -51,7 +63,10 @@ func doctorCommand() *cobra.Command {
 // doctorBuffer is read for the bandwidth: larger than most caches.
 const doctorBuffer = 1 << 30
 
-func examine() doctorReport {
+// doctorTune is how long the numbers of threads are measured.
+const doctorTune = 2 * time.Second
+
+func examine(ctx context.Context) doctorReport {
 	r := doctorReport{Info: machine.Read(), Features: cpu.Features(), Tier: cpu.Current().String(), Workers: pool.DefaultWorkers(), ModelsDir: hub.DefaultDir()}
 	if models, err := hub.List(hub.Options{Offline: true}); err == nil {
 		r.Models = len(models)
@@ -63,6 +78,8 @@ func examine() doctorReport {
 	r.BufferMiB = int(size >> 20)
 	r.ReadOne = machine.ReadBandwidth(1, int(size)/2, 250*time.Millisecond)
 	r.ReadAll = machine.ReadBandwidth(r.Workers, int(size), 250*time.Millisecond)
+	r.MemoryNodes = pool.MemoryNodes()
+	r.tune(ctx, size/2)
 	if r.CoresGiven < r.Cores {
 		r.Advice = append(r.Advice, fmt.Sprintf("%d of %d cores are given to this process", r.CoresGiven, r.Cores))
 	}
@@ -73,6 +90,40 @@ func examine() doctorReport {
 		r.Advice = append(r.Advice, "the kernels in use are plain Go: this processor has no AVX2, or RIDGE_CPU="+os.Getenv("RIDGE_CPU")+" forces it")
 	}
 	return r
+}
+
+// tune measures how many threads are best, and keeps that.
+func (r *doctorReport) tune(ctx context.Context, size int64) {
+	t, err := machine.TuneThreads(ctx, machine.TuneOptions{Budget: doctorTune, Bytes: size})
+	if err != nil {
+		r.Advice = append(r.Advice, err.Error())
+		return
+	}
+	r.Threads = t
+	if t.Odd != "" {
+		r.Advice = append(r.Advice, "the numbers of threads are not kept: "+t.Odd)
+		return
+	}
+	path := machine.ThreadsPath()
+	if path == "" {
+		r.Advice = append(r.Advice, "the numbers of threads are not kept: there is no folder for caches (set XDG_CACHE_HOME or HOME)")
+	} else if err := t.Save(path); err != nil {
+		r.Advice = append(r.Advice, "the numbers of threads are not kept: "+err.Error())
+	} else {
+		r.ThreadFile = path
+	}
+}
+
+// threadLine is what was measured with each number of threads.
+func threadLine(t *machine.Threads) string {
+	var b strings.Builder
+	for i, p := range t.Points {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%d: %.1f GB/s and %.0f GOP/s", p.Threads, p.Read/1e9, p.Ops/1e9)
+	}
+	return b.String()
 }
 
 func (r *doctorReport) write(w io.Writer) error {
@@ -89,6 +140,13 @@ func (r *doctorReport) write(w io.Writer) error {
 	}
 	row("huge pages", "%s", r.HugePages)
 	row("reads", "%.1f GB/s with one thread, %.1f GB/s with %d (buffer of %d MiB)", r.ReadOne/1e9, r.ReadAll/1e9, r.Workers, r.BufferMiB)
+	if t := r.Threads; t != nil {
+		row("threads", "%d to generate, %d to read prompts (measured in %.1f s, %s)", t.Decode, t.Batch, t.Seconds, t.Taken.Format(time.DateOnly))
+		row("", "%s", threadLine(t))
+	}
+	if r.MemoryNodes > 1 {
+		row("memory nodes", "%d: a model that fits in one is kept there, with its threads", r.MemoryNodes)
+	}
 	row("models", "%d in %s and other programs' caches", r.Models, r.ModelsDir)
 	for _, a := range r.Advice {
 		row("note", "%s", a)

@@ -61,14 +61,15 @@ const kvHelp = "element type of keys and values: f16, f32, or q8_0, half the mem
 // modelFlags are the flags of commands that open a model.
 type modelFlags struct {
 	hubFlags
-	threads, context, chunk, page int
-	kv                            string
-	ref                           bool
+	threadFlags
+	context, chunk, page int
+	kv                   string
+	ref                  bool
 }
 
 func (f *modelFlags) add(c *cobra.Command) {
 	f.hubFlags.add(c)
-	c.Flags().IntVarP(&f.threads, "threads", "t", 0, "threads that compute (default: one per core given to the process)")
+	f.threadFlags.add(c.Flags())
 	c.Flags().IntVarP(&f.context, "ctx", "c", 0, fmt.Sprintf("tokens of context (default: the model's own, at most %d)", ridge.DefaultContext))
 	c.Flags().IntVar(&f.chunk, "chunk", 0, "tokens of a prompt computed at once (default 512)")
 	c.Flags().IntVar(&f.page, "page", 0, "tokens in a page of keys and values, a multiple of 16 (default 64)")
@@ -78,8 +79,11 @@ func (f *modelFlags) add(c *cobra.Command) {
 
 // open finds and opens a model. template is a file with a chat template, or "".
 func (f *modelFlags) open(c *cobra.Command, name, template string) (*ridge.Model, error) {
-	if f.threads < 0 || f.context < 0 || f.chunk < 0 || f.page < 0 {
-		return nil, fmt.Errorf("--threads, --ctx, --chunk and --page: expected positive numbers")
+	if f.context < 0 || f.chunk < 0 || f.page < 0 {
+		return nil, fmt.Errorf("--ctx, --chunk and --page: expected positive numbers")
+	}
+	if err := f.threadFlags.check(); err != nil {
+		return nil, err
 	}
 	if f.ref {
 		cpu.Set(cpu.Ref)
@@ -90,7 +94,7 @@ func (f *modelFlags) open(c *cobra.Command, name, template string) (*ridge.Model
 	if err != nil {
 		return nil, err
 	}
-	o := ridge.Options{Workers: f.threads, Context: f.context, Chunk: f.chunk, PageTokens: f.page, KV: f.kv, Hub: ho}
+	o := ridge.Options{Workers: f.threads, BatchWorkers: f.batch, Pin: f.pin, Context: f.context, Chunk: f.chunk, PageTokens: f.page, KV: f.kv, Hub: ho}
 	if _, err := parseKV(f.kv); err != nil {
 		return nil, err
 	}
@@ -101,6 +105,7 @@ func (f *modelFlags) open(c *cobra.Command, name, template string) (*ridge.Model
 		}
 		o.Template = string(b)
 	}
+	f.measured(c.Context()) // kept where Open finds it
 	o.Progress = bars.load(name)
 	return ridge.Open(c.Context(), name, o)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ridge/internal/cpu"
+	"ridge/internal/machine"
 )
 
 func main() { os.Exit(run()) }
@@ -78,17 +79,5 @@ func inGroup(id string, cs ...*cobra.Command) []*cobra.Command {
 	return cs
 }
 
-// version names the build: the module version, or the commit it was made from.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	v := info.Main.Version
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && (v == "" || v == "(devel)") {
-			v = "commit " + s.Value[:min(12, len(s.Value))]
-		}
-	}
-	return v
-}
+// version names the build.
+func version() string { return machine.Build() }

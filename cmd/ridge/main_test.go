@@ -14,6 +14,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	os.Setenv("RIDGE_TUNE", "off") // no test waits for a measurement that it does not want
 	testscript.Main(m, map[string]func(){"ridge": func() { os.Exit(run()) }})
 }
 
@@ -30,6 +31,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("RIDGE_MODELS", filepath.Join(e.WorkDir, "models"))
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("RIDGE_OFFLINE", "1")
+			e.Setenv("RIDGE_TUNE", "off")
 			return nil
 		},
 	})
@@ -45,6 +47,7 @@ func TestRealScripts(t *testing.T) {
 			e.Setenv("GEMMA3", gemma)
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("RIDGE_OFFLINE", "1")
+			e.Setenv("RIDGE_TUNE", "off")
 			return nil
 		},
 	})

@@ -40,9 +40,10 @@ const serveMemory = 4 << 30
 
 type serveOptions struct {
 	hubFlags
-	threads, context, page int
-	kv, memory             string
-	ref                    bool
+	threadFlags
+	context, page int
+	kv, memory    string
+	ref           bool
 
 	host, name           string
 	port                 int
@@ -102,7 +103,7 @@ func (o *serveOptions) add(c *cobra.Command) {
 	fs := c.Flags()
 	fs.StringVar(&o.host, "host", "127.0.0.1", "address to listen on; 0.0.0.0 for all")
 	fs.IntVarP(&o.port, "port", "p", 8080, "port to listen on; 0 picks one")
-	fs.IntVarP(&o.threads, "threads", "t", 0, "threads that compute (default: one per core given to the process)")
+	o.threadFlags.add(fs)
 	fs.IntVarP(&o.context, "ctx", "c", 0, fmt.Sprintf("tokens that a sequence may have (default: the model's own, at most %d)", serveContext))
 	fs.IntVar(&o.page, "page-size", servePage, "tokens in a page of keys and values, a multiple of 16")
 	fs.StringVar(&o.kv, "kv", "f16", kvHelp)
@@ -154,6 +155,9 @@ func (o *serveOptions) run(c *cobra.Command, args []string) error {
 	start := time.Now()
 	if len(args) == 0 && !o.local && !o.pull {
 		args = []string{defaultModel}
+	}
+	if err := o.threadFlags.check(); err != nil {
+		return err
 	}
 	if o.ref {
 		cpu.Set(cpu.Ref)
@@ -306,7 +310,7 @@ func (o *serveOptions) registry(s *serveShelf) (*engine.Registry, error) {
 
 // load returns what opens a model for the registry.
 func (o *serveOptions) load(s *serveShelf) engine.LoadFunc {
-	return func(_ context.Context, name string, pageBytes int64) (*model.Model, engine.Options, error) {
+	return func(ctx context.Context, name string, pageBytes int64) (*model.Model, engine.Options, error) {
 		var eo engine.Options
 		cfg, err := sched.Preset(o.preset)
 		if err != nil {
@@ -327,6 +331,7 @@ func (o *serveOptions) load(s *serveShelf) engine.LoadFunc {
 		eo.Sched, eo.NoPrefixCache = &cfg, o.noPrefix
 		mo := model.DefaultOptions()
 		mo.Workers, mo.PageTokens, mo.KVBytes, mo.Context, mo.MaxContext = o.threads, o.page, pageBytes, o.context, serveContext
+		mo.BatchWorkers, mo.Measured, mo.Pin = o.batch, o.measured(ctx), o.pin
 		if mo.KV, err = parseKV(o.kv); err != nil {
 			return nil, eo, err
 		}

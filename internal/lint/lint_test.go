@@ -54,7 +54,7 @@ var mayImport = map[string][]string{
 // are not listed import nothing of the module but each other.
 var underInternal = map[string][]string{
 	"internal/badfiles": {"gguf", "safetensors", "tensor"},
-	"internal/machine":  {"kernel"},
+	"internal/machine":  {"kernel", "tensor"},
 	"internal/logits":   {"kernel"},
 }
 

@@ -36,6 +36,13 @@ func Place(workers int, bytes int64, pin bool) (Placement, error) {
 	return t.place(workers, most(os.DirFS("/")), bytes, pin)
 }
 
+// MemoryNodes returns the number of memory nodes next to the processors of this
+// process.
+func MemoryNodes() int {
+	t := readTopology(os.DirFS("/sys"), allowedCPUs())
+	return max(len(t.nodes), 1)
+}
+
 // most returns how many workers GOMAXPROCS and the quota of the cgroup pay for.
 func most(root fs.FS) int {
 	n := runtime.GOMAXPROCS(0)
