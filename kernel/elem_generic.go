@@ -133,6 +133,14 @@ func expSumGeneric(x []float32, top float32) float32 {
 	return float32(s)
 }
 
+func weighGeneric(x []float32, top, inv float32) float32 {
+	var s float64
+	for _, v := range x {
+		s += math.Exp(float64((v - top) * inv))
+	}
+	return float32(s)
+}
+
 func maxGeneric(x []float32) float32 {
 	top := float32(math.Inf(-1))
 	for _, v := range x {

@@ -26,3 +26,15 @@ func Center(dst, x []float32, mean, inv float32) {
 	n := min(len(dst), len(x))
 	normalize(dst[:n], x[:n], nil, nil, mean, inv)
 }
+
+// Weigh returns Σexp((x - top)·inv). The order of the sum depends on the
+// instruction set and on the length of x.
+func Weigh(x []float32, top, inv float32) float32 {
+	switch cpu.Current() {
+	case cpu.AVX512:
+		return weighAVX512(unsafe.SliceData(x), len(x), top, inv)
+	case cpu.AVX2:
+		return weighAVX2(unsafe.SliceData(x), len(x), top, inv)
+	}
+	return weighGeneric(x, top, inv)
+}

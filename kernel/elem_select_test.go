@@ -72,6 +72,34 @@ func TestCenter(t *testing.T) {
 	})
 }
 
+// TestWeigh: against the definition, for all lengths up to 300; a NaN shows in the
+// result, -Inf weighs nothing.
+func TestWeigh(t *testing.T) {
+	forTiers(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(1, 1))
+		for n := range 300 {
+			x, _ := guarded(n, n%7)
+			want := 0.0
+			for i := range x {
+				x[i] = 3 - float32(r.ExpFloat64()*10)
+				if r.IntN(9) == 0 {
+					x[i] = float32(math.Inf(-1))
+				}
+				want += math.Exp((float64(x[i]) - 3) * 1.25)
+			}
+			if got := Weigh(x, 3, 1.25); math.Abs(float64(got)-want) > 2e-6*want {
+				t.Fatalf("length %d: %v, want %v", n, got, want)
+			}
+			if n > 0 {
+				x[r.IntN(n)] = float32(math.NaN())
+				if got := Weigh(x, 3, 1.25); got == got {
+					t.Fatalf("length %d with NaN: %v", n, got)
+				}
+			}
+		}
+	})
+}
+
 func BenchmarkAtLeast(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 1))
 	const n = 49152

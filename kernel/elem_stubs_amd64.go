@@ -194,6 +194,16 @@ func expSumAVX512(x *float32, n int, top float32) float32
 //go:noescape
 func expSumAVX2(x *float32, n int, top float32) float32
 
+// weighAVX512 returns Σexp((x-top)·inv).
+//
+//go:noescape
+func weighAVX512(x *float32, n int, top float32, inv float32) float32
+
+// weighAVX2 returns Σexp((x-top)·inv).
+//
+//go:noescape
+func weighAVX2(x *float32, n int, top float32, inv float32) float32
+
 // maxAVX512 returns the largest value of x that is not NaN.
 //
 //go:noescape

@@ -80,6 +80,10 @@ func expSumAVX512(x *float32, n int, top float32) float32 { panic(noAssembly) }
 
 func expSumAVX2(x *float32, n int, top float32) float32 { panic(noAssembly) }
 
+func weighAVX512(x *float32, n int, top, inv float32) float32 { panic(noAssembly) }
+
+func weighAVX2(x *float32, n int, top, inv float32) float32 { panic(noAssembly) }
+
 func maxAVX512(x *float32, n int) float32 { panic(noAssembly) }
 
 func maxAVX2(x *float32, n int) float32 { panic(noAssembly) }

@@ -50,8 +50,7 @@ func (s *Sampler) survey(w []float32) (top float32) {
 func (s *Sampler) weigh(w []float32, top, t float32) (total float64) {
 	s.sums = s.sums[:0]
 	for lo := 0; lo < len(w); lo += block {
-		x := w[lo:min(lo+block, len(w))]
-		sum := logits.Weights(s.part[:len(x)], x, top, t)
+		sum := logits.Weight(w[lo:min(lo+block, len(w))], top, t)
 		s.sums = append(s.sums, sum)
 		total += sum
 	}

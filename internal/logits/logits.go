@@ -22,24 +22,38 @@ func Argmax(x []float32) int {
 }
 
 // Weights sets w = exp((x - top)/t), to a relative error of some 1e-7 for weights
-// that count, and returns the sum, whose error grows with the root of the length
-// (2e-7 for 512). The weight of a NaN is 0. w has the length of x; top is finite
-// and at least as large as all of x, t is positive.
-func Weights(w, x []float32, top, t float32) float64 {
-	kernel.Center(w, x, top, min(1/t, math.MaxFloat32))
-	total := float64(kernel.ExpSum(w, 0))
-	if total == total {
-		return total
+// that count. The weight of a NaN is 0. w has the length of x; top is finite and
+// at least as large as all of x, t is positive.
+func Weights(w, x []float32, top, t float32) {
+	kernel.Center(w, x, top, inverse(t))
+	if total := kernel.ExpSum(w, 0); total == total {
+		return
 	}
-	total = 0
 	for i, v := range w {
 		if v != v {
 			w[i] = 0
 		}
-		total += float64(w[i])
+	}
+}
+
+// Weight returns the sum of the weights of x. Its relative error grows with the
+// root of the length: it is some 2e-7 for 512.
+func Weight(x []float32, top, t float32) float64 {
+	inv := inverse(t)
+	if total := kernel.Weigh(x, top, inv); total == total {
+		return float64(total)
+	}
+	total := 0.0
+	for _, v := range x {
+		if v == v {
+			total += math.Exp(float64((v - top) * inv))
+		}
 	}
 	return total
 }
+
+// inverse is 1/t, or what is next to it and finite.
+func inverse(t float32) float32 { return min(1/t, math.MaxFloat32) }
 
 // AtLeast writes the indices of the logits that are at least v to dst, in rising
 // order, and returns how many they are. dst has the length of x.

@@ -31,7 +31,8 @@ func TestWeights(t *testing.T) {
 			}
 			temp := []float32{1e-40, 1e-3, 0.7, 1, 3, math.MaxFloat32}[r.IntN(6)]
 			w := make([]float32, len(x))
-			got, want := Weights(w, x, top, temp), 0.0
+			got, want := Weight(x, top, temp), 0.0
+			Weights(w, x, top, temp)
 			for i, v := range x {
 				e := 0.0
 				if v == v {

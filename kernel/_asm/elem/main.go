@@ -187,9 +187,23 @@ func reductions() {
 			f.Clear(e)
 			VADDPS(e, acc, acc)
 		}}.Emit()
+	vec.Reduction{Name: "weigh", Doc: "returns Σexp((x-top)·inv).", In: []string{"x"}, Scalars: []string{"top", "inv"},
+		Hold: func(f *vec.Func) { f.HoldExp() },
+		Body: func(f *vec.Func, acc one, in, s vecs, _ []operand.Mem) {
+			VSUBPS(s[0], in[0], in[0])
+			VMULPS(s[1], in[0], in[0])
+			e := f.Exp(in[0])
+			f.Clear(e)
+			VADDPS(e, acc, acc)
+		}}.Emit()
 	vec.Reduction{Name: "max", Doc: "returns the largest value of x that is not NaN.", In: []string{"x"}, Max: true,
 		Hold: func(f *vec.Func) { f.HoldBits(0xff800000) },
-		Body: func(f *vec.Func, acc one, in, _ vecs, _ []operand.Mem) {
+		Body: func(f *vec.Func, acc one, in, _ vecs, addr []operand.Mem) {
+			// Long rows of logits come from far away, often half of them from
+			// another core: faster than the processor reads ahead by itself.
+			if f.Mask() == nil {
+				PREFETCHT0(addr[0].Offset(2048))
+			}
 			f.Fill(in[0], f.Bits(0xff800000).(one))
 			VMAXPS(acc, in[0], acc) // the second operand, acc, wins if the first is NaN
 		}}.Emit()
