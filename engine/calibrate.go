@@ -17,6 +17,9 @@ func (e *Engine) calibrate() error {
 		// The first one warms up: buffers grow, and pages of the weights are read.
 		for range 2 - min(i, 1) {
 			s := shapes[i]
+			if need := e.pool.PagesFor(nil, s.Start+s.N); e.pool.Reserve(need) < need {
+				break // other models have the memory
+			}
 			elapsed, err := e.measure(s.Start, tokens[:s.N])
 			if err != nil {
 				return err

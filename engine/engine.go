@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"ridge/kvcache"
 	"ridge/model"
 )
 
@@ -62,7 +61,7 @@ func New(m *model.Model, o Options) (*Engine, error) {
 	pool := m.Pool()
 	e := &Engine{
 		m: m, o: o, start: time.Now(),
-		limits: limits{vocab: m.Config().Vocab, context: m.Context(), pool: pool.Stats().Pages * pool.PageTokens()},
+		limits: limits{vocab: m.Config().Vocab, context: m.Context(), pool: pool.Sure() * pool.PageTokens()},
 		wake:   make(chan struct{}, 1),
 		done:   make(chan struct{}),
 	}
@@ -87,7 +86,7 @@ func New(m *model.Model, o Options) (*Engine, error) {
 // Model returns the engine's model, for its accessors.
 func (e *Engine) Model() *model.Model { return e.m }
 
-// Pages returns the number of pages of the model's pool.
+// Pages returns the number of pages that the model's pool can have for sure.
 func (e *Engine) Pages() int { return e.limits.pool / e.m.Pool().PageTokens() }
 
 // now is the scheduler's clock.
@@ -257,13 +256,7 @@ func (e *Engine) Check(ctx context.Context) error {
 }
 
 func (l *loop) check() error {
-	var held []*kvcache.Seq
-	for s := range l.seqs {
-		if s.KV != nil {
-			held = append(held, s.KV)
-		}
-	}
-	if err := l.pool.Check(held...); err != nil {
+	if err := l.pool.Check(l.holders()...); err != nil {
 		return err
 	}
 	if err := l.sched.Check(); err != nil {

@@ -8,20 +8,23 @@ import (
 	"sync"
 	"time"
 
+	"ridge/kvcache"
 	"ridge/model"
 )
 
-// LoadFunc opens the model that a name stands for. Its page pool may take up to
-// pageBytes bytes, or as many as it likes if that is 0.
-type LoadFunc func(ctx context.Context, name string, pageBytes int64) (*model.Model, Options, error)
+// LoadFunc opens the model that a name stands for. Its page pool must take its
+// memory from pages, unless that is nil.
+type LoadFunc func(ctx context.Context, name string, pages *kvcache.Budget) (*model.Model, Options, error)
 
 // RegistryOptions are the choices at making a registry.
 type RegistryOptions struct {
 	// PageBytes is the memory for keys and values of all models together, 0 for
-	// no bound. A model that is loaded gets its share of what is left: with
-	// MaxModels 1 all of it.
+	// no bound. It moves to the models that need it; each is sure of its part, one
+	// of MaxModels.
 	PageBytes int64
-	MaxModels int // that are loaded at a time; 0 means 1
+	// FixedPages keeps these parts as they are: no model has more.
+	FixedPages bool
+	MaxModels  int // that are loaded at a time; 0 means 1
 	// KeepAlive is how long a model stays loaded after its last use, unless
 	// Lease.KeepAlive says otherwise; 0 means five minutes, negative means for
 	// ever.
@@ -35,6 +38,7 @@ type RegistryOptions struct {
 type Registry struct {
 	load   LoadFunc
 	o      RegistryOptions
+	pages  *kvcache.Budget // nil for no bound
 	ctx    context.Context // of loading, ends with Close
 	cancel context.CancelFunc
 
@@ -50,7 +54,6 @@ type Registry struct {
 type entry struct {
 	name    string
 	engine  *Engine // nil until it is loaded
-	bytes   int64   // of pages
 	err     error   // why it could not be loaded
 	refs    int
 	leaving bool // no new leases; it is unloaded when there are none left
@@ -74,13 +77,12 @@ type Lease struct {
 
 // LoadedModel describes a model of a registry.
 type LoadedModel struct {
-	Name      string
-	Engine    *Engine
-	Since     time.Time
-	LoadTime  time.Duration
-	Leases    int
-	Expires   time.Time // when it will be unloaded; zero while it is in use, or if never
-	PageBytes int64
+	Name     string
+	Engine   *Engine
+	Since    time.Time
+	LoadTime time.Duration
+	Leases   int
+	Expires  time.Time // when it will be unloaded; zero while it is in use, or if never
 }
 
 // NewRegistry returns a registry without models.
@@ -94,7 +96,14 @@ func NewRegistry(load LoadFunc, o RegistryOptions) (*Registry, error) {
 	if o.KeepAlive == 0 {
 		o.KeepAlive = 5 * time.Minute
 	}
-	r := &Registry{load: load, o: o, entries: map[string]*entry{}, keep: map[string]time.Duration{}, changed: make(chan struct{})}
+	var pages *kvcache.Budget
+	if o.PageBytes > 0 {
+		var err error
+		if pages, err = kvcache.NewBudget(o.PageBytes, o.MaxModels, o.FixedPages); err != nil {
+			return nil, fmt.Errorf("engine: registry: %w", err)
+		}
+	}
+	r := &Registry{load: load, o: o, pages: pages, entries: map[string]*entry{}, keep: map[string]time.Duration{}, changed: make(chan struct{})}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r, nil
 }
@@ -160,15 +169,8 @@ func (r *Registry) place(name string) *entry {
 	if d, ok := r.keep[name]; ok {
 		e.keepAlive = d
 	}
-	if r.o.PageBytes > 0 {
-		left := r.o.PageBytes
-		for _, x := range r.entries {
-			left -= x.bytes
-		}
-		e.bytes = left / int64(r.o.MaxModels-len(r.entries))
-	}
 	r.entries[name] = e
-	go r.open(e, e.bytes)
+	go r.open(e)
 	return e
 }
 
@@ -218,9 +220,9 @@ func (r *Registry) change() {
 }
 
 // open loads the model of e.
-func (r *Registry) open(e *entry, pageBytes int64) {
+func (r *Registry) open(e *entry) {
 	begin := time.Now()
-	eng, bytes, err := r.start(e.name, pageBytes)
+	eng, err := r.start(e.name)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer r.change()
@@ -231,7 +233,6 @@ func (r *Registry) open(e *entry, pageBytes int64) {
 	}
 	e.engine, e.since, e.took = eng, time.Now(), time.Since(begin)
 	delete(r.keep, e.name)
-	e.bytes = bytes
 	switch {
 	case r.closed:
 		e.refs = 0
@@ -241,23 +242,25 @@ func (r *Registry) open(e *entry, pageBytes int64) {
 	}
 }
 
-// start opens a model and its engine, and returns the memory for its pages.
-func (r *Registry) start(name string, pageBytes int64) (*Engine, int64, error) {
-	m, o, err := r.load(r.ctx, name, pageBytes)
+// start opens a model and its engine.
+func (r *Registry) start(name string) (*Engine, error) {
+	m, o, err := r.load(r.ctx, name, r.pages)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	st := m.Pool().Stats()
-	has := int64(st.Pages) * st.PageBytes
-	if pageBytes > 0 && has > pageBytes {
-		return nil, 0, errors.Join(fmt.Errorf("page pool: expected at most %d bytes, its share, found %d", pageBytes, has), m.Close())
+	if r.pages != nil && m.Pool().Budget() != r.pages {
+		return nil, errors.Join(errors.New("page pool: expected its memory to be part of the registry's budget, found memory of its own"), m.Close())
 	}
 	e, err := New(m, o)
 	if err != nil {
-		return nil, 0, errors.Join(err, m.Close())
+		return nil, errors.Join(err, m.Close())
 	}
-	return e, has, nil
+	return e, nil
 }
+
+// Pages returns the memory for keys and values that the models share, nil if it
+// has no bound.
+func (r *Registry) Pages() *kvcache.Budget { return r.pages }
 
 // unload closes the engine and the model of e, which nobody uses.
 func (r *Registry) unload(e *entry) {
@@ -323,7 +326,7 @@ func (r *Registry) Loaded() []LoadedModel {
 		if e.engine == nil {
 			continue
 		}
-		m := LoadedModel{Name: e.name, Engine: e.engine, Since: e.since, LoadTime: e.took, Leases: e.refs, PageBytes: e.bytes}
+		m := LoadedModel{Name: e.name, Engine: e.engine, Since: e.since, LoadTime: e.took, Leases: e.refs}
 		if e.timer != nil {
 			m.Expires = e.used.Add(e.keepAlive)
 		}

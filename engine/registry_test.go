@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"ridge/kvcache"
 	"ridge/model"
 	"ridge/sample"
 	"ridge/tensor"
@@ -25,7 +26,7 @@ type loader struct {
 	gate  chan struct{} // nil, or a load waits for a value
 }
 
-func (l *loader) load(ctx context.Context, name string, pageBytes int64) (*model.Model, Options, error) {
+func (l *loader) load(ctx context.Context, name string, pages *kvcache.Budget) (*model.Model, Options, error) {
 	l.loads.Add(1)
 	if l.gate != nil {
 		select {
@@ -35,9 +36,9 @@ func (l *loader) load(ctx context.Context, name string, pageBytes int64) (*model
 		}
 	}
 	if name == "greedy" {
-		name, pageBytes = "llama", pageBytes+1<<20
+		name, pages = "llama", nil
 	}
-	m, err := model.Open(filepath.Join(tinyModels, name), model.Options{KV: tensor.F16, Workers: 1, PageTokens: 16, KVBytes: pageBytes})
+	m, err := model.Open(filepath.Join(tinyModels, name), model.Options{KV: tensor.F16, Workers: 1, PageTokens: 16, KVBudget: pages})
 	return m, Options{}, err
 }
 
@@ -102,7 +103,7 @@ func TestRegistryLoadsAndUnloads(t *testing.T) {
 	if b.Engine != a.Engine || l.loads.Load() != 1 {
 		t.Errorf("%d loads for two leases", l.loads.Load())
 	}
-	if m := r.Loaded(); len(m) != 1 || m[0].Leases != 2 || m[0].PageBytes != 1<<19 || !m[0].Expires.IsZero() {
+	if m := r.Loaded(); len(m) != 1 || m[0].Leases != 2 || !m[0].Expires.IsZero() {
 		t.Errorf("loaded: %+v", m)
 	}
 	a.Release()
@@ -147,12 +148,8 @@ func TestRegistryMakesRoom(t *testing.T) {
 	if got := names(r); !slices.Equal(got, []string{"llama", "qwen2"}) {
 		t.Errorf("loaded: %v", got)
 	}
-	total := int64(0)
-	for _, m := range r.Loaded() {
-		total += m.PageBytes
-	}
-	if total > 1<<20 {
-		t.Errorf("%d bytes of pages", total)
+	if st := r.Pages().Stats(); st.Used > 1<<20 || st.Pools != 2 || st.Share != 1<<19 {
+		t.Errorf("pages: %+v", st)
 	}
 
 	// All are in use: the third waits, and gets the place of the one that was
@@ -188,7 +185,7 @@ func TestRegistryFailures(t *testing.T) {
 		t.Error("a model that does not exist was loaded")
 	}
 	if _, err := r.Acquire(t.Context(), "greedy"); err == nil {
-		t.Error("a model that takes more than its share was loaded")
+		t.Error("a model with memory of its own was loaded")
 	}
 	acquire(t, r, "llama").Release()
 
@@ -270,8 +267,8 @@ func TestRegistryLoadsChangedFilesAgain(t *testing.T) {
 		}
 	}
 	write(b)
-	r := newRegistry(t, func(_ context.Context, _ string, n int64) (*model.Model, Options, error) {
-		m, err := model.Open(path, model.Options{KV: tensor.F16, Workers: 2, PageTokens: 16, KVBytes: n})
+	r := newRegistry(t, func(_ context.Context, _ string, n *kvcache.Budget) (*model.Model, Options, error) {
+		m, err := model.Open(path, model.Options{KV: tensor.F16, Workers: 2, PageTokens: 16, KVBudget: n})
 		return m, Options{}, err
 	}, RegistryOptions{PageBytes: 1 << 20})
 	lease, err := r.Acquire(t.Context(), "m")

@@ -2,117 +2,225 @@ package kvcache
 
 import (
 	"fmt"
-	"io/fs"
-	"os"
-	"path"
-	"strconv"
-	"strings"
+	"slices"
+	"sync"
+	"sync/atomic"
 )
 
-// Limits says how much memory this process may take, in bytes.
-type Limits struct {
-	Free  int64 // of the machine, without swapping; 0 if unknown
-	Group int64 // what its control groups leave, -1 if they set no limit
+// Budget is memory for keys and values that the pools of several models share.
+// A pool takes it in chunks as it needs them and gives chunks back when another
+// asks and it can do without. Nobody reaches into another's pool: whoever lacks
+// memory says so here, and the owners of the others are woken to look.
+//
+// A budget is made for a number of pools, and the part of each is its share. A
+// pool may take more than its share while nobody else wants it; a pool below
+// its share comes first: the others get nothing more, and give back what their
+// running sequences leave, until it has its share or no longer wants it. So what
+// fits a share can always be had, sooner or later, and nothing more is promised.
+//
+// Its methods may be called from any goroutine.
+type Budget struct {
+	total int64
+	share int64 // of each pool
+	floor int64 // of a share, that a pool keeps when it is idle
+	pools int   // that there may be
+
+	mu       sync.Mutex
+	used     int64
+	accounts []*account
+	taken    int64 // chunks, since the start
+	given    int64
+
+	asking atomic.Int32 // accounts that want something
 }
 
-// ReadLimits asks the system. It knows Linux, and both versions of control
-// groups; elsewhere nothing is known.
-func ReadLimits() Limits { return limits(os.DirFS("/")) }
-
-// Left returns the bytes that can still be taken, 0 if unknown.
-func (l Limits) Left() int64 {
-	if l.Group >= 0 && (l.Free == 0 || l.Group < l.Free) {
-		return l.Group
-	}
-	return l.Free
+// account is what one pool has of a budget. All of it is guarded by Budget.mu.
+type account struct {
+	b     *Budget
+	fixed int64 // bytes that are not chunks
+	chunk int64 // bytes
+	held  int64 // bytes, with fixed
+	floor int64 // bytes, with fixed
+	want  int64 // bytes that it lacks
+	taken int64 // chunks, since the start
+	given int64
+	wake  func()
 }
 
-// fallback is the memory for pages where the system does not tell.
-const fallback = 1 << 30
+// floorPart is the part of a share that an idle pool keeps, an eighth: enough
+// for a sequence to begin at once, little enough to let others have the rest.
+const floorPart = 8
 
-// Budget returns the bytes to use for pages and states. keep is what other
-// parts will still need, such as weights that are mapped from a file and not
-// read yet: the system counts them as free. With want 0 the budget is the
-// given part of what is left, in percent; a larger want than is left is an
-// error, never a promise that ends with the process killed.
-func (l Limits) Budget(want, keep int64, percent int) (int64, error) {
-	left := l.Left()
-	if left == 0 && l.Group != 0 { // unknown
-		if want > 0 {
-			return want, nil
-		}
-		return fallback, nil
+// NewBudget returns a budget of the given bytes for so many pools. If fixed is
+// set, each gets its share at once and keeps it: nothing is moved.
+func NewBudget(bytes int64, pools int, fixed bool) (*Budget, error) {
+	if bytes < 1 || pools < 1 {
+		return nil, fmt.Errorf("kvcache: budget: expected memory for at least one pool, found %d bytes for %d", bytes, pools)
 	}
-	left = max(left-keep, 0)
-	if want > left {
-		return 0, fmt.Errorf("kvcache: memory: expected at most %d bytes, what is free and not needed otherwise, found %d", left, want)
+	b := &Budget{total: bytes, share: bytes / int64(pools), pools: pools}
+	if b.floor = b.share; !fixed {
+		b.floor /= floorPart
 	}
-	if want > 0 {
-		return want, nil
-	}
-	return left / 100 * int64(min(max(percent, 0), 100)), nil
+	return b, nil
 }
 
-func limits(sys fs.FS) Limits {
-	l := Limits{Group: -1}
-	for _, line := range lines(sys, "proc/meminfo") {
-		if rest, ok := strings.CutPrefix(line, "MemAvailable:"); ok {
-			n, _ := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(rest, "kB")), 10, 64)
-			l.Free = max(n, 0) << 10
-		}
-	}
-	for _, line := range lines(sys, "proc/self/cgroup") {
-		_, rest, _ := strings.Cut(line, ":")
-		controllers, group, ok := strings.Cut(rest, ":")
-		if !ok {
-			continue
-		}
-		if controllers == "" {
-			l.groups(sys, "sys/fs/cgroup", group, "memory.max", "memory.current", "inactive_file ")
-		} else if strings.Contains(","+controllers+",", ",memory,") {
-			l.groups(sys, "sys/fs/cgroup/memory", group, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file ")
-		}
-	}
-	return l
+// BudgetStats are counters of a budget.
+type BudgetStats struct {
+	Bytes, Used  int64 // in all, and what pools hold
+	Share        int64 // bytes that each pool can have in any case
+	Pools        int   // now
+	Taken, Given int64 // chunks that pools took and gave back
 }
 
-// groups lowers l.Group to what a group and those around it leave. In a
-// container the group's name may be one that only the host knows; then the
-// outermost visible one holds the limit.
-func (l *Limits) groups(sys fs.FS, root, group, limit, usage, inactive string) {
-	for dir := path.Join(root, path.Join("/", group)); ; dir = path.Dir(dir) {
-		if most, ok := number(sys, path.Join(dir, limit)); ok && most < 1<<60 {
-			used, _ := number(sys, path.Join(dir, usage))
-			for _, line := range lines(sys, path.Join(dir, "memory.stat")) {
-				// Cached files that nobody reads are given up first.
-				if n, ok := strings.CutPrefix(line, inactive); ok {
-					cached, _ := strconv.ParseInt(n, 10, 64)
-					used -= min(max(cached, 0), used)
-				}
+// Stats returns the budget's counters.
+func (b *Budget) Stats() BudgetStats {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return BudgetStats{Bytes: b.total, Used: b.used, Share: b.share, Pools: len(b.accounts), Taken: b.taken, Given: b.given}
+}
+
+// join opens an account for a pool with chunks of so many bytes, and fixed bytes
+// beside them.
+func (b *Budget) join(chunk, fixed int64) (*account, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.accounts) == b.pools {
+		return nil, fmt.Errorf("kvcache: budget: expected at most %d pools, found one more", b.pools)
+	}
+	if fixed+chunk > b.share {
+		return nil, fmt.Errorf("kvcache: budget: expected a share of at least %d bytes for the least that the model needs, found %d", fixed+chunk, b.share)
+	}
+	if fixed > b.total-b.used {
+		return nil, fmt.Errorf("kvcache: budget: expected %d bytes for states to be free, found %d", fixed, b.total-b.used)
+	}
+	chunks := max(1, (b.floor-fixed)/chunk)
+	a := &account{b: b, fixed: fixed, chunk: chunk, held: fixed, floor: fixed + chunks*chunk}
+	b.used += fixed
+	b.accounts = append(b.accounts, a)
+	return a, nil
+}
+
+// sure returns the chunks that fit the share.
+func (a *account) sure() int { return int((a.b.share - a.fixed) / a.chunk) }
+
+// most returns the chunks that the pool can have when others have next to
+// nothing.
+func (a *account) most() int {
+	return max(a.sure(), int((a.b.total-int64(a.b.pools-1)*a.b.floor-a.fixed)/a.chunk))
+}
+
+// left returns what is free but for the floors of pools that do not exist yet.
+func (b *Budget) left() int64 {
+	return b.total - b.used - int64(b.pools-len(b.accounts))*b.floor
+}
+
+func (a *account) share() int64 { return a.fixed + int64(a.sure())*a.chunk }
+
+// due returns what the pool wants and can claim, since it is part of its share.
+func (a *account) due() int64 { return min(a.want, max(0, a.share()-a.held)) }
+
+// take takes a chunk, if the pool may have one more.
+func (a *account) take() bool {
+	b := a.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	left := b.left() - a.chunk
+	if a.held+a.chunk > a.share() { // others may have a claim
+		for _, x := range b.accounts {
+			if x != a {
+				left -= x.due()
 			}
-			if left := max(most-used, 0); l.Group < 0 || left < l.Group {
-				l.Group = left
-			}
 		}
-		if len(dir) <= len(root) {
-			return
+	}
+	if left < 0 {
+		return false
+	}
+	b.used += a.chunk
+	a.held += a.chunk
+	a.taken++
+	b.taken++
+	return true
+}
+
+// give gives n chunks back, and wakes those who want some.
+func (a *account) give(n int) {
+	if n == 0 {
+		return
+	}
+	b := a.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	bytes := int64(n) * a.chunk
+	b.used -= bytes
+	a.held -= bytes
+	a.given += int64(n)
+	b.given += int64(n)
+	b.wake(func(x *account) bool { return x != a && x.want > 0 })
+}
+
+// ask says how many bytes the pool lacks, 0 for none. If these are more than
+// before it wakes those who might have some to give: they look again by
+// themselves as often as something changes there.
+func (a *account) ask(bytes int64) {
+	b := a.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if (a.want > 0) != (bytes > 0) {
+		if bytes > 0 {
+			b.asking.Add(1)
+		} else {
+			b.asking.Add(-1)
+		}
+	}
+	more := bytes > a.want
+	a.want = bytes
+	if more {
+		b.wake(func(x *account) bool { return x != a && x.held > x.floor })
+	}
+}
+
+func (b *Budget) wake(who func(*account) bool) {
+	for _, x := range b.accounts {
+		if x.wake != nil && who(x) {
+			x.wake()
 		}
 	}
 }
 
-// number reads a file that holds one number, not negative.
-func number(sys fs.FS, name string) (int64, bool) {
-	if ls := lines(sys, name); len(ls) > 0 {
-		n, err := strconv.ParseInt(strings.TrimSpace(ls[0]), 10, 64)
-		return n, err == nil && n >= 0
+// claims returns the bytes that others want of the pool: all that they lack,
+// and the part that they have a claim to, which it must give as soon as its
+// running sequences leave as much.
+func (a *account) claims() (wanted, due int64) {
+	b := a.b
+	if b.asking.Load() == 0 {
+		return 0, 0
 	}
-	return 0, false
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	left := max(b.left(), 0)
+	for _, x := range b.accounts {
+		if x != a {
+			wanted += x.want
+			due += x.due()
+		}
+	}
+	return max(0, wanted-left), max(0, min(due-left, a.held-a.share()))
 }
 
-func lines(sys fs.FS, name string) []string {
-	b, err := fs.ReadFile(sys, name)
-	if err != nil {
-		return nil
+// leave closes the account.
+func (a *account) leave() {
+	b := a.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := slices.Index(b.accounts, a)
+	if i < 0 {
+		return
 	}
-	return strings.Split(string(b), "\n")
+	b.accounts = slices.Delete(b.accounts, i, i+1)
+	b.used -= a.held
+	if a.want > 0 {
+		b.asking.Add(-1)
+	}
+	a.held, a.want = 0, 0
+	b.wake(func(x *account) bool { return x.want > 0 })
 }

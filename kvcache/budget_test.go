@@ -1,92 +1,435 @@
 package kvcache
 
 import (
-	"strings"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
-	"testing/fstest"
+	"time"
+
+	"ridge/tensor"
 )
 
-func files(m map[string]string) fstest.MapFS {
-	fs := fstest.MapFS{}
-	for name, data := range m {
-		fs[name] = &fstest.MapFile{Data: []byte(data)}
-	}
-	return fs
+// tenant is the owner of one pool of a budget: it runs sequences of a known
+// length to their ends, admits as the scheduler does, and gives memory back when
+// others claim it. What it stores is checked at the end of each sequence.
+type tenant struct {
+	name  int
+	p     *Pool
+	tree  *Tree
+	rng   *rand.Rand
+	wake  chan struct{}
+	queue []int // lengths of sequences to run
+	run   []*running
+	done  int
+	most  int // pages that it had at a time
 }
 
-const meminfo = "MemTotal:       24683656 kB\nMemFree:        1000 kB\nMemAvailable:   8000000 kB\n"
+type running struct {
+	s      *Seq
+	tokens []int32
+	length int
+}
 
-func TestLimits(t *testing.T) {
-	for name, c := range map[string]struct {
-		files map[string]string
-		want  Limits
-	}{
-		"nothing known": {nil, Limits{0, -1}},
-		"no groups":     {map[string]string{"proc/meminfo": meminfo}, Limits{8000000 << 10, -1}},
-		"version 2": {map[string]string{
-			"proc/meminfo":                   meminfo,
-			"proc/self/cgroup":               "0::/a/b\n",
-			"sys/fs/cgroup/a/memory.max":     "5000\n",
-			"sys/fs/cgroup/a/memory.current": "2000\n",
-			"sys/fs/cgroup/a/memory.stat":    "anon 1\ninactive_file 500\nactive_file 700\n",
-			"sys/fs/cgroup/a/b/memory.max":   "max\n",
-		}, Limits{8000000 << 10, 3500}},
-		"inner is tighter": {map[string]string{
-			"proc/self/cgroup":                 "0::/a/b\n",
-			"sys/fs/cgroup/a/memory.max":       "5000",
-			"sys/fs/cgroup/a/b/memory.max":     "4000",
-			"sys/fs/cgroup/a/b/memory.current": "100",
-		}, Limits{0, 3900}},
-		"container": {map[string]string{
-			"proc/self/cgroup":          "0::/../../known/outside\n",
-			"sys/fs/cgroup/memory.max":  "7000",
-			"sys/fs/cgroup/memory.stat": "inactive_file garbage\n",
-		}, Limits{0, 7000}},
-		"version 1": {map[string]string{
-			"proc/meminfo":     meminfo,
-			"proc/self/cgroup": "5:cpu,cpuacct:/x\n4:memory:/x\n0::/\n",
-			"sys/fs/cgroup/memory/x/memory.limit_in_bytes": "9000",
-			"sys/fs/cgroup/memory/x/memory.usage_in_bytes": "10000",
-			"sys/fs/cgroup/memory/x/memory.stat":           "total_inactive_file 3000\n",
-			"sys/fs/cgroup/memory/memory.limit_in_bytes":   "9223372036854771712",
-		}, Limits{8000000 << 10, 2000}},
-		"used up": {map[string]string{
-			"proc/self/cgroup":             "0::/\n",
-			"sys/fs/cgroup/memory.max":     "9000",
-			"sys/fs/cgroup/memory.current": "10000",
-		}, Limits{0, 0}},
-	} {
-		if got := limits(files(c.files)); got != c.want {
-			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+func newTenant(b *Budget, name int, seed uint64) (*tenant, error) {
+	layers := []LayerShape{{Heads: 1 + name, KDim: 4, VDim: 8}} // pages of different sizes
+	p, err := New(Config{Layers: layers, PageTokens: 16 << (name % 2), DType: tensor.F16, Budget: b})
+	if err != nil {
+		return nil, err
+	}
+	t := &tenant{name: name, p: p, tree: NewTree(p), rng: rand.New(rand.NewPCG(seed, uint64(name))), wake: make(chan struct{}, 1)}
+	p.OnClaim(func() {
+		select {
+		case t.wake <- struct{}{}:
+		default:
+		}
+	})
+	return t, nil
+}
+
+func (t *tenant) seqs() []*Seq {
+	var s []*Seq
+	for _, r := range t.run {
+		s = append(s, r.s)
+	}
+	return s
+}
+
+// need is what the running sequences take up to their ends.
+func (t *tenant) need() int {
+	n := 0
+	for _, r := range t.run {
+		n += t.p.PagesFor(r.s, r.length-len(r.tokens))
+	}
+	return n
+}
+
+// token is what a sequence has at a position: few different ones, so that
+// prefixes are shared.
+func (t *tenant) token(seq, at int) int32 { return int32(seq%3*1000 + at) }
+
+func (t *tenant) store(r *running, write bool) error {
+	from := 0
+	if write {
+		from = len(r.tokens) - 1
+	}
+	for at := from; at < len(r.tokens); at++ {
+		k, _ := t.p.Tile(0, t.name, r.s, at/TileTokens)
+		b := k[2*(at%TileTokens):]
+		want := uint16(r.tokens[at]) ^ uint16(t.name<<12)
+		if write {
+			binary.LittleEndian.PutUint16(b, want)
+		} else if got := binary.LittleEndian.Uint16(b); got != want {
+			return fmt.Errorf("pool %d: token %d of %d: found %x, want %x", t.name, at, len(r.tokens), got, want)
 		}
 	}
-	if l := ReadLimits(); l.Left() < 0 {
-		t.Errorf("this machine: %+v", l)
+	return nil
+}
+
+// step does one round of the loop and says whether something happened.
+func (t *tenant) step() (bool, error) {
+	wanted, due := t.p.Claims()
+	if len(t.queue) == 0 {
+		due = wanted
+	}
+	if due > 0 {
+		t.p.Shrink(due, t.p.Stats().InUse+t.need(), t.seqs())
+		if t.rng.IntN(8) == 0 {
+			if err := t.p.Check(t.seqs()...); err != nil {
+				return false, err
+			}
+		}
+	}
+	moved := false
+	for len(t.queue) > 0 && len(t.run) < 6 {
+		length := t.queue[0]
+		if all := t.p.PagesFor(nil, length) + 1 + t.need(); t.p.Reserve(all) < all {
+			break
+		}
+		var tokens []int32
+		for i := range length {
+			tokens = append(tokens, t.token(len(t.queue), i))
+		}
+		r := &running{s: t.tree.Match("", tokens[:length-1]), length: length}
+		r.tokens = tokens[:r.s.Len()]
+		t.run, t.queue, moved = append(t.run, r), t.queue[1:], true
+	}
+	t.p.Ask()
+	t.most = max(t.most, t.p.Stats().Held)
+	for i := 0; i < len(t.run); i++ {
+		r := t.run[i]
+		for range min(1+t.rng.IntN(8), r.length-len(r.tokens)) {
+			if err := t.p.Grow(r.s, 1); err != nil {
+				return false, fmt.Errorf("pool %d: growth that was admitted: %w", t.name, err)
+			}
+			r.tokens = r.tokens[:len(r.tokens)+1]
+			if err := t.store(r, true); err != nil {
+				return false, err
+			}
+		}
+		moved = true
+		if len(r.tokens) == r.length {
+			if err := t.store(r, false); err != nil {
+				return false, err
+			}
+			t.tree.Insert("", r.tokens, r.s)
+			t.p.Free(r.s)
+			t.run = slices.Delete(t.run, i, i+1)
+			t.done++
+			i--
+		}
+	}
+	return moved, nil
+}
+
+// Several pools under one budget, each with its own goroutine and load: the
+// budget is never exceeded, every sequence that fits a share comes to its end,
+// nothing that is stored is lost by the moves, and in the end each pool has its
+// floor only.
+func TestBudgetMoves(t *testing.T) {
+	rounds := 8
+	if os.Getenv("RIDGE_LONG") != "" {
+		rounds = 200
+	}
+	const pools = 3
+	moved, borrowed := int64(0), 0
+	for seed := range uint64(rounds) {
+		b, err := NewBudget(256<<10, pools, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tenants []*tenant
+		for i := range pools {
+			x, err := newTenant(b, i, seed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sure := x.p.Sure() * x.p.PageTokens()
+			for range []int{60, 10, 25}[(i+int(seed))%pools] {
+				x.queue = append(x.queue, 2+x.rng.IntN(min(sure/(1+x.rng.IntN(8)), 600)-20))
+			}
+			tenants = append(tenants, x)
+		}
+		var wg sync.WaitGroup
+		var busy atomic.Int32
+		busy.Store(pools)
+		for _, x := range tenants {
+			wg.Go(func() {
+				all, end, ended := len(x.queue), time.After(time.Minute), false
+				for busy.Load() > 0 { // who has finished still gives to others
+					ok, err := x.step()
+					if err != nil {
+						t.Error(err)
+						busy.Store(0)
+						return
+					}
+					if x.done == all && !ended {
+						ended = true
+						busy.Add(-1)
+					}
+					if st := b.Stats(); st.Used > st.Bytes {
+						t.Errorf("%d of %d bytes are used", st.Used, st.Bytes)
+					}
+					if ok {
+						continue
+					}
+					select {
+					case <-x.wake:
+					case <-time.After(5 * time.Millisecond):
+					case <-end:
+						t.Errorf("seed %d: pool %d: %d of %d sequences have ended, %+v", seed, x.name, x.done, all, x.p.Stats())
+						busy.Store(0)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		for _, x := range tenants {
+			moved += x.p.Stats().Moved
+			if x.most > x.p.Sure() {
+				borrowed++
+			}
+			x.tree.Clear()
+			x.p.Shrink(x.p.Spare(), 0, nil)
+			if err := x.p.Check(); err != nil {
+				t.Error(err)
+			}
+			if st := x.p.Stats(); st.Held > x.p.floorChunks()*x.p.Chunk() || st.InUse+st.Cached > 0 {
+				t.Errorf("idle pool: %+v", st)
+			}
+		}
+		for _, x := range tenants {
+			if err := x.p.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if st := b.Stats(); st.Used != 0 || st.Pools != 0 || b.asking.Load() != 0 {
+			t.Errorf("nobody is left: %+v, %d ask", st, b.asking.Load())
+		}
+	}
+	t.Logf("%d pages moved, %d pools had more than their share", moved, borrowed)
+	if moved == 0 || borrowed == 0 {
+		t.Errorf("%d pages moved, %d pools had more than their share: the test does not test", moved, borrowed)
 	}
 }
 
-func TestBudget(t *testing.T) {
-	for name, c := range map[string]struct {
-		l          Limits
-		want, keep int64
-		budget     int64
-		err        string
-	}{
-		"part of what is free":  {Limits{1000, -1}, 0, 0, 500, ""},
-		"group is smaller":      {Limits{1000, 400}, 0, 0, 200, ""},
-		"group is larger":       {Limits{1000, 4000}, 0, 0, 500, ""},
-		"weights come first":    {Limits{1000, -1}, 0, 600, 200, ""},
-		"weights take all":      {Limits{1000, -1}, 0, 6000, 0, ""},
-		"asked for":             {Limits{1000, -1}, 1000, 0, 1000, ""},
-		"asked for more":        {Limits{1000, 900}, 901, 0, 0, "expected at most 900 bytes"},
-		"asked beyond weights":  {Limits{1000, -1}, 500, 600, 0, "expected at most 400 bytes"},
-		"unknown":               {Limits{0, -1}, 0, 0, 1 << 30, ""},
-		"unknown and asked for": {Limits{0, -1}, 7, 0, 7, ""},
-		"nothing left":          {Limits{0, 0}, 7, 0, 0, "expected at most 0 bytes"},
-	} {
-		got, err := c.l.Budget(c.want, c.keep, 50)
-		if got != c.budget || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
-			t.Errorf("%s: %d, %v, want %d, %q", name, got, err, c.budget, c.err)
+func mustPool(t *testing.T, b *Budget, page int) *Pool {
+	t.Helper()
+	p, err := New(Config{Layers: []LayerShape{{Heads: 1, KDim: page / 64, VDim: page / 64}}, PageTokens: 16, DType: tensor.F16, Budget: b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	if p.pageBytes != page {
+		t.Fatalf("page of %d bytes, want %d", p.pageBytes, page)
+	}
+	return p
+}
+
+func mustGrow(t *testing.T, p *Pool, tokens int) *Seq {
+	t.Helper()
+	s := p.NewSeq()
+	if err := p.Grow(s, tokens); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Who has more than its share gets nothing more as long as another lacks part of
+// its own, and has to give what its sequences leave; who is within its share has
+// not.
+func TestBudgetFairness(t *testing.T) {
+	b, err := NewBudget(1<<20, 2, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := mustPool(t, b, 4096)
+	woken := 0
+	a.OnClaim(func() { woken++ })
+	if a.Sure() != 128 || a.Stats().Held != 16 || a.Stats().Pages != 240 {
+		t.Fatalf("pool of half a budget of 256 pages: %+v", a.Stats())
+	}
+	big, rest := mustGrow(t, a, 100*16), mustGrow(t, a, 140*16)
+	if a.Grow(rest, 1) == nil {
+		t.Fatal("the floor of a pool that may come was taken")
+	}
+	c := mustPool(t, b, 8192) // its floor was kept for it
+	if c.Stats().Held != 8 {
+		t.Fatalf("second pool: %+v", c.Stats())
+	}
+	if n := c.Reserve(c.Sure() + 10); n != 8 {
+		t.Fatalf("%d pages are available", n)
+	}
+	if w, d := a.Claims(); w != 0 || d != 0 {
+		t.Errorf("claims %d, %d before anything was asked for", w, d)
+	}
+	c.Ask()
+	wanted, due := a.Claims()
+	if woken != 1 || wanted != 2*(64-8+10)+12 || due != 240-128 {
+		t.Errorf("woken %d times, claims %d, %d", woken, wanted, due)
+	}
+	if n := a.Shrink(due, a.Stats().InUse, []*Seq{big, rest}); n != 0 {
+		t.Errorf("%d pages in use were given", n)
+	}
+	a.Free(big)
+	if n := a.Shrink(10, a.Stats().InUse, []*Seq{rest}); n != 16 {
+		t.Errorf("gave %d pages, want a chunk of 16", n)
+	}
+	if a.Reach(240) != 224 {
+		t.Error("got back what another has a claim to")
+	}
+	a.Shrink(due, a.Stats().InUse, []*Seq{rest})
+	if err := a.Check(rest); err != nil {
+		t.Fatal(err)
+	}
+	if n := c.Reserve(c.Sure()); n != (256-144)/2 {
+		t.Errorf("%d pages are available", n)
+	}
+	c.Ask()
+	if _, due := a.Claims(); due != 16 {
+		t.Errorf("due %d, want the chunk above the share", due)
+	}
+	if _, due := c.Claims(); due != 0 {
+		t.Errorf("a pool within its share owes %d pages", due)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if w, d := a.Claims(); w != 0 || d != 0 || a.Reach(240) != 240 {
+		t.Errorf("the other has gone: claims %d, %d", w, d)
+	}
+}
+
+func TestBudgetRefuses(t *testing.T) {
+	for _, c := range []struct{ bytes, pools int }{{0, 1}, {1, 0}, {-1, 1}} {
+		if _, err := NewBudget(int64(c.bytes), c.pools, false); err == nil {
+			t.Errorf("a budget of %d bytes for %d pools", c.bytes, c.pools)
 		}
 	}
+	b, err := NewBudget(64<<10, 1, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	layers := []LayerShape{{Heads: 1, KDim: 8, VDim: 8}}
+	if _, err := New(Config{Layers: []LayerShape{{Heads: 100, KDim: 64, VDim: 64}}, DType: tensor.F16, Budget: b}); err == nil {
+		t.Error("a page that is larger than the share")
+	}
+	if _, err := New(Config{Layers: append(layers, LayerShape{State: 40 << 10}), States: 2, DType: tensor.F16, Budget: b}); err == nil {
+		t.Error("states that are larger than the share")
+	}
+	p, err := New(Config{Layers: append(layers, LayerShape{State: 8 << 10}), States: 2, DType: tensor.F16, Budget: b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st := p.Stats(); st.Held != st.Pages || st.Sure != st.Pages || st.Budget.Used != st.HeldBytes || st.HeldBytes > 64<<10 {
+		t.Errorf("fixed part: %+v", st)
+	}
+	if err := p.Check(); err != nil {
+		t.Error(err)
+	}
+	if _, err := New(Config{Layers: layers, DType: tensor.F16, Budget: b}); err == nil {
+		t.Error("more pools than there may be")
+	}
+	if err := p.Close(); err != nil || b.Stats().Used != 0 {
+		t.Errorf("closed: %v, %+v", err, b.Stats())
+	}
+}
+
+// A chunk is filled by its pages, and is part of the system's pages.
+func TestChunkOf(t *testing.T) {
+	for _, c := range []struct{ page, share, total, pages, bytes int }{
+		{4096, 1 << 30, 1 << 30, 4096, 16 << 20},
+		{737280, 2 << 30, 4 << 30, 17, 12 << 20},
+		{3 << 20, 2 << 30, 4 << 30, 4, 12 << 20},
+		{20 << 20, 2 << 30, 4 << 30, 1, 20 << 20},
+		{4096, 32 << 20, 64 << 20, 512, 2 << 20},
+		{1000 << 10, 8 << 20, 16 << 20, 1, 1000 << 10},
+		{4160, 1 << 20, 1 << 20, 15, 64 << 10},
+		{64, 1000, 16000, 1, 4096},
+	} {
+		if pages, bytes := chunkOf(c.page, int64(c.share), int64(c.total)); pages != c.pages || bytes != c.bytes {
+			t.Errorf("page of %d bytes, share %d of %d: %d pages in %d bytes, want %d in %d", c.page, c.share, c.total, pages, bytes, c.pages, c.bytes)
+		}
+	}
+}
+
+// What is given back is the system's again.
+func TestShrinkGivesMemoryBack(t *testing.T) {
+	resident := func() int {
+		var size, pages int
+		s, err := os.ReadFile("/proc/self/statm")
+		if _, e := fmt.Sscan(string(s), &size, &pages); err != nil || e != nil {
+			t.Skip("skipped: the system does not say what is resident")
+		}
+		return pages * os.Getpagesize()
+	}
+	const bytes = 64 << 20
+	b, err := NewBudget(bytes, 1, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := mustPool(t, b, 64<<10)
+	NewTree(p)
+	before := resident()
+	s := mustGrow(t, p, p.Sure()*16)
+	for _, id := range s.pages {
+		for i := range p.bytes(id) {
+			p.bytes(id)[i] = 1
+		}
+	}
+	full := resident()
+	small := mustShare(t, p, s, 100)
+	p.Free(s)
+	if n := p.Shrink(p.Spare(), p.Stats().InUse, []*Seq{small}); n < p.Sure()*3/4 {
+		t.Errorf("gave %d of %d pages", n, p.Sure())
+	}
+	after := resident()
+	t.Logf("%d MiB before, %d full, %d after", before>>20, full>>20, after>>20)
+	if held := p.Stats().HeldBytes; full-before < bytes*9/10 || after-before > int(held)+bytes/10 {
+		t.Errorf("resident: %d bytes before, %d full, %d after, when %d are held", before, full, after, held)
+	}
+	for _, id := range small.pages {
+		if p.bytes(id)[0] != 1 {
+			t.Fatal("a page that was moved has lost its bytes")
+		}
+	}
+	if err := p.Check(small); err != nil {
+		t.Error(err)
+	}
+}
+
+// mustShare returns a sequence that shares the first pages of s.
+func mustShare(t *testing.T, p *Pool, s *Seq, pages int) *Seq {
+	t.Helper()
+	f, err := p.Fork(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Truncate(f, pages*16)
+	return f
 }

@@ -27,6 +27,9 @@ func (p *Pool) Check(seqs ...*Seq) error {
 	if err := p.checkPages(held, inTree); err != nil {
 		return err
 	}
+	if err := p.checkChunks(); err != nil {
+		return err
+	}
 	return p.checkStates(seqs)
 }
 
@@ -71,7 +74,7 @@ func (p *Pool) checkPages(held []int32, inTree []bool) error {
 		if inTree[id] {
 			want++
 		}
-		if pg.refs != want || pg.cached != inTree[id] || free[id] != (want == 0) {
+		if pg.refs != want || pg.cached != inTree[id] || free[id] != (want == 0 && p.has(int32(id))) {
 			return fmt.Errorf("kvcache: page %d: expected %d holders, in the tree: %v, found %d, %v, free: %v", id, want, inTree[id], pg.refs, pg.cached, free[id])
 		}
 		if pg.fill < 0 || int(pg.fill) > p.cfg.PageTokens {

@@ -5,16 +5,16 @@
 // sequences and the prefix [Tree] share them, and are copied when what they
 // hold would differ.
 //
-// Everything here belongs to one goroutine: there are no locks. The package
-// moves bytes and counts tokens; it never looks at a number that a model
-// computed. docs/memory.md explains how the parts fit together.
+// A pool and what is in it belong to one goroutine: there are no locks, but for
+// the [Budget] that the pools of several models share. The package moves bytes
+// and counts tokens; it never looks at a number that a model computed.
+// docs/memory.md explains how the parts fit together.
 package kvcache
 
 import (
 	"errors"
 	"fmt"
 
-	"ridge/internal/arena"
 	"ridge/tensor"
 )
 
@@ -42,6 +42,7 @@ type Config struct {
 	PageTokens int          // tokens in a page, a multiple of TileTokens; 0 means 64
 	DType      tensor.DType // F16, F32 or Q8_0
 	MaxBytes   int64        // memory for pages and states; at least one page is always allowed
+	Budget     *Budget      // where memory is taken from in chunks, in place of MaxBytes; nil for none
 
 	// States is how many recurrent states there is room for, live ones and
 	// checkpoints; needed if a layer is recurrent.
@@ -54,12 +55,12 @@ type Pool struct {
 	pageBytes int
 	layers    []layerPlace
 	window    int // largest window if all layers with attention have one, else 0
-	mem       *arena.Arena
 	free      []int32
-	pages     []page
-	states    stateStore
-	tree      *Tree
-	seqRefs   int // entries of all page tables of sequences
+	pages     []page // as many as the pool can ever have
+	chunked
+	states  stateStore
+	tree    *Tree
+	seqRefs int // entries of all page tables of sequences
 
 	// Sums over pages, so that counters cost nothing to read.
 	reclaimable    int // pages that only the tree holds
@@ -80,8 +81,8 @@ type page struct {
 // layerPlace says where a layer's heads lie in a page, or its state in a slot.
 type layerPlace struct{ offset, headBytes, tileBytes, kBytes int }
 
-// New makes a pool for cfg. Memory is reserved at once and given by the system
-// as pages are first used.
+// New makes a pool for cfg. Memory is reserved at once, or as much of it as the
+// budget's floor is, and given by the system as pages are first used.
 func New(cfg Config) (*Pool, error) {
 	if cfg.PageTokens == 0 {
 		cfg.PageTokens = 64
@@ -102,19 +103,9 @@ func New(cfg Config) (*Pool, error) {
 	if err := p.openStates(); err != nil {
 		return nil, err
 	}
-	n := max(1, (cfg.MaxBytes-p.states.total())/int64(p.pageBytes))
-	if n > 1<<30 {
-		return nil, errors.Join(fmt.Errorf("kvcache: memory: %d bytes are more than 2^30 pages", cfg.MaxBytes), p.states.close())
+	if err := p.openChunks(); err != nil {
+		return nil, errors.Join(err, p.Close())
 	}
-	var err error
-	if p.mem, err = arena.New(int(n) * p.pageBytes); err != nil {
-		return nil, errors.Join(fmt.Errorf("kvcache: %w", err), p.states.close())
-	}
-	p.free = make([]int32, n)
-	for i := range p.free {
-		p.free[i] = int32(n) - 1 - int32(i) // page 0 is given first
-	}
-	p.pages = make([]page, n)
 	return p, nil
 }
 
@@ -150,7 +141,7 @@ func (p *Pool) place() error {
 func align64(n int) int { return (n + 63) &^ 63 }
 
 // Close gives the memory of the pool back. No sequence may be used after it.
-func (p *Pool) Close() error { return errors.Join(p.mem.Free(), p.states.close()) }
+func (p *Pool) Close() error { return errors.Join(p.closeChunks(), p.states.close()) }
 
 // Tree returns the pool's prefix tree, nil if it has none.
 func (p *Pool) Tree() *Tree { return p.tree }
@@ -164,8 +155,8 @@ func (p *Pool) DType() tensor.DType { return p.cfg.DType }
 // TokenBytes returns the bytes that one token takes in all layers.
 func (p *Pool) TokenBytes() int { return p.pageBytes / p.cfg.PageTokens }
 
-// Available returns the number of pages that [Pool.Grow] can take: the free
-// ones and those that only the tree holds.
+// Available returns the number of pages that [Pool.Grow] can take for sure: the
+// free ones of the memory that the pool has, and those that only the tree holds.
 func (p *Pool) Available() int { return len(p.free) + p.reclaimable }
 
 // pagesOf returns the number of pages that n tokens fill.
@@ -240,17 +231,13 @@ func (p *Pool) setFill(id int32, fill int) {
 	p.pages[id].fill = int32(fill)
 }
 
-func (p *Pool) bytes(id int32) []byte {
-	return p.mem.Bytes()[int(id)*p.pageBytes : (int(id)+1)*p.pageBytes]
-}
-
 // Tile returns the keys and the values of tile i (tokens 16i to 16i+15) of s
 // in one layer and head: keys as [KDim][16], values as [16][VDim] elements, each
 // behind its scales if the pool's type has some (see TileBytes).
 func (p *Pool) Tile(layer, head int, s *Seq, i int) (k, v []byte) {
 	pl, perPage := &p.layers[layer], p.cfg.PageTokens/TileTokens
-	off := int(s.pages[i/perPage])*p.pageBytes + pl.offset + head*pl.headBytes + i%perPage*pl.tileBytes
-	b := p.mem.Bytes()[off : off+pl.tileBytes]
+	off := pl.offset + head*pl.headBytes + i%perPage*pl.tileBytes
+	b := p.bytes(s.pages[i/perPage])[off : off+pl.tileBytes]
 	return b[:pl.kBytes], b[pl.kBytes:]
 }
 

@@ -103,7 +103,8 @@ func (p *Pool) Releasable(s *Seq) int {
 }
 
 // Grow makes room for tokens more tokens at the end of s and counts them as
-// held. It evicts from the tree what it needs. If the last page is shared and
+// held. It takes memory from the budget, if there is one and some is left, and
+// evicts from the tree what it still needs. If the last page is shared and
 // its next slot taken, s gets a copy of it. On ErrNoPages the sequence is as
 // it was.
 func (p *Pool) Grow(s *Seq, tokens int) error {
@@ -111,6 +112,8 @@ func (p *Pool) Grow(s *Seq, tokens int) error {
 		return nil
 	}
 	need := p.need(s, tokens)
+	for need > len(p.free) && p.addChunk() {
+	}
 	if need > len(p.free) && p.tree != nil && need <= p.Available() {
 		p.tree.Evict(need - len(p.free))
 	}

@@ -2,18 +2,27 @@ package kvcache
 
 // Stats are counters of a pool.
 type Stats struct {
-	Pages, Free int   // pages in all, and pages that nobody holds
+	Pages, Free int   // pages in all that the pool can have, and those that nobody holds
+	Held        int   // pages whose memory the pool has now: with a budget it may be fewer than Pages
+	Sure        int   // pages that it can have whatever other pools of the budget do
 	PageBytes   int64 // bytes of one page
 	Cached      int   // pages that only the tree holds: they are given when needed
 	InUse       int   // pages that sequences hold
 	Shared      int   // pages more that sequences would hold if they shared none
 	States      int   // slots of recurrent states in use
+
+	HeldBytes    int64       // memory that the pool has
+	Taken, Given int64       // chunks taken from the budget and given back
+	Moved        int64       // pages moved so that chunks could be given back
+	Budget       BudgetStats // of all pools together; zero without a budget
 }
 
 // Stats returns the pool's counters.
 func (p *Pool) Stats() Stats {
-	s := Stats{Pages: len(p.pages), Free: len(p.free), PageBytes: int64(p.pageBytes), Cached: p.reclaimable}
-	s.InUse = s.Pages - s.Free - s.Cached
+	s := Stats{Pages: len(p.pages), Held: p.held * p.perChunk, PageBytes: int64(p.pageBytes), Cached: p.reclaimable, Moved: p.moved}
+	s.InUse = s.Held - len(p.free) - s.Cached
+	s.Free = s.Pages - s.Cached - s.InUse
+	p.chunkStats(&s)
 	s.Shared = p.seqRefs - s.InUse
 	s.States = p.states.slots - len(p.states.free)
 	return s
@@ -44,8 +53,9 @@ func (u Usage) Waste() int {
 	return 1000 * waste / (waste + u.Used)
 }
 
-// Usage returns what the pool's memory is used for. Any free page serves any
-// sequence, so nothing is wasted externally.
+// Usage returns what the pool's memory is used for, that which it has not taken
+// from the budget yet being free. Any free page serves any sequence, so nothing
+// is wasted externally.
 func (p *Pool) Usage() Usage {
 	size := p.cfg.PageTokens
 	st := p.Stats()

@@ -77,10 +77,10 @@ func (s *Scheduler) slot(q *Seq) bool {
 	return s.cost.Predict(shape) <= s.cfg.ITLTarget
 }
 
-// keep returns the pages that admission leaves alone: what running sequences
-// need for the tokens that they want already, prompts to their ends, and a
-// watermark for answers to grow.
-func (s *Scheduler) keep() int {
+// Keep returns the pages that running sequences still need, beside those that
+// they have, for the tokens that they want already, prompts to their ends, and a
+// watermark for answers to grow. Admission leaves them alone.
+func (s *Scheduler) Keep() int {
 	if s.serving() == 0 {
 		return 0
 	}
@@ -101,7 +101,7 @@ func (s *Scheduler) give(q *Seq) (computed int, ok bool) {
 	if s.cfg.Admission != Optimistic && !s.fits(q) {
 		return 0, false
 	}
-	return s.mem.Admit(q, s.keep())
+	return s.mem.Admit(q, s.Keep())
 }
 
 // admitted makes q, which has got its memory, a running sequence.
@@ -127,12 +127,28 @@ func (s *Scheduler) admitted(q *Seq, computed int) {
 type peakEntry struct{ now, left int }
 
 // fits says whether q and all running sequences have room up to their ends, if
-// these come as expected. The most memory is needed just before one of them
-// ends: when the i-th but last to end does, it and the i that outlast it have
-// grown by what it had left, and the others are gone (the admission rule of
-// LightLLM's router).
+// these come as expected.
 func (s *Scheduler) fits(q *Seq) bool {
+	if s.serving() == 0 {
+		return true
+	}
 	s.peak = append(s.peak[:0], s.expected(q))
+	most := s.most()
+	return most <= s.mem.Reach(most)
+}
+
+// Peak returns the pages that running sequences will have at most before they
+// end, if their ends come as expected.
+func (s *Scheduler) Peak() int {
+	s.peak = s.peak[:0]
+	return s.most()
+}
+
+// most returns the pages that the sequences in s.peak and the running ones need.
+// The most memory is needed just before one of them ends: when the i-th but last
+// to end does, it and the i that outlast it have grown by what it had left, and
+// the others are gone (the admission rule of LightLLM's router).
+func (s *Scheduler) most() int {
 	for _, r := range s.running[:s.serving()] {
 		s.peak = append(s.peak, s.expected(r))
 	}
@@ -144,7 +160,7 @@ func (s *Scheduler) fits(q *Seq) bool {
 		// Each of the i+1 sequences may leave a page all but one token empty.
 		most = max(most, (tokens+(i+1)*(e.left+page-1))/page)
 	}
-	return most <= s.mem.Total() || s.serving() == 0
+	return most
 }
 
 // firstAnswers is the length of answers that admission expects before it has

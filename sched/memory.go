@@ -15,8 +15,9 @@ import (
 // scheduler's arithmetic is exact: of what is Available it plans no more than
 // Need says, so that the step's growth cannot fail.
 type Memory interface {
-	Total() int
-	Available() int                // pages that can be had now
+	Total() int                    // pages that can be had for sure, sooner or later
+	Reach(want int) int            // pages that there are now, with those in use; memory that can grow takes more, up to want
+	Available(want int) int        // pages that can be had now; memory that can grow takes more, up to want
 	PageTokens() int               // tokens in a page
 	PagesOf(tokens int) int        // pages of a sequence of that length with none shared
 	Need(s *Seq, n int) int        // pages that n more tokens of s take; s has memory
@@ -47,11 +48,14 @@ type Paged struct {
 	Store Store // where preempted sequences are written to; nil for nowhere
 }
 
-// Total returns the pages of the pool.
-func (m *Paged) Total() int { return m.Pool.Stats().Pages }
+// Total returns the pages that the pool can have whatever others do.
+func (m *Paged) Total() int { return m.Pool.Sure() }
+
+// Reach returns the pages that the pool has.
+func (m *Paged) Reach(want int) int { return m.Pool.Reach(want) }
 
 // Available returns the pages that are free or only cached.
-func (m *Paged) Available() int { return m.Pool.Available() }
+func (m *Paged) Available(want int) int { return m.Pool.Reserve(want) }
 
 // PageTokens returns the tokens in a page.
 func (m *Paged) PageTokens() int { return m.Pool.PageTokens() }
@@ -90,7 +94,7 @@ func (m *Paged) SwapTime(s *Seq) time.Duration {
 // was written out.
 func (m *Paged) Admit(s *Seq, keep int) (computed int, ok bool) {
 	if s.Swapped {
-		if m.PagesOf(s.Wanted)+keep > m.Available() {
+		if need := m.PagesOf(s.Wanted) + keep; need > m.Available(need) {
 			return 0, false
 		}
 		return m.swapIn(s)
@@ -129,7 +133,8 @@ func (m *Paged) prefix(salt string, tokens []int32, wanted, keep int) (found int
 	if found%m.PageTokens() != 0 {
 		need++ // for a copy of the page that the prefix ends in
 	}
-	return found, available+need+keep <= m.Available()
+	need += available + keep
+	return found, need <= m.Available(need)
 }
 
 // swapIn brings a sequence back. One that cannot be read is computed again.

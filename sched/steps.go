@@ -142,14 +142,14 @@ func (s *Scheduler) grant(q *Seq, n int) int {
 		return 0
 	}
 	need := s.mem.Need(q, n)
-	for need > s.mem.Available()-s.reserved {
+	for need > s.mem.Available(need+s.reserved)-s.reserved {
 		v := s.victim(q)
 		if v == nil {
 			break
 		}
 		s.preempt(v)
 	}
-	if room := s.mem.Available() - s.reserved; need > room {
+	if room := s.mem.Available(need+s.reserved) - s.reserved; need > room {
 		if !s.cfg.Split && !q.decodes() {
 			return 0
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ridge/engine"
+	"ridge/kvcache"
 	"ridge/model"
 	"ridge/tensor"
 )
@@ -14,8 +15,8 @@ import (
 // others list what is loaded at that very time.
 func TestLoadedForgetsNobody(t *testing.T) {
 	const path = "../internal/tinymodel/testdata/llama/llama.gguf"
-	load := func(_ context.Context, _ string, n int64) (*model.Model, engine.Options, error) {
-		m, err := model.Open(path, model.Options{KV: tensor.F16, Workers: 1, PageTokens: 16, KVBytes: n})
+	load := func(_ context.Context, _ string, n *kvcache.Budget) (*model.Model, engine.Options, error) {
+		m, err := model.Open(path, model.Options{KV: tensor.F16, Workers: 1, PageTokens: 16, KVBudget: n})
 		return m, engine.Options{}, err
 	}
 	reg, err := engine.NewRegistry(load, engine.RegistryOptions{PageBytes: 1 << 20, KeepAlive: 1})

@@ -155,6 +155,10 @@ var engineGauges = []gauge{
 		return ratio(float64(s.Usage.Internal+s.Usage.External), float64(s.Usage.Used+s.Usage.Internal+s.Usage.External))
 	}},
 	{"ridge_kv_cached_slots", "", "Slots that only the prefix cache holds.", prometheus.GaugeValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Usage.Cached) }},
+	{"ridge_kv_held_bytes", "", "Memory for keys and values that the model has now.", prometheus.GaugeValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Pool.HeldBytes) }},
+	{"ridge_kv_budget_bytes", "", "Memory for keys and values of all models together; 0 if the model has memory of its own.", prometheus.GaugeValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Pool.Budget.Bytes) }},
+	{"ridge_kv_chunks_taken_total", "", "Pieces of memory that the model took from the budget.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Pool.Taken) }},
+	{"ridge_kv_chunks_returned_total", "", "Pieces of memory that the model gave back.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Pool.Given) }},
 	{"ridge_prefix_cache_queries_total", "vllm:prefix_cache_queries_total", "Tokens looked for in the prefix cache.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Tree.HitTokens + s.Tree.MissTokens) }},
 	{"ridge_prefix_cache_hits_total", "vllm:prefix_cache_hits_total", "Tokens found there.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Tree.HitTokens) }},
 	{"ridge_prefix_cache_evicted_pages_total", "", "Pages taken from the prefix cache.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Tree.Evicted) }},

@@ -22,6 +22,7 @@ import (
 
 	"ridge/engine"
 	"ridge/internal/testdata"
+	"ridge/kvcache"
 	"ridge/model"
 	"ridge/sched"
 	"ridge/tensor"
@@ -61,9 +62,9 @@ func (k *soak) fail(format string, a ...any) {
 // startSoak starts a server that loads models on demand, with queues, memory
 // and patience so small that all limits are met.
 func startSoak(t *testing.T, dir string) (*soak, func()) {
-	load := func(_ context.Context, name string, pageBytes int64) (*model.Model, engine.Options, error) {
+	load := func(_ context.Context, name string, pages *kvcache.Budget) (*model.Model, engine.Options, error) {
 		mo := model.DefaultOptions()
-		mo.Workers, mo.PageTokens, mo.KVBytes, mo.KV, mo.MaxContext = 2, 16, min(pageBytes, 2<<20), tensor.F16, 256
+		mo.Workers, mo.PageTokens, mo.KVBudget, mo.KV, mo.MaxContext = 2, 16, pages, tensor.F16, 256
 		m, err := model.Open(soakModels[name], mo)
 		cfg := sched.Config{Split: true, MaxTokens: 64, MaxSeqs: 6, MaxQueue: 4, Recovery: sched.Swap, Preemptive: true, Policy: sched.VTC(0, 0)}
 		return m, engine.Options{Sched: &cfg, Swap: &sched.RAM{Limit: 1 << 20}, Events: 16, DropAfter: 3 * time.Second}, err

@@ -62,6 +62,13 @@ type MemoryStatus struct {
 	Cached     int    `json:"cached"` // only the prefix cache holds them: they are given when needed
 	Free       int    `json:"free"`
 	Shared     int    `json:"shared_pages"` // more pages that running sequences would hold without sharing
+
+	SurePages   int   `json:"sure_pages"`      // pages that the model can have whatever others do
+	HeldBytes   int64 `json:"held_bytes"`      // memory that the model has now
+	Taken       int64 `json:"chunks_taken"`    // pieces of memory taken from the budget
+	Given       int64 `json:"chunks_returned"` // pieces given back
+	BudgetBytes int64 `json:"budget_bytes"`    // of all models together; 0 if the model has memory of its own
+	BudgetUsed  int64 `json:"budget_used"`     // what all models have now
 }
 
 // SequenceStatus describes a sequence.
@@ -107,6 +114,7 @@ func (m *Model) status() ModelStatus {
 		Memory: MemoryStatus{
 			Type: m.info.KV, PageTokens: m.info.PageTokens, Pages: st.Pool.Pages, PageBytes: st.Pool.PageBytes, Slots: st.Usage.Slots, Used: st.Usage.Used,
 			Waste: st.Usage.Internal, Cached: st.Usage.Cached, Free: st.Usage.Free, Shared: st.Pool.Shared,
+			SurePages: st.Pool.Sure, HeldBytes: st.Pool.HeldBytes, Taken: st.Pool.Taken, Given: st.Pool.Given, BudgetBytes: st.Pool.Budget.Bytes, BudgetUsed: st.Pool.Budget.Used,
 		},
 		Sequences: []SequenceStatus{},
 	}

@@ -305,12 +305,22 @@ func (o *serveOptions) registry(s *serveShelf) (*engine.Registry, error) {
 	if want == 0 {
 		bytes = min(bytes, serveMemory)
 	}
-	return engine.NewRegistry(o.load(s), engine.RegistryOptions{PageBytes: bytes, MaxModels: o.maxModels, KeepAlive: o.keepAlive})
+	return engine.NewRegistry(o.load(s), engine.RegistryOptions{PageBytes: bytes, FixedPages: o.contiguous, MaxModels: o.maxModels, KeepAlive: o.keepAlive})
+}
+
+// room says whether weights of the given size fit beside the memory that is
+// promised to keys and values: a model that is loaded later must not be what
+// gets the process killed.
+func room(l kvcache.Limits, weights int64, pages kvcache.BudgetStats) error {
+	if _, err := l.Budget(weights, pages.Bytes-pages.Used, 0); err != nil {
+		return fmt.Errorf("weights: %w", err)
+	}
+	return nil
 }
 
 // load returns what opens a model for the registry.
 func (o *serveOptions) load(s *serveShelf) engine.LoadFunc {
-	return func(ctx context.Context, name string, pageBytes int64) (*model.Model, engine.Options, error) {
+	return func(ctx context.Context, name string, pages *kvcache.Budget) (*model.Model, engine.Options, error) {
 		var eo engine.Options
 		cfg, err := sched.Preset(o.preset)
 		if err != nil {
@@ -330,9 +340,12 @@ func (o *serveOptions) load(s *serveShelf) engine.LoadFunc {
 		}
 		eo.Sched, eo.NoPrefixCache = &cfg, o.noPrefix
 		mo := model.DefaultOptions()
-		mo.Workers, mo.PageTokens, mo.KVBytes, mo.Context, mo.MaxContext = o.threads, o.page, pageBytes, o.context, serveContext
+		mo.Workers, mo.PageTokens, mo.KVBudget, mo.Context, mo.MaxContext = o.threads, o.page, pages, o.context, serveContext
 		mo.BatchWorkers, mo.Measured, mo.Pin = o.batch, o.measured(ctx), o.pin
 		if mo.KV, err = parseKV(o.kv); err != nil {
+			return nil, eo, err
+		}
+		if err := room(kvcache.ReadLimits(), s.size(name), pages.Stats()); err != nil {
 			return nil, eo, err
 		}
 		m, err := model.Open(s.path(name), mo)
@@ -357,7 +370,7 @@ func (o *serveOptions) greet(w io.Writer, addr net.Addr, s *serveShelf, reg *eng
 	for _, m := range reg.Loaded() {
 		st, mm := m.Engine.Stats(), m.Engine.Model()
 		fmt.Fprintf(w, "  %s: %d threads, %s kernels, context %d, room for %d tokens of keys and values (%s)\n",
-			m.Name, mm.Workers(), cpu.Current(), mm.Context(), st.Usage.Slots, hub.FormatBytes(m.PageBytes))
+			m.Name, mm.Workers(), cpu.Current(), mm.Context(), st.Usage.Slots, hub.FormatBytes(int64(st.Pool.Pages)*st.Pool.PageBytes))
 	}
 	key := ""
 	if len(o.keys) > 0 || o.keyFile != "" {

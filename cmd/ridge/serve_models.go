@@ -119,6 +119,18 @@ func (s *serveShelf) path(name string) string {
 	return s.paths[name]
 }
 
+// size is that of a model's files in bytes, 0 if it is not known.
+func (s *serveShelf) size(name string) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.models {
+		if m.Name == name {
+			return m.Size
+		}
+	}
+	return 0
+}
+
 func (s *serveShelf) String() string {
 	var names []string
 	for _, m := range s.models[:s.named] {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"ridge/kvcache"
 )
 
 // output may be written and read at the same time.
@@ -125,5 +127,27 @@ func TestFillFlags(t *testing.T) {
 	}
 	if err := fillFlags(fs, "X_", file); err == nil || !strings.Contains(err.Error(), "line 1") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A model is only loaded if its weights leave the memory that keys and values
+// may still take, within what the control group and the machine have.
+func TestRoomForWeights(t *testing.T) {
+	pages := kvcache.BudgetStats{Bytes: 400, Used: 100}
+	for _, c := range []struct {
+		l    kvcache.Limits
+		size int64
+		ok   bool
+	}{
+		{kvcache.Limits{Free: 1000, Group: -1}, 700, true},
+		{kvcache.Limits{Free: 1000, Group: -1}, 701, false},
+		{kvcache.Limits{Free: 1000, Group: 500}, 200, true},
+		{kvcache.Limits{Free: 1000, Group: 500}, 201, false},
+		{kvcache.Limits{Free: 100, Group: -1}, 0, true},
+		{kvcache.Limits{Group: -1}, 1 << 40, true}, // not known
+	} {
+		if err := room(c.l, c.size, pages); (err == nil) != c.ok {
+			t.Errorf("%+v: weights of %d bytes: %v", c.l, c.size, err)
+		}
 	}
 }

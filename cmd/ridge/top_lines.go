@@ -77,6 +77,10 @@ func modelLines(m, old *server.ModelStatus, now time.Time, seconds float64, widt
 	lines = append(lines, fmt.Sprintf("  pages %s %s", gauge(bar, k), held),
 		fmt.Sprintf("  %d pages of %d tokens, %s; prefix cache found %.1f%%; %d preempted, %d evicted",
 			k.Pages, k.PageTokens, hub.FormatBytes(int64(k.Pages)*k.PageBytes), 100*over(float64(m.CachedTokens), float64(m.LookedUp)), m.Preemptions, m.Evicted))
+	if k.BudgetBytes > 0 {
+		lines = append(lines, fmt.Sprintf("  has %s; all models %s of %s; %d pieces taken, %d given back",
+			hub.FormatBytes(k.HeldBytes), hub.FormatBytes(k.BudgetUsed), hub.FormatBytes(k.BudgetBytes), k.Taken, k.Given))
+	}
 	steps, busy, kernels := float64(m.Steps), m.Busy, m.Kernels
 	if old != nil && m.Steps > old.Steps {
 		steps, busy, kernels = steps-float64(old.Steps), busy-old.Busy, kernels-old.Kernels

@@ -44,7 +44,7 @@ func sampleStatus(n int64) *server.Status {
 	m := server.ModelStatus{
 		Name: "smol", Arch: "llama", Quant: "Q8_0", Params: 135e6, Threads: 2, Context: 8192, Expires: &expires, Running: 2, Waiting: 40, Submitted: 50,
 		PromptTokens: 1000 * n, GeneratedTokens: 100 * n, CachedTokens: 30, LookedUp: 60, Preemptions: 3, Steps: 10 * n, Busy: float64(n), Kernels: .9 * float64(n), StepError: .081,
-		Memory: server.MemoryStatus{PageTokens: 32, Pages: 100, PageBytes: 1 << 20, Slots: 3200, Used: 792, Waste: 8, Cached: 800, Free: 1600},
+		Memory: server.MemoryStatus{PageTokens: 32, Pages: 100, PageBytes: 1 << 20, Slots: 3200, Used: 792, Waste: 8, Cached: 800, Free: 1600, HeldBytes: 64 << 20, BudgetBytes: 128 << 20, BudgetUsed: 80 << 20, Taken: 7, Given: 3},
 	}
 	for i := range 2 {
 		m.Sequences = append(m.Sequences, server.SequenceStatus{ID: fmt.Sprintf("req-%d\x1b[2J", i), Choice: i, State: "running", Position: -1, Prompt: 128, Computed: 140, Tokens: 12 + int(n)*25, Max: 100, Pages: 5, Age: 3})
@@ -73,7 +73,7 @@ func TestStatusLines(t *testing.T) {
 	text := strings.Join(statusLines(st, before, "http://x", 80, 23), "\n")
 	for _, want := range []string{
 		"ridge v1 at http://x   up 1h06m", "smol: llama Q8_0, 135M parameters, 2 threads, context 8192, unloads in 1m30s", "prefill 1000 tok/s, decode 100 tok/s",
-		"2 running, 40 waiting", "used 25.0%, waste 1.0% of that, cached 25.0%", "100 pages of 32 tokens", "prefix cache found 50.0%; 3 preempted",
+		"2 running, 40 waiting", "used 25.0%, waste 1.0% of that, cached 25.0%", "100 pages of 32 tokens", "all models 83.9 MB of 134.2 MB; 7 pieces taken, 3 given back", "prefix cache found 50.0%; 3 preempted",
 		"step 100.0 ms, 90.0% of it in the model, predicted with 8.1% error", "   25.0 ", "wait 1", "bob", "… and ",
 	} {
 		if !strings.Contains(text, want) {

@@ -13,8 +13,9 @@ import (
 var ErrTooLarge = errors.New("arena: size out of range")
 
 const (
-	hugePage = 2 << 20
-	maxSize  = 1 << 46
+	cacheLine = 64
+	hugePage  = 2 << 20
+	maxSize   = 1 << 46
 )
 
 // Arena is one region of anonymous memory. It is zero at first, and pages are
@@ -25,18 +26,24 @@ type Arena struct {
 	used int
 }
 
-// New reserves size bytes, aligned to 2 MiB. Free gives them back.
+// New reserves size bytes, aligned to 2 MiB, or to 64 bytes if it is less: then
+// no huge page is asked for, which would take more than the size. Free gives
+// them back.
 func New(size int) (*Arena, error) {
 	if size < 0 || size > maxSize {
 		return nil, fmt.Errorf("%w: %d bytes", ErrTooLarge, size)
 	}
-	raw, err := reserve(size + hugePage)
+	align := hugePage
+	if size < hugePage {
+		align = cacheLine
+	}
+	raw, err := reserve(size+align, align == hugePage)
 	if err != nil {
 		return nil, fmt.Errorf("arena: reserve %d bytes: %w", size, err)
 	}
 	off := 0
-	if a := uintptr(unsafe.Pointer(unsafe.SliceData(raw))) % hugePage; a != 0 {
-		off = int(hugePage - a)
+	if a := uintptr(unsafe.Pointer(unsafe.SliceData(raw))) % uintptr(align); a != 0 {
+		off = align - int(a)
 	}
 	return &Arena{raw: raw, data: raw[off : off+size : off+size]}, nil
 }
