@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"ridge/kvcache"
+	"ridge/sample"
 	"ridge/sched"
 )
 
@@ -14,10 +15,14 @@ import (
 func (e *Engine) outcome(r *sched.Row, row *rowState) {
 	q, g := row.q, row.q.g
 	jobs := e.jobs[row.jobs : row.jobs+row.njobs]
-	for len(jobs) > 0 && jobs[0].at > 0 {
-		g.info.LogProbs[jobs[0].at] = jobs[0].res
-		g.scored = jobs[0].at
-		jobs = jobs[1:]
+	for ; len(jobs) > 0 && jobs[0].at > 0; jobs = jobs[1:] {
+		if at := jobs[0].at; at < q.Prompt {
+			g.info.LogProbs[at] = jobs[0].res
+			g.scored = at
+		} else if e.reveal(q, &jobs[0]) {
+			q.Forced, r.New, r.Finished = 0, 1, true
+			return
+		}
 	}
 	if r.Outputs == 0 {
 		return
@@ -33,11 +38,11 @@ func (e *Engine) outcome(r *sched.Row, row *rowState) {
 		r.New = 1
 		e.candidates(q, &jobs[0])
 	case g.forked || e.o.Contiguous:
-		r.New = 1
 		r.Finished = e.extend(q, &jobs[0])
+		r.New = 1 + q.Forced
 	default:
-		r.New = 1
 		r.Finished = e.branch(q, jobs)
+		r.New = 1 + q.Forced
 	}
 }
 
@@ -97,6 +102,7 @@ func (e *Engine) branch(root *sequence, jobs []job) (finished bool) {
 		if q == root {
 			finished = end
 		} else if !end {
+			q.Wanted = q.Prompt + 1 + q.Forced
 			e.forks = append(e.forks, fork{root, q})
 			others = true
 		}
@@ -112,9 +118,11 @@ func (e *Engine) branch(root *sequence, jobs []job) (finished bool) {
 	return finished
 }
 
-// extend gives a choice its next token and says whether it is complete.
+// extend gives a choice its next token, with those that are forced after it, and
+// says whether it is complete.
 func (e *Engine) extend(q *sequence, j *job) (finished bool) {
 	g := q.g
+	q.Forced = 0
 	if j.err != nil {
 		e.finish(q, &Event{Token: -1, StopToken: -1, Finish: FinishError, Err: j.err})
 		return true
@@ -126,39 +134,57 @@ func (e *Engine) extend(q *sequence, j *job) (finished bool) {
 		e.finish(q, &Event{Token: -1, StopToken: token, LogProb: j.res.LogProb, Top: j.res.Top, Finish: FinishStop})
 		return true
 	}
-	q.n++
-	e.counts.tokens++
-	if q.mask.stops != nil && q.n >= g.req.MinTokens {
+	n := q.length() + len(q.ahead.ids)
+	if q.mask.stops != nil && n >= g.req.MinTokens {
 		q.mask.stops = nil
 		q.setMask()
 	}
-	ev := Event{Choice: q.choice, Token: token, StopToken: -1, LogProb: j.res.LogProb, Top: j.res.Top}
+	end := Finish("")
 	switch {
 	case j.done:
-		ev.Finish = FinishStop
-	case q.n >= g.req.MaxTokens:
-		ev.Finish = FinishLength
+		end = FinishStop
+	case n >= g.req.MaxTokens:
+		end = FinishLength
 	}
-	if g.silent() {
-		q.keep(j)
-		if ev.Finish == "" {
+	if len(q.ahead.ids) == 0 {
+		return e.give(q, &j.res, j.forced, end)
+	}
+	e.give(q, &j.res, j.forced, "")
+	return e.take(q, end)
+}
+
+// give tells the reader of a token that a choice has got, and ends the choice if
+// end says so.
+func (e *Engine) give(q *sequence, res *sample.Result, forced bool, end Finish) (finished bool) {
+	q.n++
+	e.counts.tokens++
+	if forced {
+		e.counts.forced++
+	}
+	ev := Event{Choice: q.choice, Token: res.Token, Forced: forced, StopToken: -1, LogProb: res.LogProb, Top: res.Top, Finish: end}
+	if q.g.silent() {
+		q.keep(&ev)
+		if end == "" {
 			return false
 		}
 		ev.Token = -1
 	}
-	if ev.Finish != "" {
+	if end != "" {
 		e.finish(q, &ev)
 		return true
 	}
-	e.send(g, &ev)
+	e.send(q.g, &ev)
 	return false
 }
 
 // keep stores what will be sent of a token when all choices are complete.
-func (q *sequence) keep(j *job) {
+func (q *sequence) keep(ev *Event) {
 	if n := q.g.req.Sampling.LogProbs; n > 0 {
-		q.probs = append(q.probs, j.res.LogProb)
-		q.tops = append(q.tops, j.res.Top[:min(n, len(j.res.Top))])
+		q.probs = append(q.probs, ev.LogProb)
+		q.tops = append(q.tops, ev.Top[:min(n, len(ev.Top))])
+	}
+	if q.ahead.by != nil {
+		q.given = append(q.given, ev.Forced)
 	}
 }
 
@@ -260,7 +286,7 @@ func (e *Engine) catchUp() {
 	e.inserted = false
 	for _, s := range e.sched.RunningSeqs() {
 		q := e.seqs[s]
-		if s.Computed >= s.Prompt || q.g.whole() {
+		if s.Computed >= s.Prompt || q.g.whole() || q.ahead.due > 0 {
 			continue
 		}
 		n, _, _ := e.tree.Peek(q.g.salt, q.tokens[:s.Wanted-1])

@@ -15,16 +15,12 @@ import (
 	"ridge/tokenizer"
 )
 
-// Decoding allocates nothing, neither in the loop nor by those who read: only
-// steps in which sequences get pages may, for their page tables and the tree's
-// lists of tokens, which grow by doubling.
-func TestAllocations(t *testing.T) {
-	const seqs, from, to, page = 8, 20, 100, 16
-	m := openTiny(t, "llama", 100)
-	e := start(t, m, Options{})
+// mallocsOf returns the number of objects allocated before each step that a
+// workload takes.
+func mallocsOf(t *testing.T, e *Engine, reqs []Request) []uint64 {
+	t.Helper()
 	var st runtime.MemStats
-	var mallocs []uint64 // at the beginning of each step
-	mallocs = make([]uint64, 0, 200)
+	mallocs := make([]uint64, 0, 200)
 	count := func() {
 		if runtime.ReadMemStats(&st); len(mallocs) < cap(mallocs) {
 			mallocs = append(mallocs, st.Mallocs)
@@ -34,11 +30,7 @@ func TestAllocations(t *testing.T) {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
-	for i := range seqs {
-		q := long(115)
-		if q.Tokens = append(q.Tokens, int32(10+i)); i%2 == 0 {
-			q.Sampling = sample.Params{Temperature: 1, TopP: 0.9, FrequencyPenalty: 0.1, Seed: uint64(i)}
-		}
+	for _, q := range reqs {
 		s := submit(t, e, q)
 		wg.Go(func() {
 			for ok := true; ok; {
@@ -47,6 +39,25 @@ func TestAllocations(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	return mallocs
+}
+
+// Decoding allocates nothing, neither in the loop nor by those who read: only
+// steps in which sequences get pages may, for their page tables and the tree's
+// lists of tokens, which grow by doubling.
+func TestAllocations(t *testing.T) {
+	const seqs, from, to, page = 8, 20, 100, 16
+	m := openTiny(t, "llama", 100)
+	e := start(t, m, Options{})
+	var reqs []Request
+	for i := range seqs {
+		q := long(115)
+		if q.Tokens = append(q.Tokens, int32(10+i)); i%2 == 0 {
+			q.Sampling = sample.Params{Temperature: 1, TopP: 0.9, FrequencyPenalty: 0.1, Seed: uint64(i)}
+		}
+		reqs = append(reqs, q)
+	}
+	mallocs := mallocsOf(t, e, reqs)
 	if len(mallocs) < to {
 		t.Fatalf("%d steps", len(mallocs))
 	}

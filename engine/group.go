@@ -60,6 +60,7 @@ type sequence struct {
 	tokens  []int32 // the prompt and what came after it, as many as Wanted
 	sampler *sample.Sampler
 	mask    maskChain
+	ahead   ahead
 	done    bool
 	stop    bool // Stream.Stop was called
 
@@ -70,6 +71,7 @@ type sequence struct {
 	// What is kept of the tokens of a silent group.
 	probs []float32
 	tops  [][]sample.TokenProb
+	given []bool // whether they were forced, if any may be
 
 	cands []sample.TokenProb // of a beam: what may come next
 	ready bool               // a beam has its candidates
@@ -159,6 +161,10 @@ func (e *Engine) newSequence(g *group, choice int) (*sequence, error) {
 	}
 	if r.NewMasker != nil {
 		q.mask.inner = r.NewMasker()
+		if r.JumpAhead {
+			q.ahead.by, _ = q.mask.inner.(Jumper)
+			q.ahead.top = p.LogProbs
+		}
 	}
 	if r.MinTokens > 0 {
 		q.mask.stops = r.StopTokens

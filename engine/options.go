@@ -84,12 +84,13 @@ func (o *Options) complete() error {
 const noPrefix = "none"
 
 // newMemory returns the page pool as the scheduler sees it. Of sequences all of
-// whose prompt must be computed nothing is found in the prefix tree.
+// whose prompt, or some of whose forced tokens, must be computed nothing is found
+// in the prefix tree.
 func newMemory(pool *kvcache.Pool, tree *kvcache.Tree, o *Options, find func(*sched.Seq) *sequence) sched.Memory {
 	paged := sched.Paged{Pool: pool, Tree: tree, Store: o.Swap}
 	paged.Tokens = func(s *sched.Seq) (string, []int32) {
 		q := find(s)
-		if s.KV == nil && q.g.whole() { // asked for what is known, not for what to publish
+		if s.KV == nil && (q.g.whole() || q.ahead.due > 0) { // asked for what is known, not for what to publish
 			return noPrefix, q.tokens
 		}
 		return q.g.salt, q.tokens
@@ -100,7 +101,7 @@ func newMemory(pool *kvcache.Pool, tree *kvcache.Tree, o *Options, find func(*sc
 	reserve := o.Reserve
 	return &sched.Contiguous{
 		Paged:  paged,
-		Space:  kvcache.NewContiguous(pool.Sure() * pool.PageTokens()),
+		Space:  kvcache.NewContiguous(pool.Stats().Pages * pool.PageTokens()),
 		Length: func(*sched.Seq) int { return reserve },
 	}
 }

@@ -53,6 +53,12 @@ type Request struct {
 	Sampling sample.Params
 	// NewMasker is called once per choice; nil for no constraint.
 	NewMasker func() Masker
+	// JumpAhead takes tokens that the masker forces, if it is a [Jumper], without
+	// drawing them: one step computes all of them. They count as tokens of the
+	// answer for every limit and penalty; biases and penalties have no say in
+	// them. The answer differs from what would be drawn where forced text can be
+	// spelled in several ways, and depends on the request alone as always.
+	JumpAhead bool
 
 	// MaxTokens bounds each answer, without its end token. 0 means as many as
 	// the context holds; a negative number means none: the prompt is computed
@@ -107,7 +113,7 @@ func ChoiceSeed(seed uint64, i int) uint64 {
 type limits struct {
 	vocab   int
 	context int // positions of a sequence
-	pool    int // tokens that fit what the page pool can have for sure
+	pool    int // tokens that fit the page pool
 }
 
 // complete checks r and fills in defaults. Afterwards MaxTokens is the number

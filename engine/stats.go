@@ -15,6 +15,7 @@ type counters struct {
 	submitted int64
 	finished  map[Finish]int64
 	tokens    int64
+	forced    int64
 	steps     int64
 	paused    int64
 
@@ -31,6 +32,7 @@ type Stats struct {
 	Pauses    int64            // how often a request was paused for its reader
 
 	Tokens   int64 // of answers
+	Forced   int64 // of these, those that were not drawn, see Request.JumpAhead
 	Steps    int64
 	Busy     time.Duration // time of all steps
 	Kernels  time.Duration // of Busy, in the model
@@ -91,7 +93,7 @@ func (e *Engine) stats() Stats {
 	st := Stats{
 		Requests: len(e.groups), Waiting: int(e.waiting.Load()), Paused: len(e.held),
 		Submitted: c.submitted, Finished: maps.Clone(c.finished), Pauses: c.paused,
-		Tokens: c.tokens, Steps: c.steps, Busy: c.busy, Kernels: c.kernels, Sampling: c.sampling,
+		Tokens: c.tokens, Forced: c.forced, Steps: c.steps, Busy: c.busy, Kernels: c.kernels, Sampling: c.sampling,
 		Sched: e.sched.Stats(), Pool: e.pool.Stats(), Usage: e.pool.Usage(),
 	}
 	if e.reserved != nil {

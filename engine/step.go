@@ -62,7 +62,10 @@ func (e *Engine) build(p *sched.Plan) {
 				e.score(r, q, out)
 			}
 		}
-		if r.Outputs > 0 {
+		if q.ahead.due > 0 {
+			row.outs = e.scoreAhead(r, q, out)
+		}
+		if r.Outputs > 0 && q.ahead.end == "" {
 			e.drawJobs(q, out+row.outs-1)
 		}
 		row.njobs = len(e.jobs) - row.jobs
@@ -178,11 +181,12 @@ func (e *Engine) pooling(p *sched.Plan) {
 type job struct {
 	q   *sequence
 	out int
-	at  int // > 0: the log-probability of this token of the prompt; 0: the next token
+	at  int // > 0: the log-probability of this token; 0: the next token
 
-	res  sample.Result
-	done bool // the masker says that the text is complete
-	err  error
+	res    sample.Result
+	forced bool // it was not drawn
+	done   bool // the masker says that the text is complete
+	err    error
 }
 
 // drawTask runs jobs on the model's threads. Each touches its own sequence only,
@@ -225,7 +229,15 @@ func (t *drawTask) run(j *job, scorer *sample.Sampler) {
 	}()
 	logits, q := t.e.m.Logits(j.out-t.first), j.q
 	if j.at > 0 {
-		j.res = scorer.Score(logits, q.tokens[j.at], q.g.req.PromptLogProbs)
+		n := q.g.req.PromptLogProbs
+		if j.at >= q.Prompt {
+			n = q.ahead.top
+		}
+		j.res = scorer.Score(logits, q.tokens[j.at], n)
+		return
+	}
+	q.ahead.ids = q.ahead.ids[:0]
+	if q.ahead.by != nil && q.length() == 0 && j.open(logits, scorer) {
 		return
 	}
 	j.res = q.sampler.Sample(logits)
@@ -239,6 +251,8 @@ func (t *drawTask) run(j *job, scorer *sample.Sampler) {
 			}
 		}
 	case !slices.Contains(q.g.req.StopTokens, j.res.Token):
-		j.done, j.err = q.accept(j.res.Token)
+		if j.done, j.err = q.accept(j.res.Token); q.ahead.by != nil && !j.done && j.err == nil {
+			j.done, j.err = q.jump(q.length() + 1)
+		}
 	}
 }

@@ -24,6 +24,7 @@ const (
 type Event struct {
 	Choice    int
 	Token     int32 // -1 if the event brings no token
+	Forced    bool  // the token was not drawn, see Request.JumpAhead
 	StopToken int32 // that ended the choice, else -1
 	LogProb   float32
 	Top       []sample.TokenProb // see sample.Params.LogProbs
@@ -50,6 +51,7 @@ type result struct {
 	tokens []int32
 	probs  []float32            // log-probabilities of tokens, or nil
 	tops   [][]sample.TokenProb // or nil
+	forced []bool               // tokens that were not drawn, or nil
 	last   Event                // ends the choice
 	score  float64              // what answers are ranked by
 }
@@ -132,6 +134,9 @@ func (s *Stream) unfold() Event {
 		ev = Event{Choice: r.last.Choice, Token: r.tokens[s.at], StopToken: -1}
 		if r.probs != nil {
 			ev.LogProb = r.probs[s.at]
+		}
+		if r.forced != nil {
+			ev.Forced = r.forced[s.at]
 		}
 		if r.tops != nil {
 			ev.Top = r.tops[s.at]
