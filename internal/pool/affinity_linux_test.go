@@ -33,6 +33,7 @@ func TestPinnedWorkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	allPart(p)
 	runtime.LockOSThread() // so that the thread after Leave is the one of before
 	defer runtime.UnlockOSThread()
 	var own, after affinity

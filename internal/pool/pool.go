@@ -16,6 +16,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Task is work cut into as many parts as there are workers.
@@ -32,7 +33,9 @@ type Pool struct {
 	before  affinity  // of the caller before Enter
 	nodes   int
 	spins   int // calls of spin that take about spinTime
-	waits   patience
+	crowd   crowd
+	start   time.Time     // of the region
+	asked   int           // parts of a region when no other process is in the way
 	task    Task          // of the region, written before epoch changes
 	width   atomic.Uint32 // workers that take part in regions; those above sleep here
 	closed  bool
@@ -112,6 +115,10 @@ func NewPlaced(pl Placement) (*Pool, error) {
 
 func newPool(pl Placement) *Pool {
 	p := &Pool{workers: min(max(pl.Workers, 1), MaxWorkers), nodes: pl.Nodes, spins: spinCalls()}
+	p.asked = p.workers
+	if !p.Spread() {
+		p.crowd.most = p.workers - 1
+	}
 	p.width.Store(uint32(p.workers))
 	return p
 }
@@ -120,21 +127,33 @@ func newPool(pl Placement) *Pool {
 // into.
 func (p *Pool) Workers() int { return p.workers }
 
-// Width returns the number of parts that Run cuts a task into.
-func (p *Pool) Width() int { return int(p.width.Load()) }
-
-// SetWidth makes Run cut tasks into n parts, at least 1 and at most Workers,
-// from now on. The workers left out sleep until they are wanted again. On a
-// pool that is spread over memory nodes all workers always take part: the
-// weights lie where they are read from.
-func (p *Pool) SetWidth(n int) {
-	n = min(max(n, 1), p.workers)
-	if p.Spread() || n == p.Width() {
-		return
-	}
+// Width returns the most parts that Run cuts a task into: while other processes
+// keep workers waiting, it makes do with fewer.
+func (p *Pool) Width() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.width.Store(uint32(n))
+	return p.asked
+}
+
+// SetWidth makes Run cut tasks into n parts, at least 1 and at most Workers,
+// from now on. The workers left out sleep until they are wanted again. On a pool
+// that is spread over memory nodes all workers always take part: the weights lie
+// where they are read from.
+func (p *Pool) SetWidth(n int) {
+	n = min(max(n, 1), p.workers)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.Spread() || n == p.asked {
+		return
+	}
+	p.asked = n
+	p.resize()
+}
+
+// resize makes the next regions as wide as is asked, less the workers that the
+// pool does without.
+func (p *Pool) resize() {
+	p.width.Store(uint32(max(p.asked-p.crowd.out, 1)))
 	wake(&p.width)
 }
 
@@ -166,24 +185,26 @@ func (p *Pool) Leave() {
 	runtime.UnlockOSThread()
 }
 
-// Run calls t.Do once for each of Width parts, part 0 on the calling goroutine,
-// and returns when all are done: what the parts wrote is visible to the caller. It
-// allocates nothing. Calls from several goroutines run one after the other. A
+// Run calls t.Do once for each of at most Width parts, part 0 on the calling
+// goroutine, and returns when all are done: what the parts wrote is visible to
+// the caller. It allocates nothing. Calls from several goroutines run one after the other. A
 // panic in any part ends in a panic here, after all parts are done. On a
 // closed pool the caller does all parts itself.
 func (p *Pool) Run(t Task) {
 	p.mu.Lock()
-	width := p.Width()
+	width := int(p.width.Load())
 	if p.closed || width == 1 {
 		defer p.mu.Unlock()
 		for i := range width {
 			t.Do(i, width)
 		}
+		p.end(false)
 		return
 	}
 	p.task = t
 	p.pending.Store(uint32(width - 1))
 	p.begin(width)
+	p.start = time.Now()
 	defer p.finish()
 	t.Do(0, width)
 }
@@ -202,8 +223,8 @@ func (p *Pool) begin(width int) {
 
 // finish waits for the workers and ends the region.
 func (p *Pool) finish() {
-	patient := p.waits.long()
-	limit, late := p.looks(patient), false
+	own := time.Since(p.start) // what the caller's part took
+	limit, slept := p.looks(), false
 	for n := 0; p.pending.Load() != 0; n++ {
 		v := p.pending.Load()
 		if v == 0 {
@@ -213,19 +234,26 @@ func (p *Pool) finish() {
 			spin(&p.pending, v)
 			continue
 		}
-		late = patient
+		slept = true
 		p.asleep.Store(true)
 		if v = p.pending.Load(); v != 0 {
 			sleep(&p.pending, v)
 		}
 		p.asleep.Store(false)
 	}
-	p.waits.region(late)
+	p.end(slept && time.Since(p.start) > own+max(own, patientTime))
 	p.task = nil
 	f := p.fault.Swap(nil)
 	p.mu.Unlock()
 	if f != nil {
 		panic(fmt.Sprintf("pool: a worker panicked: %v\n%s", f.value, f.stack))
+	}
+}
+
+// end enters a region with the crowd.
+func (p *Pool) end(late bool) {
+	if p.crowd.region(late) {
+		p.resize()
 	}
 }
 
@@ -249,11 +277,11 @@ func (p *Pool) work(i int) {
 }
 
 // looks returns how often a thread looks before it sleeps.
-func (p *Pool) looks(patient bool) int {
-	if patient {
-		return int(patientTime/spinTime) * p.spins
+func (p *Pool) looks() int {
+	if p.Spread() && p.crowd.left.Load() > 0 {
+		return p.spins
 	}
-	return p.spins
+	return int(patientTime/spinTime) * p.spins
 }
 
 // next waits for a region after the one seen last, and before that until worker
@@ -262,7 +290,7 @@ func (p *Pool) next(i int, seen uint32) uint32 {
 	for w := p.width.Load(); i >= int(w); w = p.width.Load() {
 		sleep(&p.width, w)
 	}
-	for range p.looks(p.waits.long()) {
+	for range p.looks() {
 		if e := p.epoch.Load(); e != seen {
 			return e
 		}

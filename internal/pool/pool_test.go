@@ -31,7 +31,7 @@ func (c *count) Do(worker, workers int) {
 
 func TestRun(t *testing.T) {
 	for _, workers := range []int{-1, 1, 2, 3, 5} {
-		p := New(workers)
+		p := allPart(New(workers))
 		c := &count{parts: make([]int, p.Workers())}
 		for i := range 2000 {
 			if i%500 == 0 {
@@ -56,7 +56,7 @@ func TestRun(t *testing.T) {
 }
 
 func TestRunFromManyGoroutines(t *testing.T) {
-	p := New(3)
+	p := allPart(New(3))
 	defer p.Close()
 	c := &count{parts: make([]int, 3)}
 	var wg sync.WaitGroup
@@ -83,7 +83,7 @@ func (s *slow) Do(worker, _ int) {
 }
 
 func TestSlowWorkers(t *testing.T) {
-	p := New(3)
+	p := allPart(New(3))
 	defer p.Close()
 	var s slow
 	for i := range int32(5) {
@@ -103,7 +103,7 @@ func (f faulty) Do(worker, _ int) {
 }
 
 func TestPanic(t *testing.T) {
-	p := New(2)
+	p := allPart(New(2))
 	defer p.Close()
 	c := &count{parts: make([]int, 2)}
 	for at := range 2 {
@@ -123,7 +123,7 @@ func TestPanic(t *testing.T) {
 }
 
 func TestRunDoesNotAllocate(t *testing.T) {
-	p := New(2)
+	p := allPart(New(2))
 	defer p.Close()
 	c := &count{parts: make([]int, 2)}
 	if n := testing.AllocsPerRun(200, func() { p.Run(c) }); n != 0 {
@@ -134,7 +134,7 @@ func TestRunDoesNotAllocate(t *testing.T) {
 // TestGarbageCollection runs collections beside regions: a waiting loop that
 // could not be stopped would hang them.
 func TestGarbageCollection(t *testing.T) {
-	p := New(max(2, runtime.GOMAXPROCS(0)))
+	p := allPart(New(max(2, runtime.GOMAXPROCS(0))))
 	defer p.Close()
 	c := &count{parts: make([]int, p.Workers())}
 	var stop atomic.Bool
@@ -217,7 +217,7 @@ func (*empty) Do(int, int) {}
 func BenchmarkRun(b *testing.B) {
 	for _, workers := range []int{1, 2} {
 		b.Run(strconv.Itoa(workers), func(b *testing.B) {
-			p := New(workers)
+			p := allPart(New(workers))
 			defer p.Close()
 			var took []float64
 			for b.Loop() {

@@ -7,7 +7,7 @@ import (
 )
 
 // spinTime is how long a thread watches for a change before it sleeps where
-// processors are short, and patientTime elsewhere, see patience. Regions of a
+// processors are short, and patientTime elsewhere, see crowd. Regions of a
 // forward pass follow each other within the first, mostly, and steps of an
 // engine within the second.
 const (

@@ -23,7 +23,7 @@ func (p *parts) Do(worker, workers int) {
 func TestSetWidth(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))
 	for _, workers := range []int{1, 2, 3, 5} {
-		p := New(workers)
+		p := allPart(New(workers))
 		var want parts
 		got := &parts{}
 		for i := range 3000 {
@@ -55,7 +55,7 @@ func TestSetWidth(t *testing.T) {
 // The number of the region goes round: neither a worker that takes part nor
 // one that is left out meanwhile is confused by it.
 func TestEpochGoesRound(t *testing.T) {
-	p := New(3)
+	p := allPart(New(3))
 	defer p.Close()
 	got := &parts{}
 	p.Run(got)
@@ -85,7 +85,7 @@ func TestIdlePoolSleeps(t *testing.T) {
 	if cpuTime() == 0 {
 		t.Skip("the system does not tell the processor time of a process")
 	}
-	p := New(4)
+	p := allPart(New(4))
 	defer p.Close()
 	for range 500 {
 		p.Run(&parts{})
@@ -121,7 +121,7 @@ func TestLeftOutWorkersSleep(t *testing.T) {
 	if cpuTime() == 0 {
 		t.Skip("the system does not tell the processor time of a process")
 	}
-	p := New(4)
+	p := allPart(New(4))
 	defer p.Close()
 	b := &busy{}
 	p.Run(b)
