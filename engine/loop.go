@@ -46,6 +46,7 @@ type loop struct {
 	inject func() // of tests: called before the model computes
 	logits int    // held at a time where prompts are scored
 
+	chunk    int  // pages that are asked for before they are needed
 	inserted bool // the tree has got something since sequences were matched with it
 	counts   counters
 	ends     time.Duration // when the last request ended
@@ -66,6 +67,8 @@ func (e *Engine) init(cfg sched.Config) error {
 	e.page, e.logits = e.pool.PageTokens(), maxLogits
 	mem := newMemory(e.pool, e.tree, &e.o, func(s *sched.Seq) *sequence { return e.seqs[s] })
 	e.reserved, _ = mem.(*sched.Contiguous)
+	e.chunk = e.pool.Chunk()
+	e.pool.OnClaim(e.wakeUp)
 	var err error
 	if e.sched, err = sched.New(cfg, mem); err != nil {
 		return err
@@ -94,7 +97,9 @@ func (e *Engine) run() {
 		}
 		now := e.now()
 		e.resume(now)
+		e.share()
 		plan := e.sched.Next(now)
+		e.pool.Ask()
 		e.planned(plan, now)
 		if len(plan.Rows) > 0 {
 			e.step(plan)
@@ -343,6 +348,9 @@ func (e *Engine) sleep(p *sched.Plan, now time.Duration) {
 	}
 	if p.Blocked && len(e.held) == 0 {
 		until = min(until, now+blockedPoll)
+	}
+	if at := e.trim(now); at > 0 {
+		until = min(until, at)
 	}
 	if until == math.MaxInt64 {
 		<-e.wake

@@ -101,7 +101,7 @@ func newMemory(pool *kvcache.Pool, tree *kvcache.Tree, o *Options, find func(*sc
 	reserve := o.Reserve
 	return &sched.Contiguous{
 		Paged:  paged,
-		Space:  kvcache.NewContiguous(pool.Stats().Pages * pool.PageTokens()),
+		Space:  kvcache.NewContiguous(pool.Sure() * pool.PageTokens()),
 		Length: func(*sched.Seq) int { return reserve },
 	}
 }

@@ -113,7 +113,7 @@ func ChoiceSeed(seed uint64, i int) uint64 {
 type limits struct {
 	vocab   int
 	context int // positions of a sequence
-	pool    int // tokens that fit the page pool
+	pool    int // tokens that fit what the page pool can have for sure
 }
 
 // complete checks r and fills in defaults. Afterwards MaxTokens is the number
