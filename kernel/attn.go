@@ -275,7 +275,7 @@ func (s attnStates) fold(p attnStates) {
 			} else {
 				fb = exp2(b.max - a.max)
 			}
-			a.sum = a.sum*fa + b.sum*fb
+			a.sum = float32(a.sum*fa) + float32(b.sum*fb) // not fused, on any architecture
 			AddScaled(s.acc(i), p.acc(i), fb)
 		}
 	}

@@ -328,7 +328,7 @@ func (g *attnGroupState) finish(st attnStates) {
 			sink := c.Sink[h] * math.Log2E
 			top := max(sink, hd.max)
 			e := exp2(hd.max - top)
-			f = e / (hd.sum*e + exp2(sink-top))
+			f = e / (float32(hd.sum*e) + exp2(sink-top)) // not fused, on any architecture
 		}
 		AddScaled(out, st.acc(i), f)
 	}
@@ -357,6 +357,8 @@ func attnTier() *attnKernels {
 		return &attnAVX512
 	case cpu.AVX2:
 		return &attnAVX2
+	case cpu.NEON:
+		return &attnNEON
 	}
 	return nil
 }

@@ -13,4 +13,4 @@ package kernel
 // depend on them.
 //
 //go:generate go -C _asm run ./gemm -out ../gemm_amd64.s -stubs ../gemm_stubs_amd64.go -table ../gemm_table_amd64.go -pkg kernel
-//go:generate go -C _asm run ./neon -out ../neon_arm64.s -stubs ../neon_stubs_arm64.go -other ../neon_stubs_other.go -table ../neon_table_arm64.go
+//go:generate go -C _asm run ./neon -out ../neon_arm64.s -stubs ../neon_stubs_arm64.go -other ../neon_stubs_other.go -table ../neon_table_arm64.go -attn ../neon_attn_table.go

@@ -43322,12 +43322,12 @@ TEXT ·decodeI8NEON(SB), NOSPLIT, $0-24
 
 by16:
 	WORD $0x3dc00020 // ldr q0, [x1]
-	WORD $0x0f08a404 // sxtl v4.8h, v0.8b
-	WORD $0x4f08a405 // sxtl2 v5.8h, v0.16b
-	WORD $0x0f10a4a2 // sxtl v2.4s, v5.4h
-	WORD $0x4f10a4a3 // sxtl2 v3.4s, v5.8h
-	WORD $0x4f10a481 // sxtl2 v1.4s, v4.8h
-	WORD $0x0f10a480 // sxtl v0.4s, v4.4h
+	WORD $0x4f08a403 // sxtl2 v3.8h, v0.16b
+	WORD $0x0f08a400 // sxtl v0.8h, v0.8b
+	WORD $0x0f10a462 // sxtl v2.4s, v3.4h
+	WORD $0x4f10a463 // sxtl2 v3.4s, v3.8h
+	WORD $0x4f10a401 // sxtl2 v1.4s, v0.8h
+	WORD $0x0f10a400 // sxtl v0.4s, v0.4h
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
@@ -43348,8 +43348,8 @@ under16:
 
 by1:
 	WORD $0x3d400020 // ldr b0, [x1]
-	WORD $0x0f08a401 // sxtl v1.8h, v0.8b
-	WORD $0x0f10a420 // sxtl v0.4s, v1.4h
+	WORD $0x0f08a400 // sxtl v0.8h, v0.8b
+	WORD $0x0f10a400 // sxtl v0.4s, v0.4h
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0xbd000000 // str s0, [x0]
 	ADD $4, R0
@@ -43629,4 +43629,9128 @@ by8:
 	BGE by8
 
 under8:
+	RET
+
+// func scoresF32x1t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresF32x1t1NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	MOVD 0(R2), R6
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	PRFM 64(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc000c4 // ldr q4, [x6]
+	WORD $0x3dc004c5 // ldr q5, [x6, #16]
+	WORD $0x3dc008c6 // ldr q6, [x6, #32]
+	WORD $0x3dc00cc7 // ldr q7, [x6, #48]
+	WORD $0x4ddfc808 // ld1r { v8.4s }, [x0], #4
+	WORD $0x4e28cc80 // fmla v0.4s, v4.4s, v8.4s
+	WORD $0x4e28cca1 // fmla v1.4s, v5.4s, v8.4s
+	WORD $0x4e28ccc2 // fmla v2.4s, v6.4s, v8.4s
+	WORD $0x4e28cce3 // fmla v3.4s, v7.4s, v8.4s
+	WORD $0x3dc010c4 // ldr q4, [x6, #64]
+	WORD $0x3dc014c5 // ldr q5, [x6, #80]
+	WORD $0x3dc018c6 // ldr q6, [x6, #96]
+	WORD $0x3dc01cc7 // ldr q7, [x6, #112]
+	WORD $0x4ddfc808 // ld1r { v8.4s }, [x0], #4
+	WORD $0x4e28cc80 // fmla v0.4s, v4.4s, v8.4s
+	WORD $0x4e28cca1 // fmla v1.4s, v5.4s, v8.4s
+	WORD $0x4e28ccc2 // fmla v2.4s, v6.4s, v8.4s
+	WORD $0x4e28cce3 // fmla v3.4s, v7.4s, v8.4s
+	ADD $128, R6
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc000c4 // ldr q4, [x6]
+	WORD $0x3dc004c5 // ldr q5, [x6, #16]
+	WORD $0x3dc008c6 // ldr q6, [x6, #32]
+	WORD $0x3dc00cc7 // ldr q7, [x6, #48]
+	WORD $0x4ddfc808 // ld1r { v8.4s }, [x0], #4
+	WORD $0x4e28cc80 // fmla v0.4s, v4.4s, v8.4s
+	WORD $0x4e28cca1 // fmla v1.4s, v5.4s, v8.4s
+	WORD $0x4e28ccc2 // fmla v2.4s, v6.4s, v8.4s
+	WORD $0x4e28cce3 // fmla v3.4s, v7.4s, v8.4s
+	ADD $64, R6
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	RET
+
+// func scoresF32x1t2NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresF32x1t2NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	MOVD 0(R2), R6
+	MOVD 8(R2), R7
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	PRFM 64(R3), PLDL2KEEP
+	PRFM 128(R3), PLDL2KEEP
+	PRFM 192(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc000c8 // ldr q8, [x6]
+	WORD $0x3dc004c9 // ldr q9, [x6, #16]
+	WORD $0x3dc008ca // ldr q10, [x6, #32]
+	WORD $0x3dc00ccb // ldr q11, [x6, #48]
+	WORD $0x4ddfc80c // ld1r { v12.4s }, [x0], #4
+	WORD $0x4e2ccd00 // fmla v0.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd21 // fmla v1.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd42 // fmla v2.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd63 // fmla v3.4s, v11.4s, v12.4s
+	WORD $0x3dc000e8 // ldr q8, [x7]
+	WORD $0x3dc004e9 // ldr q9, [x7, #16]
+	WORD $0x3dc008ea // ldr q10, [x7, #32]
+	WORD $0x3dc00ceb // ldr q11, [x7, #48]
+	WORD $0x4e2ccd04 // fmla v4.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd25 // fmla v5.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd46 // fmla v6.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd67 // fmla v7.4s, v11.4s, v12.4s
+	WORD $0x3dc010c8 // ldr q8, [x6, #64]
+	WORD $0x3dc014c9 // ldr q9, [x6, #80]
+	WORD $0x3dc018ca // ldr q10, [x6, #96]
+	WORD $0x3dc01ccb // ldr q11, [x6, #112]
+	WORD $0x4ddfc80c // ld1r { v12.4s }, [x0], #4
+	WORD $0x4e2ccd00 // fmla v0.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd21 // fmla v1.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd42 // fmla v2.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd63 // fmla v3.4s, v11.4s, v12.4s
+	WORD $0x3dc010e8 // ldr q8, [x7, #64]
+	WORD $0x3dc014e9 // ldr q9, [x7, #80]
+	WORD $0x3dc018ea // ldr q10, [x7, #96]
+	WORD $0x3dc01ceb // ldr q11, [x7, #112]
+	WORD $0x4e2ccd04 // fmla v4.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd25 // fmla v5.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd46 // fmla v6.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd67 // fmla v7.4s, v11.4s, v12.4s
+	ADD $128, R6
+	ADD $128, R7
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc000c8 // ldr q8, [x6]
+	WORD $0x3dc004c9 // ldr q9, [x6, #16]
+	WORD $0x3dc008ca // ldr q10, [x6, #32]
+	WORD $0x3dc00ccb // ldr q11, [x6, #48]
+	WORD $0x4ddfc80c // ld1r { v12.4s }, [x0], #4
+	WORD $0x4e2ccd00 // fmla v0.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd21 // fmla v1.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd42 // fmla v2.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd63 // fmla v3.4s, v11.4s, v12.4s
+	WORD $0x3dc000e8 // ldr q8, [x7]
+	WORD $0x3dc004e9 // ldr q9, [x7, #16]
+	WORD $0x3dc008ea // ldr q10, [x7, #32]
+	WORD $0x3dc00ceb // ldr q11, [x7, #48]
+	WORD $0x4e2ccd04 // fmla v4.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd25 // fmla v5.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd46 // fmla v6.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd67 // fmla v7.4s, v11.4s, v12.4s
+	ADD $64, R6
+	ADD $64, R7
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	WORD $0x3d801044 // str q4, [x2, #64]
+	WORD $0x3d801445 // str q5, [x2, #80]
+	WORD $0x3d801846 // str q6, [x2, #96]
+	WORD $0x3d801c47 // str q7, [x2, #112]
+	RET
+
+// func scoresF32x1t4NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresF32x1t4NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	MOVD 0(R2), R6
+	MOVD 8(R2), R7
+	MOVD 16(R2), R8
+	MOVD 24(R2), R9
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
+	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
+	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
+	WORD $0x6f00e40b // movi v11.2d, #0000000000000000
+	WORD $0x6f00e40c // movi v12.2d, #0000000000000000
+	WORD $0x6f00e40d // movi v13.2d, #0000000000000000
+	WORD $0x6f00e40e // movi v14.2d, #0000000000000000
+	WORD $0x6f00e40f // movi v15.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	PRFM 64(R3), PLDL2KEEP
+	PRFM 128(R3), PLDL2KEEP
+	PRFM 192(R3), PLDL2KEEP
+	PRFM 256(R3), PLDL2KEEP
+	PRFM 320(R3), PLDL2KEEP
+	PRFM 384(R3), PLDL2KEEP
+	PRFM 448(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc000d0 // ldr q16, [x6]
+	WORD $0x3dc004d1 // ldr q17, [x6, #16]
+	WORD $0x3dc008d2 // ldr q18, [x6, #32]
+	WORD $0x3dc00cd3 // ldr q19, [x6, #48]
+	WORD $0x4ddfc814 // ld1r { v20.4s }, [x0], #4
+	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
+	WORD $0x4e34ce21 // fmla v1.4s, v17.4s, v20.4s
+	WORD $0x4e34ce42 // fmla v2.4s, v18.4s, v20.4s
+	WORD $0x4e34ce63 // fmla v3.4s, v19.4s, v20.4s
+	WORD $0x3dc000f0 // ldr q16, [x7]
+	WORD $0x3dc004f1 // ldr q17, [x7, #16]
+	WORD $0x3dc008f2 // ldr q18, [x7, #32]
+	WORD $0x3dc00cf3 // ldr q19, [x7, #48]
+	WORD $0x4e34ce04 // fmla v4.4s, v16.4s, v20.4s
+	WORD $0x4e34ce25 // fmla v5.4s, v17.4s, v20.4s
+	WORD $0x4e34ce46 // fmla v6.4s, v18.4s, v20.4s
+	WORD $0x4e34ce67 // fmla v7.4s, v19.4s, v20.4s
+	WORD $0x3dc00110 // ldr q16, [x8]
+	WORD $0x3dc00511 // ldr q17, [x8, #16]
+	WORD $0x3dc00912 // ldr q18, [x8, #32]
+	WORD $0x3dc00d13 // ldr q19, [x8, #48]
+	WORD $0x4e34ce08 // fmla v8.4s, v16.4s, v20.4s
+	WORD $0x4e34ce29 // fmla v9.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4a // fmla v10.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6b // fmla v11.4s, v19.4s, v20.4s
+	WORD $0x3dc00130 // ldr q16, [x9]
+	WORD $0x3dc00531 // ldr q17, [x9, #16]
+	WORD $0x3dc00932 // ldr q18, [x9, #32]
+	WORD $0x3dc00d33 // ldr q19, [x9, #48]
+	WORD $0x4e34ce0c // fmla v12.4s, v16.4s, v20.4s
+	WORD $0x4e34ce2d // fmla v13.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4e // fmla v14.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6f // fmla v15.4s, v19.4s, v20.4s
+	WORD $0x3dc010d0 // ldr q16, [x6, #64]
+	WORD $0x3dc014d1 // ldr q17, [x6, #80]
+	WORD $0x3dc018d2 // ldr q18, [x6, #96]
+	WORD $0x3dc01cd3 // ldr q19, [x6, #112]
+	WORD $0x4ddfc814 // ld1r { v20.4s }, [x0], #4
+	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
+	WORD $0x4e34ce21 // fmla v1.4s, v17.4s, v20.4s
+	WORD $0x4e34ce42 // fmla v2.4s, v18.4s, v20.4s
+	WORD $0x4e34ce63 // fmla v3.4s, v19.4s, v20.4s
+	WORD $0x3dc010f0 // ldr q16, [x7, #64]
+	WORD $0x3dc014f1 // ldr q17, [x7, #80]
+	WORD $0x3dc018f2 // ldr q18, [x7, #96]
+	WORD $0x3dc01cf3 // ldr q19, [x7, #112]
+	WORD $0x4e34ce04 // fmla v4.4s, v16.4s, v20.4s
+	WORD $0x4e34ce25 // fmla v5.4s, v17.4s, v20.4s
+	WORD $0x4e34ce46 // fmla v6.4s, v18.4s, v20.4s
+	WORD $0x4e34ce67 // fmla v7.4s, v19.4s, v20.4s
+	WORD $0x3dc01110 // ldr q16, [x8, #64]
+	WORD $0x3dc01511 // ldr q17, [x8, #80]
+	WORD $0x3dc01912 // ldr q18, [x8, #96]
+	WORD $0x3dc01d13 // ldr q19, [x8, #112]
+	WORD $0x4e34ce08 // fmla v8.4s, v16.4s, v20.4s
+	WORD $0x4e34ce29 // fmla v9.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4a // fmla v10.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6b // fmla v11.4s, v19.4s, v20.4s
+	WORD $0x3dc01130 // ldr q16, [x9, #64]
+	WORD $0x3dc01531 // ldr q17, [x9, #80]
+	WORD $0x3dc01932 // ldr q18, [x9, #96]
+	WORD $0x3dc01d33 // ldr q19, [x9, #112]
+	WORD $0x4e34ce0c // fmla v12.4s, v16.4s, v20.4s
+	WORD $0x4e34ce2d // fmla v13.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4e // fmla v14.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6f // fmla v15.4s, v19.4s, v20.4s
+	ADD $128, R6
+	ADD $128, R7
+	ADD $128, R8
+	ADD $128, R9
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc000d0 // ldr q16, [x6]
+	WORD $0x3dc004d1 // ldr q17, [x6, #16]
+	WORD $0x3dc008d2 // ldr q18, [x6, #32]
+	WORD $0x3dc00cd3 // ldr q19, [x6, #48]
+	WORD $0x4ddfc814 // ld1r { v20.4s }, [x0], #4
+	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
+	WORD $0x4e34ce21 // fmla v1.4s, v17.4s, v20.4s
+	WORD $0x4e34ce42 // fmla v2.4s, v18.4s, v20.4s
+	WORD $0x4e34ce63 // fmla v3.4s, v19.4s, v20.4s
+	WORD $0x3dc000f0 // ldr q16, [x7]
+	WORD $0x3dc004f1 // ldr q17, [x7, #16]
+	WORD $0x3dc008f2 // ldr q18, [x7, #32]
+	WORD $0x3dc00cf3 // ldr q19, [x7, #48]
+	WORD $0x4e34ce04 // fmla v4.4s, v16.4s, v20.4s
+	WORD $0x4e34ce25 // fmla v5.4s, v17.4s, v20.4s
+	WORD $0x4e34ce46 // fmla v6.4s, v18.4s, v20.4s
+	WORD $0x4e34ce67 // fmla v7.4s, v19.4s, v20.4s
+	WORD $0x3dc00110 // ldr q16, [x8]
+	WORD $0x3dc00511 // ldr q17, [x8, #16]
+	WORD $0x3dc00912 // ldr q18, [x8, #32]
+	WORD $0x3dc00d13 // ldr q19, [x8, #48]
+	WORD $0x4e34ce08 // fmla v8.4s, v16.4s, v20.4s
+	WORD $0x4e34ce29 // fmla v9.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4a // fmla v10.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6b // fmla v11.4s, v19.4s, v20.4s
+	WORD $0x3dc00130 // ldr q16, [x9]
+	WORD $0x3dc00531 // ldr q17, [x9, #16]
+	WORD $0x3dc00932 // ldr q18, [x9, #32]
+	WORD $0x3dc00d33 // ldr q19, [x9, #48]
+	WORD $0x4e34ce0c // fmla v12.4s, v16.4s, v20.4s
+	WORD $0x4e34ce2d // fmla v13.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4e // fmla v14.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6f // fmla v15.4s, v19.4s, v20.4s
+	ADD $64, R6
+	ADD $64, R7
+	ADD $64, R8
+	ADD $64, R9
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	WORD $0x3d801044 // str q4, [x2, #64]
+	WORD $0x3d801445 // str q5, [x2, #80]
+	WORD $0x3d801846 // str q6, [x2, #96]
+	WORD $0x3d801c47 // str q7, [x2, #112]
+	WORD $0x3d802048 // str q8, [x2, #128]
+	WORD $0x3d802449 // str q9, [x2, #144]
+	WORD $0x3d80284a // str q10, [x2, #160]
+	WORD $0x3d802c4b // str q11, [x2, #176]
+	WORD $0x3d80304c // str q12, [x2, #192]
+	WORD $0x3d80344d // str q13, [x2, #208]
+	WORD $0x3d80384e // str q14, [x2, #224]
+	WORD $0x3d803c4f // str q15, [x2, #240]
+	RET
+
+// func valuesF32x1c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesF32x1c1NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc00065 // ldr q5, [x3]
+	WORD $0x3dc00466 // ldr q6, [x3, #16]
+	WORD $0x3dc00867 // ldr q7, [x3, #32]
+	WORD $0x3dc00c68 // ldr q8, [x3, #48]
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f8010a1 // fmla v1.4s, v5.4s, v0.s[0]
+	WORD $0x4f8010c2 // fmla v2.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010e3 // fmla v3.4s, v7.4s, v0.s[0]
+	WORD $0x4f801104 // fmla v4.4s, v8.4s, v0.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	RET
+
+// func valuesF32x1c2NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesF32x1c2NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	WORD $0x3dc01065 // ldr q5, [x3, #64]
+	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
+	WORD $0x3dc01466 // ldr q6, [x3, #80]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	WORD $0x3dc01867 // ldr q7, [x3, #96]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x3dc01c68 // ldr q8, [x3, #112]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	PRFM 64(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc00069 // ldr q9, [x3]
+	WORD $0x3dc0046a // ldr q10, [x3, #16]
+	WORD $0x3dc0086b // ldr q11, [x3, #32]
+	WORD $0x3dc00c6c // ldr q12, [x3, #48]
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f801121 // fmla v1.4s, v9.4s, v0.s[0]
+	WORD $0x4f801142 // fmla v2.4s, v10.4s, v0.s[0]
+	WORD $0x4f801163 // fmla v3.4s, v11.4s, v0.s[0]
+	WORD $0x4f801184 // fmla v4.4s, v12.4s, v0.s[0]
+	WORD $0x3dc01069 // ldr q9, [x3, #64]
+	WORD $0x3dc0146a // ldr q10, [x3, #80]
+	WORD $0x3dc0186b // ldr q11, [x3, #96]
+	WORD $0x3dc01c6c // ldr q12, [x3, #112]
+	WORD $0x4f801125 // fmla v5.4s, v9.4s, v0.s[0]
+	WORD $0x4f801146 // fmla v6.4s, v10.4s, v0.s[0]
+	WORD $0x4f801167 // fmla v7.4s, v11.4s, v0.s[0]
+	WORD $0x4f801188 // fmla v8.4s, v12.4s, v0.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	WORD $0x3d801005 // str q5, [x0, #64]
+	WORD $0x3d801406 // str q6, [x0, #80]
+	WORD $0x3d801807 // str q7, [x0, #96]
+	WORD $0x3d801c08 // str q8, [x0, #112]
+	RET
+
+// func valuesF32x1c4NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesF32x1c4NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	WORD $0x3dc01065 // ldr q5, [x3, #64]
+	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
+	WORD $0x3dc01466 // ldr q6, [x3, #80]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	WORD $0x3dc01867 // ldr q7, [x3, #96]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x3dc01c68 // ldr q8, [x3, #112]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	WORD $0x3dc02069 // ldr q9, [x3, #128]
+	WORD $0x4f809129 // fmul v9.4s, v9.4s, v0.s[0]
+	WORD $0x3dc0246a // ldr q10, [x3, #144]
+	WORD $0x4f80914a // fmul v10.4s, v10.4s, v0.s[0]
+	WORD $0x3dc0286b // ldr q11, [x3, #160]
+	WORD $0x4f80916b // fmul v11.4s, v11.4s, v0.s[0]
+	WORD $0x3dc02c6c // ldr q12, [x3, #176]
+	WORD $0x4f80918c // fmul v12.4s, v12.4s, v0.s[0]
+	WORD $0x3dc0306d // ldr q13, [x3, #192]
+	WORD $0x4f8091ad // fmul v13.4s, v13.4s, v0.s[0]
+	WORD $0x3dc0346e // ldr q14, [x3, #208]
+	WORD $0x4f8091ce // fmul v14.4s, v14.4s, v0.s[0]
+	WORD $0x3dc0386f // ldr q15, [x3, #224]
+	WORD $0x4f8091ef // fmul v15.4s, v15.4s, v0.s[0]
+	WORD $0x3dc03c70 // ldr q16, [x3, #240]
+	WORD $0x4f809210 // fmul v16.4s, v16.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	PRFM 64(R10), PLDL2KEEP
+	PRFM 128(R10), PLDL2KEEP
+	PRFM 192(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc00071 // ldr q17, [x3]
+	WORD $0x3dc00472 // ldr q18, [x3, #16]
+	WORD $0x3dc00873 // ldr q19, [x3, #32]
+	WORD $0x3dc00c74 // ldr q20, [x3, #48]
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f801221 // fmla v1.4s, v17.4s, v0.s[0]
+	WORD $0x4f801242 // fmla v2.4s, v18.4s, v0.s[0]
+	WORD $0x4f801263 // fmla v3.4s, v19.4s, v0.s[0]
+	WORD $0x4f801284 // fmla v4.4s, v20.4s, v0.s[0]
+	WORD $0x3dc01071 // ldr q17, [x3, #64]
+	WORD $0x3dc01472 // ldr q18, [x3, #80]
+	WORD $0x3dc01873 // ldr q19, [x3, #96]
+	WORD $0x3dc01c74 // ldr q20, [x3, #112]
+	WORD $0x4f801225 // fmla v5.4s, v17.4s, v0.s[0]
+	WORD $0x4f801246 // fmla v6.4s, v18.4s, v0.s[0]
+	WORD $0x4f801267 // fmla v7.4s, v19.4s, v0.s[0]
+	WORD $0x4f801288 // fmla v8.4s, v20.4s, v0.s[0]
+	WORD $0x3dc02071 // ldr q17, [x3, #128]
+	WORD $0x3dc02472 // ldr q18, [x3, #144]
+	WORD $0x3dc02873 // ldr q19, [x3, #160]
+	WORD $0x3dc02c74 // ldr q20, [x3, #176]
+	WORD $0x4f801229 // fmla v9.4s, v17.4s, v0.s[0]
+	WORD $0x4f80124a // fmla v10.4s, v18.4s, v0.s[0]
+	WORD $0x4f80126b // fmla v11.4s, v19.4s, v0.s[0]
+	WORD $0x4f80128c // fmla v12.4s, v20.4s, v0.s[0]
+	WORD $0x3dc03071 // ldr q17, [x3, #192]
+	WORD $0x3dc03472 // ldr q18, [x3, #208]
+	WORD $0x3dc03873 // ldr q19, [x3, #224]
+	WORD $0x3dc03c74 // ldr q20, [x3, #240]
+	WORD $0x4f80122d // fmla v13.4s, v17.4s, v0.s[0]
+	WORD $0x4f80124e // fmla v14.4s, v18.4s, v0.s[0]
+	WORD $0x4f80126f // fmla v15.4s, v19.4s, v0.s[0]
+	WORD $0x4f801290 // fmla v16.4s, v20.4s, v0.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	WORD $0x3d801005 // str q5, [x0, #64]
+	WORD $0x3d801406 // str q6, [x0, #80]
+	WORD $0x3d801807 // str q7, [x0, #96]
+	WORD $0x3d801c08 // str q8, [x0, #112]
+	WORD $0x3d802009 // str q9, [x0, #128]
+	WORD $0x3d80240a // str q10, [x0, #144]
+	WORD $0x3d80280b // str q11, [x0, #160]
+	WORD $0x3d802c0c // str q12, [x0, #176]
+	WORD $0x3d80300d // str q13, [x0, #192]
+	WORD $0x3d80340e // str q14, [x0, #208]
+	WORD $0x3d80380f // str q15, [x0, #224]
+	WORD $0x3d803c10 // str q16, [x0, #240]
+	RET
+
+// func scoresF32x2t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresF32x2t1NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	ADD R5, R0, R6
+	MOVD 0(R2), R7
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	PRFM 64(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc000e8 // ldr q8, [x7]
+	WORD $0x3dc004e9 // ldr q9, [x7, #16]
+	WORD $0x3dc008ea // ldr q10, [x7, #32]
+	WORD $0x3dc00ceb // ldr q11, [x7, #48]
+	WORD $0x4ddfc80c // ld1r { v12.4s }, [x0], #4
+	WORD $0x4e2ccd00 // fmla v0.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd21 // fmla v1.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd42 // fmla v2.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd63 // fmla v3.4s, v11.4s, v12.4s
+	WORD $0x4ddfc8cc // ld1r { v12.4s }, [x6], #4
+	WORD $0x4e2ccd04 // fmla v4.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd25 // fmla v5.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd46 // fmla v6.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd67 // fmla v7.4s, v11.4s, v12.4s
+	WORD $0x3dc010e8 // ldr q8, [x7, #64]
+	WORD $0x3dc014e9 // ldr q9, [x7, #80]
+	WORD $0x3dc018ea // ldr q10, [x7, #96]
+	WORD $0x3dc01ceb // ldr q11, [x7, #112]
+	WORD $0x4ddfc80c // ld1r { v12.4s }, [x0], #4
+	WORD $0x4e2ccd00 // fmla v0.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd21 // fmla v1.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd42 // fmla v2.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd63 // fmla v3.4s, v11.4s, v12.4s
+	WORD $0x4ddfc8cc // ld1r { v12.4s }, [x6], #4
+	WORD $0x4e2ccd04 // fmla v4.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd25 // fmla v5.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd46 // fmla v6.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd67 // fmla v7.4s, v11.4s, v12.4s
+	ADD $128, R7
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc000e8 // ldr q8, [x7]
+	WORD $0x3dc004e9 // ldr q9, [x7, #16]
+	WORD $0x3dc008ea // ldr q10, [x7, #32]
+	WORD $0x3dc00ceb // ldr q11, [x7, #48]
+	WORD $0x4ddfc80c // ld1r { v12.4s }, [x0], #4
+	WORD $0x4e2ccd00 // fmla v0.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd21 // fmla v1.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd42 // fmla v2.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd63 // fmla v3.4s, v11.4s, v12.4s
+	WORD $0x4ddfc8cc // ld1r { v12.4s }, [x6], #4
+	WORD $0x4e2ccd04 // fmla v4.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd25 // fmla v5.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd46 // fmla v6.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd67 // fmla v7.4s, v11.4s, v12.4s
+	ADD $64, R7
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	WORD $0x3d804044 // str q4, [x2, #256]
+	WORD $0x3d804445 // str q5, [x2, #272]
+	WORD $0x3d804846 // str q6, [x2, #288]
+	WORD $0x3d804c47 // str q7, [x2, #304]
+	RET
+
+// func scoresF32x2t2NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresF32x2t2NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	ADD R5, R0, R6
+	MOVD 0(R2), R7
+	MOVD 8(R2), R8
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
+	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
+	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
+	WORD $0x6f00e40b // movi v11.2d, #0000000000000000
+	WORD $0x6f00e40c // movi v12.2d, #0000000000000000
+	WORD $0x6f00e40d // movi v13.2d, #0000000000000000
+	WORD $0x6f00e40e // movi v14.2d, #0000000000000000
+	WORD $0x6f00e40f // movi v15.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	PRFM 64(R3), PLDL2KEEP
+	PRFM 128(R3), PLDL2KEEP
+	PRFM 192(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc000f0 // ldr q16, [x7]
+	WORD $0x3dc004f1 // ldr q17, [x7, #16]
+	WORD $0x3dc008f2 // ldr q18, [x7, #32]
+	WORD $0x3dc00cf3 // ldr q19, [x7, #48]
+	WORD $0x4ddfc814 // ld1r { v20.4s }, [x0], #4
+	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
+	WORD $0x4e34ce21 // fmla v1.4s, v17.4s, v20.4s
+	WORD $0x4e34ce42 // fmla v2.4s, v18.4s, v20.4s
+	WORD $0x4e34ce63 // fmla v3.4s, v19.4s, v20.4s
+	WORD $0x4ddfc8d5 // ld1r { v21.4s }, [x6], #4
+	WORD $0x4e35ce08 // fmla v8.4s, v16.4s, v21.4s
+	WORD $0x4e35ce29 // fmla v9.4s, v17.4s, v21.4s
+	WORD $0x4e35ce4a // fmla v10.4s, v18.4s, v21.4s
+	WORD $0x4e35ce6b // fmla v11.4s, v19.4s, v21.4s
+	WORD $0x3dc00110 // ldr q16, [x8]
+	WORD $0x3dc00511 // ldr q17, [x8, #16]
+	WORD $0x3dc00912 // ldr q18, [x8, #32]
+	WORD $0x3dc00d13 // ldr q19, [x8, #48]
+	WORD $0x4e34ce04 // fmla v4.4s, v16.4s, v20.4s
+	WORD $0x4e34ce25 // fmla v5.4s, v17.4s, v20.4s
+	WORD $0x4e34ce46 // fmla v6.4s, v18.4s, v20.4s
+	WORD $0x4e34ce67 // fmla v7.4s, v19.4s, v20.4s
+	WORD $0x4e35ce0c // fmla v12.4s, v16.4s, v21.4s
+	WORD $0x4e35ce2d // fmla v13.4s, v17.4s, v21.4s
+	WORD $0x4e35ce4e // fmla v14.4s, v18.4s, v21.4s
+	WORD $0x4e35ce6f // fmla v15.4s, v19.4s, v21.4s
+	WORD $0x3dc010f0 // ldr q16, [x7, #64]
+	WORD $0x3dc014f1 // ldr q17, [x7, #80]
+	WORD $0x3dc018f2 // ldr q18, [x7, #96]
+	WORD $0x3dc01cf3 // ldr q19, [x7, #112]
+	WORD $0x4ddfc814 // ld1r { v20.4s }, [x0], #4
+	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
+	WORD $0x4e34ce21 // fmla v1.4s, v17.4s, v20.4s
+	WORD $0x4e34ce42 // fmla v2.4s, v18.4s, v20.4s
+	WORD $0x4e34ce63 // fmla v3.4s, v19.4s, v20.4s
+	WORD $0x4ddfc8d5 // ld1r { v21.4s }, [x6], #4
+	WORD $0x4e35ce08 // fmla v8.4s, v16.4s, v21.4s
+	WORD $0x4e35ce29 // fmla v9.4s, v17.4s, v21.4s
+	WORD $0x4e35ce4a // fmla v10.4s, v18.4s, v21.4s
+	WORD $0x4e35ce6b // fmla v11.4s, v19.4s, v21.4s
+	WORD $0x3dc01110 // ldr q16, [x8, #64]
+	WORD $0x3dc01511 // ldr q17, [x8, #80]
+	WORD $0x3dc01912 // ldr q18, [x8, #96]
+	WORD $0x3dc01d13 // ldr q19, [x8, #112]
+	WORD $0x4e34ce04 // fmla v4.4s, v16.4s, v20.4s
+	WORD $0x4e34ce25 // fmla v5.4s, v17.4s, v20.4s
+	WORD $0x4e34ce46 // fmla v6.4s, v18.4s, v20.4s
+	WORD $0x4e34ce67 // fmla v7.4s, v19.4s, v20.4s
+	WORD $0x4e35ce0c // fmla v12.4s, v16.4s, v21.4s
+	WORD $0x4e35ce2d // fmla v13.4s, v17.4s, v21.4s
+	WORD $0x4e35ce4e // fmla v14.4s, v18.4s, v21.4s
+	WORD $0x4e35ce6f // fmla v15.4s, v19.4s, v21.4s
+	ADD $128, R7
+	ADD $128, R8
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc000f0 // ldr q16, [x7]
+	WORD $0x3dc004f1 // ldr q17, [x7, #16]
+	WORD $0x3dc008f2 // ldr q18, [x7, #32]
+	WORD $0x3dc00cf3 // ldr q19, [x7, #48]
+	WORD $0x4ddfc814 // ld1r { v20.4s }, [x0], #4
+	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
+	WORD $0x4e34ce21 // fmla v1.4s, v17.4s, v20.4s
+	WORD $0x4e34ce42 // fmla v2.4s, v18.4s, v20.4s
+	WORD $0x4e34ce63 // fmla v3.4s, v19.4s, v20.4s
+	WORD $0x4ddfc8d5 // ld1r { v21.4s }, [x6], #4
+	WORD $0x4e35ce08 // fmla v8.4s, v16.4s, v21.4s
+	WORD $0x4e35ce29 // fmla v9.4s, v17.4s, v21.4s
+	WORD $0x4e35ce4a // fmla v10.4s, v18.4s, v21.4s
+	WORD $0x4e35ce6b // fmla v11.4s, v19.4s, v21.4s
+	WORD $0x3dc00110 // ldr q16, [x8]
+	WORD $0x3dc00511 // ldr q17, [x8, #16]
+	WORD $0x3dc00912 // ldr q18, [x8, #32]
+	WORD $0x3dc00d13 // ldr q19, [x8, #48]
+	WORD $0x4e34ce04 // fmla v4.4s, v16.4s, v20.4s
+	WORD $0x4e34ce25 // fmla v5.4s, v17.4s, v20.4s
+	WORD $0x4e34ce46 // fmla v6.4s, v18.4s, v20.4s
+	WORD $0x4e34ce67 // fmla v7.4s, v19.4s, v20.4s
+	WORD $0x4e35ce0c // fmla v12.4s, v16.4s, v21.4s
+	WORD $0x4e35ce2d // fmla v13.4s, v17.4s, v21.4s
+	WORD $0x4e35ce4e // fmla v14.4s, v18.4s, v21.4s
+	WORD $0x4e35ce6f // fmla v15.4s, v19.4s, v21.4s
+	ADD $64, R7
+	ADD $64, R8
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	WORD $0x3d801044 // str q4, [x2, #64]
+	WORD $0x3d801445 // str q5, [x2, #80]
+	WORD $0x3d801846 // str q6, [x2, #96]
+	WORD $0x3d801c47 // str q7, [x2, #112]
+	WORD $0x3d804048 // str q8, [x2, #256]
+	WORD $0x3d804449 // str q9, [x2, #272]
+	WORD $0x3d80484a // str q10, [x2, #288]
+	WORD $0x3d804c4b // str q11, [x2, #304]
+	WORD $0x3d80504c // str q12, [x2, #320]
+	WORD $0x3d80544d // str q13, [x2, #336]
+	WORD $0x3d80584e // str q14, [x2, #352]
+	WORD $0x3d805c4f // str q15, [x2, #368]
+	RET
+
+// func valuesF32x2c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesF32x2c1NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00065 // ldr q5, [x3]
+	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
+	WORD $0x3dc00466 // ldr q6, [x3, #16]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	WORD $0x3dc00867 // ldr q7, [x3, #32]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x3dc00c68 // ldr q8, [x3, #48]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc00069 // ldr q9, [x3]
+	WORD $0x3dc0046a // ldr q10, [x3, #16]
+	WORD $0x3dc0086b // ldr q11, [x3, #32]
+	WORD $0x3dc00c6c // ldr q12, [x3, #48]
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f801121 // fmla v1.4s, v9.4s, v0.s[0]
+	WORD $0x4f801142 // fmla v2.4s, v10.4s, v0.s[0]
+	WORD $0x4f801163 // fmla v3.4s, v11.4s, v0.s[0]
+	WORD $0x4f801184 // fmla v4.4s, v12.4s, v0.s[0]
+	WORD $0xbd410080 // ldr s0, [x4, #256]
+	WORD $0x4f801125 // fmla v5.4s, v9.4s, v0.s[0]
+	WORD $0x4f801146 // fmla v6.4s, v10.4s, v0.s[0]
+	WORD $0x4f801167 // fmla v7.4s, v11.4s, v0.s[0]
+	WORD $0x4f801188 // fmla v8.4s, v12.4s, v0.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800005 // str q5, [x0]
+	WORD $0x3d800406 // str q6, [x0, #16]
+	WORD $0x3d800807 // str q7, [x0, #32]
+	WORD $0x3d800c08 // str q8, [x0, #48]
+	RET
+
+// func valuesF32x2c2NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesF32x2c2NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	WORD $0x3dc01065 // ldr q5, [x3, #64]
+	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
+	WORD $0x3dc01466 // ldr q6, [x3, #80]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	WORD $0x3dc01867 // ldr q7, [x3, #96]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x3dc01c68 // ldr q8, [x3, #112]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00069 // ldr q9, [x3]
+	WORD $0x4f809129 // fmul v9.4s, v9.4s, v0.s[0]
+	WORD $0x3dc0046a // ldr q10, [x3, #16]
+	WORD $0x4f80914a // fmul v10.4s, v10.4s, v0.s[0]
+	WORD $0x3dc0086b // ldr q11, [x3, #32]
+	WORD $0x4f80916b // fmul v11.4s, v11.4s, v0.s[0]
+	WORD $0x3dc00c6c // ldr q12, [x3, #48]
+	WORD $0x4f80918c // fmul v12.4s, v12.4s, v0.s[0]
+	WORD $0x3dc0106d // ldr q13, [x3, #64]
+	WORD $0x4f8091ad // fmul v13.4s, v13.4s, v0.s[0]
+	WORD $0x3dc0146e // ldr q14, [x3, #80]
+	WORD $0x4f8091ce // fmul v14.4s, v14.4s, v0.s[0]
+	WORD $0x3dc0186f // ldr q15, [x3, #96]
+	WORD $0x4f8091ef // fmul v15.4s, v15.4s, v0.s[0]
+	WORD $0x3dc01c70 // ldr q16, [x3, #112]
+	WORD $0x4f809210 // fmul v16.4s, v16.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	PRFM 64(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc00072 // ldr q18, [x3]
+	WORD $0x3dc00473 // ldr q19, [x3, #16]
+	WORD $0x3dc00874 // ldr q20, [x3, #32]
+	WORD $0x3dc00c75 // ldr q21, [x3, #48]
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f801241 // fmla v1.4s, v18.4s, v0.s[0]
+	WORD $0x4f801262 // fmla v2.4s, v19.4s, v0.s[0]
+	WORD $0x4f801283 // fmla v3.4s, v20.4s, v0.s[0]
+	WORD $0x4f8012a4 // fmla v4.4s, v21.4s, v0.s[0]
+	WORD $0xbd410091 // ldr s17, [x4, #256]
+	WORD $0x4f911249 // fmla v9.4s, v18.4s, v17.s[0]
+	WORD $0x4f91126a // fmla v10.4s, v19.4s, v17.s[0]
+	WORD $0x4f91128b // fmla v11.4s, v20.4s, v17.s[0]
+	WORD $0x4f9112ac // fmla v12.4s, v21.4s, v17.s[0]
+	WORD $0x3dc01072 // ldr q18, [x3, #64]
+	WORD $0x3dc01473 // ldr q19, [x3, #80]
+	WORD $0x3dc01874 // ldr q20, [x3, #96]
+	WORD $0x3dc01c75 // ldr q21, [x3, #112]
+	WORD $0x4f801245 // fmla v5.4s, v18.4s, v0.s[0]
+	WORD $0x4f801266 // fmla v6.4s, v19.4s, v0.s[0]
+	WORD $0x4f801287 // fmla v7.4s, v20.4s, v0.s[0]
+	WORD $0x4f8012a8 // fmla v8.4s, v21.4s, v0.s[0]
+	WORD $0x4f91124d // fmla v13.4s, v18.4s, v17.s[0]
+	WORD $0x4f91126e // fmla v14.4s, v19.4s, v17.s[0]
+	WORD $0x4f91128f // fmla v15.4s, v20.4s, v17.s[0]
+	WORD $0x4f9112b0 // fmla v16.4s, v21.4s, v17.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	WORD $0x3d801005 // str q5, [x0, #64]
+	WORD $0x3d801406 // str q6, [x0, #80]
+	WORD $0x3d801807 // str q7, [x0, #96]
+	WORD $0x3d801c08 // str q8, [x0, #112]
+	ADD R2, R0
+	WORD $0x3d800009 // str q9, [x0]
+	WORD $0x3d80040a // str q10, [x0, #16]
+	WORD $0x3d80080b // str q11, [x0, #32]
+	WORD $0x3d800c0c // str q12, [x0, #48]
+	WORD $0x3d80100d // str q13, [x0, #64]
+	WORD $0x3d80140e // str q14, [x0, #80]
+	WORD $0x3d80180f // str q15, [x0, #96]
+	WORD $0x3d801c10 // str q16, [x0, #112]
+	RET
+
+// func scoresF32x3t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresF32x3t1NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	ADD R5, R0, R6
+	ADD R5, R6, R7
+	MOVD 0(R2), R8
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
+	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
+	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
+	WORD $0x6f00e40b // movi v11.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	PRFM 64(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc0010c // ldr q12, [x8]
+	WORD $0x3dc0050d // ldr q13, [x8, #16]
+	WORD $0x3dc0090e // ldr q14, [x8, #32]
+	WORD $0x3dc00d0f // ldr q15, [x8, #48]
+	WORD $0x4ddfc810 // ld1r { v16.4s }, [x0], #4
+	WORD $0x4e30cd80 // fmla v0.4s, v12.4s, v16.4s
+	WORD $0x4e30cda1 // fmla v1.4s, v13.4s, v16.4s
+	WORD $0x4e30cdc2 // fmla v2.4s, v14.4s, v16.4s
+	WORD $0x4e30cde3 // fmla v3.4s, v15.4s, v16.4s
+	WORD $0x4ddfc8d0 // ld1r { v16.4s }, [x6], #4
+	WORD $0x4e30cd84 // fmla v4.4s, v12.4s, v16.4s
+	WORD $0x4e30cda5 // fmla v5.4s, v13.4s, v16.4s
+	WORD $0x4e30cdc6 // fmla v6.4s, v14.4s, v16.4s
+	WORD $0x4e30cde7 // fmla v7.4s, v15.4s, v16.4s
+	WORD $0x4ddfc8f0 // ld1r { v16.4s }, [x7], #4
+	WORD $0x4e30cd88 // fmla v8.4s, v12.4s, v16.4s
+	WORD $0x4e30cda9 // fmla v9.4s, v13.4s, v16.4s
+	WORD $0x4e30cdca // fmla v10.4s, v14.4s, v16.4s
+	WORD $0x4e30cdeb // fmla v11.4s, v15.4s, v16.4s
+	WORD $0x3dc0110c // ldr q12, [x8, #64]
+	WORD $0x3dc0150d // ldr q13, [x8, #80]
+	WORD $0x3dc0190e // ldr q14, [x8, #96]
+	WORD $0x3dc01d0f // ldr q15, [x8, #112]
+	WORD $0x4ddfc810 // ld1r { v16.4s }, [x0], #4
+	WORD $0x4e30cd80 // fmla v0.4s, v12.4s, v16.4s
+	WORD $0x4e30cda1 // fmla v1.4s, v13.4s, v16.4s
+	WORD $0x4e30cdc2 // fmla v2.4s, v14.4s, v16.4s
+	WORD $0x4e30cde3 // fmla v3.4s, v15.4s, v16.4s
+	WORD $0x4ddfc8d0 // ld1r { v16.4s }, [x6], #4
+	WORD $0x4e30cd84 // fmla v4.4s, v12.4s, v16.4s
+	WORD $0x4e30cda5 // fmla v5.4s, v13.4s, v16.4s
+	WORD $0x4e30cdc6 // fmla v6.4s, v14.4s, v16.4s
+	WORD $0x4e30cde7 // fmla v7.4s, v15.4s, v16.4s
+	WORD $0x4ddfc8f0 // ld1r { v16.4s }, [x7], #4
+	WORD $0x4e30cd88 // fmla v8.4s, v12.4s, v16.4s
+	WORD $0x4e30cda9 // fmla v9.4s, v13.4s, v16.4s
+	WORD $0x4e30cdca // fmla v10.4s, v14.4s, v16.4s
+	WORD $0x4e30cdeb // fmla v11.4s, v15.4s, v16.4s
+	ADD $128, R8
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc0010c // ldr q12, [x8]
+	WORD $0x3dc0050d // ldr q13, [x8, #16]
+	WORD $0x3dc0090e // ldr q14, [x8, #32]
+	WORD $0x3dc00d0f // ldr q15, [x8, #48]
+	WORD $0x4ddfc810 // ld1r { v16.4s }, [x0], #4
+	WORD $0x4e30cd80 // fmla v0.4s, v12.4s, v16.4s
+	WORD $0x4e30cda1 // fmla v1.4s, v13.4s, v16.4s
+	WORD $0x4e30cdc2 // fmla v2.4s, v14.4s, v16.4s
+	WORD $0x4e30cde3 // fmla v3.4s, v15.4s, v16.4s
+	WORD $0x4ddfc8d0 // ld1r { v16.4s }, [x6], #4
+	WORD $0x4e30cd84 // fmla v4.4s, v12.4s, v16.4s
+	WORD $0x4e30cda5 // fmla v5.4s, v13.4s, v16.4s
+	WORD $0x4e30cdc6 // fmla v6.4s, v14.4s, v16.4s
+	WORD $0x4e30cde7 // fmla v7.4s, v15.4s, v16.4s
+	WORD $0x4ddfc8f0 // ld1r { v16.4s }, [x7], #4
+	WORD $0x4e30cd88 // fmla v8.4s, v12.4s, v16.4s
+	WORD $0x4e30cda9 // fmla v9.4s, v13.4s, v16.4s
+	WORD $0x4e30cdca // fmla v10.4s, v14.4s, v16.4s
+	WORD $0x4e30cdeb // fmla v11.4s, v15.4s, v16.4s
+	ADD $64, R8
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	WORD $0x3d804044 // str q4, [x2, #256]
+	WORD $0x3d804445 // str q5, [x2, #272]
+	WORD $0x3d804846 // str q6, [x2, #288]
+	WORD $0x3d804c47 // str q7, [x2, #304]
+	WORD $0x3d808048 // str q8, [x2, #512]
+	WORD $0x3d808449 // str q9, [x2, #528]
+	WORD $0x3d80884a // str q10, [x2, #544]
+	WORD $0x3d808c4b // str q11, [x2, #560]
+	RET
+
+// func scoresF32x3t2NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresF32x3t2NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	ADD R5, R0, R6
+	ADD R5, R6, R7
+	MOVD 0(R2), R8
+	MOVD 8(R2), R9
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
+	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
+	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
+	WORD $0x6f00e40b // movi v11.2d, #0000000000000000
+	WORD $0x6f00e40c // movi v12.2d, #0000000000000000
+	WORD $0x6f00e40d // movi v13.2d, #0000000000000000
+	WORD $0x6f00e40e // movi v14.2d, #0000000000000000
+	WORD $0x6f00e40f // movi v15.2d, #0000000000000000
+	WORD $0x6f00e410 // movi v16.2d, #0000000000000000
+	WORD $0x6f00e411 // movi v17.2d, #0000000000000000
+	WORD $0x6f00e412 // movi v18.2d, #0000000000000000
+	WORD $0x6f00e413 // movi v19.2d, #0000000000000000
+	WORD $0x6f00e414 // movi v20.2d, #0000000000000000
+	WORD $0x6f00e415 // movi v21.2d, #0000000000000000
+	WORD $0x6f00e416 // movi v22.2d, #0000000000000000
+	WORD $0x6f00e417 // movi v23.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	PRFM 64(R3), PLDL2KEEP
+	PRFM 128(R3), PLDL2KEEP
+	PRFM 192(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc00118 // ldr q24, [x8]
+	WORD $0x3dc00519 // ldr q25, [x8, #16]
+	WORD $0x3dc0091a // ldr q26, [x8, #32]
+	WORD $0x3dc00d1b // ldr q27, [x8, #48]
+	WORD $0x4ddfc81c // ld1r { v28.4s }, [x0], #4
+	WORD $0x4e3ccf00 // fmla v0.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf21 // fmla v1.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf42 // fmla v2.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf63 // fmla v3.4s, v27.4s, v28.4s
+	WORD $0x4ddfc8dd // ld1r { v29.4s }, [x6], #4
+	WORD $0x4e3dcf08 // fmla v8.4s, v24.4s, v29.4s
+	WORD $0x4e3dcf29 // fmla v9.4s, v25.4s, v29.4s
+	WORD $0x4e3dcf4a // fmla v10.4s, v26.4s, v29.4s
+	WORD $0x4e3dcf6b // fmla v11.4s, v27.4s, v29.4s
+	WORD $0x4ddfc8fe // ld1r { v30.4s }, [x7], #4
+	WORD $0x4e3ecf10 // fmla v16.4s, v24.4s, v30.4s
+	WORD $0x4e3ecf31 // fmla v17.4s, v25.4s, v30.4s
+	WORD $0x4e3ecf52 // fmla v18.4s, v26.4s, v30.4s
+	WORD $0x4e3ecf73 // fmla v19.4s, v27.4s, v30.4s
+	WORD $0x3dc00138 // ldr q24, [x9]
+	WORD $0x3dc00539 // ldr q25, [x9, #16]
+	WORD $0x3dc0093a // ldr q26, [x9, #32]
+	WORD $0x3dc00d3b // ldr q27, [x9, #48]
+	WORD $0x4e3ccf04 // fmla v4.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf25 // fmla v5.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf46 // fmla v6.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf67 // fmla v7.4s, v27.4s, v28.4s
+	WORD $0x4e3dcf0c // fmla v12.4s, v24.4s, v29.4s
+	WORD $0x4e3dcf2d // fmla v13.4s, v25.4s, v29.4s
+	WORD $0x4e3dcf4e // fmla v14.4s, v26.4s, v29.4s
+	WORD $0x4e3dcf6f // fmla v15.4s, v27.4s, v29.4s
+	WORD $0x4e3ecf14 // fmla v20.4s, v24.4s, v30.4s
+	WORD $0x4e3ecf35 // fmla v21.4s, v25.4s, v30.4s
+	WORD $0x4e3ecf56 // fmla v22.4s, v26.4s, v30.4s
+	WORD $0x4e3ecf77 // fmla v23.4s, v27.4s, v30.4s
+	WORD $0x3dc01118 // ldr q24, [x8, #64]
+	WORD $0x3dc01519 // ldr q25, [x8, #80]
+	WORD $0x3dc0191a // ldr q26, [x8, #96]
+	WORD $0x3dc01d1b // ldr q27, [x8, #112]
+	WORD $0x4ddfc81c // ld1r { v28.4s }, [x0], #4
+	WORD $0x4e3ccf00 // fmla v0.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf21 // fmla v1.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf42 // fmla v2.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf63 // fmla v3.4s, v27.4s, v28.4s
+	WORD $0x4ddfc8dd // ld1r { v29.4s }, [x6], #4
+	WORD $0x4e3dcf08 // fmla v8.4s, v24.4s, v29.4s
+	WORD $0x4e3dcf29 // fmla v9.4s, v25.4s, v29.4s
+	WORD $0x4e3dcf4a // fmla v10.4s, v26.4s, v29.4s
+	WORD $0x4e3dcf6b // fmla v11.4s, v27.4s, v29.4s
+	WORD $0x4ddfc8fe // ld1r { v30.4s }, [x7], #4
+	WORD $0x4e3ecf10 // fmla v16.4s, v24.4s, v30.4s
+	WORD $0x4e3ecf31 // fmla v17.4s, v25.4s, v30.4s
+	WORD $0x4e3ecf52 // fmla v18.4s, v26.4s, v30.4s
+	WORD $0x4e3ecf73 // fmla v19.4s, v27.4s, v30.4s
+	WORD $0x3dc01138 // ldr q24, [x9, #64]
+	WORD $0x3dc01539 // ldr q25, [x9, #80]
+	WORD $0x3dc0193a // ldr q26, [x9, #96]
+	WORD $0x3dc01d3b // ldr q27, [x9, #112]
+	WORD $0x4e3ccf04 // fmla v4.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf25 // fmla v5.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf46 // fmla v6.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf67 // fmla v7.4s, v27.4s, v28.4s
+	WORD $0x4e3dcf0c // fmla v12.4s, v24.4s, v29.4s
+	WORD $0x4e3dcf2d // fmla v13.4s, v25.4s, v29.4s
+	WORD $0x4e3dcf4e // fmla v14.4s, v26.4s, v29.4s
+	WORD $0x4e3dcf6f // fmla v15.4s, v27.4s, v29.4s
+	WORD $0x4e3ecf14 // fmla v20.4s, v24.4s, v30.4s
+	WORD $0x4e3ecf35 // fmla v21.4s, v25.4s, v30.4s
+	WORD $0x4e3ecf56 // fmla v22.4s, v26.4s, v30.4s
+	WORD $0x4e3ecf77 // fmla v23.4s, v27.4s, v30.4s
+	ADD $128, R8
+	ADD $128, R9
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc00118 // ldr q24, [x8]
+	WORD $0x3dc00519 // ldr q25, [x8, #16]
+	WORD $0x3dc0091a // ldr q26, [x8, #32]
+	WORD $0x3dc00d1b // ldr q27, [x8, #48]
+	WORD $0x4ddfc81c // ld1r { v28.4s }, [x0], #4
+	WORD $0x4e3ccf00 // fmla v0.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf21 // fmla v1.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf42 // fmla v2.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf63 // fmla v3.4s, v27.4s, v28.4s
+	WORD $0x4ddfc8dd // ld1r { v29.4s }, [x6], #4
+	WORD $0x4e3dcf08 // fmla v8.4s, v24.4s, v29.4s
+	WORD $0x4e3dcf29 // fmla v9.4s, v25.4s, v29.4s
+	WORD $0x4e3dcf4a // fmla v10.4s, v26.4s, v29.4s
+	WORD $0x4e3dcf6b // fmla v11.4s, v27.4s, v29.4s
+	WORD $0x4ddfc8fe // ld1r { v30.4s }, [x7], #4
+	WORD $0x4e3ecf10 // fmla v16.4s, v24.4s, v30.4s
+	WORD $0x4e3ecf31 // fmla v17.4s, v25.4s, v30.4s
+	WORD $0x4e3ecf52 // fmla v18.4s, v26.4s, v30.4s
+	WORD $0x4e3ecf73 // fmla v19.4s, v27.4s, v30.4s
+	WORD $0x3dc00138 // ldr q24, [x9]
+	WORD $0x3dc00539 // ldr q25, [x9, #16]
+	WORD $0x3dc0093a // ldr q26, [x9, #32]
+	WORD $0x3dc00d3b // ldr q27, [x9, #48]
+	WORD $0x4e3ccf04 // fmla v4.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf25 // fmla v5.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf46 // fmla v6.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf67 // fmla v7.4s, v27.4s, v28.4s
+	WORD $0x4e3dcf0c // fmla v12.4s, v24.4s, v29.4s
+	WORD $0x4e3dcf2d // fmla v13.4s, v25.4s, v29.4s
+	WORD $0x4e3dcf4e // fmla v14.4s, v26.4s, v29.4s
+	WORD $0x4e3dcf6f // fmla v15.4s, v27.4s, v29.4s
+	WORD $0x4e3ecf14 // fmla v20.4s, v24.4s, v30.4s
+	WORD $0x4e3ecf35 // fmla v21.4s, v25.4s, v30.4s
+	WORD $0x4e3ecf56 // fmla v22.4s, v26.4s, v30.4s
+	WORD $0x4e3ecf77 // fmla v23.4s, v27.4s, v30.4s
+	ADD $64, R8
+	ADD $64, R9
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	WORD $0x3d801044 // str q4, [x2, #64]
+	WORD $0x3d801445 // str q5, [x2, #80]
+	WORD $0x3d801846 // str q6, [x2, #96]
+	WORD $0x3d801c47 // str q7, [x2, #112]
+	WORD $0x3d804048 // str q8, [x2, #256]
+	WORD $0x3d804449 // str q9, [x2, #272]
+	WORD $0x3d80484a // str q10, [x2, #288]
+	WORD $0x3d804c4b // str q11, [x2, #304]
+	WORD $0x3d80504c // str q12, [x2, #320]
+	WORD $0x3d80544d // str q13, [x2, #336]
+	WORD $0x3d80584e // str q14, [x2, #352]
+	WORD $0x3d805c4f // str q15, [x2, #368]
+	WORD $0x3d808050 // str q16, [x2, #512]
+	WORD $0x3d808451 // str q17, [x2, #528]
+	WORD $0x3d808852 // str q18, [x2, #544]
+	WORD $0x3d808c53 // str q19, [x2, #560]
+	WORD $0x3d809054 // str q20, [x2, #576]
+	WORD $0x3d809455 // str q21, [x2, #592]
+	WORD $0x3d809856 // str q22, [x2, #608]
+	WORD $0x3d809c57 // str q23, [x2, #624]
+	RET
+
+// func valuesF32x3c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesF32x3c1NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00065 // ldr q5, [x3]
+	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
+	WORD $0x3dc00466 // ldr q6, [x3, #16]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	WORD $0x3dc00867 // ldr q7, [x3, #32]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x3dc00c68 // ldr q8, [x3, #48]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00069 // ldr q9, [x3]
+	WORD $0x4f809129 // fmul v9.4s, v9.4s, v0.s[0]
+	WORD $0x3dc0046a // ldr q10, [x3, #16]
+	WORD $0x4f80914a // fmul v10.4s, v10.4s, v0.s[0]
+	WORD $0x3dc0086b // ldr q11, [x3, #32]
+	WORD $0x4f80916b // fmul v11.4s, v11.4s, v0.s[0]
+	WORD $0x3dc00c6c // ldr q12, [x3, #48]
+	WORD $0x4f80918c // fmul v12.4s, v12.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc0006d // ldr q13, [x3]
+	WORD $0x3dc0046e // ldr q14, [x3, #16]
+	WORD $0x3dc0086f // ldr q15, [x3, #32]
+	WORD $0x3dc00c70 // ldr q16, [x3, #48]
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f8011a1 // fmla v1.4s, v13.4s, v0.s[0]
+	WORD $0x4f8011c2 // fmla v2.4s, v14.4s, v0.s[0]
+	WORD $0x4f8011e3 // fmla v3.4s, v15.4s, v0.s[0]
+	WORD $0x4f801204 // fmla v4.4s, v16.4s, v0.s[0]
+	WORD $0xbd410080 // ldr s0, [x4, #256]
+	WORD $0x4f8011a5 // fmla v5.4s, v13.4s, v0.s[0]
+	WORD $0x4f8011c6 // fmla v6.4s, v14.4s, v0.s[0]
+	WORD $0x4f8011e7 // fmla v7.4s, v15.4s, v0.s[0]
+	WORD $0x4f801208 // fmla v8.4s, v16.4s, v0.s[0]
+	WORD $0xbd420080 // ldr s0, [x4, #512]
+	WORD $0x4f8011a9 // fmla v9.4s, v13.4s, v0.s[0]
+	WORD $0x4f8011ca // fmla v10.4s, v14.4s, v0.s[0]
+	WORD $0x4f8011eb // fmla v11.4s, v15.4s, v0.s[0]
+	WORD $0x4f80120c // fmla v12.4s, v16.4s, v0.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800005 // str q5, [x0]
+	WORD $0x3d800406 // str q6, [x0, #16]
+	WORD $0x3d800807 // str q7, [x0, #32]
+	WORD $0x3d800c08 // str q8, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800009 // str q9, [x0]
+	WORD $0x3d80040a // str q10, [x0, #16]
+	WORD $0x3d80080b // str q11, [x0, #32]
+	WORD $0x3d800c0c // str q12, [x0, #48]
+	RET
+
+// func valuesF32x3c2NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesF32x3c2NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	WORD $0x3dc01065 // ldr q5, [x3, #64]
+	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
+	WORD $0x3dc01466 // ldr q6, [x3, #80]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	WORD $0x3dc01867 // ldr q7, [x3, #96]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x3dc01c68 // ldr q8, [x3, #112]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00069 // ldr q9, [x3]
+	WORD $0x4f809129 // fmul v9.4s, v9.4s, v0.s[0]
+	WORD $0x3dc0046a // ldr q10, [x3, #16]
+	WORD $0x4f80914a // fmul v10.4s, v10.4s, v0.s[0]
+	WORD $0x3dc0086b // ldr q11, [x3, #32]
+	WORD $0x4f80916b // fmul v11.4s, v11.4s, v0.s[0]
+	WORD $0x3dc00c6c // ldr q12, [x3, #48]
+	WORD $0x4f80918c // fmul v12.4s, v12.4s, v0.s[0]
+	WORD $0x3dc0106d // ldr q13, [x3, #64]
+	WORD $0x4f8091ad // fmul v13.4s, v13.4s, v0.s[0]
+	WORD $0x3dc0146e // ldr q14, [x3, #80]
+	WORD $0x4f8091ce // fmul v14.4s, v14.4s, v0.s[0]
+	WORD $0x3dc0186f // ldr q15, [x3, #96]
+	WORD $0x4f8091ef // fmul v15.4s, v15.4s, v0.s[0]
+	WORD $0x3dc01c70 // ldr q16, [x3, #112]
+	WORD $0x4f809210 // fmul v16.4s, v16.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00071 // ldr q17, [x3]
+	WORD $0x4f809231 // fmul v17.4s, v17.4s, v0.s[0]
+	WORD $0x3dc00472 // ldr q18, [x3, #16]
+	WORD $0x4f809252 // fmul v18.4s, v18.4s, v0.s[0]
+	WORD $0x3dc00873 // ldr q19, [x3, #32]
+	WORD $0x4f809273 // fmul v19.4s, v19.4s, v0.s[0]
+	WORD $0x3dc00c74 // ldr q20, [x3, #48]
+	WORD $0x4f809294 // fmul v20.4s, v20.4s, v0.s[0]
+	WORD $0x3dc01075 // ldr q21, [x3, #64]
+	WORD $0x4f8092b5 // fmul v21.4s, v21.4s, v0.s[0]
+	WORD $0x3dc01476 // ldr q22, [x3, #80]
+	WORD $0x4f8092d6 // fmul v22.4s, v22.4s, v0.s[0]
+	WORD $0x3dc01877 // ldr q23, [x3, #96]
+	WORD $0x4f8092f7 // fmul v23.4s, v23.4s, v0.s[0]
+	WORD $0x3dc01c78 // ldr q24, [x3, #112]
+	WORD $0x4f809318 // fmul v24.4s, v24.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	PRFM 64(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc0007b // ldr q27, [x3]
+	WORD $0x3dc0047c // ldr q28, [x3, #16]
+	WORD $0x3dc0087d // ldr q29, [x3, #32]
+	WORD $0x3dc00c7e // ldr q30, [x3, #48]
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f801361 // fmla v1.4s, v27.4s, v0.s[0]
+	WORD $0x4f801382 // fmla v2.4s, v28.4s, v0.s[0]
+	WORD $0x4f8013a3 // fmla v3.4s, v29.4s, v0.s[0]
+	WORD $0x4f8013c4 // fmla v4.4s, v30.4s, v0.s[0]
+	WORD $0xbd410099 // ldr s25, [x4, #256]
+	WORD $0x4f991369 // fmla v9.4s, v27.4s, v25.s[0]
+	WORD $0x4f99138a // fmla v10.4s, v28.4s, v25.s[0]
+	WORD $0x4f9913ab // fmla v11.4s, v29.4s, v25.s[0]
+	WORD $0x4f9913cc // fmla v12.4s, v30.4s, v25.s[0]
+	WORD $0xbd42009a // ldr s26, [x4, #512]
+	WORD $0x4f9a1371 // fmla v17.4s, v27.4s, v26.s[0]
+	WORD $0x4f9a1392 // fmla v18.4s, v28.4s, v26.s[0]
+	WORD $0x4f9a13b3 // fmla v19.4s, v29.4s, v26.s[0]
+	WORD $0x4f9a13d4 // fmla v20.4s, v30.4s, v26.s[0]
+	WORD $0x3dc0107b // ldr q27, [x3, #64]
+	WORD $0x3dc0147c // ldr q28, [x3, #80]
+	WORD $0x3dc0187d // ldr q29, [x3, #96]
+	WORD $0x3dc01c7e // ldr q30, [x3, #112]
+	WORD $0x4f801365 // fmla v5.4s, v27.4s, v0.s[0]
+	WORD $0x4f801386 // fmla v6.4s, v28.4s, v0.s[0]
+	WORD $0x4f8013a7 // fmla v7.4s, v29.4s, v0.s[0]
+	WORD $0x4f8013c8 // fmla v8.4s, v30.4s, v0.s[0]
+	WORD $0x4f99136d // fmla v13.4s, v27.4s, v25.s[0]
+	WORD $0x4f99138e // fmla v14.4s, v28.4s, v25.s[0]
+	WORD $0x4f9913af // fmla v15.4s, v29.4s, v25.s[0]
+	WORD $0x4f9913d0 // fmla v16.4s, v30.4s, v25.s[0]
+	WORD $0x4f9a1375 // fmla v21.4s, v27.4s, v26.s[0]
+	WORD $0x4f9a1396 // fmla v22.4s, v28.4s, v26.s[0]
+	WORD $0x4f9a13b7 // fmla v23.4s, v29.4s, v26.s[0]
+	WORD $0x4f9a13d8 // fmla v24.4s, v30.4s, v26.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	WORD $0x3d801005 // str q5, [x0, #64]
+	WORD $0x3d801406 // str q6, [x0, #80]
+	WORD $0x3d801807 // str q7, [x0, #96]
+	WORD $0x3d801c08 // str q8, [x0, #112]
+	ADD R2, R0
+	WORD $0x3d800009 // str q9, [x0]
+	WORD $0x3d80040a // str q10, [x0, #16]
+	WORD $0x3d80080b // str q11, [x0, #32]
+	WORD $0x3d800c0c // str q12, [x0, #48]
+	WORD $0x3d80100d // str q13, [x0, #64]
+	WORD $0x3d80140e // str q14, [x0, #80]
+	WORD $0x3d80180f // str q15, [x0, #96]
+	WORD $0x3d801c10 // str q16, [x0, #112]
+	ADD R2, R0
+	WORD $0x3d800011 // str q17, [x0]
+	WORD $0x3d800412 // str q18, [x0, #16]
+	WORD $0x3d800813 // str q19, [x0, #32]
+	WORD $0x3d800c14 // str q20, [x0, #48]
+	WORD $0x3d801015 // str q21, [x0, #64]
+	WORD $0x3d801416 // str q22, [x0, #80]
+	WORD $0x3d801817 // str q23, [x0, #96]
+	WORD $0x3d801c18 // str q24, [x0, #112]
+	RET
+
+// func scoresF32x4t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresF32x4t1NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	ADD R5, R0, R6
+	ADD R5, R6, R7
+	ADD R5, R7, R8
+	MOVD 0(R2), R9
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
+	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
+	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
+	WORD $0x6f00e40b // movi v11.2d, #0000000000000000
+	WORD $0x6f00e40c // movi v12.2d, #0000000000000000
+	WORD $0x6f00e40d // movi v13.2d, #0000000000000000
+	WORD $0x6f00e40e // movi v14.2d, #0000000000000000
+	WORD $0x6f00e40f // movi v15.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	PRFM 64(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc00130 // ldr q16, [x9]
+	WORD $0x3dc00531 // ldr q17, [x9, #16]
+	WORD $0x3dc00932 // ldr q18, [x9, #32]
+	WORD $0x3dc00d33 // ldr q19, [x9, #48]
+	WORD $0x4ddfc814 // ld1r { v20.4s }, [x0], #4
+	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
+	WORD $0x4e34ce21 // fmla v1.4s, v17.4s, v20.4s
+	WORD $0x4e34ce42 // fmla v2.4s, v18.4s, v20.4s
+	WORD $0x4e34ce63 // fmla v3.4s, v19.4s, v20.4s
+	WORD $0x4ddfc8d4 // ld1r { v20.4s }, [x6], #4
+	WORD $0x4e34ce04 // fmla v4.4s, v16.4s, v20.4s
+	WORD $0x4e34ce25 // fmla v5.4s, v17.4s, v20.4s
+	WORD $0x4e34ce46 // fmla v6.4s, v18.4s, v20.4s
+	WORD $0x4e34ce67 // fmla v7.4s, v19.4s, v20.4s
+	WORD $0x4ddfc8f4 // ld1r { v20.4s }, [x7], #4
+	WORD $0x4e34ce08 // fmla v8.4s, v16.4s, v20.4s
+	WORD $0x4e34ce29 // fmla v9.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4a // fmla v10.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6b // fmla v11.4s, v19.4s, v20.4s
+	WORD $0x4ddfc914 // ld1r { v20.4s }, [x8], #4
+	WORD $0x4e34ce0c // fmla v12.4s, v16.4s, v20.4s
+	WORD $0x4e34ce2d // fmla v13.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4e // fmla v14.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6f // fmla v15.4s, v19.4s, v20.4s
+	WORD $0x3dc01130 // ldr q16, [x9, #64]
+	WORD $0x3dc01531 // ldr q17, [x9, #80]
+	WORD $0x3dc01932 // ldr q18, [x9, #96]
+	WORD $0x3dc01d33 // ldr q19, [x9, #112]
+	WORD $0x4ddfc814 // ld1r { v20.4s }, [x0], #4
+	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
+	WORD $0x4e34ce21 // fmla v1.4s, v17.4s, v20.4s
+	WORD $0x4e34ce42 // fmla v2.4s, v18.4s, v20.4s
+	WORD $0x4e34ce63 // fmla v3.4s, v19.4s, v20.4s
+	WORD $0x4ddfc8d4 // ld1r { v20.4s }, [x6], #4
+	WORD $0x4e34ce04 // fmla v4.4s, v16.4s, v20.4s
+	WORD $0x4e34ce25 // fmla v5.4s, v17.4s, v20.4s
+	WORD $0x4e34ce46 // fmla v6.4s, v18.4s, v20.4s
+	WORD $0x4e34ce67 // fmla v7.4s, v19.4s, v20.4s
+	WORD $0x4ddfc8f4 // ld1r { v20.4s }, [x7], #4
+	WORD $0x4e34ce08 // fmla v8.4s, v16.4s, v20.4s
+	WORD $0x4e34ce29 // fmla v9.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4a // fmla v10.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6b // fmla v11.4s, v19.4s, v20.4s
+	WORD $0x4ddfc914 // ld1r { v20.4s }, [x8], #4
+	WORD $0x4e34ce0c // fmla v12.4s, v16.4s, v20.4s
+	WORD $0x4e34ce2d // fmla v13.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4e // fmla v14.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6f // fmla v15.4s, v19.4s, v20.4s
+	ADD $128, R9
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc00130 // ldr q16, [x9]
+	WORD $0x3dc00531 // ldr q17, [x9, #16]
+	WORD $0x3dc00932 // ldr q18, [x9, #32]
+	WORD $0x3dc00d33 // ldr q19, [x9, #48]
+	WORD $0x4ddfc814 // ld1r { v20.4s }, [x0], #4
+	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
+	WORD $0x4e34ce21 // fmla v1.4s, v17.4s, v20.4s
+	WORD $0x4e34ce42 // fmla v2.4s, v18.4s, v20.4s
+	WORD $0x4e34ce63 // fmla v3.4s, v19.4s, v20.4s
+	WORD $0x4ddfc8d4 // ld1r { v20.4s }, [x6], #4
+	WORD $0x4e34ce04 // fmla v4.4s, v16.4s, v20.4s
+	WORD $0x4e34ce25 // fmla v5.4s, v17.4s, v20.4s
+	WORD $0x4e34ce46 // fmla v6.4s, v18.4s, v20.4s
+	WORD $0x4e34ce67 // fmla v7.4s, v19.4s, v20.4s
+	WORD $0x4ddfc8f4 // ld1r { v20.4s }, [x7], #4
+	WORD $0x4e34ce08 // fmla v8.4s, v16.4s, v20.4s
+	WORD $0x4e34ce29 // fmla v9.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4a // fmla v10.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6b // fmla v11.4s, v19.4s, v20.4s
+	WORD $0x4ddfc914 // ld1r { v20.4s }, [x8], #4
+	WORD $0x4e34ce0c // fmla v12.4s, v16.4s, v20.4s
+	WORD $0x4e34ce2d // fmla v13.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4e // fmla v14.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6f // fmla v15.4s, v19.4s, v20.4s
+	ADD $64, R9
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	WORD $0x3d804044 // str q4, [x2, #256]
+	WORD $0x3d804445 // str q5, [x2, #272]
+	WORD $0x3d804846 // str q6, [x2, #288]
+	WORD $0x3d804c47 // str q7, [x2, #304]
+	WORD $0x3d808048 // str q8, [x2, #512]
+	WORD $0x3d808449 // str q9, [x2, #528]
+	WORD $0x3d80884a // str q10, [x2, #544]
+	WORD $0x3d808c4b // str q11, [x2, #560]
+	WORD $0x3d80c04c // str q12, [x2, #768]
+	WORD $0x3d80c44d // str q13, [x2, #784]
+	WORD $0x3d80c84e // str q14, [x2, #800]
+	WORD $0x3d80cc4f // str q15, [x2, #816]
+	RET
+
+// func valuesF32x4c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesF32x4c1NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00065 // ldr q5, [x3]
+	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
+	WORD $0x3dc00466 // ldr q6, [x3, #16]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	WORD $0x3dc00867 // ldr q7, [x3, #32]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x3dc00c68 // ldr q8, [x3, #48]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00069 // ldr q9, [x3]
+	WORD $0x4f809129 // fmul v9.4s, v9.4s, v0.s[0]
+	WORD $0x3dc0046a // ldr q10, [x3, #16]
+	WORD $0x4f80914a // fmul v10.4s, v10.4s, v0.s[0]
+	WORD $0x3dc0086b // ldr q11, [x3, #32]
+	WORD $0x4f80916b // fmul v11.4s, v11.4s, v0.s[0]
+	WORD $0x3dc00c6c // ldr q12, [x3, #48]
+	WORD $0x4f80918c // fmul v12.4s, v12.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc0006d // ldr q13, [x3]
+	WORD $0x4f8091ad // fmul v13.4s, v13.4s, v0.s[0]
+	WORD $0x3dc0046e // ldr q14, [x3, #16]
+	WORD $0x4f8091ce // fmul v14.4s, v14.4s, v0.s[0]
+	WORD $0x3dc0086f // ldr q15, [x3, #32]
+	WORD $0x4f8091ef // fmul v15.4s, v15.4s, v0.s[0]
+	WORD $0x3dc00c70 // ldr q16, [x3, #48]
+	WORD $0x4f809210 // fmul v16.4s, v16.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc00071 // ldr q17, [x3]
+	WORD $0x3dc00472 // ldr q18, [x3, #16]
+	WORD $0x3dc00873 // ldr q19, [x3, #32]
+	WORD $0x3dc00c74 // ldr q20, [x3, #48]
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f801221 // fmla v1.4s, v17.4s, v0.s[0]
+	WORD $0x4f801242 // fmla v2.4s, v18.4s, v0.s[0]
+	WORD $0x4f801263 // fmla v3.4s, v19.4s, v0.s[0]
+	WORD $0x4f801284 // fmla v4.4s, v20.4s, v0.s[0]
+	WORD $0xbd410080 // ldr s0, [x4, #256]
+	WORD $0x4f801225 // fmla v5.4s, v17.4s, v0.s[0]
+	WORD $0x4f801246 // fmla v6.4s, v18.4s, v0.s[0]
+	WORD $0x4f801267 // fmla v7.4s, v19.4s, v0.s[0]
+	WORD $0x4f801288 // fmla v8.4s, v20.4s, v0.s[0]
+	WORD $0xbd420080 // ldr s0, [x4, #512]
+	WORD $0x4f801229 // fmla v9.4s, v17.4s, v0.s[0]
+	WORD $0x4f80124a // fmla v10.4s, v18.4s, v0.s[0]
+	WORD $0x4f80126b // fmla v11.4s, v19.4s, v0.s[0]
+	WORD $0x4f80128c // fmla v12.4s, v20.4s, v0.s[0]
+	WORD $0xbd430080 // ldr s0, [x4, #768]
+	WORD $0x4f80122d // fmla v13.4s, v17.4s, v0.s[0]
+	WORD $0x4f80124e // fmla v14.4s, v18.4s, v0.s[0]
+	WORD $0x4f80126f // fmla v15.4s, v19.4s, v0.s[0]
+	WORD $0x4f801290 // fmla v16.4s, v20.4s, v0.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800005 // str q5, [x0]
+	WORD $0x3d800406 // str q6, [x0, #16]
+	WORD $0x3d800807 // str q7, [x0, #32]
+	WORD $0x3d800c08 // str q8, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800009 // str q9, [x0]
+	WORD $0x3d80040a // str q10, [x0, #16]
+	WORD $0x3d80080b // str q11, [x0, #32]
+	WORD $0x3d800c0c // str q12, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d80000d // str q13, [x0]
+	WORD $0x3d80040e // str q14, [x0, #16]
+	WORD $0x3d80080f // str q15, [x0, #32]
+	WORD $0x3d800c10 // str q16, [x0, #48]
+	RET
+
+// func scoresF32x5t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresF32x5t1NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	ADD R5, R0, R6
+	ADD R5, R6, R7
+	ADD R5, R7, R8
+	ADD R5, R8, R9
+	MOVD 0(R2), R10
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
+	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
+	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
+	WORD $0x6f00e40b // movi v11.2d, #0000000000000000
+	WORD $0x6f00e40c // movi v12.2d, #0000000000000000
+	WORD $0x6f00e40d // movi v13.2d, #0000000000000000
+	WORD $0x6f00e40e // movi v14.2d, #0000000000000000
+	WORD $0x6f00e40f // movi v15.2d, #0000000000000000
+	WORD $0x6f00e410 // movi v16.2d, #0000000000000000
+	WORD $0x6f00e411 // movi v17.2d, #0000000000000000
+	WORD $0x6f00e412 // movi v18.2d, #0000000000000000
+	WORD $0x6f00e413 // movi v19.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	PRFM 64(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc00154 // ldr q20, [x10]
+	WORD $0x3dc00555 // ldr q21, [x10, #16]
+	WORD $0x3dc00956 // ldr q22, [x10, #32]
+	WORD $0x3dc00d57 // ldr q23, [x10, #48]
+	WORD $0x4ddfc818 // ld1r { v24.4s }, [x0], #4
+	WORD $0x4e38ce80 // fmla v0.4s, v20.4s, v24.4s
+	WORD $0x4e38cea1 // fmla v1.4s, v21.4s, v24.4s
+	WORD $0x4e38cec2 // fmla v2.4s, v22.4s, v24.4s
+	WORD $0x4e38cee3 // fmla v3.4s, v23.4s, v24.4s
+	WORD $0x4ddfc8d8 // ld1r { v24.4s }, [x6], #4
+	WORD $0x4e38ce84 // fmla v4.4s, v20.4s, v24.4s
+	WORD $0x4e38cea5 // fmla v5.4s, v21.4s, v24.4s
+	WORD $0x4e38cec6 // fmla v6.4s, v22.4s, v24.4s
+	WORD $0x4e38cee7 // fmla v7.4s, v23.4s, v24.4s
+	WORD $0x4ddfc8f8 // ld1r { v24.4s }, [x7], #4
+	WORD $0x4e38ce88 // fmla v8.4s, v20.4s, v24.4s
+	WORD $0x4e38cea9 // fmla v9.4s, v21.4s, v24.4s
+	WORD $0x4e38ceca // fmla v10.4s, v22.4s, v24.4s
+	WORD $0x4e38ceeb // fmla v11.4s, v23.4s, v24.4s
+	WORD $0x4ddfc918 // ld1r { v24.4s }, [x8], #4
+	WORD $0x4e38ce8c // fmla v12.4s, v20.4s, v24.4s
+	WORD $0x4e38cead // fmla v13.4s, v21.4s, v24.4s
+	WORD $0x4e38cece // fmla v14.4s, v22.4s, v24.4s
+	WORD $0x4e38ceef // fmla v15.4s, v23.4s, v24.4s
+	WORD $0x4ddfc938 // ld1r { v24.4s }, [x9], #4
+	WORD $0x4e38ce90 // fmla v16.4s, v20.4s, v24.4s
+	WORD $0x4e38ceb1 // fmla v17.4s, v21.4s, v24.4s
+	WORD $0x4e38ced2 // fmla v18.4s, v22.4s, v24.4s
+	WORD $0x4e38cef3 // fmla v19.4s, v23.4s, v24.4s
+	WORD $0x3dc01154 // ldr q20, [x10, #64]
+	WORD $0x3dc01555 // ldr q21, [x10, #80]
+	WORD $0x3dc01956 // ldr q22, [x10, #96]
+	WORD $0x3dc01d57 // ldr q23, [x10, #112]
+	WORD $0x4ddfc818 // ld1r { v24.4s }, [x0], #4
+	WORD $0x4e38ce80 // fmla v0.4s, v20.4s, v24.4s
+	WORD $0x4e38cea1 // fmla v1.4s, v21.4s, v24.4s
+	WORD $0x4e38cec2 // fmla v2.4s, v22.4s, v24.4s
+	WORD $0x4e38cee3 // fmla v3.4s, v23.4s, v24.4s
+	WORD $0x4ddfc8d8 // ld1r { v24.4s }, [x6], #4
+	WORD $0x4e38ce84 // fmla v4.4s, v20.4s, v24.4s
+	WORD $0x4e38cea5 // fmla v5.4s, v21.4s, v24.4s
+	WORD $0x4e38cec6 // fmla v6.4s, v22.4s, v24.4s
+	WORD $0x4e38cee7 // fmla v7.4s, v23.4s, v24.4s
+	WORD $0x4ddfc8f8 // ld1r { v24.4s }, [x7], #4
+	WORD $0x4e38ce88 // fmla v8.4s, v20.4s, v24.4s
+	WORD $0x4e38cea9 // fmla v9.4s, v21.4s, v24.4s
+	WORD $0x4e38ceca // fmla v10.4s, v22.4s, v24.4s
+	WORD $0x4e38ceeb // fmla v11.4s, v23.4s, v24.4s
+	WORD $0x4ddfc918 // ld1r { v24.4s }, [x8], #4
+	WORD $0x4e38ce8c // fmla v12.4s, v20.4s, v24.4s
+	WORD $0x4e38cead // fmla v13.4s, v21.4s, v24.4s
+	WORD $0x4e38cece // fmla v14.4s, v22.4s, v24.4s
+	WORD $0x4e38ceef // fmla v15.4s, v23.4s, v24.4s
+	WORD $0x4ddfc938 // ld1r { v24.4s }, [x9], #4
+	WORD $0x4e38ce90 // fmla v16.4s, v20.4s, v24.4s
+	WORD $0x4e38ceb1 // fmla v17.4s, v21.4s, v24.4s
+	WORD $0x4e38ced2 // fmla v18.4s, v22.4s, v24.4s
+	WORD $0x4e38cef3 // fmla v19.4s, v23.4s, v24.4s
+	ADD $128, R10
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc00154 // ldr q20, [x10]
+	WORD $0x3dc00555 // ldr q21, [x10, #16]
+	WORD $0x3dc00956 // ldr q22, [x10, #32]
+	WORD $0x3dc00d57 // ldr q23, [x10, #48]
+	WORD $0x4ddfc818 // ld1r { v24.4s }, [x0], #4
+	WORD $0x4e38ce80 // fmla v0.4s, v20.4s, v24.4s
+	WORD $0x4e38cea1 // fmla v1.4s, v21.4s, v24.4s
+	WORD $0x4e38cec2 // fmla v2.4s, v22.4s, v24.4s
+	WORD $0x4e38cee3 // fmla v3.4s, v23.4s, v24.4s
+	WORD $0x4ddfc8d8 // ld1r { v24.4s }, [x6], #4
+	WORD $0x4e38ce84 // fmla v4.4s, v20.4s, v24.4s
+	WORD $0x4e38cea5 // fmla v5.4s, v21.4s, v24.4s
+	WORD $0x4e38cec6 // fmla v6.4s, v22.4s, v24.4s
+	WORD $0x4e38cee7 // fmla v7.4s, v23.4s, v24.4s
+	WORD $0x4ddfc8f8 // ld1r { v24.4s }, [x7], #4
+	WORD $0x4e38ce88 // fmla v8.4s, v20.4s, v24.4s
+	WORD $0x4e38cea9 // fmla v9.4s, v21.4s, v24.4s
+	WORD $0x4e38ceca // fmla v10.4s, v22.4s, v24.4s
+	WORD $0x4e38ceeb // fmla v11.4s, v23.4s, v24.4s
+	WORD $0x4ddfc918 // ld1r { v24.4s }, [x8], #4
+	WORD $0x4e38ce8c // fmla v12.4s, v20.4s, v24.4s
+	WORD $0x4e38cead // fmla v13.4s, v21.4s, v24.4s
+	WORD $0x4e38cece // fmla v14.4s, v22.4s, v24.4s
+	WORD $0x4e38ceef // fmla v15.4s, v23.4s, v24.4s
+	WORD $0x4ddfc938 // ld1r { v24.4s }, [x9], #4
+	WORD $0x4e38ce90 // fmla v16.4s, v20.4s, v24.4s
+	WORD $0x4e38ceb1 // fmla v17.4s, v21.4s, v24.4s
+	WORD $0x4e38ced2 // fmla v18.4s, v22.4s, v24.4s
+	WORD $0x4e38cef3 // fmla v19.4s, v23.4s, v24.4s
+	ADD $64, R10
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	WORD $0x3d804044 // str q4, [x2, #256]
+	WORD $0x3d804445 // str q5, [x2, #272]
+	WORD $0x3d804846 // str q6, [x2, #288]
+	WORD $0x3d804c47 // str q7, [x2, #304]
+	WORD $0x3d808048 // str q8, [x2, #512]
+	WORD $0x3d808449 // str q9, [x2, #528]
+	WORD $0x3d80884a // str q10, [x2, #544]
+	WORD $0x3d808c4b // str q11, [x2, #560]
+	WORD $0x3d80c04c // str q12, [x2, #768]
+	WORD $0x3d80c44d // str q13, [x2, #784]
+	WORD $0x3d80c84e // str q14, [x2, #800]
+	WORD $0x3d80cc4f // str q15, [x2, #816]
+	WORD $0x3d810050 // str q16, [x2, #1024]
+	WORD $0x3d810451 // str q17, [x2, #1040]
+	WORD $0x3d810852 // str q18, [x2, #1056]
+	WORD $0x3d810c53 // str q19, [x2, #1072]
+	RET
+
+// func valuesF32x5c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesF32x5c1NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00065 // ldr q5, [x3]
+	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
+	WORD $0x3dc00466 // ldr q6, [x3, #16]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	WORD $0x3dc00867 // ldr q7, [x3, #32]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x3dc00c68 // ldr q8, [x3, #48]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00069 // ldr q9, [x3]
+	WORD $0x4f809129 // fmul v9.4s, v9.4s, v0.s[0]
+	WORD $0x3dc0046a // ldr q10, [x3, #16]
+	WORD $0x4f80914a // fmul v10.4s, v10.4s, v0.s[0]
+	WORD $0x3dc0086b // ldr q11, [x3, #32]
+	WORD $0x4f80916b // fmul v11.4s, v11.4s, v0.s[0]
+	WORD $0x3dc00c6c // ldr q12, [x3, #48]
+	WORD $0x4f80918c // fmul v12.4s, v12.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc0006d // ldr q13, [x3]
+	WORD $0x4f8091ad // fmul v13.4s, v13.4s, v0.s[0]
+	WORD $0x3dc0046e // ldr q14, [x3, #16]
+	WORD $0x4f8091ce // fmul v14.4s, v14.4s, v0.s[0]
+	WORD $0x3dc0086f // ldr q15, [x3, #32]
+	WORD $0x4f8091ef // fmul v15.4s, v15.4s, v0.s[0]
+	WORD $0x3dc00c70 // ldr q16, [x3, #48]
+	WORD $0x4f809210 // fmul v16.4s, v16.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00071 // ldr q17, [x3]
+	WORD $0x4f809231 // fmul v17.4s, v17.4s, v0.s[0]
+	WORD $0x3dc00472 // ldr q18, [x3, #16]
+	WORD $0x4f809252 // fmul v18.4s, v18.4s, v0.s[0]
+	WORD $0x3dc00873 // ldr q19, [x3, #32]
+	WORD $0x4f809273 // fmul v19.4s, v19.4s, v0.s[0]
+	WORD $0x3dc00c74 // ldr q20, [x3, #48]
+	WORD $0x4f809294 // fmul v20.4s, v20.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc00075 // ldr q21, [x3]
+	WORD $0x3dc00476 // ldr q22, [x3, #16]
+	WORD $0x3dc00877 // ldr q23, [x3, #32]
+	WORD $0x3dc00c78 // ldr q24, [x3, #48]
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f8012a1 // fmla v1.4s, v21.4s, v0.s[0]
+	WORD $0x4f8012c2 // fmla v2.4s, v22.4s, v0.s[0]
+	WORD $0x4f8012e3 // fmla v3.4s, v23.4s, v0.s[0]
+	WORD $0x4f801304 // fmla v4.4s, v24.4s, v0.s[0]
+	WORD $0xbd410080 // ldr s0, [x4, #256]
+	WORD $0x4f8012a5 // fmla v5.4s, v21.4s, v0.s[0]
+	WORD $0x4f8012c6 // fmla v6.4s, v22.4s, v0.s[0]
+	WORD $0x4f8012e7 // fmla v7.4s, v23.4s, v0.s[0]
+	WORD $0x4f801308 // fmla v8.4s, v24.4s, v0.s[0]
+	WORD $0xbd420080 // ldr s0, [x4, #512]
+	WORD $0x4f8012a9 // fmla v9.4s, v21.4s, v0.s[0]
+	WORD $0x4f8012ca // fmla v10.4s, v22.4s, v0.s[0]
+	WORD $0x4f8012eb // fmla v11.4s, v23.4s, v0.s[0]
+	WORD $0x4f80130c // fmla v12.4s, v24.4s, v0.s[0]
+	WORD $0xbd430080 // ldr s0, [x4, #768]
+	WORD $0x4f8012ad // fmla v13.4s, v21.4s, v0.s[0]
+	WORD $0x4f8012ce // fmla v14.4s, v22.4s, v0.s[0]
+	WORD $0x4f8012ef // fmla v15.4s, v23.4s, v0.s[0]
+	WORD $0x4f801310 // fmla v16.4s, v24.4s, v0.s[0]
+	WORD $0xbd440080 // ldr s0, [x4, #1024]
+	WORD $0x4f8012b1 // fmla v17.4s, v21.4s, v0.s[0]
+	WORD $0x4f8012d2 // fmla v18.4s, v22.4s, v0.s[0]
+	WORD $0x4f8012f3 // fmla v19.4s, v23.4s, v0.s[0]
+	WORD $0x4f801314 // fmla v20.4s, v24.4s, v0.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800005 // str q5, [x0]
+	WORD $0x3d800406 // str q6, [x0, #16]
+	WORD $0x3d800807 // str q7, [x0, #32]
+	WORD $0x3d800c08 // str q8, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800009 // str q9, [x0]
+	WORD $0x3d80040a // str q10, [x0, #16]
+	WORD $0x3d80080b // str q11, [x0, #32]
+	WORD $0x3d800c0c // str q12, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d80000d // str q13, [x0]
+	WORD $0x3d80040e // str q14, [x0, #16]
+	WORD $0x3d80080f // str q15, [x0, #32]
+	WORD $0x3d800c10 // str q16, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800011 // str q17, [x0]
+	WORD $0x3d800412 // str q18, [x0, #16]
+	WORD $0x3d800813 // str q19, [x0, #32]
+	WORD $0x3d800c14 // str q20, [x0, #48]
+	RET
+
+// func scoresF32x6t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresF32x6t1NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	ADD R5, R0, R6
+	ADD R5, R6, R7
+	ADD R5, R7, R8
+	ADD R5, R8, R9
+	ADD R5, R9, R10
+	MOVD 0(R2), R11
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
+	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
+	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
+	WORD $0x6f00e40b // movi v11.2d, #0000000000000000
+	WORD $0x6f00e40c // movi v12.2d, #0000000000000000
+	WORD $0x6f00e40d // movi v13.2d, #0000000000000000
+	WORD $0x6f00e40e // movi v14.2d, #0000000000000000
+	WORD $0x6f00e40f // movi v15.2d, #0000000000000000
+	WORD $0x6f00e410 // movi v16.2d, #0000000000000000
+	WORD $0x6f00e411 // movi v17.2d, #0000000000000000
+	WORD $0x6f00e412 // movi v18.2d, #0000000000000000
+	WORD $0x6f00e413 // movi v19.2d, #0000000000000000
+	WORD $0x6f00e414 // movi v20.2d, #0000000000000000
+	WORD $0x6f00e415 // movi v21.2d, #0000000000000000
+	WORD $0x6f00e416 // movi v22.2d, #0000000000000000
+	WORD $0x6f00e417 // movi v23.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	PRFM 64(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc00178 // ldr q24, [x11]
+	WORD $0x3dc00579 // ldr q25, [x11, #16]
+	WORD $0x3dc0097a // ldr q26, [x11, #32]
+	WORD $0x3dc00d7b // ldr q27, [x11, #48]
+	WORD $0x4ddfc81c // ld1r { v28.4s }, [x0], #4
+	WORD $0x4e3ccf00 // fmla v0.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf21 // fmla v1.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf42 // fmla v2.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf63 // fmla v3.4s, v27.4s, v28.4s
+	WORD $0x4ddfc8dc // ld1r { v28.4s }, [x6], #4
+	WORD $0x4e3ccf04 // fmla v4.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf25 // fmla v5.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf46 // fmla v6.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf67 // fmla v7.4s, v27.4s, v28.4s
+	WORD $0x4ddfc8fc // ld1r { v28.4s }, [x7], #4
+	WORD $0x4e3ccf08 // fmla v8.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf29 // fmla v9.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf4a // fmla v10.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf6b // fmla v11.4s, v27.4s, v28.4s
+	WORD $0x4ddfc91c // ld1r { v28.4s }, [x8], #4
+	WORD $0x4e3ccf0c // fmla v12.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf2d // fmla v13.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf4e // fmla v14.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf6f // fmla v15.4s, v27.4s, v28.4s
+	WORD $0x4ddfc93c // ld1r { v28.4s }, [x9], #4
+	WORD $0x4e3ccf10 // fmla v16.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf31 // fmla v17.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf52 // fmla v18.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf73 // fmla v19.4s, v27.4s, v28.4s
+	WORD $0x4ddfc95c // ld1r { v28.4s }, [x10], #4
+	WORD $0x4e3ccf14 // fmla v20.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf35 // fmla v21.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf56 // fmla v22.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf77 // fmla v23.4s, v27.4s, v28.4s
+	WORD $0x3dc01178 // ldr q24, [x11, #64]
+	WORD $0x3dc01579 // ldr q25, [x11, #80]
+	WORD $0x3dc0197a // ldr q26, [x11, #96]
+	WORD $0x3dc01d7b // ldr q27, [x11, #112]
+	WORD $0x4ddfc81c // ld1r { v28.4s }, [x0], #4
+	WORD $0x4e3ccf00 // fmla v0.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf21 // fmla v1.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf42 // fmla v2.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf63 // fmla v3.4s, v27.4s, v28.4s
+	WORD $0x4ddfc8dc // ld1r { v28.4s }, [x6], #4
+	WORD $0x4e3ccf04 // fmla v4.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf25 // fmla v5.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf46 // fmla v6.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf67 // fmla v7.4s, v27.4s, v28.4s
+	WORD $0x4ddfc8fc // ld1r { v28.4s }, [x7], #4
+	WORD $0x4e3ccf08 // fmla v8.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf29 // fmla v9.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf4a // fmla v10.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf6b // fmla v11.4s, v27.4s, v28.4s
+	WORD $0x4ddfc91c // ld1r { v28.4s }, [x8], #4
+	WORD $0x4e3ccf0c // fmla v12.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf2d // fmla v13.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf4e // fmla v14.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf6f // fmla v15.4s, v27.4s, v28.4s
+	WORD $0x4ddfc93c // ld1r { v28.4s }, [x9], #4
+	WORD $0x4e3ccf10 // fmla v16.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf31 // fmla v17.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf52 // fmla v18.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf73 // fmla v19.4s, v27.4s, v28.4s
+	WORD $0x4ddfc95c // ld1r { v28.4s }, [x10], #4
+	WORD $0x4e3ccf14 // fmla v20.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf35 // fmla v21.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf56 // fmla v22.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf77 // fmla v23.4s, v27.4s, v28.4s
+	ADD $128, R11
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc00178 // ldr q24, [x11]
+	WORD $0x3dc00579 // ldr q25, [x11, #16]
+	WORD $0x3dc0097a // ldr q26, [x11, #32]
+	WORD $0x3dc00d7b // ldr q27, [x11, #48]
+	WORD $0x4ddfc81c // ld1r { v28.4s }, [x0], #4
+	WORD $0x4e3ccf00 // fmla v0.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf21 // fmla v1.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf42 // fmla v2.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf63 // fmla v3.4s, v27.4s, v28.4s
+	WORD $0x4ddfc8dc // ld1r { v28.4s }, [x6], #4
+	WORD $0x4e3ccf04 // fmla v4.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf25 // fmla v5.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf46 // fmla v6.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf67 // fmla v7.4s, v27.4s, v28.4s
+	WORD $0x4ddfc8fc // ld1r { v28.4s }, [x7], #4
+	WORD $0x4e3ccf08 // fmla v8.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf29 // fmla v9.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf4a // fmla v10.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf6b // fmla v11.4s, v27.4s, v28.4s
+	WORD $0x4ddfc91c // ld1r { v28.4s }, [x8], #4
+	WORD $0x4e3ccf0c // fmla v12.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf2d // fmla v13.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf4e // fmla v14.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf6f // fmla v15.4s, v27.4s, v28.4s
+	WORD $0x4ddfc93c // ld1r { v28.4s }, [x9], #4
+	WORD $0x4e3ccf10 // fmla v16.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf31 // fmla v17.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf52 // fmla v18.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf73 // fmla v19.4s, v27.4s, v28.4s
+	WORD $0x4ddfc95c // ld1r { v28.4s }, [x10], #4
+	WORD $0x4e3ccf14 // fmla v20.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf35 // fmla v21.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf56 // fmla v22.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf77 // fmla v23.4s, v27.4s, v28.4s
+	ADD $64, R11
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	WORD $0x3d804044 // str q4, [x2, #256]
+	WORD $0x3d804445 // str q5, [x2, #272]
+	WORD $0x3d804846 // str q6, [x2, #288]
+	WORD $0x3d804c47 // str q7, [x2, #304]
+	WORD $0x3d808048 // str q8, [x2, #512]
+	WORD $0x3d808449 // str q9, [x2, #528]
+	WORD $0x3d80884a // str q10, [x2, #544]
+	WORD $0x3d808c4b // str q11, [x2, #560]
+	WORD $0x3d80c04c // str q12, [x2, #768]
+	WORD $0x3d80c44d // str q13, [x2, #784]
+	WORD $0x3d80c84e // str q14, [x2, #800]
+	WORD $0x3d80cc4f // str q15, [x2, #816]
+	WORD $0x3d810050 // str q16, [x2, #1024]
+	WORD $0x3d810451 // str q17, [x2, #1040]
+	WORD $0x3d810852 // str q18, [x2, #1056]
+	WORD $0x3d810c53 // str q19, [x2, #1072]
+	WORD $0x3d814054 // str q20, [x2, #1280]
+	WORD $0x3d814455 // str q21, [x2, #1296]
+	WORD $0x3d814856 // str q22, [x2, #1312]
+	WORD $0x3d814c57 // str q23, [x2, #1328]
+	RET
+
+// func valuesF32x6c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesF32x6c1NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00065 // ldr q5, [x3]
+	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
+	WORD $0x3dc00466 // ldr q6, [x3, #16]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	WORD $0x3dc00867 // ldr q7, [x3, #32]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x3dc00c68 // ldr q8, [x3, #48]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00069 // ldr q9, [x3]
+	WORD $0x4f809129 // fmul v9.4s, v9.4s, v0.s[0]
+	WORD $0x3dc0046a // ldr q10, [x3, #16]
+	WORD $0x4f80914a // fmul v10.4s, v10.4s, v0.s[0]
+	WORD $0x3dc0086b // ldr q11, [x3, #32]
+	WORD $0x4f80916b // fmul v11.4s, v11.4s, v0.s[0]
+	WORD $0x3dc00c6c // ldr q12, [x3, #48]
+	WORD $0x4f80918c // fmul v12.4s, v12.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc0006d // ldr q13, [x3]
+	WORD $0x4f8091ad // fmul v13.4s, v13.4s, v0.s[0]
+	WORD $0x3dc0046e // ldr q14, [x3, #16]
+	WORD $0x4f8091ce // fmul v14.4s, v14.4s, v0.s[0]
+	WORD $0x3dc0086f // ldr q15, [x3, #32]
+	WORD $0x4f8091ef // fmul v15.4s, v15.4s, v0.s[0]
+	WORD $0x3dc00c70 // ldr q16, [x3, #48]
+	WORD $0x4f809210 // fmul v16.4s, v16.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00071 // ldr q17, [x3]
+	WORD $0x4f809231 // fmul v17.4s, v17.4s, v0.s[0]
+	WORD $0x3dc00472 // ldr q18, [x3, #16]
+	WORD $0x4f809252 // fmul v18.4s, v18.4s, v0.s[0]
+	WORD $0x3dc00873 // ldr q19, [x3, #32]
+	WORD $0x4f809273 // fmul v19.4s, v19.4s, v0.s[0]
+	WORD $0x3dc00c74 // ldr q20, [x3, #48]
+	WORD $0x4f809294 // fmul v20.4s, v20.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00075 // ldr q21, [x3]
+	WORD $0x4f8092b5 // fmul v21.4s, v21.4s, v0.s[0]
+	WORD $0x3dc00476 // ldr q22, [x3, #16]
+	WORD $0x4f8092d6 // fmul v22.4s, v22.4s, v0.s[0]
+	WORD $0x3dc00877 // ldr q23, [x3, #32]
+	WORD $0x4f8092f7 // fmul v23.4s, v23.4s, v0.s[0]
+	WORD $0x3dc00c78 // ldr q24, [x3, #48]
+	WORD $0x4f809318 // fmul v24.4s, v24.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc00079 // ldr q25, [x3]
+	WORD $0x3dc0047a // ldr q26, [x3, #16]
+	WORD $0x3dc0087b // ldr q27, [x3, #32]
+	WORD $0x3dc00c7c // ldr q28, [x3, #48]
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f801321 // fmla v1.4s, v25.4s, v0.s[0]
+	WORD $0x4f801342 // fmla v2.4s, v26.4s, v0.s[0]
+	WORD $0x4f801363 // fmla v3.4s, v27.4s, v0.s[0]
+	WORD $0x4f801384 // fmla v4.4s, v28.4s, v0.s[0]
+	WORD $0xbd410080 // ldr s0, [x4, #256]
+	WORD $0x4f801325 // fmla v5.4s, v25.4s, v0.s[0]
+	WORD $0x4f801346 // fmla v6.4s, v26.4s, v0.s[0]
+	WORD $0x4f801367 // fmla v7.4s, v27.4s, v0.s[0]
+	WORD $0x4f801388 // fmla v8.4s, v28.4s, v0.s[0]
+	WORD $0xbd420080 // ldr s0, [x4, #512]
+	WORD $0x4f801329 // fmla v9.4s, v25.4s, v0.s[0]
+	WORD $0x4f80134a // fmla v10.4s, v26.4s, v0.s[0]
+	WORD $0x4f80136b // fmla v11.4s, v27.4s, v0.s[0]
+	WORD $0x4f80138c // fmla v12.4s, v28.4s, v0.s[0]
+	WORD $0xbd430080 // ldr s0, [x4, #768]
+	WORD $0x4f80132d // fmla v13.4s, v25.4s, v0.s[0]
+	WORD $0x4f80134e // fmla v14.4s, v26.4s, v0.s[0]
+	WORD $0x4f80136f // fmla v15.4s, v27.4s, v0.s[0]
+	WORD $0x4f801390 // fmla v16.4s, v28.4s, v0.s[0]
+	WORD $0xbd440080 // ldr s0, [x4, #1024]
+	WORD $0x4f801331 // fmla v17.4s, v25.4s, v0.s[0]
+	WORD $0x4f801352 // fmla v18.4s, v26.4s, v0.s[0]
+	WORD $0x4f801373 // fmla v19.4s, v27.4s, v0.s[0]
+	WORD $0x4f801394 // fmla v20.4s, v28.4s, v0.s[0]
+	WORD $0xbd450080 // ldr s0, [x4, #1280]
+	WORD $0x4f801335 // fmla v21.4s, v25.4s, v0.s[0]
+	WORD $0x4f801356 // fmla v22.4s, v26.4s, v0.s[0]
+	WORD $0x4f801377 // fmla v23.4s, v27.4s, v0.s[0]
+	WORD $0x4f801398 // fmla v24.4s, v28.4s, v0.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800005 // str q5, [x0]
+	WORD $0x3d800406 // str q6, [x0, #16]
+	WORD $0x3d800807 // str q7, [x0, #32]
+	WORD $0x3d800c08 // str q8, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800009 // str q9, [x0]
+	WORD $0x3d80040a // str q10, [x0, #16]
+	WORD $0x3d80080b // str q11, [x0, #32]
+	WORD $0x3d800c0c // str q12, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d80000d // str q13, [x0]
+	WORD $0x3d80040e // str q14, [x0, #16]
+	WORD $0x3d80080f // str q15, [x0, #32]
+	WORD $0x3d800c10 // str q16, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800011 // str q17, [x0]
+	WORD $0x3d800412 // str q18, [x0, #16]
+	WORD $0x3d800813 // str q19, [x0, #32]
+	WORD $0x3d800c14 // str q20, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800015 // str q21, [x0]
+	WORD $0x3d800416 // str q22, [x0, #16]
+	WORD $0x3d800817 // str q23, [x0, #32]
+	WORD $0x3d800c18 // str q24, [x0, #48]
+	RET
+
+// func scoresF16x1t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresF16x1t1NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	MOVD 0(R2), R6
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc000c4 // ldr q4, [x6]
+	WORD $0x4e217885 // fcvtl2 v5.4s, v4.8h
+	WORD $0x0e217884 // fcvtl v4.4s, v4.4h
+	WORD $0x3dc004c6 // ldr q6, [x6, #16]
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	WORD $0x4ddfc808 // ld1r { v8.4s }, [x0], #4
+	WORD $0x4e28cc80 // fmla v0.4s, v4.4s, v8.4s
+	WORD $0x4e28cca1 // fmla v1.4s, v5.4s, v8.4s
+	WORD $0x4e28ccc2 // fmla v2.4s, v6.4s, v8.4s
+	WORD $0x4e28cce3 // fmla v3.4s, v7.4s, v8.4s
+	WORD $0x3dc008c4 // ldr q4, [x6, #32]
+	WORD $0x4e217885 // fcvtl2 v5.4s, v4.8h
+	WORD $0x0e217884 // fcvtl v4.4s, v4.4h
+	WORD $0x3dc00cc6 // ldr q6, [x6, #48]
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	WORD $0x4ddfc808 // ld1r { v8.4s }, [x0], #4
+	WORD $0x4e28cc80 // fmla v0.4s, v4.4s, v8.4s
+	WORD $0x4e28cca1 // fmla v1.4s, v5.4s, v8.4s
+	WORD $0x4e28ccc2 // fmla v2.4s, v6.4s, v8.4s
+	WORD $0x4e28cce3 // fmla v3.4s, v7.4s, v8.4s
+	ADD $64, R6
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc000c4 // ldr q4, [x6]
+	WORD $0x4e217885 // fcvtl2 v5.4s, v4.8h
+	WORD $0x0e217884 // fcvtl v4.4s, v4.4h
+	WORD $0x3dc004c6 // ldr q6, [x6, #16]
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	WORD $0x4ddfc808 // ld1r { v8.4s }, [x0], #4
+	WORD $0x4e28cc80 // fmla v0.4s, v4.4s, v8.4s
+	WORD $0x4e28cca1 // fmla v1.4s, v5.4s, v8.4s
+	WORD $0x4e28ccc2 // fmla v2.4s, v6.4s, v8.4s
+	WORD $0x4e28cce3 // fmla v3.4s, v7.4s, v8.4s
+	ADD $32, R6
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	RET
+
+// func scoresF16x1t2NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresF16x1t2NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	MOVD 0(R2), R6
+	MOVD 8(R2), R7
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	PRFM 64(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc000c8 // ldr q8, [x6]
+	WORD $0x4e217909 // fcvtl2 v9.4s, v8.8h
+	WORD $0x0e217908 // fcvtl v8.4s, v8.4h
+	WORD $0x3dc004ca // ldr q10, [x6, #16]
+	WORD $0x4e21794b // fcvtl2 v11.4s, v10.8h
+	WORD $0x0e21794a // fcvtl v10.4s, v10.4h
+	WORD $0x4ddfc80c // ld1r { v12.4s }, [x0], #4
+	WORD $0x4e2ccd00 // fmla v0.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd21 // fmla v1.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd42 // fmla v2.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd63 // fmla v3.4s, v11.4s, v12.4s
+	WORD $0x3dc000e8 // ldr q8, [x7]
+	WORD $0x4e217909 // fcvtl2 v9.4s, v8.8h
+	WORD $0x0e217908 // fcvtl v8.4s, v8.4h
+	WORD $0x3dc004ea // ldr q10, [x7, #16]
+	WORD $0x4e21794b // fcvtl2 v11.4s, v10.8h
+	WORD $0x0e21794a // fcvtl v10.4s, v10.4h
+	WORD $0x4e2ccd04 // fmla v4.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd25 // fmla v5.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd46 // fmla v6.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd67 // fmla v7.4s, v11.4s, v12.4s
+	WORD $0x3dc008c8 // ldr q8, [x6, #32]
+	WORD $0x4e217909 // fcvtl2 v9.4s, v8.8h
+	WORD $0x0e217908 // fcvtl v8.4s, v8.4h
+	WORD $0x3dc00cca // ldr q10, [x6, #48]
+	WORD $0x4e21794b // fcvtl2 v11.4s, v10.8h
+	WORD $0x0e21794a // fcvtl v10.4s, v10.4h
+	WORD $0x4ddfc80c // ld1r { v12.4s }, [x0], #4
+	WORD $0x4e2ccd00 // fmla v0.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd21 // fmla v1.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd42 // fmla v2.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd63 // fmla v3.4s, v11.4s, v12.4s
+	WORD $0x3dc008e8 // ldr q8, [x7, #32]
+	WORD $0x4e217909 // fcvtl2 v9.4s, v8.8h
+	WORD $0x0e217908 // fcvtl v8.4s, v8.4h
+	WORD $0x3dc00cea // ldr q10, [x7, #48]
+	WORD $0x4e21794b // fcvtl2 v11.4s, v10.8h
+	WORD $0x0e21794a // fcvtl v10.4s, v10.4h
+	WORD $0x4e2ccd04 // fmla v4.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd25 // fmla v5.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd46 // fmla v6.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd67 // fmla v7.4s, v11.4s, v12.4s
+	ADD $64, R6
+	ADD $64, R7
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc000c8 // ldr q8, [x6]
+	WORD $0x4e217909 // fcvtl2 v9.4s, v8.8h
+	WORD $0x0e217908 // fcvtl v8.4s, v8.4h
+	WORD $0x3dc004ca // ldr q10, [x6, #16]
+	WORD $0x4e21794b // fcvtl2 v11.4s, v10.8h
+	WORD $0x0e21794a // fcvtl v10.4s, v10.4h
+	WORD $0x4ddfc80c // ld1r { v12.4s }, [x0], #4
+	WORD $0x4e2ccd00 // fmla v0.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd21 // fmla v1.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd42 // fmla v2.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd63 // fmla v3.4s, v11.4s, v12.4s
+	WORD $0x3dc000e8 // ldr q8, [x7]
+	WORD $0x4e217909 // fcvtl2 v9.4s, v8.8h
+	WORD $0x0e217908 // fcvtl v8.4s, v8.4h
+	WORD $0x3dc004ea // ldr q10, [x7, #16]
+	WORD $0x4e21794b // fcvtl2 v11.4s, v10.8h
+	WORD $0x0e21794a // fcvtl v10.4s, v10.4h
+	WORD $0x4e2ccd04 // fmla v4.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd25 // fmla v5.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd46 // fmla v6.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd67 // fmla v7.4s, v11.4s, v12.4s
+	ADD $32, R6
+	ADD $32, R7
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	WORD $0x3d801044 // str q4, [x2, #64]
+	WORD $0x3d801445 // str q5, [x2, #80]
+	WORD $0x3d801846 // str q6, [x2, #96]
+	WORD $0x3d801c47 // str q7, [x2, #112]
+	RET
+
+// func scoresF16x1t4NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresF16x1t4NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	MOVD 0(R2), R6
+	MOVD 8(R2), R7
+	MOVD 16(R2), R8
+	MOVD 24(R2), R9
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
+	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
+	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
+	WORD $0x6f00e40b // movi v11.2d, #0000000000000000
+	WORD $0x6f00e40c // movi v12.2d, #0000000000000000
+	WORD $0x6f00e40d // movi v13.2d, #0000000000000000
+	WORD $0x6f00e40e // movi v14.2d, #0000000000000000
+	WORD $0x6f00e40f // movi v15.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	PRFM 64(R3), PLDL2KEEP
+	PRFM 128(R3), PLDL2KEEP
+	PRFM 192(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc000d0 // ldr q16, [x6]
+	WORD $0x4e217a11 // fcvtl2 v17.4s, v16.8h
+	WORD $0x0e217a10 // fcvtl v16.4s, v16.4h
+	WORD $0x3dc004d2 // ldr q18, [x6, #16]
+	WORD $0x4e217a53 // fcvtl2 v19.4s, v18.8h
+	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	WORD $0x4ddfc814 // ld1r { v20.4s }, [x0], #4
+	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
+	WORD $0x4e34ce21 // fmla v1.4s, v17.4s, v20.4s
+	WORD $0x4e34ce42 // fmla v2.4s, v18.4s, v20.4s
+	WORD $0x4e34ce63 // fmla v3.4s, v19.4s, v20.4s
+	WORD $0x3dc000f0 // ldr q16, [x7]
+	WORD $0x4e217a11 // fcvtl2 v17.4s, v16.8h
+	WORD $0x0e217a10 // fcvtl v16.4s, v16.4h
+	WORD $0x3dc004f2 // ldr q18, [x7, #16]
+	WORD $0x4e217a53 // fcvtl2 v19.4s, v18.8h
+	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	WORD $0x4e34ce04 // fmla v4.4s, v16.4s, v20.4s
+	WORD $0x4e34ce25 // fmla v5.4s, v17.4s, v20.4s
+	WORD $0x4e34ce46 // fmla v6.4s, v18.4s, v20.4s
+	WORD $0x4e34ce67 // fmla v7.4s, v19.4s, v20.4s
+	WORD $0x3dc00110 // ldr q16, [x8]
+	WORD $0x4e217a11 // fcvtl2 v17.4s, v16.8h
+	WORD $0x0e217a10 // fcvtl v16.4s, v16.4h
+	WORD $0x3dc00512 // ldr q18, [x8, #16]
+	WORD $0x4e217a53 // fcvtl2 v19.4s, v18.8h
+	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	WORD $0x4e34ce08 // fmla v8.4s, v16.4s, v20.4s
+	WORD $0x4e34ce29 // fmla v9.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4a // fmla v10.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6b // fmla v11.4s, v19.4s, v20.4s
+	WORD $0x3dc00130 // ldr q16, [x9]
+	WORD $0x4e217a11 // fcvtl2 v17.4s, v16.8h
+	WORD $0x0e217a10 // fcvtl v16.4s, v16.4h
+	WORD $0x3dc00532 // ldr q18, [x9, #16]
+	WORD $0x4e217a53 // fcvtl2 v19.4s, v18.8h
+	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	WORD $0x4e34ce0c // fmla v12.4s, v16.4s, v20.4s
+	WORD $0x4e34ce2d // fmla v13.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4e // fmla v14.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6f // fmla v15.4s, v19.4s, v20.4s
+	WORD $0x3dc008d0 // ldr q16, [x6, #32]
+	WORD $0x4e217a11 // fcvtl2 v17.4s, v16.8h
+	WORD $0x0e217a10 // fcvtl v16.4s, v16.4h
+	WORD $0x3dc00cd2 // ldr q18, [x6, #48]
+	WORD $0x4e217a53 // fcvtl2 v19.4s, v18.8h
+	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	WORD $0x4ddfc814 // ld1r { v20.4s }, [x0], #4
+	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
+	WORD $0x4e34ce21 // fmla v1.4s, v17.4s, v20.4s
+	WORD $0x4e34ce42 // fmla v2.4s, v18.4s, v20.4s
+	WORD $0x4e34ce63 // fmla v3.4s, v19.4s, v20.4s
+	WORD $0x3dc008f0 // ldr q16, [x7, #32]
+	WORD $0x4e217a11 // fcvtl2 v17.4s, v16.8h
+	WORD $0x0e217a10 // fcvtl v16.4s, v16.4h
+	WORD $0x3dc00cf2 // ldr q18, [x7, #48]
+	WORD $0x4e217a53 // fcvtl2 v19.4s, v18.8h
+	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	WORD $0x4e34ce04 // fmla v4.4s, v16.4s, v20.4s
+	WORD $0x4e34ce25 // fmla v5.4s, v17.4s, v20.4s
+	WORD $0x4e34ce46 // fmla v6.4s, v18.4s, v20.4s
+	WORD $0x4e34ce67 // fmla v7.4s, v19.4s, v20.4s
+	WORD $0x3dc00910 // ldr q16, [x8, #32]
+	WORD $0x4e217a11 // fcvtl2 v17.4s, v16.8h
+	WORD $0x0e217a10 // fcvtl v16.4s, v16.4h
+	WORD $0x3dc00d12 // ldr q18, [x8, #48]
+	WORD $0x4e217a53 // fcvtl2 v19.4s, v18.8h
+	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	WORD $0x4e34ce08 // fmla v8.4s, v16.4s, v20.4s
+	WORD $0x4e34ce29 // fmla v9.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4a // fmla v10.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6b // fmla v11.4s, v19.4s, v20.4s
+	WORD $0x3dc00930 // ldr q16, [x9, #32]
+	WORD $0x4e217a11 // fcvtl2 v17.4s, v16.8h
+	WORD $0x0e217a10 // fcvtl v16.4s, v16.4h
+	WORD $0x3dc00d32 // ldr q18, [x9, #48]
+	WORD $0x4e217a53 // fcvtl2 v19.4s, v18.8h
+	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	WORD $0x4e34ce0c // fmla v12.4s, v16.4s, v20.4s
+	WORD $0x4e34ce2d // fmla v13.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4e // fmla v14.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6f // fmla v15.4s, v19.4s, v20.4s
+	ADD $64, R6
+	ADD $64, R7
+	ADD $64, R8
+	ADD $64, R9
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc000d0 // ldr q16, [x6]
+	WORD $0x4e217a11 // fcvtl2 v17.4s, v16.8h
+	WORD $0x0e217a10 // fcvtl v16.4s, v16.4h
+	WORD $0x3dc004d2 // ldr q18, [x6, #16]
+	WORD $0x4e217a53 // fcvtl2 v19.4s, v18.8h
+	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	WORD $0x4ddfc814 // ld1r { v20.4s }, [x0], #4
+	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
+	WORD $0x4e34ce21 // fmla v1.4s, v17.4s, v20.4s
+	WORD $0x4e34ce42 // fmla v2.4s, v18.4s, v20.4s
+	WORD $0x4e34ce63 // fmla v3.4s, v19.4s, v20.4s
+	WORD $0x3dc000f0 // ldr q16, [x7]
+	WORD $0x4e217a11 // fcvtl2 v17.4s, v16.8h
+	WORD $0x0e217a10 // fcvtl v16.4s, v16.4h
+	WORD $0x3dc004f2 // ldr q18, [x7, #16]
+	WORD $0x4e217a53 // fcvtl2 v19.4s, v18.8h
+	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	WORD $0x4e34ce04 // fmla v4.4s, v16.4s, v20.4s
+	WORD $0x4e34ce25 // fmla v5.4s, v17.4s, v20.4s
+	WORD $0x4e34ce46 // fmla v6.4s, v18.4s, v20.4s
+	WORD $0x4e34ce67 // fmla v7.4s, v19.4s, v20.4s
+	WORD $0x3dc00110 // ldr q16, [x8]
+	WORD $0x4e217a11 // fcvtl2 v17.4s, v16.8h
+	WORD $0x0e217a10 // fcvtl v16.4s, v16.4h
+	WORD $0x3dc00512 // ldr q18, [x8, #16]
+	WORD $0x4e217a53 // fcvtl2 v19.4s, v18.8h
+	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	WORD $0x4e34ce08 // fmla v8.4s, v16.4s, v20.4s
+	WORD $0x4e34ce29 // fmla v9.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4a // fmla v10.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6b // fmla v11.4s, v19.4s, v20.4s
+	WORD $0x3dc00130 // ldr q16, [x9]
+	WORD $0x4e217a11 // fcvtl2 v17.4s, v16.8h
+	WORD $0x0e217a10 // fcvtl v16.4s, v16.4h
+	WORD $0x3dc00532 // ldr q18, [x9, #16]
+	WORD $0x4e217a53 // fcvtl2 v19.4s, v18.8h
+	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	WORD $0x4e34ce0c // fmla v12.4s, v16.4s, v20.4s
+	WORD $0x4e34ce2d // fmla v13.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4e // fmla v14.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6f // fmla v15.4s, v19.4s, v20.4s
+	ADD $32, R6
+	ADD $32, R7
+	ADD $32, R8
+	ADD $32, R9
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	WORD $0x3d801044 // str q4, [x2, #64]
+	WORD $0x3d801445 // str q5, [x2, #80]
+	WORD $0x3d801846 // str q6, [x2, #96]
+	WORD $0x3d801c47 // str q7, [x2, #112]
+	WORD $0x3d802048 // str q8, [x2, #128]
+	WORD $0x3d802449 // str q9, [x2, #144]
+	WORD $0x3d80284a // str q10, [x2, #160]
+	WORD $0x3d802c4b // str q11, [x2, #176]
+	WORD $0x3d80304c // str q12, [x2, #192]
+	WORD $0x3d80344d // str q13, [x2, #208]
+	WORD $0x3d80384e // str q14, [x2, #224]
+	WORD $0x3d803c4f // str q15, [x2, #240]
+	RET
+
+// func valuesF16x1c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesF16x1c1NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc00065 // ldr q5, [x3]
+	WORD $0x4e2178a6 // fcvtl2 v6.4s, v5.8h
+	WORD $0x0e2178a5 // fcvtl v5.4s, v5.4h
+	WORD $0x3dc00467 // ldr q7, [x3, #16]
+	WORD $0x4e2178e8 // fcvtl2 v8.4s, v7.8h
+	WORD $0x0e2178e7 // fcvtl v7.4s, v7.4h
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f8010a1 // fmla v1.4s, v5.4s, v0.s[0]
+	WORD $0x4f8010c2 // fmla v2.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010e3 // fmla v3.4s, v7.4s, v0.s[0]
+	WORD $0x4f801104 // fmla v4.4s, v8.4s, v0.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	RET
+
+// func valuesF16x1c2NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesF16x1c2NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	WORD $0x3dc01065 // ldr q5, [x3, #64]
+	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
+	WORD $0x3dc01466 // ldr q6, [x3, #80]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	WORD $0x3dc01867 // ldr q7, [x3, #96]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x3dc01c68 // ldr q8, [x3, #112]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc00069 // ldr q9, [x3]
+	WORD $0x4e21792a // fcvtl2 v10.4s, v9.8h
+	WORD $0x0e217929 // fcvtl v9.4s, v9.4h
+	WORD $0x3dc0046b // ldr q11, [x3, #16]
+	WORD $0x4e21796c // fcvtl2 v12.4s, v11.8h
+	WORD $0x0e21796b // fcvtl v11.4s, v11.4h
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f801121 // fmla v1.4s, v9.4s, v0.s[0]
+	WORD $0x4f801142 // fmla v2.4s, v10.4s, v0.s[0]
+	WORD $0x4f801163 // fmla v3.4s, v11.4s, v0.s[0]
+	WORD $0x4f801184 // fmla v4.4s, v12.4s, v0.s[0]
+	WORD $0x3dc00869 // ldr q9, [x3, #32]
+	WORD $0x4e21792a // fcvtl2 v10.4s, v9.8h
+	WORD $0x0e217929 // fcvtl v9.4s, v9.4h
+	WORD $0x3dc00c6b // ldr q11, [x3, #48]
+	WORD $0x4e21796c // fcvtl2 v12.4s, v11.8h
+	WORD $0x0e21796b // fcvtl v11.4s, v11.4h
+	WORD $0x4f801125 // fmla v5.4s, v9.4s, v0.s[0]
+	WORD $0x4f801146 // fmla v6.4s, v10.4s, v0.s[0]
+	WORD $0x4f801167 // fmla v7.4s, v11.4s, v0.s[0]
+	WORD $0x4f801188 // fmla v8.4s, v12.4s, v0.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	WORD $0x3d801005 // str q5, [x0, #64]
+	WORD $0x3d801406 // str q6, [x0, #80]
+	WORD $0x3d801807 // str q7, [x0, #96]
+	WORD $0x3d801c08 // str q8, [x0, #112]
+	RET
+
+// func valuesF16x1c4NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesF16x1c4NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	WORD $0x3dc01065 // ldr q5, [x3, #64]
+	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
+	WORD $0x3dc01466 // ldr q6, [x3, #80]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	WORD $0x3dc01867 // ldr q7, [x3, #96]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x3dc01c68 // ldr q8, [x3, #112]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	WORD $0x3dc02069 // ldr q9, [x3, #128]
+	WORD $0x4f809129 // fmul v9.4s, v9.4s, v0.s[0]
+	WORD $0x3dc0246a // ldr q10, [x3, #144]
+	WORD $0x4f80914a // fmul v10.4s, v10.4s, v0.s[0]
+	WORD $0x3dc0286b // ldr q11, [x3, #160]
+	WORD $0x4f80916b // fmul v11.4s, v11.4s, v0.s[0]
+	WORD $0x3dc02c6c // ldr q12, [x3, #176]
+	WORD $0x4f80918c // fmul v12.4s, v12.4s, v0.s[0]
+	WORD $0x3dc0306d // ldr q13, [x3, #192]
+	WORD $0x4f8091ad // fmul v13.4s, v13.4s, v0.s[0]
+	WORD $0x3dc0346e // ldr q14, [x3, #208]
+	WORD $0x4f8091ce // fmul v14.4s, v14.4s, v0.s[0]
+	WORD $0x3dc0386f // ldr q15, [x3, #224]
+	WORD $0x4f8091ef // fmul v15.4s, v15.4s, v0.s[0]
+	WORD $0x3dc03c70 // ldr q16, [x3, #240]
+	WORD $0x4f809210 // fmul v16.4s, v16.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	PRFM 64(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc00071 // ldr q17, [x3]
+	WORD $0x4e217a32 // fcvtl2 v18.4s, v17.8h
+	WORD $0x0e217a31 // fcvtl v17.4s, v17.4h
+	WORD $0x3dc00473 // ldr q19, [x3, #16]
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f801221 // fmla v1.4s, v17.4s, v0.s[0]
+	WORD $0x4f801242 // fmla v2.4s, v18.4s, v0.s[0]
+	WORD $0x4f801263 // fmla v3.4s, v19.4s, v0.s[0]
+	WORD $0x4f801284 // fmla v4.4s, v20.4s, v0.s[0]
+	WORD $0x3dc00871 // ldr q17, [x3, #32]
+	WORD $0x4e217a32 // fcvtl2 v18.4s, v17.8h
+	WORD $0x0e217a31 // fcvtl v17.4s, v17.4h
+	WORD $0x3dc00c73 // ldr q19, [x3, #48]
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	WORD $0x4f801225 // fmla v5.4s, v17.4s, v0.s[0]
+	WORD $0x4f801246 // fmla v6.4s, v18.4s, v0.s[0]
+	WORD $0x4f801267 // fmla v7.4s, v19.4s, v0.s[0]
+	WORD $0x4f801288 // fmla v8.4s, v20.4s, v0.s[0]
+	WORD $0x3dc01071 // ldr q17, [x3, #64]
+	WORD $0x4e217a32 // fcvtl2 v18.4s, v17.8h
+	WORD $0x0e217a31 // fcvtl v17.4s, v17.4h
+	WORD $0x3dc01473 // ldr q19, [x3, #80]
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	WORD $0x4f801229 // fmla v9.4s, v17.4s, v0.s[0]
+	WORD $0x4f80124a // fmla v10.4s, v18.4s, v0.s[0]
+	WORD $0x4f80126b // fmla v11.4s, v19.4s, v0.s[0]
+	WORD $0x4f80128c // fmla v12.4s, v20.4s, v0.s[0]
+	WORD $0x3dc01871 // ldr q17, [x3, #96]
+	WORD $0x4e217a32 // fcvtl2 v18.4s, v17.8h
+	WORD $0x0e217a31 // fcvtl v17.4s, v17.4h
+	WORD $0x3dc01c73 // ldr q19, [x3, #112]
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	WORD $0x4f80122d // fmla v13.4s, v17.4s, v0.s[0]
+	WORD $0x4f80124e // fmla v14.4s, v18.4s, v0.s[0]
+	WORD $0x4f80126f // fmla v15.4s, v19.4s, v0.s[0]
+	WORD $0x4f801290 // fmla v16.4s, v20.4s, v0.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	WORD $0x3d801005 // str q5, [x0, #64]
+	WORD $0x3d801406 // str q6, [x0, #80]
+	WORD $0x3d801807 // str q7, [x0, #96]
+	WORD $0x3d801c08 // str q8, [x0, #112]
+	WORD $0x3d802009 // str q9, [x0, #128]
+	WORD $0x3d80240a // str q10, [x0, #144]
+	WORD $0x3d80280b // str q11, [x0, #160]
+	WORD $0x3d802c0c // str q12, [x0, #176]
+	WORD $0x3d80300d // str q13, [x0, #192]
+	WORD $0x3d80340e // str q14, [x0, #208]
+	WORD $0x3d80380f // str q15, [x0, #224]
+	WORD $0x3d803c10 // str q16, [x0, #240]
+	RET
+
+// func scoresF16x2t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresF16x2t1NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	ADD R5, R0, R6
+	MOVD 0(R2), R7
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc000e8 // ldr q8, [x7]
+	WORD $0x4e217909 // fcvtl2 v9.4s, v8.8h
+	WORD $0x0e217908 // fcvtl v8.4s, v8.4h
+	WORD $0x3dc004ea // ldr q10, [x7, #16]
+	WORD $0x4e21794b // fcvtl2 v11.4s, v10.8h
+	WORD $0x0e21794a // fcvtl v10.4s, v10.4h
+	WORD $0x4ddfc80c // ld1r { v12.4s }, [x0], #4
+	WORD $0x4e2ccd00 // fmla v0.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd21 // fmla v1.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd42 // fmla v2.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd63 // fmla v3.4s, v11.4s, v12.4s
+	WORD $0x4ddfc8cc // ld1r { v12.4s }, [x6], #4
+	WORD $0x4e2ccd04 // fmla v4.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd25 // fmla v5.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd46 // fmla v6.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd67 // fmla v7.4s, v11.4s, v12.4s
+	WORD $0x3dc008e8 // ldr q8, [x7, #32]
+	WORD $0x4e217909 // fcvtl2 v9.4s, v8.8h
+	WORD $0x0e217908 // fcvtl v8.4s, v8.4h
+	WORD $0x3dc00cea // ldr q10, [x7, #48]
+	WORD $0x4e21794b // fcvtl2 v11.4s, v10.8h
+	WORD $0x0e21794a // fcvtl v10.4s, v10.4h
+	WORD $0x4ddfc80c // ld1r { v12.4s }, [x0], #4
+	WORD $0x4e2ccd00 // fmla v0.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd21 // fmla v1.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd42 // fmla v2.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd63 // fmla v3.4s, v11.4s, v12.4s
+	WORD $0x4ddfc8cc // ld1r { v12.4s }, [x6], #4
+	WORD $0x4e2ccd04 // fmla v4.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd25 // fmla v5.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd46 // fmla v6.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd67 // fmla v7.4s, v11.4s, v12.4s
+	ADD $64, R7
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc000e8 // ldr q8, [x7]
+	WORD $0x4e217909 // fcvtl2 v9.4s, v8.8h
+	WORD $0x0e217908 // fcvtl v8.4s, v8.4h
+	WORD $0x3dc004ea // ldr q10, [x7, #16]
+	WORD $0x4e21794b // fcvtl2 v11.4s, v10.8h
+	WORD $0x0e21794a // fcvtl v10.4s, v10.4h
+	WORD $0x4ddfc80c // ld1r { v12.4s }, [x0], #4
+	WORD $0x4e2ccd00 // fmla v0.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd21 // fmla v1.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd42 // fmla v2.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd63 // fmla v3.4s, v11.4s, v12.4s
+	WORD $0x4ddfc8cc // ld1r { v12.4s }, [x6], #4
+	WORD $0x4e2ccd04 // fmla v4.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd25 // fmla v5.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd46 // fmla v6.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd67 // fmla v7.4s, v11.4s, v12.4s
+	ADD $32, R7
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	WORD $0x3d804044 // str q4, [x2, #256]
+	WORD $0x3d804445 // str q5, [x2, #272]
+	WORD $0x3d804846 // str q6, [x2, #288]
+	WORD $0x3d804c47 // str q7, [x2, #304]
+	RET
+
+// func scoresF16x2t2NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresF16x2t2NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	ADD R5, R0, R6
+	MOVD 0(R2), R7
+	MOVD 8(R2), R8
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
+	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
+	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
+	WORD $0x6f00e40b // movi v11.2d, #0000000000000000
+	WORD $0x6f00e40c // movi v12.2d, #0000000000000000
+	WORD $0x6f00e40d // movi v13.2d, #0000000000000000
+	WORD $0x6f00e40e // movi v14.2d, #0000000000000000
+	WORD $0x6f00e40f // movi v15.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	PRFM 64(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc000f0 // ldr q16, [x7]
+	WORD $0x4e217a11 // fcvtl2 v17.4s, v16.8h
+	WORD $0x0e217a10 // fcvtl v16.4s, v16.4h
+	WORD $0x3dc004f2 // ldr q18, [x7, #16]
+	WORD $0x4e217a53 // fcvtl2 v19.4s, v18.8h
+	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	WORD $0x4ddfc814 // ld1r { v20.4s }, [x0], #4
+	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
+	WORD $0x4e34ce21 // fmla v1.4s, v17.4s, v20.4s
+	WORD $0x4e34ce42 // fmla v2.4s, v18.4s, v20.4s
+	WORD $0x4e34ce63 // fmla v3.4s, v19.4s, v20.4s
+	WORD $0x4ddfc8d5 // ld1r { v21.4s }, [x6], #4
+	WORD $0x4e35ce08 // fmla v8.4s, v16.4s, v21.4s
+	WORD $0x4e35ce29 // fmla v9.4s, v17.4s, v21.4s
+	WORD $0x4e35ce4a // fmla v10.4s, v18.4s, v21.4s
+	WORD $0x4e35ce6b // fmla v11.4s, v19.4s, v21.4s
+	WORD $0x3dc00110 // ldr q16, [x8]
+	WORD $0x4e217a11 // fcvtl2 v17.4s, v16.8h
+	WORD $0x0e217a10 // fcvtl v16.4s, v16.4h
+	WORD $0x3dc00512 // ldr q18, [x8, #16]
+	WORD $0x4e217a53 // fcvtl2 v19.4s, v18.8h
+	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	WORD $0x4e34ce04 // fmla v4.4s, v16.4s, v20.4s
+	WORD $0x4e34ce25 // fmla v5.4s, v17.4s, v20.4s
+	WORD $0x4e34ce46 // fmla v6.4s, v18.4s, v20.4s
+	WORD $0x4e34ce67 // fmla v7.4s, v19.4s, v20.4s
+	WORD $0x4e35ce0c // fmla v12.4s, v16.4s, v21.4s
+	WORD $0x4e35ce2d // fmla v13.4s, v17.4s, v21.4s
+	WORD $0x4e35ce4e // fmla v14.4s, v18.4s, v21.4s
+	WORD $0x4e35ce6f // fmla v15.4s, v19.4s, v21.4s
+	WORD $0x3dc008f0 // ldr q16, [x7, #32]
+	WORD $0x4e217a11 // fcvtl2 v17.4s, v16.8h
+	WORD $0x0e217a10 // fcvtl v16.4s, v16.4h
+	WORD $0x3dc00cf2 // ldr q18, [x7, #48]
+	WORD $0x4e217a53 // fcvtl2 v19.4s, v18.8h
+	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	WORD $0x4ddfc814 // ld1r { v20.4s }, [x0], #4
+	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
+	WORD $0x4e34ce21 // fmla v1.4s, v17.4s, v20.4s
+	WORD $0x4e34ce42 // fmla v2.4s, v18.4s, v20.4s
+	WORD $0x4e34ce63 // fmla v3.4s, v19.4s, v20.4s
+	WORD $0x4ddfc8d5 // ld1r { v21.4s }, [x6], #4
+	WORD $0x4e35ce08 // fmla v8.4s, v16.4s, v21.4s
+	WORD $0x4e35ce29 // fmla v9.4s, v17.4s, v21.4s
+	WORD $0x4e35ce4a // fmla v10.4s, v18.4s, v21.4s
+	WORD $0x4e35ce6b // fmla v11.4s, v19.4s, v21.4s
+	WORD $0x3dc00910 // ldr q16, [x8, #32]
+	WORD $0x4e217a11 // fcvtl2 v17.4s, v16.8h
+	WORD $0x0e217a10 // fcvtl v16.4s, v16.4h
+	WORD $0x3dc00d12 // ldr q18, [x8, #48]
+	WORD $0x4e217a53 // fcvtl2 v19.4s, v18.8h
+	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	WORD $0x4e34ce04 // fmla v4.4s, v16.4s, v20.4s
+	WORD $0x4e34ce25 // fmla v5.4s, v17.4s, v20.4s
+	WORD $0x4e34ce46 // fmla v6.4s, v18.4s, v20.4s
+	WORD $0x4e34ce67 // fmla v7.4s, v19.4s, v20.4s
+	WORD $0x4e35ce0c // fmla v12.4s, v16.4s, v21.4s
+	WORD $0x4e35ce2d // fmla v13.4s, v17.4s, v21.4s
+	WORD $0x4e35ce4e // fmla v14.4s, v18.4s, v21.4s
+	WORD $0x4e35ce6f // fmla v15.4s, v19.4s, v21.4s
+	ADD $64, R7
+	ADD $64, R8
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc000f0 // ldr q16, [x7]
+	WORD $0x4e217a11 // fcvtl2 v17.4s, v16.8h
+	WORD $0x0e217a10 // fcvtl v16.4s, v16.4h
+	WORD $0x3dc004f2 // ldr q18, [x7, #16]
+	WORD $0x4e217a53 // fcvtl2 v19.4s, v18.8h
+	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	WORD $0x4ddfc814 // ld1r { v20.4s }, [x0], #4
+	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
+	WORD $0x4e34ce21 // fmla v1.4s, v17.4s, v20.4s
+	WORD $0x4e34ce42 // fmla v2.4s, v18.4s, v20.4s
+	WORD $0x4e34ce63 // fmla v3.4s, v19.4s, v20.4s
+	WORD $0x4ddfc8d5 // ld1r { v21.4s }, [x6], #4
+	WORD $0x4e35ce08 // fmla v8.4s, v16.4s, v21.4s
+	WORD $0x4e35ce29 // fmla v9.4s, v17.4s, v21.4s
+	WORD $0x4e35ce4a // fmla v10.4s, v18.4s, v21.4s
+	WORD $0x4e35ce6b // fmla v11.4s, v19.4s, v21.4s
+	WORD $0x3dc00110 // ldr q16, [x8]
+	WORD $0x4e217a11 // fcvtl2 v17.4s, v16.8h
+	WORD $0x0e217a10 // fcvtl v16.4s, v16.4h
+	WORD $0x3dc00512 // ldr q18, [x8, #16]
+	WORD $0x4e217a53 // fcvtl2 v19.4s, v18.8h
+	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	WORD $0x4e34ce04 // fmla v4.4s, v16.4s, v20.4s
+	WORD $0x4e34ce25 // fmla v5.4s, v17.4s, v20.4s
+	WORD $0x4e34ce46 // fmla v6.4s, v18.4s, v20.4s
+	WORD $0x4e34ce67 // fmla v7.4s, v19.4s, v20.4s
+	WORD $0x4e35ce0c // fmla v12.4s, v16.4s, v21.4s
+	WORD $0x4e35ce2d // fmla v13.4s, v17.4s, v21.4s
+	WORD $0x4e35ce4e // fmla v14.4s, v18.4s, v21.4s
+	WORD $0x4e35ce6f // fmla v15.4s, v19.4s, v21.4s
+	ADD $32, R7
+	ADD $32, R8
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	WORD $0x3d801044 // str q4, [x2, #64]
+	WORD $0x3d801445 // str q5, [x2, #80]
+	WORD $0x3d801846 // str q6, [x2, #96]
+	WORD $0x3d801c47 // str q7, [x2, #112]
+	WORD $0x3d804048 // str q8, [x2, #256]
+	WORD $0x3d804449 // str q9, [x2, #272]
+	WORD $0x3d80484a // str q10, [x2, #288]
+	WORD $0x3d804c4b // str q11, [x2, #304]
+	WORD $0x3d80504c // str q12, [x2, #320]
+	WORD $0x3d80544d // str q13, [x2, #336]
+	WORD $0x3d80584e // str q14, [x2, #352]
+	WORD $0x3d805c4f // str q15, [x2, #368]
+	RET
+
+// func valuesF16x2c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesF16x2c1NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00065 // ldr q5, [x3]
+	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
+	WORD $0x3dc00466 // ldr q6, [x3, #16]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	WORD $0x3dc00867 // ldr q7, [x3, #32]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x3dc00c68 // ldr q8, [x3, #48]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc00069 // ldr q9, [x3]
+	WORD $0x4e21792a // fcvtl2 v10.4s, v9.8h
+	WORD $0x0e217929 // fcvtl v9.4s, v9.4h
+	WORD $0x3dc0046b // ldr q11, [x3, #16]
+	WORD $0x4e21796c // fcvtl2 v12.4s, v11.8h
+	WORD $0x0e21796b // fcvtl v11.4s, v11.4h
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f801121 // fmla v1.4s, v9.4s, v0.s[0]
+	WORD $0x4f801142 // fmla v2.4s, v10.4s, v0.s[0]
+	WORD $0x4f801163 // fmla v3.4s, v11.4s, v0.s[0]
+	WORD $0x4f801184 // fmla v4.4s, v12.4s, v0.s[0]
+	WORD $0xbd410080 // ldr s0, [x4, #256]
+	WORD $0x4f801125 // fmla v5.4s, v9.4s, v0.s[0]
+	WORD $0x4f801146 // fmla v6.4s, v10.4s, v0.s[0]
+	WORD $0x4f801167 // fmla v7.4s, v11.4s, v0.s[0]
+	WORD $0x4f801188 // fmla v8.4s, v12.4s, v0.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800005 // str q5, [x0]
+	WORD $0x3d800406 // str q6, [x0, #16]
+	WORD $0x3d800807 // str q7, [x0, #32]
+	WORD $0x3d800c08 // str q8, [x0, #48]
+	RET
+
+// func valuesF16x2c2NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesF16x2c2NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	WORD $0x3dc01065 // ldr q5, [x3, #64]
+	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
+	WORD $0x3dc01466 // ldr q6, [x3, #80]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	WORD $0x3dc01867 // ldr q7, [x3, #96]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x3dc01c68 // ldr q8, [x3, #112]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00069 // ldr q9, [x3]
+	WORD $0x4f809129 // fmul v9.4s, v9.4s, v0.s[0]
+	WORD $0x3dc0046a // ldr q10, [x3, #16]
+	WORD $0x4f80914a // fmul v10.4s, v10.4s, v0.s[0]
+	WORD $0x3dc0086b // ldr q11, [x3, #32]
+	WORD $0x4f80916b // fmul v11.4s, v11.4s, v0.s[0]
+	WORD $0x3dc00c6c // ldr q12, [x3, #48]
+	WORD $0x4f80918c // fmul v12.4s, v12.4s, v0.s[0]
+	WORD $0x3dc0106d // ldr q13, [x3, #64]
+	WORD $0x4f8091ad // fmul v13.4s, v13.4s, v0.s[0]
+	WORD $0x3dc0146e // ldr q14, [x3, #80]
+	WORD $0x4f8091ce // fmul v14.4s, v14.4s, v0.s[0]
+	WORD $0x3dc0186f // ldr q15, [x3, #96]
+	WORD $0x4f8091ef // fmul v15.4s, v15.4s, v0.s[0]
+	WORD $0x3dc01c70 // ldr q16, [x3, #112]
+	WORD $0x4f809210 // fmul v16.4s, v16.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc00072 // ldr q18, [x3]
+	WORD $0x4e217a53 // fcvtl2 v19.4s, v18.8h
+	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	WORD $0x3dc00474 // ldr q20, [x3, #16]
+	WORD $0x4e217a95 // fcvtl2 v21.4s, v20.8h
+	WORD $0x0e217a94 // fcvtl v20.4s, v20.4h
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f801241 // fmla v1.4s, v18.4s, v0.s[0]
+	WORD $0x4f801262 // fmla v2.4s, v19.4s, v0.s[0]
+	WORD $0x4f801283 // fmla v3.4s, v20.4s, v0.s[0]
+	WORD $0x4f8012a4 // fmla v4.4s, v21.4s, v0.s[0]
+	WORD $0xbd410091 // ldr s17, [x4, #256]
+	WORD $0x4f911249 // fmla v9.4s, v18.4s, v17.s[0]
+	WORD $0x4f91126a // fmla v10.4s, v19.4s, v17.s[0]
+	WORD $0x4f91128b // fmla v11.4s, v20.4s, v17.s[0]
+	WORD $0x4f9112ac // fmla v12.4s, v21.4s, v17.s[0]
+	WORD $0x3dc00872 // ldr q18, [x3, #32]
+	WORD $0x4e217a53 // fcvtl2 v19.4s, v18.8h
+	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	WORD $0x3dc00c74 // ldr q20, [x3, #48]
+	WORD $0x4e217a95 // fcvtl2 v21.4s, v20.8h
+	WORD $0x0e217a94 // fcvtl v20.4s, v20.4h
+	WORD $0x4f801245 // fmla v5.4s, v18.4s, v0.s[0]
+	WORD $0x4f801266 // fmla v6.4s, v19.4s, v0.s[0]
+	WORD $0x4f801287 // fmla v7.4s, v20.4s, v0.s[0]
+	WORD $0x4f8012a8 // fmla v8.4s, v21.4s, v0.s[0]
+	WORD $0x4f91124d // fmla v13.4s, v18.4s, v17.s[0]
+	WORD $0x4f91126e // fmla v14.4s, v19.4s, v17.s[0]
+	WORD $0x4f91128f // fmla v15.4s, v20.4s, v17.s[0]
+	WORD $0x4f9112b0 // fmla v16.4s, v21.4s, v17.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	WORD $0x3d801005 // str q5, [x0, #64]
+	WORD $0x3d801406 // str q6, [x0, #80]
+	WORD $0x3d801807 // str q7, [x0, #96]
+	WORD $0x3d801c08 // str q8, [x0, #112]
+	ADD R2, R0
+	WORD $0x3d800009 // str q9, [x0]
+	WORD $0x3d80040a // str q10, [x0, #16]
+	WORD $0x3d80080b // str q11, [x0, #32]
+	WORD $0x3d800c0c // str q12, [x0, #48]
+	WORD $0x3d80100d // str q13, [x0, #64]
+	WORD $0x3d80140e // str q14, [x0, #80]
+	WORD $0x3d80180f // str q15, [x0, #96]
+	WORD $0x3d801c10 // str q16, [x0, #112]
+	RET
+
+// func scoresF16x3t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresF16x3t1NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	ADD R5, R0, R6
+	ADD R5, R6, R7
+	MOVD 0(R2), R8
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
+	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
+	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
+	WORD $0x6f00e40b // movi v11.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc0010c // ldr q12, [x8]
+	WORD $0x4e21798d // fcvtl2 v13.4s, v12.8h
+	WORD $0x0e21798c // fcvtl v12.4s, v12.4h
+	WORD $0x3dc0050e // ldr q14, [x8, #16]
+	WORD $0x4e2179cf // fcvtl2 v15.4s, v14.8h
+	WORD $0x0e2179ce // fcvtl v14.4s, v14.4h
+	WORD $0x4ddfc810 // ld1r { v16.4s }, [x0], #4
+	WORD $0x4e30cd80 // fmla v0.4s, v12.4s, v16.4s
+	WORD $0x4e30cda1 // fmla v1.4s, v13.4s, v16.4s
+	WORD $0x4e30cdc2 // fmla v2.4s, v14.4s, v16.4s
+	WORD $0x4e30cde3 // fmla v3.4s, v15.4s, v16.4s
+	WORD $0x4ddfc8d0 // ld1r { v16.4s }, [x6], #4
+	WORD $0x4e30cd84 // fmla v4.4s, v12.4s, v16.4s
+	WORD $0x4e30cda5 // fmla v5.4s, v13.4s, v16.4s
+	WORD $0x4e30cdc6 // fmla v6.4s, v14.4s, v16.4s
+	WORD $0x4e30cde7 // fmla v7.4s, v15.4s, v16.4s
+	WORD $0x4ddfc8f0 // ld1r { v16.4s }, [x7], #4
+	WORD $0x4e30cd88 // fmla v8.4s, v12.4s, v16.4s
+	WORD $0x4e30cda9 // fmla v9.4s, v13.4s, v16.4s
+	WORD $0x4e30cdca // fmla v10.4s, v14.4s, v16.4s
+	WORD $0x4e30cdeb // fmla v11.4s, v15.4s, v16.4s
+	WORD $0x3dc0090c // ldr q12, [x8, #32]
+	WORD $0x4e21798d // fcvtl2 v13.4s, v12.8h
+	WORD $0x0e21798c // fcvtl v12.4s, v12.4h
+	WORD $0x3dc00d0e // ldr q14, [x8, #48]
+	WORD $0x4e2179cf // fcvtl2 v15.4s, v14.8h
+	WORD $0x0e2179ce // fcvtl v14.4s, v14.4h
+	WORD $0x4ddfc810 // ld1r { v16.4s }, [x0], #4
+	WORD $0x4e30cd80 // fmla v0.4s, v12.4s, v16.4s
+	WORD $0x4e30cda1 // fmla v1.4s, v13.4s, v16.4s
+	WORD $0x4e30cdc2 // fmla v2.4s, v14.4s, v16.4s
+	WORD $0x4e30cde3 // fmla v3.4s, v15.4s, v16.4s
+	WORD $0x4ddfc8d0 // ld1r { v16.4s }, [x6], #4
+	WORD $0x4e30cd84 // fmla v4.4s, v12.4s, v16.4s
+	WORD $0x4e30cda5 // fmla v5.4s, v13.4s, v16.4s
+	WORD $0x4e30cdc6 // fmla v6.4s, v14.4s, v16.4s
+	WORD $0x4e30cde7 // fmla v7.4s, v15.4s, v16.4s
+	WORD $0x4ddfc8f0 // ld1r { v16.4s }, [x7], #4
+	WORD $0x4e30cd88 // fmla v8.4s, v12.4s, v16.4s
+	WORD $0x4e30cda9 // fmla v9.4s, v13.4s, v16.4s
+	WORD $0x4e30cdca // fmla v10.4s, v14.4s, v16.4s
+	WORD $0x4e30cdeb // fmla v11.4s, v15.4s, v16.4s
+	ADD $64, R8
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc0010c // ldr q12, [x8]
+	WORD $0x4e21798d // fcvtl2 v13.4s, v12.8h
+	WORD $0x0e21798c // fcvtl v12.4s, v12.4h
+	WORD $0x3dc0050e // ldr q14, [x8, #16]
+	WORD $0x4e2179cf // fcvtl2 v15.4s, v14.8h
+	WORD $0x0e2179ce // fcvtl v14.4s, v14.4h
+	WORD $0x4ddfc810 // ld1r { v16.4s }, [x0], #4
+	WORD $0x4e30cd80 // fmla v0.4s, v12.4s, v16.4s
+	WORD $0x4e30cda1 // fmla v1.4s, v13.4s, v16.4s
+	WORD $0x4e30cdc2 // fmla v2.4s, v14.4s, v16.4s
+	WORD $0x4e30cde3 // fmla v3.4s, v15.4s, v16.4s
+	WORD $0x4ddfc8d0 // ld1r { v16.4s }, [x6], #4
+	WORD $0x4e30cd84 // fmla v4.4s, v12.4s, v16.4s
+	WORD $0x4e30cda5 // fmla v5.4s, v13.4s, v16.4s
+	WORD $0x4e30cdc6 // fmla v6.4s, v14.4s, v16.4s
+	WORD $0x4e30cde7 // fmla v7.4s, v15.4s, v16.4s
+	WORD $0x4ddfc8f0 // ld1r { v16.4s }, [x7], #4
+	WORD $0x4e30cd88 // fmla v8.4s, v12.4s, v16.4s
+	WORD $0x4e30cda9 // fmla v9.4s, v13.4s, v16.4s
+	WORD $0x4e30cdca // fmla v10.4s, v14.4s, v16.4s
+	WORD $0x4e30cdeb // fmla v11.4s, v15.4s, v16.4s
+	ADD $32, R8
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	WORD $0x3d804044 // str q4, [x2, #256]
+	WORD $0x3d804445 // str q5, [x2, #272]
+	WORD $0x3d804846 // str q6, [x2, #288]
+	WORD $0x3d804c47 // str q7, [x2, #304]
+	WORD $0x3d808048 // str q8, [x2, #512]
+	WORD $0x3d808449 // str q9, [x2, #528]
+	WORD $0x3d80884a // str q10, [x2, #544]
+	WORD $0x3d808c4b // str q11, [x2, #560]
+	RET
+
+// func scoresF16x3t2NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresF16x3t2NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	ADD R5, R0, R6
+	ADD R5, R6, R7
+	MOVD 0(R2), R8
+	MOVD 8(R2), R9
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
+	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
+	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
+	WORD $0x6f00e40b // movi v11.2d, #0000000000000000
+	WORD $0x6f00e40c // movi v12.2d, #0000000000000000
+	WORD $0x6f00e40d // movi v13.2d, #0000000000000000
+	WORD $0x6f00e40e // movi v14.2d, #0000000000000000
+	WORD $0x6f00e40f // movi v15.2d, #0000000000000000
+	WORD $0x6f00e410 // movi v16.2d, #0000000000000000
+	WORD $0x6f00e411 // movi v17.2d, #0000000000000000
+	WORD $0x6f00e412 // movi v18.2d, #0000000000000000
+	WORD $0x6f00e413 // movi v19.2d, #0000000000000000
+	WORD $0x6f00e414 // movi v20.2d, #0000000000000000
+	WORD $0x6f00e415 // movi v21.2d, #0000000000000000
+	WORD $0x6f00e416 // movi v22.2d, #0000000000000000
+	WORD $0x6f00e417 // movi v23.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	PRFM 64(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc00118 // ldr q24, [x8]
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x3dc0051a // ldr q26, [x8, #16]
+	WORD $0x4e217b5b // fcvtl2 v27.4s, v26.8h
+	WORD $0x0e217b5a // fcvtl v26.4s, v26.4h
+	WORD $0x4ddfc81c // ld1r { v28.4s }, [x0], #4
+	WORD $0x4e3ccf00 // fmla v0.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf21 // fmla v1.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf42 // fmla v2.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf63 // fmla v3.4s, v27.4s, v28.4s
+	WORD $0x4ddfc8dd // ld1r { v29.4s }, [x6], #4
+	WORD $0x4e3dcf08 // fmla v8.4s, v24.4s, v29.4s
+	WORD $0x4e3dcf29 // fmla v9.4s, v25.4s, v29.4s
+	WORD $0x4e3dcf4a // fmla v10.4s, v26.4s, v29.4s
+	WORD $0x4e3dcf6b // fmla v11.4s, v27.4s, v29.4s
+	WORD $0x4ddfc8fe // ld1r { v30.4s }, [x7], #4
+	WORD $0x4e3ecf10 // fmla v16.4s, v24.4s, v30.4s
+	WORD $0x4e3ecf31 // fmla v17.4s, v25.4s, v30.4s
+	WORD $0x4e3ecf52 // fmla v18.4s, v26.4s, v30.4s
+	WORD $0x4e3ecf73 // fmla v19.4s, v27.4s, v30.4s
+	WORD $0x3dc00138 // ldr q24, [x9]
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x3dc0053a // ldr q26, [x9, #16]
+	WORD $0x4e217b5b // fcvtl2 v27.4s, v26.8h
+	WORD $0x0e217b5a // fcvtl v26.4s, v26.4h
+	WORD $0x4e3ccf04 // fmla v4.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf25 // fmla v5.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf46 // fmla v6.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf67 // fmla v7.4s, v27.4s, v28.4s
+	WORD $0x4e3dcf0c // fmla v12.4s, v24.4s, v29.4s
+	WORD $0x4e3dcf2d // fmla v13.4s, v25.4s, v29.4s
+	WORD $0x4e3dcf4e // fmla v14.4s, v26.4s, v29.4s
+	WORD $0x4e3dcf6f // fmla v15.4s, v27.4s, v29.4s
+	WORD $0x4e3ecf14 // fmla v20.4s, v24.4s, v30.4s
+	WORD $0x4e3ecf35 // fmla v21.4s, v25.4s, v30.4s
+	WORD $0x4e3ecf56 // fmla v22.4s, v26.4s, v30.4s
+	WORD $0x4e3ecf77 // fmla v23.4s, v27.4s, v30.4s
+	WORD $0x3dc00918 // ldr q24, [x8, #32]
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x3dc00d1a // ldr q26, [x8, #48]
+	WORD $0x4e217b5b // fcvtl2 v27.4s, v26.8h
+	WORD $0x0e217b5a // fcvtl v26.4s, v26.4h
+	WORD $0x4ddfc81c // ld1r { v28.4s }, [x0], #4
+	WORD $0x4e3ccf00 // fmla v0.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf21 // fmla v1.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf42 // fmla v2.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf63 // fmla v3.4s, v27.4s, v28.4s
+	WORD $0x4ddfc8dd // ld1r { v29.4s }, [x6], #4
+	WORD $0x4e3dcf08 // fmla v8.4s, v24.4s, v29.4s
+	WORD $0x4e3dcf29 // fmla v9.4s, v25.4s, v29.4s
+	WORD $0x4e3dcf4a // fmla v10.4s, v26.4s, v29.4s
+	WORD $0x4e3dcf6b // fmla v11.4s, v27.4s, v29.4s
+	WORD $0x4ddfc8fe // ld1r { v30.4s }, [x7], #4
+	WORD $0x4e3ecf10 // fmla v16.4s, v24.4s, v30.4s
+	WORD $0x4e3ecf31 // fmla v17.4s, v25.4s, v30.4s
+	WORD $0x4e3ecf52 // fmla v18.4s, v26.4s, v30.4s
+	WORD $0x4e3ecf73 // fmla v19.4s, v27.4s, v30.4s
+	WORD $0x3dc00938 // ldr q24, [x9, #32]
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x3dc00d3a // ldr q26, [x9, #48]
+	WORD $0x4e217b5b // fcvtl2 v27.4s, v26.8h
+	WORD $0x0e217b5a // fcvtl v26.4s, v26.4h
+	WORD $0x4e3ccf04 // fmla v4.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf25 // fmla v5.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf46 // fmla v6.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf67 // fmla v7.4s, v27.4s, v28.4s
+	WORD $0x4e3dcf0c // fmla v12.4s, v24.4s, v29.4s
+	WORD $0x4e3dcf2d // fmla v13.4s, v25.4s, v29.4s
+	WORD $0x4e3dcf4e // fmla v14.4s, v26.4s, v29.4s
+	WORD $0x4e3dcf6f // fmla v15.4s, v27.4s, v29.4s
+	WORD $0x4e3ecf14 // fmla v20.4s, v24.4s, v30.4s
+	WORD $0x4e3ecf35 // fmla v21.4s, v25.4s, v30.4s
+	WORD $0x4e3ecf56 // fmla v22.4s, v26.4s, v30.4s
+	WORD $0x4e3ecf77 // fmla v23.4s, v27.4s, v30.4s
+	ADD $64, R8
+	ADD $64, R9
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc00118 // ldr q24, [x8]
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x3dc0051a // ldr q26, [x8, #16]
+	WORD $0x4e217b5b // fcvtl2 v27.4s, v26.8h
+	WORD $0x0e217b5a // fcvtl v26.4s, v26.4h
+	WORD $0x4ddfc81c // ld1r { v28.4s }, [x0], #4
+	WORD $0x4e3ccf00 // fmla v0.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf21 // fmla v1.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf42 // fmla v2.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf63 // fmla v3.4s, v27.4s, v28.4s
+	WORD $0x4ddfc8dd // ld1r { v29.4s }, [x6], #4
+	WORD $0x4e3dcf08 // fmla v8.4s, v24.4s, v29.4s
+	WORD $0x4e3dcf29 // fmla v9.4s, v25.4s, v29.4s
+	WORD $0x4e3dcf4a // fmla v10.4s, v26.4s, v29.4s
+	WORD $0x4e3dcf6b // fmla v11.4s, v27.4s, v29.4s
+	WORD $0x4ddfc8fe // ld1r { v30.4s }, [x7], #4
+	WORD $0x4e3ecf10 // fmla v16.4s, v24.4s, v30.4s
+	WORD $0x4e3ecf31 // fmla v17.4s, v25.4s, v30.4s
+	WORD $0x4e3ecf52 // fmla v18.4s, v26.4s, v30.4s
+	WORD $0x4e3ecf73 // fmla v19.4s, v27.4s, v30.4s
+	WORD $0x3dc00138 // ldr q24, [x9]
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x3dc0053a // ldr q26, [x9, #16]
+	WORD $0x4e217b5b // fcvtl2 v27.4s, v26.8h
+	WORD $0x0e217b5a // fcvtl v26.4s, v26.4h
+	WORD $0x4e3ccf04 // fmla v4.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf25 // fmla v5.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf46 // fmla v6.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf67 // fmla v7.4s, v27.4s, v28.4s
+	WORD $0x4e3dcf0c // fmla v12.4s, v24.4s, v29.4s
+	WORD $0x4e3dcf2d // fmla v13.4s, v25.4s, v29.4s
+	WORD $0x4e3dcf4e // fmla v14.4s, v26.4s, v29.4s
+	WORD $0x4e3dcf6f // fmla v15.4s, v27.4s, v29.4s
+	WORD $0x4e3ecf14 // fmla v20.4s, v24.4s, v30.4s
+	WORD $0x4e3ecf35 // fmla v21.4s, v25.4s, v30.4s
+	WORD $0x4e3ecf56 // fmla v22.4s, v26.4s, v30.4s
+	WORD $0x4e3ecf77 // fmla v23.4s, v27.4s, v30.4s
+	ADD $32, R8
+	ADD $32, R9
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	WORD $0x3d801044 // str q4, [x2, #64]
+	WORD $0x3d801445 // str q5, [x2, #80]
+	WORD $0x3d801846 // str q6, [x2, #96]
+	WORD $0x3d801c47 // str q7, [x2, #112]
+	WORD $0x3d804048 // str q8, [x2, #256]
+	WORD $0x3d804449 // str q9, [x2, #272]
+	WORD $0x3d80484a // str q10, [x2, #288]
+	WORD $0x3d804c4b // str q11, [x2, #304]
+	WORD $0x3d80504c // str q12, [x2, #320]
+	WORD $0x3d80544d // str q13, [x2, #336]
+	WORD $0x3d80584e // str q14, [x2, #352]
+	WORD $0x3d805c4f // str q15, [x2, #368]
+	WORD $0x3d808050 // str q16, [x2, #512]
+	WORD $0x3d808451 // str q17, [x2, #528]
+	WORD $0x3d808852 // str q18, [x2, #544]
+	WORD $0x3d808c53 // str q19, [x2, #560]
+	WORD $0x3d809054 // str q20, [x2, #576]
+	WORD $0x3d809455 // str q21, [x2, #592]
+	WORD $0x3d809856 // str q22, [x2, #608]
+	WORD $0x3d809c57 // str q23, [x2, #624]
+	RET
+
+// func valuesF16x3c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesF16x3c1NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00065 // ldr q5, [x3]
+	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
+	WORD $0x3dc00466 // ldr q6, [x3, #16]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	WORD $0x3dc00867 // ldr q7, [x3, #32]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x3dc00c68 // ldr q8, [x3, #48]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00069 // ldr q9, [x3]
+	WORD $0x4f809129 // fmul v9.4s, v9.4s, v0.s[0]
+	WORD $0x3dc0046a // ldr q10, [x3, #16]
+	WORD $0x4f80914a // fmul v10.4s, v10.4s, v0.s[0]
+	WORD $0x3dc0086b // ldr q11, [x3, #32]
+	WORD $0x4f80916b // fmul v11.4s, v11.4s, v0.s[0]
+	WORD $0x3dc00c6c // ldr q12, [x3, #48]
+	WORD $0x4f80918c // fmul v12.4s, v12.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc0006d // ldr q13, [x3]
+	WORD $0x4e2179ae // fcvtl2 v14.4s, v13.8h
+	WORD $0x0e2179ad // fcvtl v13.4s, v13.4h
+	WORD $0x3dc0046f // ldr q15, [x3, #16]
+	WORD $0x4e2179f0 // fcvtl2 v16.4s, v15.8h
+	WORD $0x0e2179ef // fcvtl v15.4s, v15.4h
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f8011a1 // fmla v1.4s, v13.4s, v0.s[0]
+	WORD $0x4f8011c2 // fmla v2.4s, v14.4s, v0.s[0]
+	WORD $0x4f8011e3 // fmla v3.4s, v15.4s, v0.s[0]
+	WORD $0x4f801204 // fmla v4.4s, v16.4s, v0.s[0]
+	WORD $0xbd410080 // ldr s0, [x4, #256]
+	WORD $0x4f8011a5 // fmla v5.4s, v13.4s, v0.s[0]
+	WORD $0x4f8011c6 // fmla v6.4s, v14.4s, v0.s[0]
+	WORD $0x4f8011e7 // fmla v7.4s, v15.4s, v0.s[0]
+	WORD $0x4f801208 // fmla v8.4s, v16.4s, v0.s[0]
+	WORD $0xbd420080 // ldr s0, [x4, #512]
+	WORD $0x4f8011a9 // fmla v9.4s, v13.4s, v0.s[0]
+	WORD $0x4f8011ca // fmla v10.4s, v14.4s, v0.s[0]
+	WORD $0x4f8011eb // fmla v11.4s, v15.4s, v0.s[0]
+	WORD $0x4f80120c // fmla v12.4s, v16.4s, v0.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800005 // str q5, [x0]
+	WORD $0x3d800406 // str q6, [x0, #16]
+	WORD $0x3d800807 // str q7, [x0, #32]
+	WORD $0x3d800c08 // str q8, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800009 // str q9, [x0]
+	WORD $0x3d80040a // str q10, [x0, #16]
+	WORD $0x3d80080b // str q11, [x0, #32]
+	WORD $0x3d800c0c // str q12, [x0, #48]
+	RET
+
+// func valuesF16x3c2NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesF16x3c2NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	WORD $0x3dc01065 // ldr q5, [x3, #64]
+	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
+	WORD $0x3dc01466 // ldr q6, [x3, #80]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	WORD $0x3dc01867 // ldr q7, [x3, #96]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x3dc01c68 // ldr q8, [x3, #112]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00069 // ldr q9, [x3]
+	WORD $0x4f809129 // fmul v9.4s, v9.4s, v0.s[0]
+	WORD $0x3dc0046a // ldr q10, [x3, #16]
+	WORD $0x4f80914a // fmul v10.4s, v10.4s, v0.s[0]
+	WORD $0x3dc0086b // ldr q11, [x3, #32]
+	WORD $0x4f80916b // fmul v11.4s, v11.4s, v0.s[0]
+	WORD $0x3dc00c6c // ldr q12, [x3, #48]
+	WORD $0x4f80918c // fmul v12.4s, v12.4s, v0.s[0]
+	WORD $0x3dc0106d // ldr q13, [x3, #64]
+	WORD $0x4f8091ad // fmul v13.4s, v13.4s, v0.s[0]
+	WORD $0x3dc0146e // ldr q14, [x3, #80]
+	WORD $0x4f8091ce // fmul v14.4s, v14.4s, v0.s[0]
+	WORD $0x3dc0186f // ldr q15, [x3, #96]
+	WORD $0x4f8091ef // fmul v15.4s, v15.4s, v0.s[0]
+	WORD $0x3dc01c70 // ldr q16, [x3, #112]
+	WORD $0x4f809210 // fmul v16.4s, v16.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00071 // ldr q17, [x3]
+	WORD $0x4f809231 // fmul v17.4s, v17.4s, v0.s[0]
+	WORD $0x3dc00472 // ldr q18, [x3, #16]
+	WORD $0x4f809252 // fmul v18.4s, v18.4s, v0.s[0]
+	WORD $0x3dc00873 // ldr q19, [x3, #32]
+	WORD $0x4f809273 // fmul v19.4s, v19.4s, v0.s[0]
+	WORD $0x3dc00c74 // ldr q20, [x3, #48]
+	WORD $0x4f809294 // fmul v20.4s, v20.4s, v0.s[0]
+	WORD $0x3dc01075 // ldr q21, [x3, #64]
+	WORD $0x4f8092b5 // fmul v21.4s, v21.4s, v0.s[0]
+	WORD $0x3dc01476 // ldr q22, [x3, #80]
+	WORD $0x4f8092d6 // fmul v22.4s, v22.4s, v0.s[0]
+	WORD $0x3dc01877 // ldr q23, [x3, #96]
+	WORD $0x4f8092f7 // fmul v23.4s, v23.4s, v0.s[0]
+	WORD $0x3dc01c78 // ldr q24, [x3, #112]
+	WORD $0x4f809318 // fmul v24.4s, v24.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc0007b // ldr q27, [x3]
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	WORD $0x3dc0047d // ldr q29, [x3, #16]
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f801361 // fmla v1.4s, v27.4s, v0.s[0]
+	WORD $0x4f801382 // fmla v2.4s, v28.4s, v0.s[0]
+	WORD $0x4f8013a3 // fmla v3.4s, v29.4s, v0.s[0]
+	WORD $0x4f8013c4 // fmla v4.4s, v30.4s, v0.s[0]
+	WORD $0xbd410099 // ldr s25, [x4, #256]
+	WORD $0x4f991369 // fmla v9.4s, v27.4s, v25.s[0]
+	WORD $0x4f99138a // fmla v10.4s, v28.4s, v25.s[0]
+	WORD $0x4f9913ab // fmla v11.4s, v29.4s, v25.s[0]
+	WORD $0x4f9913cc // fmla v12.4s, v30.4s, v25.s[0]
+	WORD $0xbd42009a // ldr s26, [x4, #512]
+	WORD $0x4f9a1371 // fmla v17.4s, v27.4s, v26.s[0]
+	WORD $0x4f9a1392 // fmla v18.4s, v28.4s, v26.s[0]
+	WORD $0x4f9a13b3 // fmla v19.4s, v29.4s, v26.s[0]
+	WORD $0x4f9a13d4 // fmla v20.4s, v30.4s, v26.s[0]
+	WORD $0x3dc0087b // ldr q27, [x3, #32]
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	WORD $0x3dc00c7d // ldr q29, [x3, #48]
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x4f801365 // fmla v5.4s, v27.4s, v0.s[0]
+	WORD $0x4f801386 // fmla v6.4s, v28.4s, v0.s[0]
+	WORD $0x4f8013a7 // fmla v7.4s, v29.4s, v0.s[0]
+	WORD $0x4f8013c8 // fmla v8.4s, v30.4s, v0.s[0]
+	WORD $0x4f99136d // fmla v13.4s, v27.4s, v25.s[0]
+	WORD $0x4f99138e // fmla v14.4s, v28.4s, v25.s[0]
+	WORD $0x4f9913af // fmla v15.4s, v29.4s, v25.s[0]
+	WORD $0x4f9913d0 // fmla v16.4s, v30.4s, v25.s[0]
+	WORD $0x4f9a1375 // fmla v21.4s, v27.4s, v26.s[0]
+	WORD $0x4f9a1396 // fmla v22.4s, v28.4s, v26.s[0]
+	WORD $0x4f9a13b7 // fmla v23.4s, v29.4s, v26.s[0]
+	WORD $0x4f9a13d8 // fmla v24.4s, v30.4s, v26.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	WORD $0x3d801005 // str q5, [x0, #64]
+	WORD $0x3d801406 // str q6, [x0, #80]
+	WORD $0x3d801807 // str q7, [x0, #96]
+	WORD $0x3d801c08 // str q8, [x0, #112]
+	ADD R2, R0
+	WORD $0x3d800009 // str q9, [x0]
+	WORD $0x3d80040a // str q10, [x0, #16]
+	WORD $0x3d80080b // str q11, [x0, #32]
+	WORD $0x3d800c0c // str q12, [x0, #48]
+	WORD $0x3d80100d // str q13, [x0, #64]
+	WORD $0x3d80140e // str q14, [x0, #80]
+	WORD $0x3d80180f // str q15, [x0, #96]
+	WORD $0x3d801c10 // str q16, [x0, #112]
+	ADD R2, R0
+	WORD $0x3d800011 // str q17, [x0]
+	WORD $0x3d800412 // str q18, [x0, #16]
+	WORD $0x3d800813 // str q19, [x0, #32]
+	WORD $0x3d800c14 // str q20, [x0, #48]
+	WORD $0x3d801015 // str q21, [x0, #64]
+	WORD $0x3d801416 // str q22, [x0, #80]
+	WORD $0x3d801817 // str q23, [x0, #96]
+	WORD $0x3d801c18 // str q24, [x0, #112]
+	RET
+
+// func scoresF16x4t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresF16x4t1NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	ADD R5, R0, R6
+	ADD R5, R6, R7
+	ADD R5, R7, R8
+	MOVD 0(R2), R9
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
+	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
+	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
+	WORD $0x6f00e40b // movi v11.2d, #0000000000000000
+	WORD $0x6f00e40c // movi v12.2d, #0000000000000000
+	WORD $0x6f00e40d // movi v13.2d, #0000000000000000
+	WORD $0x6f00e40e // movi v14.2d, #0000000000000000
+	WORD $0x6f00e40f // movi v15.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc00130 // ldr q16, [x9]
+	WORD $0x4e217a11 // fcvtl2 v17.4s, v16.8h
+	WORD $0x0e217a10 // fcvtl v16.4s, v16.4h
+	WORD $0x3dc00532 // ldr q18, [x9, #16]
+	WORD $0x4e217a53 // fcvtl2 v19.4s, v18.8h
+	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	WORD $0x4ddfc814 // ld1r { v20.4s }, [x0], #4
+	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
+	WORD $0x4e34ce21 // fmla v1.4s, v17.4s, v20.4s
+	WORD $0x4e34ce42 // fmla v2.4s, v18.4s, v20.4s
+	WORD $0x4e34ce63 // fmla v3.4s, v19.4s, v20.4s
+	WORD $0x4ddfc8d4 // ld1r { v20.4s }, [x6], #4
+	WORD $0x4e34ce04 // fmla v4.4s, v16.4s, v20.4s
+	WORD $0x4e34ce25 // fmla v5.4s, v17.4s, v20.4s
+	WORD $0x4e34ce46 // fmla v6.4s, v18.4s, v20.4s
+	WORD $0x4e34ce67 // fmla v7.4s, v19.4s, v20.4s
+	WORD $0x4ddfc8f4 // ld1r { v20.4s }, [x7], #4
+	WORD $0x4e34ce08 // fmla v8.4s, v16.4s, v20.4s
+	WORD $0x4e34ce29 // fmla v9.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4a // fmla v10.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6b // fmla v11.4s, v19.4s, v20.4s
+	WORD $0x4ddfc914 // ld1r { v20.4s }, [x8], #4
+	WORD $0x4e34ce0c // fmla v12.4s, v16.4s, v20.4s
+	WORD $0x4e34ce2d // fmla v13.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4e // fmla v14.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6f // fmla v15.4s, v19.4s, v20.4s
+	WORD $0x3dc00930 // ldr q16, [x9, #32]
+	WORD $0x4e217a11 // fcvtl2 v17.4s, v16.8h
+	WORD $0x0e217a10 // fcvtl v16.4s, v16.4h
+	WORD $0x3dc00d32 // ldr q18, [x9, #48]
+	WORD $0x4e217a53 // fcvtl2 v19.4s, v18.8h
+	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	WORD $0x4ddfc814 // ld1r { v20.4s }, [x0], #4
+	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
+	WORD $0x4e34ce21 // fmla v1.4s, v17.4s, v20.4s
+	WORD $0x4e34ce42 // fmla v2.4s, v18.4s, v20.4s
+	WORD $0x4e34ce63 // fmla v3.4s, v19.4s, v20.4s
+	WORD $0x4ddfc8d4 // ld1r { v20.4s }, [x6], #4
+	WORD $0x4e34ce04 // fmla v4.4s, v16.4s, v20.4s
+	WORD $0x4e34ce25 // fmla v5.4s, v17.4s, v20.4s
+	WORD $0x4e34ce46 // fmla v6.4s, v18.4s, v20.4s
+	WORD $0x4e34ce67 // fmla v7.4s, v19.4s, v20.4s
+	WORD $0x4ddfc8f4 // ld1r { v20.4s }, [x7], #4
+	WORD $0x4e34ce08 // fmla v8.4s, v16.4s, v20.4s
+	WORD $0x4e34ce29 // fmla v9.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4a // fmla v10.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6b // fmla v11.4s, v19.4s, v20.4s
+	WORD $0x4ddfc914 // ld1r { v20.4s }, [x8], #4
+	WORD $0x4e34ce0c // fmla v12.4s, v16.4s, v20.4s
+	WORD $0x4e34ce2d // fmla v13.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4e // fmla v14.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6f // fmla v15.4s, v19.4s, v20.4s
+	ADD $64, R9
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc00130 // ldr q16, [x9]
+	WORD $0x4e217a11 // fcvtl2 v17.4s, v16.8h
+	WORD $0x0e217a10 // fcvtl v16.4s, v16.4h
+	WORD $0x3dc00532 // ldr q18, [x9, #16]
+	WORD $0x4e217a53 // fcvtl2 v19.4s, v18.8h
+	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	WORD $0x4ddfc814 // ld1r { v20.4s }, [x0], #4
+	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
+	WORD $0x4e34ce21 // fmla v1.4s, v17.4s, v20.4s
+	WORD $0x4e34ce42 // fmla v2.4s, v18.4s, v20.4s
+	WORD $0x4e34ce63 // fmla v3.4s, v19.4s, v20.4s
+	WORD $0x4ddfc8d4 // ld1r { v20.4s }, [x6], #4
+	WORD $0x4e34ce04 // fmla v4.4s, v16.4s, v20.4s
+	WORD $0x4e34ce25 // fmla v5.4s, v17.4s, v20.4s
+	WORD $0x4e34ce46 // fmla v6.4s, v18.4s, v20.4s
+	WORD $0x4e34ce67 // fmla v7.4s, v19.4s, v20.4s
+	WORD $0x4ddfc8f4 // ld1r { v20.4s }, [x7], #4
+	WORD $0x4e34ce08 // fmla v8.4s, v16.4s, v20.4s
+	WORD $0x4e34ce29 // fmla v9.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4a // fmla v10.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6b // fmla v11.4s, v19.4s, v20.4s
+	WORD $0x4ddfc914 // ld1r { v20.4s }, [x8], #4
+	WORD $0x4e34ce0c // fmla v12.4s, v16.4s, v20.4s
+	WORD $0x4e34ce2d // fmla v13.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4e // fmla v14.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6f // fmla v15.4s, v19.4s, v20.4s
+	ADD $32, R9
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	WORD $0x3d804044 // str q4, [x2, #256]
+	WORD $0x3d804445 // str q5, [x2, #272]
+	WORD $0x3d804846 // str q6, [x2, #288]
+	WORD $0x3d804c47 // str q7, [x2, #304]
+	WORD $0x3d808048 // str q8, [x2, #512]
+	WORD $0x3d808449 // str q9, [x2, #528]
+	WORD $0x3d80884a // str q10, [x2, #544]
+	WORD $0x3d808c4b // str q11, [x2, #560]
+	WORD $0x3d80c04c // str q12, [x2, #768]
+	WORD $0x3d80c44d // str q13, [x2, #784]
+	WORD $0x3d80c84e // str q14, [x2, #800]
+	WORD $0x3d80cc4f // str q15, [x2, #816]
+	RET
+
+// func valuesF16x4c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesF16x4c1NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00065 // ldr q5, [x3]
+	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
+	WORD $0x3dc00466 // ldr q6, [x3, #16]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	WORD $0x3dc00867 // ldr q7, [x3, #32]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x3dc00c68 // ldr q8, [x3, #48]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00069 // ldr q9, [x3]
+	WORD $0x4f809129 // fmul v9.4s, v9.4s, v0.s[0]
+	WORD $0x3dc0046a // ldr q10, [x3, #16]
+	WORD $0x4f80914a // fmul v10.4s, v10.4s, v0.s[0]
+	WORD $0x3dc0086b // ldr q11, [x3, #32]
+	WORD $0x4f80916b // fmul v11.4s, v11.4s, v0.s[0]
+	WORD $0x3dc00c6c // ldr q12, [x3, #48]
+	WORD $0x4f80918c // fmul v12.4s, v12.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc0006d // ldr q13, [x3]
+	WORD $0x4f8091ad // fmul v13.4s, v13.4s, v0.s[0]
+	WORD $0x3dc0046e // ldr q14, [x3, #16]
+	WORD $0x4f8091ce // fmul v14.4s, v14.4s, v0.s[0]
+	WORD $0x3dc0086f // ldr q15, [x3, #32]
+	WORD $0x4f8091ef // fmul v15.4s, v15.4s, v0.s[0]
+	WORD $0x3dc00c70 // ldr q16, [x3, #48]
+	WORD $0x4f809210 // fmul v16.4s, v16.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc00071 // ldr q17, [x3]
+	WORD $0x4e217a32 // fcvtl2 v18.4s, v17.8h
+	WORD $0x0e217a31 // fcvtl v17.4s, v17.4h
+	WORD $0x3dc00473 // ldr q19, [x3, #16]
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f801221 // fmla v1.4s, v17.4s, v0.s[0]
+	WORD $0x4f801242 // fmla v2.4s, v18.4s, v0.s[0]
+	WORD $0x4f801263 // fmla v3.4s, v19.4s, v0.s[0]
+	WORD $0x4f801284 // fmla v4.4s, v20.4s, v0.s[0]
+	WORD $0xbd410080 // ldr s0, [x4, #256]
+	WORD $0x4f801225 // fmla v5.4s, v17.4s, v0.s[0]
+	WORD $0x4f801246 // fmla v6.4s, v18.4s, v0.s[0]
+	WORD $0x4f801267 // fmla v7.4s, v19.4s, v0.s[0]
+	WORD $0x4f801288 // fmla v8.4s, v20.4s, v0.s[0]
+	WORD $0xbd420080 // ldr s0, [x4, #512]
+	WORD $0x4f801229 // fmla v9.4s, v17.4s, v0.s[0]
+	WORD $0x4f80124a // fmla v10.4s, v18.4s, v0.s[0]
+	WORD $0x4f80126b // fmla v11.4s, v19.4s, v0.s[0]
+	WORD $0x4f80128c // fmla v12.4s, v20.4s, v0.s[0]
+	WORD $0xbd430080 // ldr s0, [x4, #768]
+	WORD $0x4f80122d // fmla v13.4s, v17.4s, v0.s[0]
+	WORD $0x4f80124e // fmla v14.4s, v18.4s, v0.s[0]
+	WORD $0x4f80126f // fmla v15.4s, v19.4s, v0.s[0]
+	WORD $0x4f801290 // fmla v16.4s, v20.4s, v0.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800005 // str q5, [x0]
+	WORD $0x3d800406 // str q6, [x0, #16]
+	WORD $0x3d800807 // str q7, [x0, #32]
+	WORD $0x3d800c08 // str q8, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800009 // str q9, [x0]
+	WORD $0x3d80040a // str q10, [x0, #16]
+	WORD $0x3d80080b // str q11, [x0, #32]
+	WORD $0x3d800c0c // str q12, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d80000d // str q13, [x0]
+	WORD $0x3d80040e // str q14, [x0, #16]
+	WORD $0x3d80080f // str q15, [x0, #32]
+	WORD $0x3d800c10 // str q16, [x0, #48]
+	RET
+
+// func scoresF16x5t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresF16x5t1NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	ADD R5, R0, R6
+	ADD R5, R6, R7
+	ADD R5, R7, R8
+	ADD R5, R8, R9
+	MOVD 0(R2), R10
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
+	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
+	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
+	WORD $0x6f00e40b // movi v11.2d, #0000000000000000
+	WORD $0x6f00e40c // movi v12.2d, #0000000000000000
+	WORD $0x6f00e40d // movi v13.2d, #0000000000000000
+	WORD $0x6f00e40e // movi v14.2d, #0000000000000000
+	WORD $0x6f00e40f // movi v15.2d, #0000000000000000
+	WORD $0x6f00e410 // movi v16.2d, #0000000000000000
+	WORD $0x6f00e411 // movi v17.2d, #0000000000000000
+	WORD $0x6f00e412 // movi v18.2d, #0000000000000000
+	WORD $0x6f00e413 // movi v19.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc00154 // ldr q20, [x10]
+	WORD $0x4e217a95 // fcvtl2 v21.4s, v20.8h
+	WORD $0x0e217a94 // fcvtl v20.4s, v20.4h
+	WORD $0x3dc00556 // ldr q22, [x10, #16]
+	WORD $0x4e217ad7 // fcvtl2 v23.4s, v22.8h
+	WORD $0x0e217ad6 // fcvtl v22.4s, v22.4h
+	WORD $0x4ddfc818 // ld1r { v24.4s }, [x0], #4
+	WORD $0x4e38ce80 // fmla v0.4s, v20.4s, v24.4s
+	WORD $0x4e38cea1 // fmla v1.4s, v21.4s, v24.4s
+	WORD $0x4e38cec2 // fmla v2.4s, v22.4s, v24.4s
+	WORD $0x4e38cee3 // fmla v3.4s, v23.4s, v24.4s
+	WORD $0x4ddfc8d8 // ld1r { v24.4s }, [x6], #4
+	WORD $0x4e38ce84 // fmla v4.4s, v20.4s, v24.4s
+	WORD $0x4e38cea5 // fmla v5.4s, v21.4s, v24.4s
+	WORD $0x4e38cec6 // fmla v6.4s, v22.4s, v24.4s
+	WORD $0x4e38cee7 // fmla v7.4s, v23.4s, v24.4s
+	WORD $0x4ddfc8f8 // ld1r { v24.4s }, [x7], #4
+	WORD $0x4e38ce88 // fmla v8.4s, v20.4s, v24.4s
+	WORD $0x4e38cea9 // fmla v9.4s, v21.4s, v24.4s
+	WORD $0x4e38ceca // fmla v10.4s, v22.4s, v24.4s
+	WORD $0x4e38ceeb // fmla v11.4s, v23.4s, v24.4s
+	WORD $0x4ddfc918 // ld1r { v24.4s }, [x8], #4
+	WORD $0x4e38ce8c // fmla v12.4s, v20.4s, v24.4s
+	WORD $0x4e38cead // fmla v13.4s, v21.4s, v24.4s
+	WORD $0x4e38cece // fmla v14.4s, v22.4s, v24.4s
+	WORD $0x4e38ceef // fmla v15.4s, v23.4s, v24.4s
+	WORD $0x4ddfc938 // ld1r { v24.4s }, [x9], #4
+	WORD $0x4e38ce90 // fmla v16.4s, v20.4s, v24.4s
+	WORD $0x4e38ceb1 // fmla v17.4s, v21.4s, v24.4s
+	WORD $0x4e38ced2 // fmla v18.4s, v22.4s, v24.4s
+	WORD $0x4e38cef3 // fmla v19.4s, v23.4s, v24.4s
+	WORD $0x3dc00954 // ldr q20, [x10, #32]
+	WORD $0x4e217a95 // fcvtl2 v21.4s, v20.8h
+	WORD $0x0e217a94 // fcvtl v20.4s, v20.4h
+	WORD $0x3dc00d56 // ldr q22, [x10, #48]
+	WORD $0x4e217ad7 // fcvtl2 v23.4s, v22.8h
+	WORD $0x0e217ad6 // fcvtl v22.4s, v22.4h
+	WORD $0x4ddfc818 // ld1r { v24.4s }, [x0], #4
+	WORD $0x4e38ce80 // fmla v0.4s, v20.4s, v24.4s
+	WORD $0x4e38cea1 // fmla v1.4s, v21.4s, v24.4s
+	WORD $0x4e38cec2 // fmla v2.4s, v22.4s, v24.4s
+	WORD $0x4e38cee3 // fmla v3.4s, v23.4s, v24.4s
+	WORD $0x4ddfc8d8 // ld1r { v24.4s }, [x6], #4
+	WORD $0x4e38ce84 // fmla v4.4s, v20.4s, v24.4s
+	WORD $0x4e38cea5 // fmla v5.4s, v21.4s, v24.4s
+	WORD $0x4e38cec6 // fmla v6.4s, v22.4s, v24.4s
+	WORD $0x4e38cee7 // fmla v7.4s, v23.4s, v24.4s
+	WORD $0x4ddfc8f8 // ld1r { v24.4s }, [x7], #4
+	WORD $0x4e38ce88 // fmla v8.4s, v20.4s, v24.4s
+	WORD $0x4e38cea9 // fmla v9.4s, v21.4s, v24.4s
+	WORD $0x4e38ceca // fmla v10.4s, v22.4s, v24.4s
+	WORD $0x4e38ceeb // fmla v11.4s, v23.4s, v24.4s
+	WORD $0x4ddfc918 // ld1r { v24.4s }, [x8], #4
+	WORD $0x4e38ce8c // fmla v12.4s, v20.4s, v24.4s
+	WORD $0x4e38cead // fmla v13.4s, v21.4s, v24.4s
+	WORD $0x4e38cece // fmla v14.4s, v22.4s, v24.4s
+	WORD $0x4e38ceef // fmla v15.4s, v23.4s, v24.4s
+	WORD $0x4ddfc938 // ld1r { v24.4s }, [x9], #4
+	WORD $0x4e38ce90 // fmla v16.4s, v20.4s, v24.4s
+	WORD $0x4e38ceb1 // fmla v17.4s, v21.4s, v24.4s
+	WORD $0x4e38ced2 // fmla v18.4s, v22.4s, v24.4s
+	WORD $0x4e38cef3 // fmla v19.4s, v23.4s, v24.4s
+	ADD $64, R10
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc00154 // ldr q20, [x10]
+	WORD $0x4e217a95 // fcvtl2 v21.4s, v20.8h
+	WORD $0x0e217a94 // fcvtl v20.4s, v20.4h
+	WORD $0x3dc00556 // ldr q22, [x10, #16]
+	WORD $0x4e217ad7 // fcvtl2 v23.4s, v22.8h
+	WORD $0x0e217ad6 // fcvtl v22.4s, v22.4h
+	WORD $0x4ddfc818 // ld1r { v24.4s }, [x0], #4
+	WORD $0x4e38ce80 // fmla v0.4s, v20.4s, v24.4s
+	WORD $0x4e38cea1 // fmla v1.4s, v21.4s, v24.4s
+	WORD $0x4e38cec2 // fmla v2.4s, v22.4s, v24.4s
+	WORD $0x4e38cee3 // fmla v3.4s, v23.4s, v24.4s
+	WORD $0x4ddfc8d8 // ld1r { v24.4s }, [x6], #4
+	WORD $0x4e38ce84 // fmla v4.4s, v20.4s, v24.4s
+	WORD $0x4e38cea5 // fmla v5.4s, v21.4s, v24.4s
+	WORD $0x4e38cec6 // fmla v6.4s, v22.4s, v24.4s
+	WORD $0x4e38cee7 // fmla v7.4s, v23.4s, v24.4s
+	WORD $0x4ddfc8f8 // ld1r { v24.4s }, [x7], #4
+	WORD $0x4e38ce88 // fmla v8.4s, v20.4s, v24.4s
+	WORD $0x4e38cea9 // fmla v9.4s, v21.4s, v24.4s
+	WORD $0x4e38ceca // fmla v10.4s, v22.4s, v24.4s
+	WORD $0x4e38ceeb // fmla v11.4s, v23.4s, v24.4s
+	WORD $0x4ddfc918 // ld1r { v24.4s }, [x8], #4
+	WORD $0x4e38ce8c // fmla v12.4s, v20.4s, v24.4s
+	WORD $0x4e38cead // fmla v13.4s, v21.4s, v24.4s
+	WORD $0x4e38cece // fmla v14.4s, v22.4s, v24.4s
+	WORD $0x4e38ceef // fmla v15.4s, v23.4s, v24.4s
+	WORD $0x4ddfc938 // ld1r { v24.4s }, [x9], #4
+	WORD $0x4e38ce90 // fmla v16.4s, v20.4s, v24.4s
+	WORD $0x4e38ceb1 // fmla v17.4s, v21.4s, v24.4s
+	WORD $0x4e38ced2 // fmla v18.4s, v22.4s, v24.4s
+	WORD $0x4e38cef3 // fmla v19.4s, v23.4s, v24.4s
+	ADD $32, R10
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	WORD $0x3d804044 // str q4, [x2, #256]
+	WORD $0x3d804445 // str q5, [x2, #272]
+	WORD $0x3d804846 // str q6, [x2, #288]
+	WORD $0x3d804c47 // str q7, [x2, #304]
+	WORD $0x3d808048 // str q8, [x2, #512]
+	WORD $0x3d808449 // str q9, [x2, #528]
+	WORD $0x3d80884a // str q10, [x2, #544]
+	WORD $0x3d808c4b // str q11, [x2, #560]
+	WORD $0x3d80c04c // str q12, [x2, #768]
+	WORD $0x3d80c44d // str q13, [x2, #784]
+	WORD $0x3d80c84e // str q14, [x2, #800]
+	WORD $0x3d80cc4f // str q15, [x2, #816]
+	WORD $0x3d810050 // str q16, [x2, #1024]
+	WORD $0x3d810451 // str q17, [x2, #1040]
+	WORD $0x3d810852 // str q18, [x2, #1056]
+	WORD $0x3d810c53 // str q19, [x2, #1072]
+	RET
+
+// func valuesF16x5c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesF16x5c1NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00065 // ldr q5, [x3]
+	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
+	WORD $0x3dc00466 // ldr q6, [x3, #16]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	WORD $0x3dc00867 // ldr q7, [x3, #32]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x3dc00c68 // ldr q8, [x3, #48]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00069 // ldr q9, [x3]
+	WORD $0x4f809129 // fmul v9.4s, v9.4s, v0.s[0]
+	WORD $0x3dc0046a // ldr q10, [x3, #16]
+	WORD $0x4f80914a // fmul v10.4s, v10.4s, v0.s[0]
+	WORD $0x3dc0086b // ldr q11, [x3, #32]
+	WORD $0x4f80916b // fmul v11.4s, v11.4s, v0.s[0]
+	WORD $0x3dc00c6c // ldr q12, [x3, #48]
+	WORD $0x4f80918c // fmul v12.4s, v12.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc0006d // ldr q13, [x3]
+	WORD $0x4f8091ad // fmul v13.4s, v13.4s, v0.s[0]
+	WORD $0x3dc0046e // ldr q14, [x3, #16]
+	WORD $0x4f8091ce // fmul v14.4s, v14.4s, v0.s[0]
+	WORD $0x3dc0086f // ldr q15, [x3, #32]
+	WORD $0x4f8091ef // fmul v15.4s, v15.4s, v0.s[0]
+	WORD $0x3dc00c70 // ldr q16, [x3, #48]
+	WORD $0x4f809210 // fmul v16.4s, v16.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00071 // ldr q17, [x3]
+	WORD $0x4f809231 // fmul v17.4s, v17.4s, v0.s[0]
+	WORD $0x3dc00472 // ldr q18, [x3, #16]
+	WORD $0x4f809252 // fmul v18.4s, v18.4s, v0.s[0]
+	WORD $0x3dc00873 // ldr q19, [x3, #32]
+	WORD $0x4f809273 // fmul v19.4s, v19.4s, v0.s[0]
+	WORD $0x3dc00c74 // ldr q20, [x3, #48]
+	WORD $0x4f809294 // fmul v20.4s, v20.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc00075 // ldr q21, [x3]
+	WORD $0x4e217ab6 // fcvtl2 v22.4s, v21.8h
+	WORD $0x0e217ab5 // fcvtl v21.4s, v21.4h
+	WORD $0x3dc00477 // ldr q23, [x3, #16]
+	WORD $0x4e217af8 // fcvtl2 v24.4s, v23.8h
+	WORD $0x0e217af7 // fcvtl v23.4s, v23.4h
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f8012a1 // fmla v1.4s, v21.4s, v0.s[0]
+	WORD $0x4f8012c2 // fmla v2.4s, v22.4s, v0.s[0]
+	WORD $0x4f8012e3 // fmla v3.4s, v23.4s, v0.s[0]
+	WORD $0x4f801304 // fmla v4.4s, v24.4s, v0.s[0]
+	WORD $0xbd410080 // ldr s0, [x4, #256]
+	WORD $0x4f8012a5 // fmla v5.4s, v21.4s, v0.s[0]
+	WORD $0x4f8012c6 // fmla v6.4s, v22.4s, v0.s[0]
+	WORD $0x4f8012e7 // fmla v7.4s, v23.4s, v0.s[0]
+	WORD $0x4f801308 // fmla v8.4s, v24.4s, v0.s[0]
+	WORD $0xbd420080 // ldr s0, [x4, #512]
+	WORD $0x4f8012a9 // fmla v9.4s, v21.4s, v0.s[0]
+	WORD $0x4f8012ca // fmla v10.4s, v22.4s, v0.s[0]
+	WORD $0x4f8012eb // fmla v11.4s, v23.4s, v0.s[0]
+	WORD $0x4f80130c // fmla v12.4s, v24.4s, v0.s[0]
+	WORD $0xbd430080 // ldr s0, [x4, #768]
+	WORD $0x4f8012ad // fmla v13.4s, v21.4s, v0.s[0]
+	WORD $0x4f8012ce // fmla v14.4s, v22.4s, v0.s[0]
+	WORD $0x4f8012ef // fmla v15.4s, v23.4s, v0.s[0]
+	WORD $0x4f801310 // fmla v16.4s, v24.4s, v0.s[0]
+	WORD $0xbd440080 // ldr s0, [x4, #1024]
+	WORD $0x4f8012b1 // fmla v17.4s, v21.4s, v0.s[0]
+	WORD $0x4f8012d2 // fmla v18.4s, v22.4s, v0.s[0]
+	WORD $0x4f8012f3 // fmla v19.4s, v23.4s, v0.s[0]
+	WORD $0x4f801314 // fmla v20.4s, v24.4s, v0.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800005 // str q5, [x0]
+	WORD $0x3d800406 // str q6, [x0, #16]
+	WORD $0x3d800807 // str q7, [x0, #32]
+	WORD $0x3d800c08 // str q8, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800009 // str q9, [x0]
+	WORD $0x3d80040a // str q10, [x0, #16]
+	WORD $0x3d80080b // str q11, [x0, #32]
+	WORD $0x3d800c0c // str q12, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d80000d // str q13, [x0]
+	WORD $0x3d80040e // str q14, [x0, #16]
+	WORD $0x3d80080f // str q15, [x0, #32]
+	WORD $0x3d800c10 // str q16, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800011 // str q17, [x0]
+	WORD $0x3d800412 // str q18, [x0, #16]
+	WORD $0x3d800813 // str q19, [x0, #32]
+	WORD $0x3d800c14 // str q20, [x0, #48]
+	RET
+
+// func scoresF16x6t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresF16x6t1NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	ADD R5, R0, R6
+	ADD R5, R6, R7
+	ADD R5, R7, R8
+	ADD R5, R8, R9
+	ADD R5, R9, R10
+	MOVD 0(R2), R11
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
+	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
+	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
+	WORD $0x6f00e40b // movi v11.2d, #0000000000000000
+	WORD $0x6f00e40c // movi v12.2d, #0000000000000000
+	WORD $0x6f00e40d // movi v13.2d, #0000000000000000
+	WORD $0x6f00e40e // movi v14.2d, #0000000000000000
+	WORD $0x6f00e40f // movi v15.2d, #0000000000000000
+	WORD $0x6f00e410 // movi v16.2d, #0000000000000000
+	WORD $0x6f00e411 // movi v17.2d, #0000000000000000
+	WORD $0x6f00e412 // movi v18.2d, #0000000000000000
+	WORD $0x6f00e413 // movi v19.2d, #0000000000000000
+	WORD $0x6f00e414 // movi v20.2d, #0000000000000000
+	WORD $0x6f00e415 // movi v21.2d, #0000000000000000
+	WORD $0x6f00e416 // movi v22.2d, #0000000000000000
+	WORD $0x6f00e417 // movi v23.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc00178 // ldr q24, [x11]
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x3dc0057a // ldr q26, [x11, #16]
+	WORD $0x4e217b5b // fcvtl2 v27.4s, v26.8h
+	WORD $0x0e217b5a // fcvtl v26.4s, v26.4h
+	WORD $0x4ddfc81c // ld1r { v28.4s }, [x0], #4
+	WORD $0x4e3ccf00 // fmla v0.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf21 // fmla v1.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf42 // fmla v2.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf63 // fmla v3.4s, v27.4s, v28.4s
+	WORD $0x4ddfc8dc // ld1r { v28.4s }, [x6], #4
+	WORD $0x4e3ccf04 // fmla v4.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf25 // fmla v5.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf46 // fmla v6.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf67 // fmla v7.4s, v27.4s, v28.4s
+	WORD $0x4ddfc8fc // ld1r { v28.4s }, [x7], #4
+	WORD $0x4e3ccf08 // fmla v8.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf29 // fmla v9.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf4a // fmla v10.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf6b // fmla v11.4s, v27.4s, v28.4s
+	WORD $0x4ddfc91c // ld1r { v28.4s }, [x8], #4
+	WORD $0x4e3ccf0c // fmla v12.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf2d // fmla v13.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf4e // fmla v14.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf6f // fmla v15.4s, v27.4s, v28.4s
+	WORD $0x4ddfc93c // ld1r { v28.4s }, [x9], #4
+	WORD $0x4e3ccf10 // fmla v16.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf31 // fmla v17.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf52 // fmla v18.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf73 // fmla v19.4s, v27.4s, v28.4s
+	WORD $0x4ddfc95c // ld1r { v28.4s }, [x10], #4
+	WORD $0x4e3ccf14 // fmla v20.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf35 // fmla v21.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf56 // fmla v22.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf77 // fmla v23.4s, v27.4s, v28.4s
+	WORD $0x3dc00978 // ldr q24, [x11, #32]
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x3dc00d7a // ldr q26, [x11, #48]
+	WORD $0x4e217b5b // fcvtl2 v27.4s, v26.8h
+	WORD $0x0e217b5a // fcvtl v26.4s, v26.4h
+	WORD $0x4ddfc81c // ld1r { v28.4s }, [x0], #4
+	WORD $0x4e3ccf00 // fmla v0.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf21 // fmla v1.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf42 // fmla v2.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf63 // fmla v3.4s, v27.4s, v28.4s
+	WORD $0x4ddfc8dc // ld1r { v28.4s }, [x6], #4
+	WORD $0x4e3ccf04 // fmla v4.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf25 // fmla v5.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf46 // fmla v6.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf67 // fmla v7.4s, v27.4s, v28.4s
+	WORD $0x4ddfc8fc // ld1r { v28.4s }, [x7], #4
+	WORD $0x4e3ccf08 // fmla v8.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf29 // fmla v9.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf4a // fmla v10.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf6b // fmla v11.4s, v27.4s, v28.4s
+	WORD $0x4ddfc91c // ld1r { v28.4s }, [x8], #4
+	WORD $0x4e3ccf0c // fmla v12.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf2d // fmla v13.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf4e // fmla v14.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf6f // fmla v15.4s, v27.4s, v28.4s
+	WORD $0x4ddfc93c // ld1r { v28.4s }, [x9], #4
+	WORD $0x4e3ccf10 // fmla v16.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf31 // fmla v17.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf52 // fmla v18.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf73 // fmla v19.4s, v27.4s, v28.4s
+	WORD $0x4ddfc95c // ld1r { v28.4s }, [x10], #4
+	WORD $0x4e3ccf14 // fmla v20.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf35 // fmla v21.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf56 // fmla v22.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf77 // fmla v23.4s, v27.4s, v28.4s
+	ADD $64, R11
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc00178 // ldr q24, [x11]
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x3dc0057a // ldr q26, [x11, #16]
+	WORD $0x4e217b5b // fcvtl2 v27.4s, v26.8h
+	WORD $0x0e217b5a // fcvtl v26.4s, v26.4h
+	WORD $0x4ddfc81c // ld1r { v28.4s }, [x0], #4
+	WORD $0x4e3ccf00 // fmla v0.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf21 // fmla v1.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf42 // fmla v2.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf63 // fmla v3.4s, v27.4s, v28.4s
+	WORD $0x4ddfc8dc // ld1r { v28.4s }, [x6], #4
+	WORD $0x4e3ccf04 // fmla v4.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf25 // fmla v5.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf46 // fmla v6.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf67 // fmla v7.4s, v27.4s, v28.4s
+	WORD $0x4ddfc8fc // ld1r { v28.4s }, [x7], #4
+	WORD $0x4e3ccf08 // fmla v8.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf29 // fmla v9.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf4a // fmla v10.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf6b // fmla v11.4s, v27.4s, v28.4s
+	WORD $0x4ddfc91c // ld1r { v28.4s }, [x8], #4
+	WORD $0x4e3ccf0c // fmla v12.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf2d // fmla v13.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf4e // fmla v14.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf6f // fmla v15.4s, v27.4s, v28.4s
+	WORD $0x4ddfc93c // ld1r { v28.4s }, [x9], #4
+	WORD $0x4e3ccf10 // fmla v16.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf31 // fmla v17.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf52 // fmla v18.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf73 // fmla v19.4s, v27.4s, v28.4s
+	WORD $0x4ddfc95c // ld1r { v28.4s }, [x10], #4
+	WORD $0x4e3ccf14 // fmla v20.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf35 // fmla v21.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf56 // fmla v22.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf77 // fmla v23.4s, v27.4s, v28.4s
+	ADD $32, R11
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	WORD $0x3d804044 // str q4, [x2, #256]
+	WORD $0x3d804445 // str q5, [x2, #272]
+	WORD $0x3d804846 // str q6, [x2, #288]
+	WORD $0x3d804c47 // str q7, [x2, #304]
+	WORD $0x3d808048 // str q8, [x2, #512]
+	WORD $0x3d808449 // str q9, [x2, #528]
+	WORD $0x3d80884a // str q10, [x2, #544]
+	WORD $0x3d808c4b // str q11, [x2, #560]
+	WORD $0x3d80c04c // str q12, [x2, #768]
+	WORD $0x3d80c44d // str q13, [x2, #784]
+	WORD $0x3d80c84e // str q14, [x2, #800]
+	WORD $0x3d80cc4f // str q15, [x2, #816]
+	WORD $0x3d810050 // str q16, [x2, #1024]
+	WORD $0x3d810451 // str q17, [x2, #1040]
+	WORD $0x3d810852 // str q18, [x2, #1056]
+	WORD $0x3d810c53 // str q19, [x2, #1072]
+	WORD $0x3d814054 // str q20, [x2, #1280]
+	WORD $0x3d814455 // str q21, [x2, #1296]
+	WORD $0x3d814856 // str q22, [x2, #1312]
+	WORD $0x3d814c57 // str q23, [x2, #1328]
+	RET
+
+// func valuesF16x6c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesF16x6c1NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00065 // ldr q5, [x3]
+	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
+	WORD $0x3dc00466 // ldr q6, [x3, #16]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	WORD $0x3dc00867 // ldr q7, [x3, #32]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x3dc00c68 // ldr q8, [x3, #48]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00069 // ldr q9, [x3]
+	WORD $0x4f809129 // fmul v9.4s, v9.4s, v0.s[0]
+	WORD $0x3dc0046a // ldr q10, [x3, #16]
+	WORD $0x4f80914a // fmul v10.4s, v10.4s, v0.s[0]
+	WORD $0x3dc0086b // ldr q11, [x3, #32]
+	WORD $0x4f80916b // fmul v11.4s, v11.4s, v0.s[0]
+	WORD $0x3dc00c6c // ldr q12, [x3, #48]
+	WORD $0x4f80918c // fmul v12.4s, v12.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc0006d // ldr q13, [x3]
+	WORD $0x4f8091ad // fmul v13.4s, v13.4s, v0.s[0]
+	WORD $0x3dc0046e // ldr q14, [x3, #16]
+	WORD $0x4f8091ce // fmul v14.4s, v14.4s, v0.s[0]
+	WORD $0x3dc0086f // ldr q15, [x3, #32]
+	WORD $0x4f8091ef // fmul v15.4s, v15.4s, v0.s[0]
+	WORD $0x3dc00c70 // ldr q16, [x3, #48]
+	WORD $0x4f809210 // fmul v16.4s, v16.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00071 // ldr q17, [x3]
+	WORD $0x4f809231 // fmul v17.4s, v17.4s, v0.s[0]
+	WORD $0x3dc00472 // ldr q18, [x3, #16]
+	WORD $0x4f809252 // fmul v18.4s, v18.4s, v0.s[0]
+	WORD $0x3dc00873 // ldr q19, [x3, #32]
+	WORD $0x4f809273 // fmul v19.4s, v19.4s, v0.s[0]
+	WORD $0x3dc00c74 // ldr q20, [x3, #48]
+	WORD $0x4f809294 // fmul v20.4s, v20.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00075 // ldr q21, [x3]
+	WORD $0x4f8092b5 // fmul v21.4s, v21.4s, v0.s[0]
+	WORD $0x3dc00476 // ldr q22, [x3, #16]
+	WORD $0x4f8092d6 // fmul v22.4s, v22.4s, v0.s[0]
+	WORD $0x3dc00877 // ldr q23, [x3, #32]
+	WORD $0x4f8092f7 // fmul v23.4s, v23.4s, v0.s[0]
+	WORD $0x3dc00c78 // ldr q24, [x3, #48]
+	WORD $0x4f809318 // fmul v24.4s, v24.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc00079 // ldr q25, [x3]
+	WORD $0x4e217b3a // fcvtl2 v26.4s, v25.8h
+	WORD $0x0e217b39 // fcvtl v25.4s, v25.4h
+	WORD $0x3dc0047b // ldr q27, [x3, #16]
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f801321 // fmla v1.4s, v25.4s, v0.s[0]
+	WORD $0x4f801342 // fmla v2.4s, v26.4s, v0.s[0]
+	WORD $0x4f801363 // fmla v3.4s, v27.4s, v0.s[0]
+	WORD $0x4f801384 // fmla v4.4s, v28.4s, v0.s[0]
+	WORD $0xbd410080 // ldr s0, [x4, #256]
+	WORD $0x4f801325 // fmla v5.4s, v25.4s, v0.s[0]
+	WORD $0x4f801346 // fmla v6.4s, v26.4s, v0.s[0]
+	WORD $0x4f801367 // fmla v7.4s, v27.4s, v0.s[0]
+	WORD $0x4f801388 // fmla v8.4s, v28.4s, v0.s[0]
+	WORD $0xbd420080 // ldr s0, [x4, #512]
+	WORD $0x4f801329 // fmla v9.4s, v25.4s, v0.s[0]
+	WORD $0x4f80134a // fmla v10.4s, v26.4s, v0.s[0]
+	WORD $0x4f80136b // fmla v11.4s, v27.4s, v0.s[0]
+	WORD $0x4f80138c // fmla v12.4s, v28.4s, v0.s[0]
+	WORD $0xbd430080 // ldr s0, [x4, #768]
+	WORD $0x4f80132d // fmla v13.4s, v25.4s, v0.s[0]
+	WORD $0x4f80134e // fmla v14.4s, v26.4s, v0.s[0]
+	WORD $0x4f80136f // fmla v15.4s, v27.4s, v0.s[0]
+	WORD $0x4f801390 // fmla v16.4s, v28.4s, v0.s[0]
+	WORD $0xbd440080 // ldr s0, [x4, #1024]
+	WORD $0x4f801331 // fmla v17.4s, v25.4s, v0.s[0]
+	WORD $0x4f801352 // fmla v18.4s, v26.4s, v0.s[0]
+	WORD $0x4f801373 // fmla v19.4s, v27.4s, v0.s[0]
+	WORD $0x4f801394 // fmla v20.4s, v28.4s, v0.s[0]
+	WORD $0xbd450080 // ldr s0, [x4, #1280]
+	WORD $0x4f801335 // fmla v21.4s, v25.4s, v0.s[0]
+	WORD $0x4f801356 // fmla v22.4s, v26.4s, v0.s[0]
+	WORD $0x4f801377 // fmla v23.4s, v27.4s, v0.s[0]
+	WORD $0x4f801398 // fmla v24.4s, v28.4s, v0.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800005 // str q5, [x0]
+	WORD $0x3d800406 // str q6, [x0, #16]
+	WORD $0x3d800807 // str q7, [x0, #32]
+	WORD $0x3d800c08 // str q8, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800009 // str q9, [x0]
+	WORD $0x3d80040a // str q10, [x0, #16]
+	WORD $0x3d80080b // str q11, [x0, #32]
+	WORD $0x3d800c0c // str q12, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d80000d // str q13, [x0]
+	WORD $0x3d80040e // str q14, [x0, #16]
+	WORD $0x3d80080f // str q15, [x0, #32]
+	WORD $0x3d800c10 // str q16, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800011 // str q17, [x0]
+	WORD $0x3d800412 // str q18, [x0, #16]
+	WORD $0x3d800813 // str q19, [x0, #32]
+	WORD $0x3d800c14 // str q20, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800015 // str q21, [x0]
+	WORD $0x3d800416 // str q22, [x0, #16]
+	WORD $0x3d800817 // str q23, [x0, #32]
+	WORD $0x3d800c18 // str q24, [x0, #48]
+	RET
+
+// func scoresI8x1t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresI8x1t1NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	MOVD 0(R2), R6
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc000c4 // ldr q4, [x6]
+	WORD $0x4f08a487 // sxtl2 v7.8h, v4.16b
+	WORD $0x0f08a484 // sxtl v4.8h, v4.8b
+	WORD $0x0f10a4e6 // sxtl v6.4s, v7.4h
+	WORD $0x4f10a4e7 // sxtl2 v7.4s, v7.8h
+	WORD $0x4f10a485 // sxtl2 v5.4s, v4.8h
+	WORD $0x0f10a484 // sxtl v4.4s, v4.4h
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	WORD $0x4ddfc808 // ld1r { v8.4s }, [x0], #4
+	WORD $0x4e28cc80 // fmla v0.4s, v4.4s, v8.4s
+	WORD $0x4e28cca1 // fmla v1.4s, v5.4s, v8.4s
+	WORD $0x4e28ccc2 // fmla v2.4s, v6.4s, v8.4s
+	WORD $0x4e28cce3 // fmla v3.4s, v7.4s, v8.4s
+	WORD $0x3dc004c4 // ldr q4, [x6, #16]
+	WORD $0x4f08a487 // sxtl2 v7.8h, v4.16b
+	WORD $0x0f08a484 // sxtl v4.8h, v4.8b
+	WORD $0x0f10a4e6 // sxtl v6.4s, v7.4h
+	WORD $0x4f10a4e7 // sxtl2 v7.4s, v7.8h
+	WORD $0x4f10a485 // sxtl2 v5.4s, v4.8h
+	WORD $0x0f10a484 // sxtl v4.4s, v4.4h
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	WORD $0x4ddfc808 // ld1r { v8.4s }, [x0], #4
+	WORD $0x4e28cc80 // fmla v0.4s, v4.4s, v8.4s
+	WORD $0x4e28cca1 // fmla v1.4s, v5.4s, v8.4s
+	WORD $0x4e28ccc2 // fmla v2.4s, v6.4s, v8.4s
+	WORD $0x4e28cce3 // fmla v3.4s, v7.4s, v8.4s
+	ADD $32, R6
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc000c4 // ldr q4, [x6]
+	WORD $0x4f08a487 // sxtl2 v7.8h, v4.16b
+	WORD $0x0f08a484 // sxtl v4.8h, v4.8b
+	WORD $0x0f10a4e6 // sxtl v6.4s, v7.4h
+	WORD $0x4f10a4e7 // sxtl2 v7.4s, v7.8h
+	WORD $0x4f10a485 // sxtl2 v5.4s, v4.8h
+	WORD $0x0f10a484 // sxtl v4.4s, v4.4h
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	WORD $0x4ddfc808 // ld1r { v8.4s }, [x0], #4
+	WORD $0x4e28cc80 // fmla v0.4s, v4.4s, v8.4s
+	WORD $0x4e28cca1 // fmla v1.4s, v5.4s, v8.4s
+	WORD $0x4e28ccc2 // fmla v2.4s, v6.4s, v8.4s
+	WORD $0x4e28cce3 // fmla v3.4s, v7.4s, v8.4s
+	ADD $16, R6
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	RET
+
+// func scoresI8x1t2NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresI8x1t2NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	MOVD 0(R2), R6
+	MOVD 8(R2), R7
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc000c8 // ldr q8, [x6]
+	WORD $0x4f08a50b // sxtl2 v11.8h, v8.16b
+	WORD $0x0f08a508 // sxtl v8.8h, v8.8b
+	WORD $0x0f10a56a // sxtl v10.4s, v11.4h
+	WORD $0x4f10a56b // sxtl2 v11.4s, v11.8h
+	WORD $0x4f10a509 // sxtl2 v9.4s, v8.8h
+	WORD $0x0f10a508 // sxtl v8.4s, v8.4h
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	WORD $0x4ddfc80c // ld1r { v12.4s }, [x0], #4
+	WORD $0x4e2ccd00 // fmla v0.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd21 // fmla v1.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd42 // fmla v2.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd63 // fmla v3.4s, v11.4s, v12.4s
+	WORD $0x3dc000e8 // ldr q8, [x7]
+	WORD $0x4f08a50b // sxtl2 v11.8h, v8.16b
+	WORD $0x0f08a508 // sxtl v8.8h, v8.8b
+	WORD $0x0f10a56a // sxtl v10.4s, v11.4h
+	WORD $0x4f10a56b // sxtl2 v11.4s, v11.8h
+	WORD $0x4f10a509 // sxtl2 v9.4s, v8.8h
+	WORD $0x0f10a508 // sxtl v8.4s, v8.4h
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	WORD $0x4e2ccd04 // fmla v4.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd25 // fmla v5.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd46 // fmla v6.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd67 // fmla v7.4s, v11.4s, v12.4s
+	WORD $0x3dc004c8 // ldr q8, [x6, #16]
+	WORD $0x4f08a50b // sxtl2 v11.8h, v8.16b
+	WORD $0x0f08a508 // sxtl v8.8h, v8.8b
+	WORD $0x0f10a56a // sxtl v10.4s, v11.4h
+	WORD $0x4f10a56b // sxtl2 v11.4s, v11.8h
+	WORD $0x4f10a509 // sxtl2 v9.4s, v8.8h
+	WORD $0x0f10a508 // sxtl v8.4s, v8.4h
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	WORD $0x4ddfc80c // ld1r { v12.4s }, [x0], #4
+	WORD $0x4e2ccd00 // fmla v0.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd21 // fmla v1.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd42 // fmla v2.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd63 // fmla v3.4s, v11.4s, v12.4s
+	WORD $0x3dc004e8 // ldr q8, [x7, #16]
+	WORD $0x4f08a50b // sxtl2 v11.8h, v8.16b
+	WORD $0x0f08a508 // sxtl v8.8h, v8.8b
+	WORD $0x0f10a56a // sxtl v10.4s, v11.4h
+	WORD $0x4f10a56b // sxtl2 v11.4s, v11.8h
+	WORD $0x4f10a509 // sxtl2 v9.4s, v8.8h
+	WORD $0x0f10a508 // sxtl v8.4s, v8.4h
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	WORD $0x4e2ccd04 // fmla v4.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd25 // fmla v5.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd46 // fmla v6.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd67 // fmla v7.4s, v11.4s, v12.4s
+	ADD $32, R6
+	ADD $32, R7
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc000c8 // ldr q8, [x6]
+	WORD $0x4f08a50b // sxtl2 v11.8h, v8.16b
+	WORD $0x0f08a508 // sxtl v8.8h, v8.8b
+	WORD $0x0f10a56a // sxtl v10.4s, v11.4h
+	WORD $0x4f10a56b // sxtl2 v11.4s, v11.8h
+	WORD $0x4f10a509 // sxtl2 v9.4s, v8.8h
+	WORD $0x0f10a508 // sxtl v8.4s, v8.4h
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	WORD $0x4ddfc80c // ld1r { v12.4s }, [x0], #4
+	WORD $0x4e2ccd00 // fmla v0.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd21 // fmla v1.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd42 // fmla v2.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd63 // fmla v3.4s, v11.4s, v12.4s
+	WORD $0x3dc000e8 // ldr q8, [x7]
+	WORD $0x4f08a50b // sxtl2 v11.8h, v8.16b
+	WORD $0x0f08a508 // sxtl v8.8h, v8.8b
+	WORD $0x0f10a56a // sxtl v10.4s, v11.4h
+	WORD $0x4f10a56b // sxtl2 v11.4s, v11.8h
+	WORD $0x4f10a509 // sxtl2 v9.4s, v8.8h
+	WORD $0x0f10a508 // sxtl v8.4s, v8.4h
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	WORD $0x4e2ccd04 // fmla v4.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd25 // fmla v5.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd46 // fmla v6.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd67 // fmla v7.4s, v11.4s, v12.4s
+	ADD $16, R6
+	ADD $16, R7
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	WORD $0x3d801044 // str q4, [x2, #64]
+	WORD $0x3d801445 // str q5, [x2, #80]
+	WORD $0x3d801846 // str q6, [x2, #96]
+	WORD $0x3d801c47 // str q7, [x2, #112]
+	RET
+
+// func scoresI8x1t4NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresI8x1t4NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	MOVD 0(R2), R6
+	MOVD 8(R2), R7
+	MOVD 16(R2), R8
+	MOVD 24(R2), R9
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
+	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
+	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
+	WORD $0x6f00e40b // movi v11.2d, #0000000000000000
+	WORD $0x6f00e40c // movi v12.2d, #0000000000000000
+	WORD $0x6f00e40d // movi v13.2d, #0000000000000000
+	WORD $0x6f00e40e // movi v14.2d, #0000000000000000
+	WORD $0x6f00e40f // movi v15.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	PRFM 64(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc000d0 // ldr q16, [x6]
+	WORD $0x4f08a613 // sxtl2 v19.8h, v16.16b
+	WORD $0x0f08a610 // sxtl v16.8h, v16.8b
+	WORD $0x0f10a672 // sxtl v18.4s, v19.4h
+	WORD $0x4f10a673 // sxtl2 v19.4s, v19.8h
+	WORD $0x4f10a611 // sxtl2 v17.4s, v16.8h
+	WORD $0x0f10a610 // sxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4ddfc814 // ld1r { v20.4s }, [x0], #4
+	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
+	WORD $0x4e34ce21 // fmla v1.4s, v17.4s, v20.4s
+	WORD $0x4e34ce42 // fmla v2.4s, v18.4s, v20.4s
+	WORD $0x4e34ce63 // fmla v3.4s, v19.4s, v20.4s
+	WORD $0x3dc000f0 // ldr q16, [x7]
+	WORD $0x4f08a613 // sxtl2 v19.8h, v16.16b
+	WORD $0x0f08a610 // sxtl v16.8h, v16.8b
+	WORD $0x0f10a672 // sxtl v18.4s, v19.4h
+	WORD $0x4f10a673 // sxtl2 v19.4s, v19.8h
+	WORD $0x4f10a611 // sxtl2 v17.4s, v16.8h
+	WORD $0x0f10a610 // sxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e34ce04 // fmla v4.4s, v16.4s, v20.4s
+	WORD $0x4e34ce25 // fmla v5.4s, v17.4s, v20.4s
+	WORD $0x4e34ce46 // fmla v6.4s, v18.4s, v20.4s
+	WORD $0x4e34ce67 // fmla v7.4s, v19.4s, v20.4s
+	WORD $0x3dc00110 // ldr q16, [x8]
+	WORD $0x4f08a613 // sxtl2 v19.8h, v16.16b
+	WORD $0x0f08a610 // sxtl v16.8h, v16.8b
+	WORD $0x0f10a672 // sxtl v18.4s, v19.4h
+	WORD $0x4f10a673 // sxtl2 v19.4s, v19.8h
+	WORD $0x4f10a611 // sxtl2 v17.4s, v16.8h
+	WORD $0x0f10a610 // sxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e34ce08 // fmla v8.4s, v16.4s, v20.4s
+	WORD $0x4e34ce29 // fmla v9.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4a // fmla v10.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6b // fmla v11.4s, v19.4s, v20.4s
+	WORD $0x3dc00130 // ldr q16, [x9]
+	WORD $0x4f08a613 // sxtl2 v19.8h, v16.16b
+	WORD $0x0f08a610 // sxtl v16.8h, v16.8b
+	WORD $0x0f10a672 // sxtl v18.4s, v19.4h
+	WORD $0x4f10a673 // sxtl2 v19.4s, v19.8h
+	WORD $0x4f10a611 // sxtl2 v17.4s, v16.8h
+	WORD $0x0f10a610 // sxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e34ce0c // fmla v12.4s, v16.4s, v20.4s
+	WORD $0x4e34ce2d // fmla v13.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4e // fmla v14.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6f // fmla v15.4s, v19.4s, v20.4s
+	WORD $0x3dc004d0 // ldr q16, [x6, #16]
+	WORD $0x4f08a613 // sxtl2 v19.8h, v16.16b
+	WORD $0x0f08a610 // sxtl v16.8h, v16.8b
+	WORD $0x0f10a672 // sxtl v18.4s, v19.4h
+	WORD $0x4f10a673 // sxtl2 v19.4s, v19.8h
+	WORD $0x4f10a611 // sxtl2 v17.4s, v16.8h
+	WORD $0x0f10a610 // sxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4ddfc814 // ld1r { v20.4s }, [x0], #4
+	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
+	WORD $0x4e34ce21 // fmla v1.4s, v17.4s, v20.4s
+	WORD $0x4e34ce42 // fmla v2.4s, v18.4s, v20.4s
+	WORD $0x4e34ce63 // fmla v3.4s, v19.4s, v20.4s
+	WORD $0x3dc004f0 // ldr q16, [x7, #16]
+	WORD $0x4f08a613 // sxtl2 v19.8h, v16.16b
+	WORD $0x0f08a610 // sxtl v16.8h, v16.8b
+	WORD $0x0f10a672 // sxtl v18.4s, v19.4h
+	WORD $0x4f10a673 // sxtl2 v19.4s, v19.8h
+	WORD $0x4f10a611 // sxtl2 v17.4s, v16.8h
+	WORD $0x0f10a610 // sxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e34ce04 // fmla v4.4s, v16.4s, v20.4s
+	WORD $0x4e34ce25 // fmla v5.4s, v17.4s, v20.4s
+	WORD $0x4e34ce46 // fmla v6.4s, v18.4s, v20.4s
+	WORD $0x4e34ce67 // fmla v7.4s, v19.4s, v20.4s
+	WORD $0x3dc00510 // ldr q16, [x8, #16]
+	WORD $0x4f08a613 // sxtl2 v19.8h, v16.16b
+	WORD $0x0f08a610 // sxtl v16.8h, v16.8b
+	WORD $0x0f10a672 // sxtl v18.4s, v19.4h
+	WORD $0x4f10a673 // sxtl2 v19.4s, v19.8h
+	WORD $0x4f10a611 // sxtl2 v17.4s, v16.8h
+	WORD $0x0f10a610 // sxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e34ce08 // fmla v8.4s, v16.4s, v20.4s
+	WORD $0x4e34ce29 // fmla v9.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4a // fmla v10.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6b // fmla v11.4s, v19.4s, v20.4s
+	WORD $0x3dc00530 // ldr q16, [x9, #16]
+	WORD $0x4f08a613 // sxtl2 v19.8h, v16.16b
+	WORD $0x0f08a610 // sxtl v16.8h, v16.8b
+	WORD $0x0f10a672 // sxtl v18.4s, v19.4h
+	WORD $0x4f10a673 // sxtl2 v19.4s, v19.8h
+	WORD $0x4f10a611 // sxtl2 v17.4s, v16.8h
+	WORD $0x0f10a610 // sxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e34ce0c // fmla v12.4s, v16.4s, v20.4s
+	WORD $0x4e34ce2d // fmla v13.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4e // fmla v14.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6f // fmla v15.4s, v19.4s, v20.4s
+	ADD $32, R6
+	ADD $32, R7
+	ADD $32, R8
+	ADD $32, R9
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc000d0 // ldr q16, [x6]
+	WORD $0x4f08a613 // sxtl2 v19.8h, v16.16b
+	WORD $0x0f08a610 // sxtl v16.8h, v16.8b
+	WORD $0x0f10a672 // sxtl v18.4s, v19.4h
+	WORD $0x4f10a673 // sxtl2 v19.4s, v19.8h
+	WORD $0x4f10a611 // sxtl2 v17.4s, v16.8h
+	WORD $0x0f10a610 // sxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4ddfc814 // ld1r { v20.4s }, [x0], #4
+	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
+	WORD $0x4e34ce21 // fmla v1.4s, v17.4s, v20.4s
+	WORD $0x4e34ce42 // fmla v2.4s, v18.4s, v20.4s
+	WORD $0x4e34ce63 // fmla v3.4s, v19.4s, v20.4s
+	WORD $0x3dc000f0 // ldr q16, [x7]
+	WORD $0x4f08a613 // sxtl2 v19.8h, v16.16b
+	WORD $0x0f08a610 // sxtl v16.8h, v16.8b
+	WORD $0x0f10a672 // sxtl v18.4s, v19.4h
+	WORD $0x4f10a673 // sxtl2 v19.4s, v19.8h
+	WORD $0x4f10a611 // sxtl2 v17.4s, v16.8h
+	WORD $0x0f10a610 // sxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e34ce04 // fmla v4.4s, v16.4s, v20.4s
+	WORD $0x4e34ce25 // fmla v5.4s, v17.4s, v20.4s
+	WORD $0x4e34ce46 // fmla v6.4s, v18.4s, v20.4s
+	WORD $0x4e34ce67 // fmla v7.4s, v19.4s, v20.4s
+	WORD $0x3dc00110 // ldr q16, [x8]
+	WORD $0x4f08a613 // sxtl2 v19.8h, v16.16b
+	WORD $0x0f08a610 // sxtl v16.8h, v16.8b
+	WORD $0x0f10a672 // sxtl v18.4s, v19.4h
+	WORD $0x4f10a673 // sxtl2 v19.4s, v19.8h
+	WORD $0x4f10a611 // sxtl2 v17.4s, v16.8h
+	WORD $0x0f10a610 // sxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e34ce08 // fmla v8.4s, v16.4s, v20.4s
+	WORD $0x4e34ce29 // fmla v9.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4a // fmla v10.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6b // fmla v11.4s, v19.4s, v20.4s
+	WORD $0x3dc00130 // ldr q16, [x9]
+	WORD $0x4f08a613 // sxtl2 v19.8h, v16.16b
+	WORD $0x0f08a610 // sxtl v16.8h, v16.8b
+	WORD $0x0f10a672 // sxtl v18.4s, v19.4h
+	WORD $0x4f10a673 // sxtl2 v19.4s, v19.8h
+	WORD $0x4f10a611 // sxtl2 v17.4s, v16.8h
+	WORD $0x0f10a610 // sxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e34ce0c // fmla v12.4s, v16.4s, v20.4s
+	WORD $0x4e34ce2d // fmla v13.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4e // fmla v14.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6f // fmla v15.4s, v19.4s, v20.4s
+	ADD $16, R6
+	ADD $16, R7
+	ADD $16, R8
+	ADD $16, R9
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	WORD $0x3d801044 // str q4, [x2, #64]
+	WORD $0x3d801445 // str q5, [x2, #80]
+	WORD $0x3d801846 // str q6, [x2, #96]
+	WORD $0x3d801c47 // str q7, [x2, #112]
+	WORD $0x3d802048 // str q8, [x2, #128]
+	WORD $0x3d802449 // str q9, [x2, #144]
+	WORD $0x3d80284a // str q10, [x2, #160]
+	WORD $0x3d802c4b // str q11, [x2, #176]
+	WORD $0x3d80304c // str q12, [x2, #192]
+	WORD $0x3d80344d // str q13, [x2, #208]
+	WORD $0x3d80384e // str q14, [x2, #224]
+	WORD $0x3d803c4f // str q15, [x2, #240]
+	RET
+
+// func valuesI8x1c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesI8x1c1NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc00065 // ldr q5, [x3]
+	WORD $0x4f08a4a8 // sxtl2 v8.8h, v5.16b
+	WORD $0x0f08a4a5 // sxtl v5.8h, v5.8b
+	WORD $0x0f10a507 // sxtl v7.4s, v8.4h
+	WORD $0x4f10a508 // sxtl2 v8.4s, v8.8h
+	WORD $0x4f10a4a6 // sxtl2 v6.4s, v5.8h
+	WORD $0x0f10a4a5 // sxtl v5.4s, v5.4h
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f8010a1 // fmla v1.4s, v5.4s, v0.s[0]
+	WORD $0x4f8010c2 // fmla v2.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010e3 // fmla v3.4s, v7.4s, v0.s[0]
+	WORD $0x4f801104 // fmla v4.4s, v8.4s, v0.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	RET
+
+// func valuesI8x1c2NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesI8x1c2NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	WORD $0x3dc01065 // ldr q5, [x3, #64]
+	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
+	WORD $0x3dc01466 // ldr q6, [x3, #80]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	WORD $0x3dc01867 // ldr q7, [x3, #96]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x3dc01c68 // ldr q8, [x3, #112]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc00069 // ldr q9, [x3]
+	WORD $0x4f08a52c // sxtl2 v12.8h, v9.16b
+	WORD $0x0f08a529 // sxtl v9.8h, v9.8b
+	WORD $0x0f10a58b // sxtl v11.4s, v12.4h
+	WORD $0x4f10a58c // sxtl2 v12.4s, v12.8h
+	WORD $0x4f10a52a // sxtl2 v10.4s, v9.8h
+	WORD $0x0f10a529 // sxtl v9.4s, v9.4h
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	WORD $0x4e21d98c // scvtf v12.4s, v12.4s
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f801121 // fmla v1.4s, v9.4s, v0.s[0]
+	WORD $0x4f801142 // fmla v2.4s, v10.4s, v0.s[0]
+	WORD $0x4f801163 // fmla v3.4s, v11.4s, v0.s[0]
+	WORD $0x4f801184 // fmla v4.4s, v12.4s, v0.s[0]
+	WORD $0x3dc00469 // ldr q9, [x3, #16]
+	WORD $0x4f08a52c // sxtl2 v12.8h, v9.16b
+	WORD $0x0f08a529 // sxtl v9.8h, v9.8b
+	WORD $0x0f10a58b // sxtl v11.4s, v12.4h
+	WORD $0x4f10a58c // sxtl2 v12.4s, v12.8h
+	WORD $0x4f10a52a // sxtl2 v10.4s, v9.8h
+	WORD $0x0f10a529 // sxtl v9.4s, v9.4h
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	WORD $0x4e21d98c // scvtf v12.4s, v12.4s
+	WORD $0x4f801125 // fmla v5.4s, v9.4s, v0.s[0]
+	WORD $0x4f801146 // fmla v6.4s, v10.4s, v0.s[0]
+	WORD $0x4f801167 // fmla v7.4s, v11.4s, v0.s[0]
+	WORD $0x4f801188 // fmla v8.4s, v12.4s, v0.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	WORD $0x3d801005 // str q5, [x0, #64]
+	WORD $0x3d801406 // str q6, [x0, #80]
+	WORD $0x3d801807 // str q7, [x0, #96]
+	WORD $0x3d801c08 // str q8, [x0, #112]
+	RET
+
+// func valuesI8x1c4NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesI8x1c4NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	WORD $0x3dc01065 // ldr q5, [x3, #64]
+	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
+	WORD $0x3dc01466 // ldr q6, [x3, #80]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	WORD $0x3dc01867 // ldr q7, [x3, #96]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x3dc01c68 // ldr q8, [x3, #112]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	WORD $0x3dc02069 // ldr q9, [x3, #128]
+	WORD $0x4f809129 // fmul v9.4s, v9.4s, v0.s[0]
+	WORD $0x3dc0246a // ldr q10, [x3, #144]
+	WORD $0x4f80914a // fmul v10.4s, v10.4s, v0.s[0]
+	WORD $0x3dc0286b // ldr q11, [x3, #160]
+	WORD $0x4f80916b // fmul v11.4s, v11.4s, v0.s[0]
+	WORD $0x3dc02c6c // ldr q12, [x3, #176]
+	WORD $0x4f80918c // fmul v12.4s, v12.4s, v0.s[0]
+	WORD $0x3dc0306d // ldr q13, [x3, #192]
+	WORD $0x4f8091ad // fmul v13.4s, v13.4s, v0.s[0]
+	WORD $0x3dc0346e // ldr q14, [x3, #208]
+	WORD $0x4f8091ce // fmul v14.4s, v14.4s, v0.s[0]
+	WORD $0x3dc0386f // ldr q15, [x3, #224]
+	WORD $0x4f8091ef // fmul v15.4s, v15.4s, v0.s[0]
+	WORD $0x3dc03c70 // ldr q16, [x3, #240]
+	WORD $0x4f809210 // fmul v16.4s, v16.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc00071 // ldr q17, [x3]
+	WORD $0x4f08a634 // sxtl2 v20.8h, v17.16b
+	WORD $0x0f08a631 // sxtl v17.8h, v17.8b
+	WORD $0x0f10a693 // sxtl v19.4s, v20.4h
+	WORD $0x4f10a694 // sxtl2 v20.4s, v20.8h
+	WORD $0x4f10a632 // sxtl2 v18.4s, v17.8h
+	WORD $0x0f10a631 // sxtl v17.4s, v17.4h
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f801221 // fmla v1.4s, v17.4s, v0.s[0]
+	WORD $0x4f801242 // fmla v2.4s, v18.4s, v0.s[0]
+	WORD $0x4f801263 // fmla v3.4s, v19.4s, v0.s[0]
+	WORD $0x4f801284 // fmla v4.4s, v20.4s, v0.s[0]
+	WORD $0x3dc00471 // ldr q17, [x3, #16]
+	WORD $0x4f08a634 // sxtl2 v20.8h, v17.16b
+	WORD $0x0f08a631 // sxtl v17.8h, v17.8b
+	WORD $0x0f10a693 // sxtl v19.4s, v20.4h
+	WORD $0x4f10a694 // sxtl2 v20.4s, v20.8h
+	WORD $0x4f10a632 // sxtl2 v18.4s, v17.8h
+	WORD $0x0f10a631 // sxtl v17.4s, v17.4h
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	WORD $0x4f801225 // fmla v5.4s, v17.4s, v0.s[0]
+	WORD $0x4f801246 // fmla v6.4s, v18.4s, v0.s[0]
+	WORD $0x4f801267 // fmla v7.4s, v19.4s, v0.s[0]
+	WORD $0x4f801288 // fmla v8.4s, v20.4s, v0.s[0]
+	WORD $0x3dc00871 // ldr q17, [x3, #32]
+	WORD $0x4f08a634 // sxtl2 v20.8h, v17.16b
+	WORD $0x0f08a631 // sxtl v17.8h, v17.8b
+	WORD $0x0f10a693 // sxtl v19.4s, v20.4h
+	WORD $0x4f10a694 // sxtl2 v20.4s, v20.8h
+	WORD $0x4f10a632 // sxtl2 v18.4s, v17.8h
+	WORD $0x0f10a631 // sxtl v17.4s, v17.4h
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	WORD $0x4f801229 // fmla v9.4s, v17.4s, v0.s[0]
+	WORD $0x4f80124a // fmla v10.4s, v18.4s, v0.s[0]
+	WORD $0x4f80126b // fmla v11.4s, v19.4s, v0.s[0]
+	WORD $0x4f80128c // fmla v12.4s, v20.4s, v0.s[0]
+	WORD $0x3dc00c71 // ldr q17, [x3, #48]
+	WORD $0x4f08a634 // sxtl2 v20.8h, v17.16b
+	WORD $0x0f08a631 // sxtl v17.8h, v17.8b
+	WORD $0x0f10a693 // sxtl v19.4s, v20.4h
+	WORD $0x4f10a694 // sxtl2 v20.4s, v20.8h
+	WORD $0x4f10a632 // sxtl2 v18.4s, v17.8h
+	WORD $0x0f10a631 // sxtl v17.4s, v17.4h
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	WORD $0x4f80122d // fmla v13.4s, v17.4s, v0.s[0]
+	WORD $0x4f80124e // fmla v14.4s, v18.4s, v0.s[0]
+	WORD $0x4f80126f // fmla v15.4s, v19.4s, v0.s[0]
+	WORD $0x4f801290 // fmla v16.4s, v20.4s, v0.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	WORD $0x3d801005 // str q5, [x0, #64]
+	WORD $0x3d801406 // str q6, [x0, #80]
+	WORD $0x3d801807 // str q7, [x0, #96]
+	WORD $0x3d801c08 // str q8, [x0, #112]
+	WORD $0x3d802009 // str q9, [x0, #128]
+	WORD $0x3d80240a // str q10, [x0, #144]
+	WORD $0x3d80280b // str q11, [x0, #160]
+	WORD $0x3d802c0c // str q12, [x0, #176]
+	WORD $0x3d80300d // str q13, [x0, #192]
+	WORD $0x3d80340e // str q14, [x0, #208]
+	WORD $0x3d80380f // str q15, [x0, #224]
+	WORD $0x3d803c10 // str q16, [x0, #240]
+	RET
+
+// func scoresI8x2t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresI8x2t1NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	ADD R5, R0, R6
+	MOVD 0(R2), R7
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc000e8 // ldr q8, [x7]
+	WORD $0x4f08a50b // sxtl2 v11.8h, v8.16b
+	WORD $0x0f08a508 // sxtl v8.8h, v8.8b
+	WORD $0x0f10a56a // sxtl v10.4s, v11.4h
+	WORD $0x4f10a56b // sxtl2 v11.4s, v11.8h
+	WORD $0x4f10a509 // sxtl2 v9.4s, v8.8h
+	WORD $0x0f10a508 // sxtl v8.4s, v8.4h
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	WORD $0x4ddfc80c // ld1r { v12.4s }, [x0], #4
+	WORD $0x4e2ccd00 // fmla v0.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd21 // fmla v1.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd42 // fmla v2.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd63 // fmla v3.4s, v11.4s, v12.4s
+	WORD $0x4ddfc8cc // ld1r { v12.4s }, [x6], #4
+	WORD $0x4e2ccd04 // fmla v4.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd25 // fmla v5.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd46 // fmla v6.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd67 // fmla v7.4s, v11.4s, v12.4s
+	WORD $0x3dc004e8 // ldr q8, [x7, #16]
+	WORD $0x4f08a50b // sxtl2 v11.8h, v8.16b
+	WORD $0x0f08a508 // sxtl v8.8h, v8.8b
+	WORD $0x0f10a56a // sxtl v10.4s, v11.4h
+	WORD $0x4f10a56b // sxtl2 v11.4s, v11.8h
+	WORD $0x4f10a509 // sxtl2 v9.4s, v8.8h
+	WORD $0x0f10a508 // sxtl v8.4s, v8.4h
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	WORD $0x4ddfc80c // ld1r { v12.4s }, [x0], #4
+	WORD $0x4e2ccd00 // fmla v0.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd21 // fmla v1.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd42 // fmla v2.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd63 // fmla v3.4s, v11.4s, v12.4s
+	WORD $0x4ddfc8cc // ld1r { v12.4s }, [x6], #4
+	WORD $0x4e2ccd04 // fmla v4.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd25 // fmla v5.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd46 // fmla v6.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd67 // fmla v7.4s, v11.4s, v12.4s
+	ADD $32, R7
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc000e8 // ldr q8, [x7]
+	WORD $0x4f08a50b // sxtl2 v11.8h, v8.16b
+	WORD $0x0f08a508 // sxtl v8.8h, v8.8b
+	WORD $0x0f10a56a // sxtl v10.4s, v11.4h
+	WORD $0x4f10a56b // sxtl2 v11.4s, v11.8h
+	WORD $0x4f10a509 // sxtl2 v9.4s, v8.8h
+	WORD $0x0f10a508 // sxtl v8.4s, v8.4h
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	WORD $0x4ddfc80c // ld1r { v12.4s }, [x0], #4
+	WORD $0x4e2ccd00 // fmla v0.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd21 // fmla v1.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd42 // fmla v2.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd63 // fmla v3.4s, v11.4s, v12.4s
+	WORD $0x4ddfc8cc // ld1r { v12.4s }, [x6], #4
+	WORD $0x4e2ccd04 // fmla v4.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd25 // fmla v5.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd46 // fmla v6.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd67 // fmla v7.4s, v11.4s, v12.4s
+	ADD $16, R7
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	WORD $0x3d804044 // str q4, [x2, #256]
+	WORD $0x3d804445 // str q5, [x2, #272]
+	WORD $0x3d804846 // str q6, [x2, #288]
+	WORD $0x3d804c47 // str q7, [x2, #304]
+	RET
+
+// func scoresI8x2t2NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresI8x2t2NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	ADD R5, R0, R6
+	MOVD 0(R2), R7
+	MOVD 8(R2), R8
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
+	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
+	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
+	WORD $0x6f00e40b // movi v11.2d, #0000000000000000
+	WORD $0x6f00e40c // movi v12.2d, #0000000000000000
+	WORD $0x6f00e40d // movi v13.2d, #0000000000000000
+	WORD $0x6f00e40e // movi v14.2d, #0000000000000000
+	WORD $0x6f00e40f // movi v15.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc000f0 // ldr q16, [x7]
+	WORD $0x4f08a613 // sxtl2 v19.8h, v16.16b
+	WORD $0x0f08a610 // sxtl v16.8h, v16.8b
+	WORD $0x0f10a672 // sxtl v18.4s, v19.4h
+	WORD $0x4f10a673 // sxtl2 v19.4s, v19.8h
+	WORD $0x4f10a611 // sxtl2 v17.4s, v16.8h
+	WORD $0x0f10a610 // sxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4ddfc814 // ld1r { v20.4s }, [x0], #4
+	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
+	WORD $0x4e34ce21 // fmla v1.4s, v17.4s, v20.4s
+	WORD $0x4e34ce42 // fmla v2.4s, v18.4s, v20.4s
+	WORD $0x4e34ce63 // fmla v3.4s, v19.4s, v20.4s
+	WORD $0x4ddfc8d5 // ld1r { v21.4s }, [x6], #4
+	WORD $0x4e35ce08 // fmla v8.4s, v16.4s, v21.4s
+	WORD $0x4e35ce29 // fmla v9.4s, v17.4s, v21.4s
+	WORD $0x4e35ce4a // fmla v10.4s, v18.4s, v21.4s
+	WORD $0x4e35ce6b // fmla v11.4s, v19.4s, v21.4s
+	WORD $0x3dc00110 // ldr q16, [x8]
+	WORD $0x4f08a613 // sxtl2 v19.8h, v16.16b
+	WORD $0x0f08a610 // sxtl v16.8h, v16.8b
+	WORD $0x0f10a672 // sxtl v18.4s, v19.4h
+	WORD $0x4f10a673 // sxtl2 v19.4s, v19.8h
+	WORD $0x4f10a611 // sxtl2 v17.4s, v16.8h
+	WORD $0x0f10a610 // sxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e34ce04 // fmla v4.4s, v16.4s, v20.4s
+	WORD $0x4e34ce25 // fmla v5.4s, v17.4s, v20.4s
+	WORD $0x4e34ce46 // fmla v6.4s, v18.4s, v20.4s
+	WORD $0x4e34ce67 // fmla v7.4s, v19.4s, v20.4s
+	WORD $0x4e35ce0c // fmla v12.4s, v16.4s, v21.4s
+	WORD $0x4e35ce2d // fmla v13.4s, v17.4s, v21.4s
+	WORD $0x4e35ce4e // fmla v14.4s, v18.4s, v21.4s
+	WORD $0x4e35ce6f // fmla v15.4s, v19.4s, v21.4s
+	WORD $0x3dc004f0 // ldr q16, [x7, #16]
+	WORD $0x4f08a613 // sxtl2 v19.8h, v16.16b
+	WORD $0x0f08a610 // sxtl v16.8h, v16.8b
+	WORD $0x0f10a672 // sxtl v18.4s, v19.4h
+	WORD $0x4f10a673 // sxtl2 v19.4s, v19.8h
+	WORD $0x4f10a611 // sxtl2 v17.4s, v16.8h
+	WORD $0x0f10a610 // sxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4ddfc814 // ld1r { v20.4s }, [x0], #4
+	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
+	WORD $0x4e34ce21 // fmla v1.4s, v17.4s, v20.4s
+	WORD $0x4e34ce42 // fmla v2.4s, v18.4s, v20.4s
+	WORD $0x4e34ce63 // fmla v3.4s, v19.4s, v20.4s
+	WORD $0x4ddfc8d5 // ld1r { v21.4s }, [x6], #4
+	WORD $0x4e35ce08 // fmla v8.4s, v16.4s, v21.4s
+	WORD $0x4e35ce29 // fmla v9.4s, v17.4s, v21.4s
+	WORD $0x4e35ce4a // fmla v10.4s, v18.4s, v21.4s
+	WORD $0x4e35ce6b // fmla v11.4s, v19.4s, v21.4s
+	WORD $0x3dc00510 // ldr q16, [x8, #16]
+	WORD $0x4f08a613 // sxtl2 v19.8h, v16.16b
+	WORD $0x0f08a610 // sxtl v16.8h, v16.8b
+	WORD $0x0f10a672 // sxtl v18.4s, v19.4h
+	WORD $0x4f10a673 // sxtl2 v19.4s, v19.8h
+	WORD $0x4f10a611 // sxtl2 v17.4s, v16.8h
+	WORD $0x0f10a610 // sxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e34ce04 // fmla v4.4s, v16.4s, v20.4s
+	WORD $0x4e34ce25 // fmla v5.4s, v17.4s, v20.4s
+	WORD $0x4e34ce46 // fmla v6.4s, v18.4s, v20.4s
+	WORD $0x4e34ce67 // fmla v7.4s, v19.4s, v20.4s
+	WORD $0x4e35ce0c // fmla v12.4s, v16.4s, v21.4s
+	WORD $0x4e35ce2d // fmla v13.4s, v17.4s, v21.4s
+	WORD $0x4e35ce4e // fmla v14.4s, v18.4s, v21.4s
+	WORD $0x4e35ce6f // fmla v15.4s, v19.4s, v21.4s
+	ADD $32, R7
+	ADD $32, R8
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc000f0 // ldr q16, [x7]
+	WORD $0x4f08a613 // sxtl2 v19.8h, v16.16b
+	WORD $0x0f08a610 // sxtl v16.8h, v16.8b
+	WORD $0x0f10a672 // sxtl v18.4s, v19.4h
+	WORD $0x4f10a673 // sxtl2 v19.4s, v19.8h
+	WORD $0x4f10a611 // sxtl2 v17.4s, v16.8h
+	WORD $0x0f10a610 // sxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4ddfc814 // ld1r { v20.4s }, [x0], #4
+	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
+	WORD $0x4e34ce21 // fmla v1.4s, v17.4s, v20.4s
+	WORD $0x4e34ce42 // fmla v2.4s, v18.4s, v20.4s
+	WORD $0x4e34ce63 // fmla v3.4s, v19.4s, v20.4s
+	WORD $0x4ddfc8d5 // ld1r { v21.4s }, [x6], #4
+	WORD $0x4e35ce08 // fmla v8.4s, v16.4s, v21.4s
+	WORD $0x4e35ce29 // fmla v9.4s, v17.4s, v21.4s
+	WORD $0x4e35ce4a // fmla v10.4s, v18.4s, v21.4s
+	WORD $0x4e35ce6b // fmla v11.4s, v19.4s, v21.4s
+	WORD $0x3dc00110 // ldr q16, [x8]
+	WORD $0x4f08a613 // sxtl2 v19.8h, v16.16b
+	WORD $0x0f08a610 // sxtl v16.8h, v16.8b
+	WORD $0x0f10a672 // sxtl v18.4s, v19.4h
+	WORD $0x4f10a673 // sxtl2 v19.4s, v19.8h
+	WORD $0x4f10a611 // sxtl2 v17.4s, v16.8h
+	WORD $0x0f10a610 // sxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e34ce04 // fmla v4.4s, v16.4s, v20.4s
+	WORD $0x4e34ce25 // fmla v5.4s, v17.4s, v20.4s
+	WORD $0x4e34ce46 // fmla v6.4s, v18.4s, v20.4s
+	WORD $0x4e34ce67 // fmla v7.4s, v19.4s, v20.4s
+	WORD $0x4e35ce0c // fmla v12.4s, v16.4s, v21.4s
+	WORD $0x4e35ce2d // fmla v13.4s, v17.4s, v21.4s
+	WORD $0x4e35ce4e // fmla v14.4s, v18.4s, v21.4s
+	WORD $0x4e35ce6f // fmla v15.4s, v19.4s, v21.4s
+	ADD $16, R7
+	ADD $16, R8
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	WORD $0x3d801044 // str q4, [x2, #64]
+	WORD $0x3d801445 // str q5, [x2, #80]
+	WORD $0x3d801846 // str q6, [x2, #96]
+	WORD $0x3d801c47 // str q7, [x2, #112]
+	WORD $0x3d804048 // str q8, [x2, #256]
+	WORD $0x3d804449 // str q9, [x2, #272]
+	WORD $0x3d80484a // str q10, [x2, #288]
+	WORD $0x3d804c4b // str q11, [x2, #304]
+	WORD $0x3d80504c // str q12, [x2, #320]
+	WORD $0x3d80544d // str q13, [x2, #336]
+	WORD $0x3d80584e // str q14, [x2, #352]
+	WORD $0x3d805c4f // str q15, [x2, #368]
+	RET
+
+// func valuesI8x2c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesI8x2c1NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00065 // ldr q5, [x3]
+	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
+	WORD $0x3dc00466 // ldr q6, [x3, #16]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	WORD $0x3dc00867 // ldr q7, [x3, #32]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x3dc00c68 // ldr q8, [x3, #48]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc00069 // ldr q9, [x3]
+	WORD $0x4f08a52c // sxtl2 v12.8h, v9.16b
+	WORD $0x0f08a529 // sxtl v9.8h, v9.8b
+	WORD $0x0f10a58b // sxtl v11.4s, v12.4h
+	WORD $0x4f10a58c // sxtl2 v12.4s, v12.8h
+	WORD $0x4f10a52a // sxtl2 v10.4s, v9.8h
+	WORD $0x0f10a529 // sxtl v9.4s, v9.4h
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	WORD $0x4e21d98c // scvtf v12.4s, v12.4s
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f801121 // fmla v1.4s, v9.4s, v0.s[0]
+	WORD $0x4f801142 // fmla v2.4s, v10.4s, v0.s[0]
+	WORD $0x4f801163 // fmla v3.4s, v11.4s, v0.s[0]
+	WORD $0x4f801184 // fmla v4.4s, v12.4s, v0.s[0]
+	WORD $0xbd410080 // ldr s0, [x4, #256]
+	WORD $0x4f801125 // fmla v5.4s, v9.4s, v0.s[0]
+	WORD $0x4f801146 // fmla v6.4s, v10.4s, v0.s[0]
+	WORD $0x4f801167 // fmla v7.4s, v11.4s, v0.s[0]
+	WORD $0x4f801188 // fmla v8.4s, v12.4s, v0.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800005 // str q5, [x0]
+	WORD $0x3d800406 // str q6, [x0, #16]
+	WORD $0x3d800807 // str q7, [x0, #32]
+	WORD $0x3d800c08 // str q8, [x0, #48]
+	RET
+
+// func valuesI8x2c2NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesI8x2c2NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	WORD $0x3dc01065 // ldr q5, [x3, #64]
+	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
+	WORD $0x3dc01466 // ldr q6, [x3, #80]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	WORD $0x3dc01867 // ldr q7, [x3, #96]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x3dc01c68 // ldr q8, [x3, #112]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00069 // ldr q9, [x3]
+	WORD $0x4f809129 // fmul v9.4s, v9.4s, v0.s[0]
+	WORD $0x3dc0046a // ldr q10, [x3, #16]
+	WORD $0x4f80914a // fmul v10.4s, v10.4s, v0.s[0]
+	WORD $0x3dc0086b // ldr q11, [x3, #32]
+	WORD $0x4f80916b // fmul v11.4s, v11.4s, v0.s[0]
+	WORD $0x3dc00c6c // ldr q12, [x3, #48]
+	WORD $0x4f80918c // fmul v12.4s, v12.4s, v0.s[0]
+	WORD $0x3dc0106d // ldr q13, [x3, #64]
+	WORD $0x4f8091ad // fmul v13.4s, v13.4s, v0.s[0]
+	WORD $0x3dc0146e // ldr q14, [x3, #80]
+	WORD $0x4f8091ce // fmul v14.4s, v14.4s, v0.s[0]
+	WORD $0x3dc0186f // ldr q15, [x3, #96]
+	WORD $0x4f8091ef // fmul v15.4s, v15.4s, v0.s[0]
+	WORD $0x3dc01c70 // ldr q16, [x3, #112]
+	WORD $0x4f809210 // fmul v16.4s, v16.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc00072 // ldr q18, [x3]
+	WORD $0x4f08a655 // sxtl2 v21.8h, v18.16b
+	WORD $0x0f08a652 // sxtl v18.8h, v18.8b
+	WORD $0x0f10a6b4 // sxtl v20.4s, v21.4h
+	WORD $0x4f10a6b5 // sxtl2 v21.4s, v21.8h
+	WORD $0x4f10a653 // sxtl2 v19.4s, v18.8h
+	WORD $0x0f10a652 // sxtl v18.4s, v18.4h
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	WORD $0x4e21dab5 // scvtf v21.4s, v21.4s
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f801241 // fmla v1.4s, v18.4s, v0.s[0]
+	WORD $0x4f801262 // fmla v2.4s, v19.4s, v0.s[0]
+	WORD $0x4f801283 // fmla v3.4s, v20.4s, v0.s[0]
+	WORD $0x4f8012a4 // fmla v4.4s, v21.4s, v0.s[0]
+	WORD $0xbd410091 // ldr s17, [x4, #256]
+	WORD $0x4f911249 // fmla v9.4s, v18.4s, v17.s[0]
+	WORD $0x4f91126a // fmla v10.4s, v19.4s, v17.s[0]
+	WORD $0x4f91128b // fmla v11.4s, v20.4s, v17.s[0]
+	WORD $0x4f9112ac // fmla v12.4s, v21.4s, v17.s[0]
+	WORD $0x3dc00472 // ldr q18, [x3, #16]
+	WORD $0x4f08a655 // sxtl2 v21.8h, v18.16b
+	WORD $0x0f08a652 // sxtl v18.8h, v18.8b
+	WORD $0x0f10a6b4 // sxtl v20.4s, v21.4h
+	WORD $0x4f10a6b5 // sxtl2 v21.4s, v21.8h
+	WORD $0x4f10a653 // sxtl2 v19.4s, v18.8h
+	WORD $0x0f10a652 // sxtl v18.4s, v18.4h
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	WORD $0x4e21dab5 // scvtf v21.4s, v21.4s
+	WORD $0x4f801245 // fmla v5.4s, v18.4s, v0.s[0]
+	WORD $0x4f801266 // fmla v6.4s, v19.4s, v0.s[0]
+	WORD $0x4f801287 // fmla v7.4s, v20.4s, v0.s[0]
+	WORD $0x4f8012a8 // fmla v8.4s, v21.4s, v0.s[0]
+	WORD $0x4f91124d // fmla v13.4s, v18.4s, v17.s[0]
+	WORD $0x4f91126e // fmla v14.4s, v19.4s, v17.s[0]
+	WORD $0x4f91128f // fmla v15.4s, v20.4s, v17.s[0]
+	WORD $0x4f9112b0 // fmla v16.4s, v21.4s, v17.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	WORD $0x3d801005 // str q5, [x0, #64]
+	WORD $0x3d801406 // str q6, [x0, #80]
+	WORD $0x3d801807 // str q7, [x0, #96]
+	WORD $0x3d801c08 // str q8, [x0, #112]
+	ADD R2, R0
+	WORD $0x3d800009 // str q9, [x0]
+	WORD $0x3d80040a // str q10, [x0, #16]
+	WORD $0x3d80080b // str q11, [x0, #32]
+	WORD $0x3d800c0c // str q12, [x0, #48]
+	WORD $0x3d80100d // str q13, [x0, #64]
+	WORD $0x3d80140e // str q14, [x0, #80]
+	WORD $0x3d80180f // str q15, [x0, #96]
+	WORD $0x3d801c10 // str q16, [x0, #112]
+	RET
+
+// func scoresI8x3t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresI8x3t1NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	ADD R5, R0, R6
+	ADD R5, R6, R7
+	MOVD 0(R2), R8
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
+	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
+	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
+	WORD $0x6f00e40b // movi v11.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc0010c // ldr q12, [x8]
+	WORD $0x4f08a58f // sxtl2 v15.8h, v12.16b
+	WORD $0x0f08a58c // sxtl v12.8h, v12.8b
+	WORD $0x0f10a5ee // sxtl v14.4s, v15.4h
+	WORD $0x4f10a5ef // sxtl2 v15.4s, v15.8h
+	WORD $0x4f10a58d // sxtl2 v13.4s, v12.8h
+	WORD $0x0f10a58c // sxtl v12.4s, v12.4h
+	WORD $0x4e21d98c // scvtf v12.4s, v12.4s
+	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
+	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
+	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
+	WORD $0x4ddfc810 // ld1r { v16.4s }, [x0], #4
+	WORD $0x4e30cd80 // fmla v0.4s, v12.4s, v16.4s
+	WORD $0x4e30cda1 // fmla v1.4s, v13.4s, v16.4s
+	WORD $0x4e30cdc2 // fmla v2.4s, v14.4s, v16.4s
+	WORD $0x4e30cde3 // fmla v3.4s, v15.4s, v16.4s
+	WORD $0x4ddfc8d0 // ld1r { v16.4s }, [x6], #4
+	WORD $0x4e30cd84 // fmla v4.4s, v12.4s, v16.4s
+	WORD $0x4e30cda5 // fmla v5.4s, v13.4s, v16.4s
+	WORD $0x4e30cdc6 // fmla v6.4s, v14.4s, v16.4s
+	WORD $0x4e30cde7 // fmla v7.4s, v15.4s, v16.4s
+	WORD $0x4ddfc8f0 // ld1r { v16.4s }, [x7], #4
+	WORD $0x4e30cd88 // fmla v8.4s, v12.4s, v16.4s
+	WORD $0x4e30cda9 // fmla v9.4s, v13.4s, v16.4s
+	WORD $0x4e30cdca // fmla v10.4s, v14.4s, v16.4s
+	WORD $0x4e30cdeb // fmla v11.4s, v15.4s, v16.4s
+	WORD $0x3dc0050c // ldr q12, [x8, #16]
+	WORD $0x4f08a58f // sxtl2 v15.8h, v12.16b
+	WORD $0x0f08a58c // sxtl v12.8h, v12.8b
+	WORD $0x0f10a5ee // sxtl v14.4s, v15.4h
+	WORD $0x4f10a5ef // sxtl2 v15.4s, v15.8h
+	WORD $0x4f10a58d // sxtl2 v13.4s, v12.8h
+	WORD $0x0f10a58c // sxtl v12.4s, v12.4h
+	WORD $0x4e21d98c // scvtf v12.4s, v12.4s
+	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
+	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
+	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
+	WORD $0x4ddfc810 // ld1r { v16.4s }, [x0], #4
+	WORD $0x4e30cd80 // fmla v0.4s, v12.4s, v16.4s
+	WORD $0x4e30cda1 // fmla v1.4s, v13.4s, v16.4s
+	WORD $0x4e30cdc2 // fmla v2.4s, v14.4s, v16.4s
+	WORD $0x4e30cde3 // fmla v3.4s, v15.4s, v16.4s
+	WORD $0x4ddfc8d0 // ld1r { v16.4s }, [x6], #4
+	WORD $0x4e30cd84 // fmla v4.4s, v12.4s, v16.4s
+	WORD $0x4e30cda5 // fmla v5.4s, v13.4s, v16.4s
+	WORD $0x4e30cdc6 // fmla v6.4s, v14.4s, v16.4s
+	WORD $0x4e30cde7 // fmla v7.4s, v15.4s, v16.4s
+	WORD $0x4ddfc8f0 // ld1r { v16.4s }, [x7], #4
+	WORD $0x4e30cd88 // fmla v8.4s, v12.4s, v16.4s
+	WORD $0x4e30cda9 // fmla v9.4s, v13.4s, v16.4s
+	WORD $0x4e30cdca // fmla v10.4s, v14.4s, v16.4s
+	WORD $0x4e30cdeb // fmla v11.4s, v15.4s, v16.4s
+	ADD $32, R8
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc0010c // ldr q12, [x8]
+	WORD $0x4f08a58f // sxtl2 v15.8h, v12.16b
+	WORD $0x0f08a58c // sxtl v12.8h, v12.8b
+	WORD $0x0f10a5ee // sxtl v14.4s, v15.4h
+	WORD $0x4f10a5ef // sxtl2 v15.4s, v15.8h
+	WORD $0x4f10a58d // sxtl2 v13.4s, v12.8h
+	WORD $0x0f10a58c // sxtl v12.4s, v12.4h
+	WORD $0x4e21d98c // scvtf v12.4s, v12.4s
+	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
+	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
+	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
+	WORD $0x4ddfc810 // ld1r { v16.4s }, [x0], #4
+	WORD $0x4e30cd80 // fmla v0.4s, v12.4s, v16.4s
+	WORD $0x4e30cda1 // fmla v1.4s, v13.4s, v16.4s
+	WORD $0x4e30cdc2 // fmla v2.4s, v14.4s, v16.4s
+	WORD $0x4e30cde3 // fmla v3.4s, v15.4s, v16.4s
+	WORD $0x4ddfc8d0 // ld1r { v16.4s }, [x6], #4
+	WORD $0x4e30cd84 // fmla v4.4s, v12.4s, v16.4s
+	WORD $0x4e30cda5 // fmla v5.4s, v13.4s, v16.4s
+	WORD $0x4e30cdc6 // fmla v6.4s, v14.4s, v16.4s
+	WORD $0x4e30cde7 // fmla v7.4s, v15.4s, v16.4s
+	WORD $0x4ddfc8f0 // ld1r { v16.4s }, [x7], #4
+	WORD $0x4e30cd88 // fmla v8.4s, v12.4s, v16.4s
+	WORD $0x4e30cda9 // fmla v9.4s, v13.4s, v16.4s
+	WORD $0x4e30cdca // fmla v10.4s, v14.4s, v16.4s
+	WORD $0x4e30cdeb // fmla v11.4s, v15.4s, v16.4s
+	ADD $16, R8
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	WORD $0x3d804044 // str q4, [x2, #256]
+	WORD $0x3d804445 // str q5, [x2, #272]
+	WORD $0x3d804846 // str q6, [x2, #288]
+	WORD $0x3d804c47 // str q7, [x2, #304]
+	WORD $0x3d808048 // str q8, [x2, #512]
+	WORD $0x3d808449 // str q9, [x2, #528]
+	WORD $0x3d80884a // str q10, [x2, #544]
+	WORD $0x3d808c4b // str q11, [x2, #560]
+	RET
+
+// func scoresI8x3t2NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresI8x3t2NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	ADD R5, R0, R6
+	ADD R5, R6, R7
+	MOVD 0(R2), R8
+	MOVD 8(R2), R9
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
+	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
+	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
+	WORD $0x6f00e40b // movi v11.2d, #0000000000000000
+	WORD $0x6f00e40c // movi v12.2d, #0000000000000000
+	WORD $0x6f00e40d // movi v13.2d, #0000000000000000
+	WORD $0x6f00e40e // movi v14.2d, #0000000000000000
+	WORD $0x6f00e40f // movi v15.2d, #0000000000000000
+	WORD $0x6f00e410 // movi v16.2d, #0000000000000000
+	WORD $0x6f00e411 // movi v17.2d, #0000000000000000
+	WORD $0x6f00e412 // movi v18.2d, #0000000000000000
+	WORD $0x6f00e413 // movi v19.2d, #0000000000000000
+	WORD $0x6f00e414 // movi v20.2d, #0000000000000000
+	WORD $0x6f00e415 // movi v21.2d, #0000000000000000
+	WORD $0x6f00e416 // movi v22.2d, #0000000000000000
+	WORD $0x6f00e417 // movi v23.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc00118 // ldr q24, [x8]
+	WORD $0x4f08a71b // sxtl2 v27.8h, v24.16b
+	WORD $0x0f08a718 // sxtl v24.8h, v24.8b
+	WORD $0x0f10a77a // sxtl v26.4s, v27.4h
+	WORD $0x4f10a77b // sxtl2 v27.4s, v27.8h
+	WORD $0x4f10a719 // sxtl2 v25.4s, v24.8h
+	WORD $0x0f10a718 // sxtl v24.4s, v24.4h
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	WORD $0x4e21db39 // scvtf v25.4s, v25.4s
+	WORD $0x4e21db5a // scvtf v26.4s, v26.4s
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4ddfc81c // ld1r { v28.4s }, [x0], #4
+	WORD $0x4e3ccf00 // fmla v0.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf21 // fmla v1.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf42 // fmla v2.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf63 // fmla v3.4s, v27.4s, v28.4s
+	WORD $0x4ddfc8dd // ld1r { v29.4s }, [x6], #4
+	WORD $0x4e3dcf08 // fmla v8.4s, v24.4s, v29.4s
+	WORD $0x4e3dcf29 // fmla v9.4s, v25.4s, v29.4s
+	WORD $0x4e3dcf4a // fmla v10.4s, v26.4s, v29.4s
+	WORD $0x4e3dcf6b // fmla v11.4s, v27.4s, v29.4s
+	WORD $0x4ddfc8fe // ld1r { v30.4s }, [x7], #4
+	WORD $0x4e3ecf10 // fmla v16.4s, v24.4s, v30.4s
+	WORD $0x4e3ecf31 // fmla v17.4s, v25.4s, v30.4s
+	WORD $0x4e3ecf52 // fmla v18.4s, v26.4s, v30.4s
+	WORD $0x4e3ecf73 // fmla v19.4s, v27.4s, v30.4s
+	WORD $0x3dc00138 // ldr q24, [x9]
+	WORD $0x4f08a71b // sxtl2 v27.8h, v24.16b
+	WORD $0x0f08a718 // sxtl v24.8h, v24.8b
+	WORD $0x0f10a77a // sxtl v26.4s, v27.4h
+	WORD $0x4f10a77b // sxtl2 v27.4s, v27.8h
+	WORD $0x4f10a719 // sxtl2 v25.4s, v24.8h
+	WORD $0x0f10a718 // sxtl v24.4s, v24.4h
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	WORD $0x4e21db39 // scvtf v25.4s, v25.4s
+	WORD $0x4e21db5a // scvtf v26.4s, v26.4s
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4e3ccf04 // fmla v4.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf25 // fmla v5.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf46 // fmla v6.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf67 // fmla v7.4s, v27.4s, v28.4s
+	WORD $0x4e3dcf0c // fmla v12.4s, v24.4s, v29.4s
+	WORD $0x4e3dcf2d // fmla v13.4s, v25.4s, v29.4s
+	WORD $0x4e3dcf4e // fmla v14.4s, v26.4s, v29.4s
+	WORD $0x4e3dcf6f // fmla v15.4s, v27.4s, v29.4s
+	WORD $0x4e3ecf14 // fmla v20.4s, v24.4s, v30.4s
+	WORD $0x4e3ecf35 // fmla v21.4s, v25.4s, v30.4s
+	WORD $0x4e3ecf56 // fmla v22.4s, v26.4s, v30.4s
+	WORD $0x4e3ecf77 // fmla v23.4s, v27.4s, v30.4s
+	WORD $0x3dc00518 // ldr q24, [x8, #16]
+	WORD $0x4f08a71b // sxtl2 v27.8h, v24.16b
+	WORD $0x0f08a718 // sxtl v24.8h, v24.8b
+	WORD $0x0f10a77a // sxtl v26.4s, v27.4h
+	WORD $0x4f10a77b // sxtl2 v27.4s, v27.8h
+	WORD $0x4f10a719 // sxtl2 v25.4s, v24.8h
+	WORD $0x0f10a718 // sxtl v24.4s, v24.4h
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	WORD $0x4e21db39 // scvtf v25.4s, v25.4s
+	WORD $0x4e21db5a // scvtf v26.4s, v26.4s
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4ddfc81c // ld1r { v28.4s }, [x0], #4
+	WORD $0x4e3ccf00 // fmla v0.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf21 // fmla v1.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf42 // fmla v2.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf63 // fmla v3.4s, v27.4s, v28.4s
+	WORD $0x4ddfc8dd // ld1r { v29.4s }, [x6], #4
+	WORD $0x4e3dcf08 // fmla v8.4s, v24.4s, v29.4s
+	WORD $0x4e3dcf29 // fmla v9.4s, v25.4s, v29.4s
+	WORD $0x4e3dcf4a // fmla v10.4s, v26.4s, v29.4s
+	WORD $0x4e3dcf6b // fmla v11.4s, v27.4s, v29.4s
+	WORD $0x4ddfc8fe // ld1r { v30.4s }, [x7], #4
+	WORD $0x4e3ecf10 // fmla v16.4s, v24.4s, v30.4s
+	WORD $0x4e3ecf31 // fmla v17.4s, v25.4s, v30.4s
+	WORD $0x4e3ecf52 // fmla v18.4s, v26.4s, v30.4s
+	WORD $0x4e3ecf73 // fmla v19.4s, v27.4s, v30.4s
+	WORD $0x3dc00538 // ldr q24, [x9, #16]
+	WORD $0x4f08a71b // sxtl2 v27.8h, v24.16b
+	WORD $0x0f08a718 // sxtl v24.8h, v24.8b
+	WORD $0x0f10a77a // sxtl v26.4s, v27.4h
+	WORD $0x4f10a77b // sxtl2 v27.4s, v27.8h
+	WORD $0x4f10a719 // sxtl2 v25.4s, v24.8h
+	WORD $0x0f10a718 // sxtl v24.4s, v24.4h
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	WORD $0x4e21db39 // scvtf v25.4s, v25.4s
+	WORD $0x4e21db5a // scvtf v26.4s, v26.4s
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4e3ccf04 // fmla v4.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf25 // fmla v5.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf46 // fmla v6.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf67 // fmla v7.4s, v27.4s, v28.4s
+	WORD $0x4e3dcf0c // fmla v12.4s, v24.4s, v29.4s
+	WORD $0x4e3dcf2d // fmla v13.4s, v25.4s, v29.4s
+	WORD $0x4e3dcf4e // fmla v14.4s, v26.4s, v29.4s
+	WORD $0x4e3dcf6f // fmla v15.4s, v27.4s, v29.4s
+	WORD $0x4e3ecf14 // fmla v20.4s, v24.4s, v30.4s
+	WORD $0x4e3ecf35 // fmla v21.4s, v25.4s, v30.4s
+	WORD $0x4e3ecf56 // fmla v22.4s, v26.4s, v30.4s
+	WORD $0x4e3ecf77 // fmla v23.4s, v27.4s, v30.4s
+	ADD $32, R8
+	ADD $32, R9
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc00118 // ldr q24, [x8]
+	WORD $0x4f08a71b // sxtl2 v27.8h, v24.16b
+	WORD $0x0f08a718 // sxtl v24.8h, v24.8b
+	WORD $0x0f10a77a // sxtl v26.4s, v27.4h
+	WORD $0x4f10a77b // sxtl2 v27.4s, v27.8h
+	WORD $0x4f10a719 // sxtl2 v25.4s, v24.8h
+	WORD $0x0f10a718 // sxtl v24.4s, v24.4h
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	WORD $0x4e21db39 // scvtf v25.4s, v25.4s
+	WORD $0x4e21db5a // scvtf v26.4s, v26.4s
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4ddfc81c // ld1r { v28.4s }, [x0], #4
+	WORD $0x4e3ccf00 // fmla v0.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf21 // fmla v1.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf42 // fmla v2.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf63 // fmla v3.4s, v27.4s, v28.4s
+	WORD $0x4ddfc8dd // ld1r { v29.4s }, [x6], #4
+	WORD $0x4e3dcf08 // fmla v8.4s, v24.4s, v29.4s
+	WORD $0x4e3dcf29 // fmla v9.4s, v25.4s, v29.4s
+	WORD $0x4e3dcf4a // fmla v10.4s, v26.4s, v29.4s
+	WORD $0x4e3dcf6b // fmla v11.4s, v27.4s, v29.4s
+	WORD $0x4ddfc8fe // ld1r { v30.4s }, [x7], #4
+	WORD $0x4e3ecf10 // fmla v16.4s, v24.4s, v30.4s
+	WORD $0x4e3ecf31 // fmla v17.4s, v25.4s, v30.4s
+	WORD $0x4e3ecf52 // fmla v18.4s, v26.4s, v30.4s
+	WORD $0x4e3ecf73 // fmla v19.4s, v27.4s, v30.4s
+	WORD $0x3dc00138 // ldr q24, [x9]
+	WORD $0x4f08a71b // sxtl2 v27.8h, v24.16b
+	WORD $0x0f08a718 // sxtl v24.8h, v24.8b
+	WORD $0x0f10a77a // sxtl v26.4s, v27.4h
+	WORD $0x4f10a77b // sxtl2 v27.4s, v27.8h
+	WORD $0x4f10a719 // sxtl2 v25.4s, v24.8h
+	WORD $0x0f10a718 // sxtl v24.4s, v24.4h
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	WORD $0x4e21db39 // scvtf v25.4s, v25.4s
+	WORD $0x4e21db5a // scvtf v26.4s, v26.4s
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4e3ccf04 // fmla v4.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf25 // fmla v5.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf46 // fmla v6.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf67 // fmla v7.4s, v27.4s, v28.4s
+	WORD $0x4e3dcf0c // fmla v12.4s, v24.4s, v29.4s
+	WORD $0x4e3dcf2d // fmla v13.4s, v25.4s, v29.4s
+	WORD $0x4e3dcf4e // fmla v14.4s, v26.4s, v29.4s
+	WORD $0x4e3dcf6f // fmla v15.4s, v27.4s, v29.4s
+	WORD $0x4e3ecf14 // fmla v20.4s, v24.4s, v30.4s
+	WORD $0x4e3ecf35 // fmla v21.4s, v25.4s, v30.4s
+	WORD $0x4e3ecf56 // fmla v22.4s, v26.4s, v30.4s
+	WORD $0x4e3ecf77 // fmla v23.4s, v27.4s, v30.4s
+	ADD $16, R8
+	ADD $16, R9
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	WORD $0x3d801044 // str q4, [x2, #64]
+	WORD $0x3d801445 // str q5, [x2, #80]
+	WORD $0x3d801846 // str q6, [x2, #96]
+	WORD $0x3d801c47 // str q7, [x2, #112]
+	WORD $0x3d804048 // str q8, [x2, #256]
+	WORD $0x3d804449 // str q9, [x2, #272]
+	WORD $0x3d80484a // str q10, [x2, #288]
+	WORD $0x3d804c4b // str q11, [x2, #304]
+	WORD $0x3d80504c // str q12, [x2, #320]
+	WORD $0x3d80544d // str q13, [x2, #336]
+	WORD $0x3d80584e // str q14, [x2, #352]
+	WORD $0x3d805c4f // str q15, [x2, #368]
+	WORD $0x3d808050 // str q16, [x2, #512]
+	WORD $0x3d808451 // str q17, [x2, #528]
+	WORD $0x3d808852 // str q18, [x2, #544]
+	WORD $0x3d808c53 // str q19, [x2, #560]
+	WORD $0x3d809054 // str q20, [x2, #576]
+	WORD $0x3d809455 // str q21, [x2, #592]
+	WORD $0x3d809856 // str q22, [x2, #608]
+	WORD $0x3d809c57 // str q23, [x2, #624]
+	RET
+
+// func valuesI8x3c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesI8x3c1NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00065 // ldr q5, [x3]
+	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
+	WORD $0x3dc00466 // ldr q6, [x3, #16]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	WORD $0x3dc00867 // ldr q7, [x3, #32]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x3dc00c68 // ldr q8, [x3, #48]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00069 // ldr q9, [x3]
+	WORD $0x4f809129 // fmul v9.4s, v9.4s, v0.s[0]
+	WORD $0x3dc0046a // ldr q10, [x3, #16]
+	WORD $0x4f80914a // fmul v10.4s, v10.4s, v0.s[0]
+	WORD $0x3dc0086b // ldr q11, [x3, #32]
+	WORD $0x4f80916b // fmul v11.4s, v11.4s, v0.s[0]
+	WORD $0x3dc00c6c // ldr q12, [x3, #48]
+	WORD $0x4f80918c // fmul v12.4s, v12.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc0006d // ldr q13, [x3]
+	WORD $0x4f08a5b0 // sxtl2 v16.8h, v13.16b
+	WORD $0x0f08a5ad // sxtl v13.8h, v13.8b
+	WORD $0x0f10a60f // sxtl v15.4s, v16.4h
+	WORD $0x4f10a610 // sxtl2 v16.4s, v16.8h
+	WORD $0x4f10a5ae // sxtl2 v14.4s, v13.8h
+	WORD $0x0f10a5ad // sxtl v13.4s, v13.4h
+	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
+	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
+	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f8011a1 // fmla v1.4s, v13.4s, v0.s[0]
+	WORD $0x4f8011c2 // fmla v2.4s, v14.4s, v0.s[0]
+	WORD $0x4f8011e3 // fmla v3.4s, v15.4s, v0.s[0]
+	WORD $0x4f801204 // fmla v4.4s, v16.4s, v0.s[0]
+	WORD $0xbd410080 // ldr s0, [x4, #256]
+	WORD $0x4f8011a5 // fmla v5.4s, v13.4s, v0.s[0]
+	WORD $0x4f8011c6 // fmla v6.4s, v14.4s, v0.s[0]
+	WORD $0x4f8011e7 // fmla v7.4s, v15.4s, v0.s[0]
+	WORD $0x4f801208 // fmla v8.4s, v16.4s, v0.s[0]
+	WORD $0xbd420080 // ldr s0, [x4, #512]
+	WORD $0x4f8011a9 // fmla v9.4s, v13.4s, v0.s[0]
+	WORD $0x4f8011ca // fmla v10.4s, v14.4s, v0.s[0]
+	WORD $0x4f8011eb // fmla v11.4s, v15.4s, v0.s[0]
+	WORD $0x4f80120c // fmla v12.4s, v16.4s, v0.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800005 // str q5, [x0]
+	WORD $0x3d800406 // str q6, [x0, #16]
+	WORD $0x3d800807 // str q7, [x0, #32]
+	WORD $0x3d800c08 // str q8, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800009 // str q9, [x0]
+	WORD $0x3d80040a // str q10, [x0, #16]
+	WORD $0x3d80080b // str q11, [x0, #32]
+	WORD $0x3d800c0c // str q12, [x0, #48]
+	RET
+
+// func valuesI8x3c2NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesI8x3c2NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	WORD $0x3dc01065 // ldr q5, [x3, #64]
+	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
+	WORD $0x3dc01466 // ldr q6, [x3, #80]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	WORD $0x3dc01867 // ldr q7, [x3, #96]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x3dc01c68 // ldr q8, [x3, #112]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00069 // ldr q9, [x3]
+	WORD $0x4f809129 // fmul v9.4s, v9.4s, v0.s[0]
+	WORD $0x3dc0046a // ldr q10, [x3, #16]
+	WORD $0x4f80914a // fmul v10.4s, v10.4s, v0.s[0]
+	WORD $0x3dc0086b // ldr q11, [x3, #32]
+	WORD $0x4f80916b // fmul v11.4s, v11.4s, v0.s[0]
+	WORD $0x3dc00c6c // ldr q12, [x3, #48]
+	WORD $0x4f80918c // fmul v12.4s, v12.4s, v0.s[0]
+	WORD $0x3dc0106d // ldr q13, [x3, #64]
+	WORD $0x4f8091ad // fmul v13.4s, v13.4s, v0.s[0]
+	WORD $0x3dc0146e // ldr q14, [x3, #80]
+	WORD $0x4f8091ce // fmul v14.4s, v14.4s, v0.s[0]
+	WORD $0x3dc0186f // ldr q15, [x3, #96]
+	WORD $0x4f8091ef // fmul v15.4s, v15.4s, v0.s[0]
+	WORD $0x3dc01c70 // ldr q16, [x3, #112]
+	WORD $0x4f809210 // fmul v16.4s, v16.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00071 // ldr q17, [x3]
+	WORD $0x4f809231 // fmul v17.4s, v17.4s, v0.s[0]
+	WORD $0x3dc00472 // ldr q18, [x3, #16]
+	WORD $0x4f809252 // fmul v18.4s, v18.4s, v0.s[0]
+	WORD $0x3dc00873 // ldr q19, [x3, #32]
+	WORD $0x4f809273 // fmul v19.4s, v19.4s, v0.s[0]
+	WORD $0x3dc00c74 // ldr q20, [x3, #48]
+	WORD $0x4f809294 // fmul v20.4s, v20.4s, v0.s[0]
+	WORD $0x3dc01075 // ldr q21, [x3, #64]
+	WORD $0x4f8092b5 // fmul v21.4s, v21.4s, v0.s[0]
+	WORD $0x3dc01476 // ldr q22, [x3, #80]
+	WORD $0x4f8092d6 // fmul v22.4s, v22.4s, v0.s[0]
+	WORD $0x3dc01877 // ldr q23, [x3, #96]
+	WORD $0x4f8092f7 // fmul v23.4s, v23.4s, v0.s[0]
+	WORD $0x3dc01c78 // ldr q24, [x3, #112]
+	WORD $0x4f809318 // fmul v24.4s, v24.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc0007b // ldr q27, [x3]
+	WORD $0x4f08a77e // sxtl2 v30.8h, v27.16b
+	WORD $0x0f08a77b // sxtl v27.8h, v27.8b
+	WORD $0x0f10a7dd // sxtl v29.4s, v30.4h
+	WORD $0x4f10a7de // sxtl2 v30.4s, v30.8h
+	WORD $0x4f10a77c // sxtl2 v28.4s, v27.8h
+	WORD $0x0f10a77b // sxtl v27.4s, v27.4h
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
+	WORD $0x4e21dbbd // scvtf v29.4s, v29.4s
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f801361 // fmla v1.4s, v27.4s, v0.s[0]
+	WORD $0x4f801382 // fmla v2.4s, v28.4s, v0.s[0]
+	WORD $0x4f8013a3 // fmla v3.4s, v29.4s, v0.s[0]
+	WORD $0x4f8013c4 // fmla v4.4s, v30.4s, v0.s[0]
+	WORD $0xbd410099 // ldr s25, [x4, #256]
+	WORD $0x4f991369 // fmla v9.4s, v27.4s, v25.s[0]
+	WORD $0x4f99138a // fmla v10.4s, v28.4s, v25.s[0]
+	WORD $0x4f9913ab // fmla v11.4s, v29.4s, v25.s[0]
+	WORD $0x4f9913cc // fmla v12.4s, v30.4s, v25.s[0]
+	WORD $0xbd42009a // ldr s26, [x4, #512]
+	WORD $0x4f9a1371 // fmla v17.4s, v27.4s, v26.s[0]
+	WORD $0x4f9a1392 // fmla v18.4s, v28.4s, v26.s[0]
+	WORD $0x4f9a13b3 // fmla v19.4s, v29.4s, v26.s[0]
+	WORD $0x4f9a13d4 // fmla v20.4s, v30.4s, v26.s[0]
+	WORD $0x3dc0047b // ldr q27, [x3, #16]
+	WORD $0x4f08a77e // sxtl2 v30.8h, v27.16b
+	WORD $0x0f08a77b // sxtl v27.8h, v27.8b
+	WORD $0x0f10a7dd // sxtl v29.4s, v30.4h
+	WORD $0x4f10a7de // sxtl2 v30.4s, v30.8h
+	WORD $0x4f10a77c // sxtl2 v28.4s, v27.8h
+	WORD $0x0f10a77b // sxtl v27.4s, v27.4h
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
+	WORD $0x4e21dbbd // scvtf v29.4s, v29.4s
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	WORD $0x4f801365 // fmla v5.4s, v27.4s, v0.s[0]
+	WORD $0x4f801386 // fmla v6.4s, v28.4s, v0.s[0]
+	WORD $0x4f8013a7 // fmla v7.4s, v29.4s, v0.s[0]
+	WORD $0x4f8013c8 // fmla v8.4s, v30.4s, v0.s[0]
+	WORD $0x4f99136d // fmla v13.4s, v27.4s, v25.s[0]
+	WORD $0x4f99138e // fmla v14.4s, v28.4s, v25.s[0]
+	WORD $0x4f9913af // fmla v15.4s, v29.4s, v25.s[0]
+	WORD $0x4f9913d0 // fmla v16.4s, v30.4s, v25.s[0]
+	WORD $0x4f9a1375 // fmla v21.4s, v27.4s, v26.s[0]
+	WORD $0x4f9a1396 // fmla v22.4s, v28.4s, v26.s[0]
+	WORD $0x4f9a13b7 // fmla v23.4s, v29.4s, v26.s[0]
+	WORD $0x4f9a13d8 // fmla v24.4s, v30.4s, v26.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	WORD $0x3d801005 // str q5, [x0, #64]
+	WORD $0x3d801406 // str q6, [x0, #80]
+	WORD $0x3d801807 // str q7, [x0, #96]
+	WORD $0x3d801c08 // str q8, [x0, #112]
+	ADD R2, R0
+	WORD $0x3d800009 // str q9, [x0]
+	WORD $0x3d80040a // str q10, [x0, #16]
+	WORD $0x3d80080b // str q11, [x0, #32]
+	WORD $0x3d800c0c // str q12, [x0, #48]
+	WORD $0x3d80100d // str q13, [x0, #64]
+	WORD $0x3d80140e // str q14, [x0, #80]
+	WORD $0x3d80180f // str q15, [x0, #96]
+	WORD $0x3d801c10 // str q16, [x0, #112]
+	ADD R2, R0
+	WORD $0x3d800011 // str q17, [x0]
+	WORD $0x3d800412 // str q18, [x0, #16]
+	WORD $0x3d800813 // str q19, [x0, #32]
+	WORD $0x3d800c14 // str q20, [x0, #48]
+	WORD $0x3d801015 // str q21, [x0, #64]
+	WORD $0x3d801416 // str q22, [x0, #80]
+	WORD $0x3d801817 // str q23, [x0, #96]
+	WORD $0x3d801c18 // str q24, [x0, #112]
+	RET
+
+// func scoresI8x4t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresI8x4t1NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	ADD R5, R0, R6
+	ADD R5, R6, R7
+	ADD R5, R7, R8
+	MOVD 0(R2), R9
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
+	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
+	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
+	WORD $0x6f00e40b // movi v11.2d, #0000000000000000
+	WORD $0x6f00e40c // movi v12.2d, #0000000000000000
+	WORD $0x6f00e40d // movi v13.2d, #0000000000000000
+	WORD $0x6f00e40e // movi v14.2d, #0000000000000000
+	WORD $0x6f00e40f // movi v15.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc00130 // ldr q16, [x9]
+	WORD $0x4f08a613 // sxtl2 v19.8h, v16.16b
+	WORD $0x0f08a610 // sxtl v16.8h, v16.8b
+	WORD $0x0f10a672 // sxtl v18.4s, v19.4h
+	WORD $0x4f10a673 // sxtl2 v19.4s, v19.8h
+	WORD $0x4f10a611 // sxtl2 v17.4s, v16.8h
+	WORD $0x0f10a610 // sxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4ddfc814 // ld1r { v20.4s }, [x0], #4
+	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
+	WORD $0x4e34ce21 // fmla v1.4s, v17.4s, v20.4s
+	WORD $0x4e34ce42 // fmla v2.4s, v18.4s, v20.4s
+	WORD $0x4e34ce63 // fmla v3.4s, v19.4s, v20.4s
+	WORD $0x4ddfc8d4 // ld1r { v20.4s }, [x6], #4
+	WORD $0x4e34ce04 // fmla v4.4s, v16.4s, v20.4s
+	WORD $0x4e34ce25 // fmla v5.4s, v17.4s, v20.4s
+	WORD $0x4e34ce46 // fmla v6.4s, v18.4s, v20.4s
+	WORD $0x4e34ce67 // fmla v7.4s, v19.4s, v20.4s
+	WORD $0x4ddfc8f4 // ld1r { v20.4s }, [x7], #4
+	WORD $0x4e34ce08 // fmla v8.4s, v16.4s, v20.4s
+	WORD $0x4e34ce29 // fmla v9.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4a // fmla v10.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6b // fmla v11.4s, v19.4s, v20.4s
+	WORD $0x4ddfc914 // ld1r { v20.4s }, [x8], #4
+	WORD $0x4e34ce0c // fmla v12.4s, v16.4s, v20.4s
+	WORD $0x4e34ce2d // fmla v13.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4e // fmla v14.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6f // fmla v15.4s, v19.4s, v20.4s
+	WORD $0x3dc00530 // ldr q16, [x9, #16]
+	WORD $0x4f08a613 // sxtl2 v19.8h, v16.16b
+	WORD $0x0f08a610 // sxtl v16.8h, v16.8b
+	WORD $0x0f10a672 // sxtl v18.4s, v19.4h
+	WORD $0x4f10a673 // sxtl2 v19.4s, v19.8h
+	WORD $0x4f10a611 // sxtl2 v17.4s, v16.8h
+	WORD $0x0f10a610 // sxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4ddfc814 // ld1r { v20.4s }, [x0], #4
+	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
+	WORD $0x4e34ce21 // fmla v1.4s, v17.4s, v20.4s
+	WORD $0x4e34ce42 // fmla v2.4s, v18.4s, v20.4s
+	WORD $0x4e34ce63 // fmla v3.4s, v19.4s, v20.4s
+	WORD $0x4ddfc8d4 // ld1r { v20.4s }, [x6], #4
+	WORD $0x4e34ce04 // fmla v4.4s, v16.4s, v20.4s
+	WORD $0x4e34ce25 // fmla v5.4s, v17.4s, v20.4s
+	WORD $0x4e34ce46 // fmla v6.4s, v18.4s, v20.4s
+	WORD $0x4e34ce67 // fmla v7.4s, v19.4s, v20.4s
+	WORD $0x4ddfc8f4 // ld1r { v20.4s }, [x7], #4
+	WORD $0x4e34ce08 // fmla v8.4s, v16.4s, v20.4s
+	WORD $0x4e34ce29 // fmla v9.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4a // fmla v10.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6b // fmla v11.4s, v19.4s, v20.4s
+	WORD $0x4ddfc914 // ld1r { v20.4s }, [x8], #4
+	WORD $0x4e34ce0c // fmla v12.4s, v16.4s, v20.4s
+	WORD $0x4e34ce2d // fmla v13.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4e // fmla v14.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6f // fmla v15.4s, v19.4s, v20.4s
+	ADD $32, R9
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc00130 // ldr q16, [x9]
+	WORD $0x4f08a613 // sxtl2 v19.8h, v16.16b
+	WORD $0x0f08a610 // sxtl v16.8h, v16.8b
+	WORD $0x0f10a672 // sxtl v18.4s, v19.4h
+	WORD $0x4f10a673 // sxtl2 v19.4s, v19.8h
+	WORD $0x4f10a611 // sxtl2 v17.4s, v16.8h
+	WORD $0x0f10a610 // sxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4ddfc814 // ld1r { v20.4s }, [x0], #4
+	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
+	WORD $0x4e34ce21 // fmla v1.4s, v17.4s, v20.4s
+	WORD $0x4e34ce42 // fmla v2.4s, v18.4s, v20.4s
+	WORD $0x4e34ce63 // fmla v3.4s, v19.4s, v20.4s
+	WORD $0x4ddfc8d4 // ld1r { v20.4s }, [x6], #4
+	WORD $0x4e34ce04 // fmla v4.4s, v16.4s, v20.4s
+	WORD $0x4e34ce25 // fmla v5.4s, v17.4s, v20.4s
+	WORD $0x4e34ce46 // fmla v6.4s, v18.4s, v20.4s
+	WORD $0x4e34ce67 // fmla v7.4s, v19.4s, v20.4s
+	WORD $0x4ddfc8f4 // ld1r { v20.4s }, [x7], #4
+	WORD $0x4e34ce08 // fmla v8.4s, v16.4s, v20.4s
+	WORD $0x4e34ce29 // fmla v9.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4a // fmla v10.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6b // fmla v11.4s, v19.4s, v20.4s
+	WORD $0x4ddfc914 // ld1r { v20.4s }, [x8], #4
+	WORD $0x4e34ce0c // fmla v12.4s, v16.4s, v20.4s
+	WORD $0x4e34ce2d // fmla v13.4s, v17.4s, v20.4s
+	WORD $0x4e34ce4e // fmla v14.4s, v18.4s, v20.4s
+	WORD $0x4e34ce6f // fmla v15.4s, v19.4s, v20.4s
+	ADD $16, R9
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	WORD $0x3d804044 // str q4, [x2, #256]
+	WORD $0x3d804445 // str q5, [x2, #272]
+	WORD $0x3d804846 // str q6, [x2, #288]
+	WORD $0x3d804c47 // str q7, [x2, #304]
+	WORD $0x3d808048 // str q8, [x2, #512]
+	WORD $0x3d808449 // str q9, [x2, #528]
+	WORD $0x3d80884a // str q10, [x2, #544]
+	WORD $0x3d808c4b // str q11, [x2, #560]
+	WORD $0x3d80c04c // str q12, [x2, #768]
+	WORD $0x3d80c44d // str q13, [x2, #784]
+	WORD $0x3d80c84e // str q14, [x2, #800]
+	WORD $0x3d80cc4f // str q15, [x2, #816]
+	RET
+
+// func valuesI8x4c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesI8x4c1NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00065 // ldr q5, [x3]
+	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
+	WORD $0x3dc00466 // ldr q6, [x3, #16]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	WORD $0x3dc00867 // ldr q7, [x3, #32]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x3dc00c68 // ldr q8, [x3, #48]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00069 // ldr q9, [x3]
+	WORD $0x4f809129 // fmul v9.4s, v9.4s, v0.s[0]
+	WORD $0x3dc0046a // ldr q10, [x3, #16]
+	WORD $0x4f80914a // fmul v10.4s, v10.4s, v0.s[0]
+	WORD $0x3dc0086b // ldr q11, [x3, #32]
+	WORD $0x4f80916b // fmul v11.4s, v11.4s, v0.s[0]
+	WORD $0x3dc00c6c // ldr q12, [x3, #48]
+	WORD $0x4f80918c // fmul v12.4s, v12.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc0006d // ldr q13, [x3]
+	WORD $0x4f8091ad // fmul v13.4s, v13.4s, v0.s[0]
+	WORD $0x3dc0046e // ldr q14, [x3, #16]
+	WORD $0x4f8091ce // fmul v14.4s, v14.4s, v0.s[0]
+	WORD $0x3dc0086f // ldr q15, [x3, #32]
+	WORD $0x4f8091ef // fmul v15.4s, v15.4s, v0.s[0]
+	WORD $0x3dc00c70 // ldr q16, [x3, #48]
+	WORD $0x4f809210 // fmul v16.4s, v16.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc00071 // ldr q17, [x3]
+	WORD $0x4f08a634 // sxtl2 v20.8h, v17.16b
+	WORD $0x0f08a631 // sxtl v17.8h, v17.8b
+	WORD $0x0f10a693 // sxtl v19.4s, v20.4h
+	WORD $0x4f10a694 // sxtl2 v20.4s, v20.8h
+	WORD $0x4f10a632 // sxtl2 v18.4s, v17.8h
+	WORD $0x0f10a631 // sxtl v17.4s, v17.4h
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f801221 // fmla v1.4s, v17.4s, v0.s[0]
+	WORD $0x4f801242 // fmla v2.4s, v18.4s, v0.s[0]
+	WORD $0x4f801263 // fmla v3.4s, v19.4s, v0.s[0]
+	WORD $0x4f801284 // fmla v4.4s, v20.4s, v0.s[0]
+	WORD $0xbd410080 // ldr s0, [x4, #256]
+	WORD $0x4f801225 // fmla v5.4s, v17.4s, v0.s[0]
+	WORD $0x4f801246 // fmla v6.4s, v18.4s, v0.s[0]
+	WORD $0x4f801267 // fmla v7.4s, v19.4s, v0.s[0]
+	WORD $0x4f801288 // fmla v8.4s, v20.4s, v0.s[0]
+	WORD $0xbd420080 // ldr s0, [x4, #512]
+	WORD $0x4f801229 // fmla v9.4s, v17.4s, v0.s[0]
+	WORD $0x4f80124a // fmla v10.4s, v18.4s, v0.s[0]
+	WORD $0x4f80126b // fmla v11.4s, v19.4s, v0.s[0]
+	WORD $0x4f80128c // fmla v12.4s, v20.4s, v0.s[0]
+	WORD $0xbd430080 // ldr s0, [x4, #768]
+	WORD $0x4f80122d // fmla v13.4s, v17.4s, v0.s[0]
+	WORD $0x4f80124e // fmla v14.4s, v18.4s, v0.s[0]
+	WORD $0x4f80126f // fmla v15.4s, v19.4s, v0.s[0]
+	WORD $0x4f801290 // fmla v16.4s, v20.4s, v0.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800005 // str q5, [x0]
+	WORD $0x3d800406 // str q6, [x0, #16]
+	WORD $0x3d800807 // str q7, [x0, #32]
+	WORD $0x3d800c08 // str q8, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800009 // str q9, [x0]
+	WORD $0x3d80040a // str q10, [x0, #16]
+	WORD $0x3d80080b // str q11, [x0, #32]
+	WORD $0x3d800c0c // str q12, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d80000d // str q13, [x0]
+	WORD $0x3d80040e // str q14, [x0, #16]
+	WORD $0x3d80080f // str q15, [x0, #32]
+	WORD $0x3d800c10 // str q16, [x0, #48]
+	RET
+
+// func scoresI8x5t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresI8x5t1NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	ADD R5, R0, R6
+	ADD R5, R6, R7
+	ADD R5, R7, R8
+	ADD R5, R8, R9
+	MOVD 0(R2), R10
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
+	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
+	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
+	WORD $0x6f00e40b // movi v11.2d, #0000000000000000
+	WORD $0x6f00e40c // movi v12.2d, #0000000000000000
+	WORD $0x6f00e40d // movi v13.2d, #0000000000000000
+	WORD $0x6f00e40e // movi v14.2d, #0000000000000000
+	WORD $0x6f00e40f // movi v15.2d, #0000000000000000
+	WORD $0x6f00e410 // movi v16.2d, #0000000000000000
+	WORD $0x6f00e411 // movi v17.2d, #0000000000000000
+	WORD $0x6f00e412 // movi v18.2d, #0000000000000000
+	WORD $0x6f00e413 // movi v19.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc00154 // ldr q20, [x10]
+	WORD $0x4f08a697 // sxtl2 v23.8h, v20.16b
+	WORD $0x0f08a694 // sxtl v20.8h, v20.8b
+	WORD $0x0f10a6f6 // sxtl v22.4s, v23.4h
+	WORD $0x4f10a6f7 // sxtl2 v23.4s, v23.8h
+	WORD $0x4f10a695 // sxtl2 v21.4s, v20.8h
+	WORD $0x0f10a694 // sxtl v20.4s, v20.4h
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	WORD $0x4e21dab5 // scvtf v21.4s, v21.4s
+	WORD $0x4e21dad6 // scvtf v22.4s, v22.4s
+	WORD $0x4e21daf7 // scvtf v23.4s, v23.4s
+	WORD $0x4ddfc818 // ld1r { v24.4s }, [x0], #4
+	WORD $0x4e38ce80 // fmla v0.4s, v20.4s, v24.4s
+	WORD $0x4e38cea1 // fmla v1.4s, v21.4s, v24.4s
+	WORD $0x4e38cec2 // fmla v2.4s, v22.4s, v24.4s
+	WORD $0x4e38cee3 // fmla v3.4s, v23.4s, v24.4s
+	WORD $0x4ddfc8d8 // ld1r { v24.4s }, [x6], #4
+	WORD $0x4e38ce84 // fmla v4.4s, v20.4s, v24.4s
+	WORD $0x4e38cea5 // fmla v5.4s, v21.4s, v24.4s
+	WORD $0x4e38cec6 // fmla v6.4s, v22.4s, v24.4s
+	WORD $0x4e38cee7 // fmla v7.4s, v23.4s, v24.4s
+	WORD $0x4ddfc8f8 // ld1r { v24.4s }, [x7], #4
+	WORD $0x4e38ce88 // fmla v8.4s, v20.4s, v24.4s
+	WORD $0x4e38cea9 // fmla v9.4s, v21.4s, v24.4s
+	WORD $0x4e38ceca // fmla v10.4s, v22.4s, v24.4s
+	WORD $0x4e38ceeb // fmla v11.4s, v23.4s, v24.4s
+	WORD $0x4ddfc918 // ld1r { v24.4s }, [x8], #4
+	WORD $0x4e38ce8c // fmla v12.4s, v20.4s, v24.4s
+	WORD $0x4e38cead // fmla v13.4s, v21.4s, v24.4s
+	WORD $0x4e38cece // fmla v14.4s, v22.4s, v24.4s
+	WORD $0x4e38ceef // fmla v15.4s, v23.4s, v24.4s
+	WORD $0x4ddfc938 // ld1r { v24.4s }, [x9], #4
+	WORD $0x4e38ce90 // fmla v16.4s, v20.4s, v24.4s
+	WORD $0x4e38ceb1 // fmla v17.4s, v21.4s, v24.4s
+	WORD $0x4e38ced2 // fmla v18.4s, v22.4s, v24.4s
+	WORD $0x4e38cef3 // fmla v19.4s, v23.4s, v24.4s
+	WORD $0x3dc00554 // ldr q20, [x10, #16]
+	WORD $0x4f08a697 // sxtl2 v23.8h, v20.16b
+	WORD $0x0f08a694 // sxtl v20.8h, v20.8b
+	WORD $0x0f10a6f6 // sxtl v22.4s, v23.4h
+	WORD $0x4f10a6f7 // sxtl2 v23.4s, v23.8h
+	WORD $0x4f10a695 // sxtl2 v21.4s, v20.8h
+	WORD $0x0f10a694 // sxtl v20.4s, v20.4h
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	WORD $0x4e21dab5 // scvtf v21.4s, v21.4s
+	WORD $0x4e21dad6 // scvtf v22.4s, v22.4s
+	WORD $0x4e21daf7 // scvtf v23.4s, v23.4s
+	WORD $0x4ddfc818 // ld1r { v24.4s }, [x0], #4
+	WORD $0x4e38ce80 // fmla v0.4s, v20.4s, v24.4s
+	WORD $0x4e38cea1 // fmla v1.4s, v21.4s, v24.4s
+	WORD $0x4e38cec2 // fmla v2.4s, v22.4s, v24.4s
+	WORD $0x4e38cee3 // fmla v3.4s, v23.4s, v24.4s
+	WORD $0x4ddfc8d8 // ld1r { v24.4s }, [x6], #4
+	WORD $0x4e38ce84 // fmla v4.4s, v20.4s, v24.4s
+	WORD $0x4e38cea5 // fmla v5.4s, v21.4s, v24.4s
+	WORD $0x4e38cec6 // fmla v6.4s, v22.4s, v24.4s
+	WORD $0x4e38cee7 // fmla v7.4s, v23.4s, v24.4s
+	WORD $0x4ddfc8f8 // ld1r { v24.4s }, [x7], #4
+	WORD $0x4e38ce88 // fmla v8.4s, v20.4s, v24.4s
+	WORD $0x4e38cea9 // fmla v9.4s, v21.4s, v24.4s
+	WORD $0x4e38ceca // fmla v10.4s, v22.4s, v24.4s
+	WORD $0x4e38ceeb // fmla v11.4s, v23.4s, v24.4s
+	WORD $0x4ddfc918 // ld1r { v24.4s }, [x8], #4
+	WORD $0x4e38ce8c // fmla v12.4s, v20.4s, v24.4s
+	WORD $0x4e38cead // fmla v13.4s, v21.4s, v24.4s
+	WORD $0x4e38cece // fmla v14.4s, v22.4s, v24.4s
+	WORD $0x4e38ceef // fmla v15.4s, v23.4s, v24.4s
+	WORD $0x4ddfc938 // ld1r { v24.4s }, [x9], #4
+	WORD $0x4e38ce90 // fmla v16.4s, v20.4s, v24.4s
+	WORD $0x4e38ceb1 // fmla v17.4s, v21.4s, v24.4s
+	WORD $0x4e38ced2 // fmla v18.4s, v22.4s, v24.4s
+	WORD $0x4e38cef3 // fmla v19.4s, v23.4s, v24.4s
+	ADD $32, R10
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc00154 // ldr q20, [x10]
+	WORD $0x4f08a697 // sxtl2 v23.8h, v20.16b
+	WORD $0x0f08a694 // sxtl v20.8h, v20.8b
+	WORD $0x0f10a6f6 // sxtl v22.4s, v23.4h
+	WORD $0x4f10a6f7 // sxtl2 v23.4s, v23.8h
+	WORD $0x4f10a695 // sxtl2 v21.4s, v20.8h
+	WORD $0x0f10a694 // sxtl v20.4s, v20.4h
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	WORD $0x4e21dab5 // scvtf v21.4s, v21.4s
+	WORD $0x4e21dad6 // scvtf v22.4s, v22.4s
+	WORD $0x4e21daf7 // scvtf v23.4s, v23.4s
+	WORD $0x4ddfc818 // ld1r { v24.4s }, [x0], #4
+	WORD $0x4e38ce80 // fmla v0.4s, v20.4s, v24.4s
+	WORD $0x4e38cea1 // fmla v1.4s, v21.4s, v24.4s
+	WORD $0x4e38cec2 // fmla v2.4s, v22.4s, v24.4s
+	WORD $0x4e38cee3 // fmla v3.4s, v23.4s, v24.4s
+	WORD $0x4ddfc8d8 // ld1r { v24.4s }, [x6], #4
+	WORD $0x4e38ce84 // fmla v4.4s, v20.4s, v24.4s
+	WORD $0x4e38cea5 // fmla v5.4s, v21.4s, v24.4s
+	WORD $0x4e38cec6 // fmla v6.4s, v22.4s, v24.4s
+	WORD $0x4e38cee7 // fmla v7.4s, v23.4s, v24.4s
+	WORD $0x4ddfc8f8 // ld1r { v24.4s }, [x7], #4
+	WORD $0x4e38ce88 // fmla v8.4s, v20.4s, v24.4s
+	WORD $0x4e38cea9 // fmla v9.4s, v21.4s, v24.4s
+	WORD $0x4e38ceca // fmla v10.4s, v22.4s, v24.4s
+	WORD $0x4e38ceeb // fmla v11.4s, v23.4s, v24.4s
+	WORD $0x4ddfc918 // ld1r { v24.4s }, [x8], #4
+	WORD $0x4e38ce8c // fmla v12.4s, v20.4s, v24.4s
+	WORD $0x4e38cead // fmla v13.4s, v21.4s, v24.4s
+	WORD $0x4e38cece // fmla v14.4s, v22.4s, v24.4s
+	WORD $0x4e38ceef // fmla v15.4s, v23.4s, v24.4s
+	WORD $0x4ddfc938 // ld1r { v24.4s }, [x9], #4
+	WORD $0x4e38ce90 // fmla v16.4s, v20.4s, v24.4s
+	WORD $0x4e38ceb1 // fmla v17.4s, v21.4s, v24.4s
+	WORD $0x4e38ced2 // fmla v18.4s, v22.4s, v24.4s
+	WORD $0x4e38cef3 // fmla v19.4s, v23.4s, v24.4s
+	ADD $16, R10
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	WORD $0x3d804044 // str q4, [x2, #256]
+	WORD $0x3d804445 // str q5, [x2, #272]
+	WORD $0x3d804846 // str q6, [x2, #288]
+	WORD $0x3d804c47 // str q7, [x2, #304]
+	WORD $0x3d808048 // str q8, [x2, #512]
+	WORD $0x3d808449 // str q9, [x2, #528]
+	WORD $0x3d80884a // str q10, [x2, #544]
+	WORD $0x3d808c4b // str q11, [x2, #560]
+	WORD $0x3d80c04c // str q12, [x2, #768]
+	WORD $0x3d80c44d // str q13, [x2, #784]
+	WORD $0x3d80c84e // str q14, [x2, #800]
+	WORD $0x3d80cc4f // str q15, [x2, #816]
+	WORD $0x3d810050 // str q16, [x2, #1024]
+	WORD $0x3d810451 // str q17, [x2, #1040]
+	WORD $0x3d810852 // str q18, [x2, #1056]
+	WORD $0x3d810c53 // str q19, [x2, #1072]
+	RET
+
+// func valuesI8x5c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesI8x5c1NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00065 // ldr q5, [x3]
+	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
+	WORD $0x3dc00466 // ldr q6, [x3, #16]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	WORD $0x3dc00867 // ldr q7, [x3, #32]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x3dc00c68 // ldr q8, [x3, #48]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00069 // ldr q9, [x3]
+	WORD $0x4f809129 // fmul v9.4s, v9.4s, v0.s[0]
+	WORD $0x3dc0046a // ldr q10, [x3, #16]
+	WORD $0x4f80914a // fmul v10.4s, v10.4s, v0.s[0]
+	WORD $0x3dc0086b // ldr q11, [x3, #32]
+	WORD $0x4f80916b // fmul v11.4s, v11.4s, v0.s[0]
+	WORD $0x3dc00c6c // ldr q12, [x3, #48]
+	WORD $0x4f80918c // fmul v12.4s, v12.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc0006d // ldr q13, [x3]
+	WORD $0x4f8091ad // fmul v13.4s, v13.4s, v0.s[0]
+	WORD $0x3dc0046e // ldr q14, [x3, #16]
+	WORD $0x4f8091ce // fmul v14.4s, v14.4s, v0.s[0]
+	WORD $0x3dc0086f // ldr q15, [x3, #32]
+	WORD $0x4f8091ef // fmul v15.4s, v15.4s, v0.s[0]
+	WORD $0x3dc00c70 // ldr q16, [x3, #48]
+	WORD $0x4f809210 // fmul v16.4s, v16.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00071 // ldr q17, [x3]
+	WORD $0x4f809231 // fmul v17.4s, v17.4s, v0.s[0]
+	WORD $0x3dc00472 // ldr q18, [x3, #16]
+	WORD $0x4f809252 // fmul v18.4s, v18.4s, v0.s[0]
+	WORD $0x3dc00873 // ldr q19, [x3, #32]
+	WORD $0x4f809273 // fmul v19.4s, v19.4s, v0.s[0]
+	WORD $0x3dc00c74 // ldr q20, [x3, #48]
+	WORD $0x4f809294 // fmul v20.4s, v20.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc00075 // ldr q21, [x3]
+	WORD $0x4f08a6b8 // sxtl2 v24.8h, v21.16b
+	WORD $0x0f08a6b5 // sxtl v21.8h, v21.8b
+	WORD $0x0f10a717 // sxtl v23.4s, v24.4h
+	WORD $0x4f10a718 // sxtl2 v24.4s, v24.8h
+	WORD $0x4f10a6b6 // sxtl2 v22.4s, v21.8h
+	WORD $0x0f10a6b5 // sxtl v21.4s, v21.4h
+	WORD $0x4e21dab5 // scvtf v21.4s, v21.4s
+	WORD $0x4e21dad6 // scvtf v22.4s, v22.4s
+	WORD $0x4e21daf7 // scvtf v23.4s, v23.4s
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f8012a1 // fmla v1.4s, v21.4s, v0.s[0]
+	WORD $0x4f8012c2 // fmla v2.4s, v22.4s, v0.s[0]
+	WORD $0x4f8012e3 // fmla v3.4s, v23.4s, v0.s[0]
+	WORD $0x4f801304 // fmla v4.4s, v24.4s, v0.s[0]
+	WORD $0xbd410080 // ldr s0, [x4, #256]
+	WORD $0x4f8012a5 // fmla v5.4s, v21.4s, v0.s[0]
+	WORD $0x4f8012c6 // fmla v6.4s, v22.4s, v0.s[0]
+	WORD $0x4f8012e7 // fmla v7.4s, v23.4s, v0.s[0]
+	WORD $0x4f801308 // fmla v8.4s, v24.4s, v0.s[0]
+	WORD $0xbd420080 // ldr s0, [x4, #512]
+	WORD $0x4f8012a9 // fmla v9.4s, v21.4s, v0.s[0]
+	WORD $0x4f8012ca // fmla v10.4s, v22.4s, v0.s[0]
+	WORD $0x4f8012eb // fmla v11.4s, v23.4s, v0.s[0]
+	WORD $0x4f80130c // fmla v12.4s, v24.4s, v0.s[0]
+	WORD $0xbd430080 // ldr s0, [x4, #768]
+	WORD $0x4f8012ad // fmla v13.4s, v21.4s, v0.s[0]
+	WORD $0x4f8012ce // fmla v14.4s, v22.4s, v0.s[0]
+	WORD $0x4f8012ef // fmla v15.4s, v23.4s, v0.s[0]
+	WORD $0x4f801310 // fmla v16.4s, v24.4s, v0.s[0]
+	WORD $0xbd440080 // ldr s0, [x4, #1024]
+	WORD $0x4f8012b1 // fmla v17.4s, v21.4s, v0.s[0]
+	WORD $0x4f8012d2 // fmla v18.4s, v22.4s, v0.s[0]
+	WORD $0x4f8012f3 // fmla v19.4s, v23.4s, v0.s[0]
+	WORD $0x4f801314 // fmla v20.4s, v24.4s, v0.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800005 // str q5, [x0]
+	WORD $0x3d800406 // str q6, [x0, #16]
+	WORD $0x3d800807 // str q7, [x0, #32]
+	WORD $0x3d800c08 // str q8, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800009 // str q9, [x0]
+	WORD $0x3d80040a // str q10, [x0, #16]
+	WORD $0x3d80080b // str q11, [x0, #32]
+	WORD $0x3d800c0c // str q12, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d80000d // str q13, [x0]
+	WORD $0x3d80040e // str q14, [x0, #16]
+	WORD $0x3d80080f // str q15, [x0, #32]
+	WORD $0x3d800c10 // str q16, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800011 // str q17, [x0]
+	WORD $0x3d800412 // str q18, [x0, #16]
+	WORD $0x3d800813 // str q19, [x0, #32]
+	WORD $0x3d800c14 // str q20, [x0, #48]
+	RET
+
+// func scoresI8x6t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+TEXT ·scoresI8x6t1NEON(SB), NOSPLIT, $0-48
+	MOVD q+8(FP), R0
+	MOVD hd+16(FP), R1
+	MOVD k+24(FP), R2
+	MOVD next+32(FP), R3
+	MOVD step+40(FP), R4
+	LSL $2, R1, R5
+	ADD R5, R0, R6
+	ADD R5, R6, R7
+	ADD R5, R7, R8
+	ADD R5, R8, R9
+	ADD R5, R9, R10
+	MOVD 0(R2), R11
+	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
+	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
+	WORD $0x6f00e402 // movi v2.2d, #0000000000000000
+	WORD $0x6f00e403 // movi v3.2d, #0000000000000000
+	WORD $0x6f00e404 // movi v4.2d, #0000000000000000
+	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
+	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
+	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
+	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
+	WORD $0x6f00e40b // movi v11.2d, #0000000000000000
+	WORD $0x6f00e40c // movi v12.2d, #0000000000000000
+	WORD $0x6f00e40d // movi v13.2d, #0000000000000000
+	WORD $0x6f00e40e // movi v14.2d, #0000000000000000
+	WORD $0x6f00e40f // movi v15.2d, #0000000000000000
+	WORD $0x6f00e410 // movi v16.2d, #0000000000000000
+	WORD $0x6f00e411 // movi v17.2d, #0000000000000000
+	WORD $0x6f00e412 // movi v18.2d, #0000000000000000
+	WORD $0x6f00e413 // movi v19.2d, #0000000000000000
+	WORD $0x6f00e414 // movi v20.2d, #0000000000000000
+	WORD $0x6f00e415 // movi v21.2d, #0000000000000000
+	WORD $0x6f00e416 // movi v22.2d, #0000000000000000
+	WORD $0x6f00e417 // movi v23.2d, #0000000000000000
+	SUBS $2, R1
+	BLT under2
+
+by2:
+	PRFM 0(R3), PLDL2KEEP
+	ADD R4, R3
+	WORD $0x3dc00178 // ldr q24, [x11]
+	WORD $0x4f08a71b // sxtl2 v27.8h, v24.16b
+	WORD $0x0f08a718 // sxtl v24.8h, v24.8b
+	WORD $0x0f10a77a // sxtl v26.4s, v27.4h
+	WORD $0x4f10a77b // sxtl2 v27.4s, v27.8h
+	WORD $0x4f10a719 // sxtl2 v25.4s, v24.8h
+	WORD $0x0f10a718 // sxtl v24.4s, v24.4h
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	WORD $0x4e21db39 // scvtf v25.4s, v25.4s
+	WORD $0x4e21db5a // scvtf v26.4s, v26.4s
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4ddfc81c // ld1r { v28.4s }, [x0], #4
+	WORD $0x4e3ccf00 // fmla v0.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf21 // fmla v1.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf42 // fmla v2.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf63 // fmla v3.4s, v27.4s, v28.4s
+	WORD $0x4ddfc8dc // ld1r { v28.4s }, [x6], #4
+	WORD $0x4e3ccf04 // fmla v4.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf25 // fmla v5.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf46 // fmla v6.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf67 // fmla v7.4s, v27.4s, v28.4s
+	WORD $0x4ddfc8fc // ld1r { v28.4s }, [x7], #4
+	WORD $0x4e3ccf08 // fmla v8.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf29 // fmla v9.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf4a // fmla v10.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf6b // fmla v11.4s, v27.4s, v28.4s
+	WORD $0x4ddfc91c // ld1r { v28.4s }, [x8], #4
+	WORD $0x4e3ccf0c // fmla v12.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf2d // fmla v13.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf4e // fmla v14.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf6f // fmla v15.4s, v27.4s, v28.4s
+	WORD $0x4ddfc93c // ld1r { v28.4s }, [x9], #4
+	WORD $0x4e3ccf10 // fmla v16.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf31 // fmla v17.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf52 // fmla v18.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf73 // fmla v19.4s, v27.4s, v28.4s
+	WORD $0x4ddfc95c // ld1r { v28.4s }, [x10], #4
+	WORD $0x4e3ccf14 // fmla v20.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf35 // fmla v21.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf56 // fmla v22.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf77 // fmla v23.4s, v27.4s, v28.4s
+	WORD $0x3dc00578 // ldr q24, [x11, #16]
+	WORD $0x4f08a71b // sxtl2 v27.8h, v24.16b
+	WORD $0x0f08a718 // sxtl v24.8h, v24.8b
+	WORD $0x0f10a77a // sxtl v26.4s, v27.4h
+	WORD $0x4f10a77b // sxtl2 v27.4s, v27.8h
+	WORD $0x4f10a719 // sxtl2 v25.4s, v24.8h
+	WORD $0x0f10a718 // sxtl v24.4s, v24.4h
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	WORD $0x4e21db39 // scvtf v25.4s, v25.4s
+	WORD $0x4e21db5a // scvtf v26.4s, v26.4s
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4ddfc81c // ld1r { v28.4s }, [x0], #4
+	WORD $0x4e3ccf00 // fmla v0.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf21 // fmla v1.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf42 // fmla v2.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf63 // fmla v3.4s, v27.4s, v28.4s
+	WORD $0x4ddfc8dc // ld1r { v28.4s }, [x6], #4
+	WORD $0x4e3ccf04 // fmla v4.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf25 // fmla v5.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf46 // fmla v6.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf67 // fmla v7.4s, v27.4s, v28.4s
+	WORD $0x4ddfc8fc // ld1r { v28.4s }, [x7], #4
+	WORD $0x4e3ccf08 // fmla v8.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf29 // fmla v9.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf4a // fmla v10.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf6b // fmla v11.4s, v27.4s, v28.4s
+	WORD $0x4ddfc91c // ld1r { v28.4s }, [x8], #4
+	WORD $0x4e3ccf0c // fmla v12.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf2d // fmla v13.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf4e // fmla v14.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf6f // fmla v15.4s, v27.4s, v28.4s
+	WORD $0x4ddfc93c // ld1r { v28.4s }, [x9], #4
+	WORD $0x4e3ccf10 // fmla v16.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf31 // fmla v17.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf52 // fmla v18.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf73 // fmla v19.4s, v27.4s, v28.4s
+	WORD $0x4ddfc95c // ld1r { v28.4s }, [x10], #4
+	WORD $0x4e3ccf14 // fmla v20.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf35 // fmla v21.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf56 // fmla v22.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf77 // fmla v23.4s, v27.4s, v28.4s
+	ADD $32, R11
+	SUBS $2, R1
+	BGE by2
+
+under2:
+	ADD $2, R1
+	SUBS $1, R1
+	BLT under1
+
+by1:
+	WORD $0x3dc00178 // ldr q24, [x11]
+	WORD $0x4f08a71b // sxtl2 v27.8h, v24.16b
+	WORD $0x0f08a718 // sxtl v24.8h, v24.8b
+	WORD $0x0f10a77a // sxtl v26.4s, v27.4h
+	WORD $0x4f10a77b // sxtl2 v27.4s, v27.8h
+	WORD $0x4f10a719 // sxtl2 v25.4s, v24.8h
+	WORD $0x0f10a718 // sxtl v24.4s, v24.4h
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	WORD $0x4e21db39 // scvtf v25.4s, v25.4s
+	WORD $0x4e21db5a // scvtf v26.4s, v26.4s
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4ddfc81c // ld1r { v28.4s }, [x0], #4
+	WORD $0x4e3ccf00 // fmla v0.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf21 // fmla v1.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf42 // fmla v2.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf63 // fmla v3.4s, v27.4s, v28.4s
+	WORD $0x4ddfc8dc // ld1r { v28.4s }, [x6], #4
+	WORD $0x4e3ccf04 // fmla v4.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf25 // fmla v5.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf46 // fmla v6.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf67 // fmla v7.4s, v27.4s, v28.4s
+	WORD $0x4ddfc8fc // ld1r { v28.4s }, [x7], #4
+	WORD $0x4e3ccf08 // fmla v8.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf29 // fmla v9.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf4a // fmla v10.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf6b // fmla v11.4s, v27.4s, v28.4s
+	WORD $0x4ddfc91c // ld1r { v28.4s }, [x8], #4
+	WORD $0x4e3ccf0c // fmla v12.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf2d // fmla v13.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf4e // fmla v14.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf6f // fmla v15.4s, v27.4s, v28.4s
+	WORD $0x4ddfc93c // ld1r { v28.4s }, [x9], #4
+	WORD $0x4e3ccf10 // fmla v16.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf31 // fmla v17.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf52 // fmla v18.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf73 // fmla v19.4s, v27.4s, v28.4s
+	WORD $0x4ddfc95c // ld1r { v28.4s }, [x10], #4
+	WORD $0x4e3ccf14 // fmla v20.4s, v24.4s, v28.4s
+	WORD $0x4e3ccf35 // fmla v21.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf56 // fmla v22.4s, v26.4s, v28.4s
+	WORD $0x4e3ccf77 // fmla v23.4s, v27.4s, v28.4s
+	ADD $16, R11
+	SUBS $1, R1
+	BGE by1
+
+under1:
+	MOVD s+0(FP), R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	WORD $0x3d804044 // str q4, [x2, #256]
+	WORD $0x3d804445 // str q5, [x2, #272]
+	WORD $0x3d804846 // str q6, [x2, #288]
+	WORD $0x3d804c47 // str q7, [x2, #304]
+	WORD $0x3d808048 // str q8, [x2, #512]
+	WORD $0x3d808449 // str q9, [x2, #528]
+	WORD $0x3d80884a // str q10, [x2, #544]
+	WORD $0x3d808c4b // str q11, [x2, #560]
+	WORD $0x3d80c04c // str q12, [x2, #768]
+	WORD $0x3d80c44d // str q13, [x2, #784]
+	WORD $0x3d80c84e // str q14, [x2, #800]
+	WORD $0x3d80cc4f // str q15, [x2, #816]
+	WORD $0x3d810050 // str q16, [x2, #1024]
+	WORD $0x3d810451 // str q17, [x2, #1040]
+	WORD $0x3d810852 // str q18, [x2, #1056]
+	WORD $0x3d810c53 // str q19, [x2, #1072]
+	WORD $0x3d814054 // str q20, [x2, #1280]
+	WORD $0x3d814455 // str q21, [x2, #1296]
+	WORD $0x3d814856 // str q22, [x2, #1312]
+	WORD $0x3d814c57 // str q23, [x2, #1328]
+	RET
+
+// func valuesI8x6c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+TEXT ·valuesI8x6c1NEON(SB), NOSPLIT, $0-88
+	MOVD acc+0(FP), R0
+	MOVD alpha+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD R0, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x3dc00863 // ldr q3, [x3, #32]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x3dc00c64 // ldr q4, [x3, #48]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00065 // ldr q5, [x3]
+	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
+	WORD $0x3dc00466 // ldr q6, [x3, #16]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	WORD $0x3dc00867 // ldr q7, [x3, #32]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x3dc00c68 // ldr q8, [x3, #48]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00069 // ldr q9, [x3]
+	WORD $0x4f809129 // fmul v9.4s, v9.4s, v0.s[0]
+	WORD $0x3dc0046a // ldr q10, [x3, #16]
+	WORD $0x4f80914a // fmul v10.4s, v10.4s, v0.s[0]
+	WORD $0x3dc0086b // ldr q11, [x3, #32]
+	WORD $0x4f80916b // fmul v11.4s, v11.4s, v0.s[0]
+	WORD $0x3dc00c6c // ldr q12, [x3, #48]
+	WORD $0x4f80918c // fmul v12.4s, v12.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc0006d // ldr q13, [x3]
+	WORD $0x4f8091ad // fmul v13.4s, v13.4s, v0.s[0]
+	WORD $0x3dc0046e // ldr q14, [x3, #16]
+	WORD $0x4f8091ce // fmul v14.4s, v14.4s, v0.s[0]
+	WORD $0x3dc0086f // ldr q15, [x3, #32]
+	WORD $0x4f8091ef // fmul v15.4s, v15.4s, v0.s[0]
+	WORD $0x3dc00c70 // ldr q16, [x3, #48]
+	WORD $0x4f809210 // fmul v16.4s, v16.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00071 // ldr q17, [x3]
+	WORD $0x4f809231 // fmul v17.4s, v17.4s, v0.s[0]
+	WORD $0x3dc00472 // ldr q18, [x3, #16]
+	WORD $0x4f809252 // fmul v18.4s, v18.4s, v0.s[0]
+	WORD $0x3dc00873 // ldr q19, [x3, #32]
+	WORD $0x4f809273 // fmul v19.4s, v19.4s, v0.s[0]
+	WORD $0x3dc00c74 // ldr q20, [x3, #48]
+	WORD $0x4f809294 // fmul v20.4s, v20.4s, v0.s[0]
+	ADD R2, R1
+	ADD R2, R3
+	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0x3dc00075 // ldr q21, [x3]
+	WORD $0x4f8092b5 // fmul v21.4s, v21.4s, v0.s[0]
+	WORD $0x3dc00476 // ldr q22, [x3, #16]
+	WORD $0x4f8092d6 // fmul v22.4s, v22.4s, v0.s[0]
+	WORD $0x3dc00877 // ldr q23, [x3, #32]
+	WORD $0x4f8092f7 // fmul v23.4s, v23.4s, v0.s[0]
+	WORD $0x3dc00c78 // ldr q24, [x3, #48]
+	WORD $0x4f809318 // fmul v24.4s, v24.4s, v0.s[0]
+	MOVD p+24(FP), R4
+	MOVD v+32(FP), R5
+	MOVD offset+40(FP), R6
+	MOVD row+48(FP), R7
+	MOVD lo+56(FP), R8
+	MOVD hi+64(FP), R9
+	MOVD next+72(FP), R10
+	MOVD step+80(FP), R11
+	ADD R8<<2, R4
+	SUB R8, R9
+	LSR $4, R8, R13
+	ADD R13<<3, R5
+	AND $15, R8
+
+tile:
+	MOVD.P 8(R5), R3
+	ADD R6, R3
+	MADD R8, R3, R7, R3
+	MOVD $16, R12
+	SUB R8, R12
+	MOVD $0, R8
+	CMP R9, R12
+	CSEL LT, R12, R9, R12
+	SUB R12, R9
+
+key:
+	PRFM 0(R10), PLDL2KEEP
+	ADD R11, R10
+	WORD $0x3dc00079 // ldr q25, [x3]
+	WORD $0x4f08a73c // sxtl2 v28.8h, v25.16b
+	WORD $0x0f08a739 // sxtl v25.8h, v25.8b
+	WORD $0x0f10a79b // sxtl v27.4s, v28.4h
+	WORD $0x4f10a79c // sxtl2 v28.4s, v28.8h
+	WORD $0x4f10a73a // sxtl2 v26.4s, v25.8h
+	WORD $0x0f10a739 // sxtl v25.4s, v25.4h
+	WORD $0x4e21db39 // scvtf v25.4s, v25.4s
+	WORD $0x4e21db5a // scvtf v26.4s, v26.4s
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
+	WORD $0xbd400080 // ldr s0, [x4]
+	WORD $0x4f801321 // fmla v1.4s, v25.4s, v0.s[0]
+	WORD $0x4f801342 // fmla v2.4s, v26.4s, v0.s[0]
+	WORD $0x4f801363 // fmla v3.4s, v27.4s, v0.s[0]
+	WORD $0x4f801384 // fmla v4.4s, v28.4s, v0.s[0]
+	WORD $0xbd410080 // ldr s0, [x4, #256]
+	WORD $0x4f801325 // fmla v5.4s, v25.4s, v0.s[0]
+	WORD $0x4f801346 // fmla v6.4s, v26.4s, v0.s[0]
+	WORD $0x4f801367 // fmla v7.4s, v27.4s, v0.s[0]
+	WORD $0x4f801388 // fmla v8.4s, v28.4s, v0.s[0]
+	WORD $0xbd420080 // ldr s0, [x4, #512]
+	WORD $0x4f801329 // fmla v9.4s, v25.4s, v0.s[0]
+	WORD $0x4f80134a // fmla v10.4s, v26.4s, v0.s[0]
+	WORD $0x4f80136b // fmla v11.4s, v27.4s, v0.s[0]
+	WORD $0x4f80138c // fmla v12.4s, v28.4s, v0.s[0]
+	WORD $0xbd430080 // ldr s0, [x4, #768]
+	WORD $0x4f80132d // fmla v13.4s, v25.4s, v0.s[0]
+	WORD $0x4f80134e // fmla v14.4s, v26.4s, v0.s[0]
+	WORD $0x4f80136f // fmla v15.4s, v27.4s, v0.s[0]
+	WORD $0x4f801390 // fmla v16.4s, v28.4s, v0.s[0]
+	WORD $0xbd440080 // ldr s0, [x4, #1024]
+	WORD $0x4f801331 // fmla v17.4s, v25.4s, v0.s[0]
+	WORD $0x4f801352 // fmla v18.4s, v26.4s, v0.s[0]
+	WORD $0x4f801373 // fmla v19.4s, v27.4s, v0.s[0]
+	WORD $0x4f801394 // fmla v20.4s, v28.4s, v0.s[0]
+	WORD $0xbd450080 // ldr s0, [x4, #1280]
+	WORD $0x4f801335 // fmla v21.4s, v25.4s, v0.s[0]
+	WORD $0x4f801356 // fmla v22.4s, v26.4s, v0.s[0]
+	WORD $0x4f801377 // fmla v23.4s, v27.4s, v0.s[0]
+	WORD $0x4f801398 // fmla v24.4s, v28.4s, v0.s[0]
+	ADD R7, R3
+	ADD $4, R4
+	SUBS $1, R12
+	BNE key
+	CBNZ R9, tile
+	WORD $0x3d800001 // str q1, [x0]
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800005 // str q5, [x0]
+	WORD $0x3d800406 // str q6, [x0, #16]
+	WORD $0x3d800807 // str q7, [x0, #32]
+	WORD $0x3d800c08 // str q8, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800009 // str q9, [x0]
+	WORD $0x3d80040a // str q10, [x0, #16]
+	WORD $0x3d80080b // str q11, [x0, #32]
+	WORD $0x3d800c0c // str q12, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d80000d // str q13, [x0]
+	WORD $0x3d80040e // str q14, [x0, #16]
+	WORD $0x3d80080f // str q15, [x0, #32]
+	WORD $0x3d800c10 // str q16, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800011 // str q17, [x0]
+	WORD $0x3d800412 // str q18, [x0, #16]
+	WORD $0x3d800813 // str q19, [x0, #32]
+	WORD $0x3d800c14 // str q20, [x0, #48]
+	ADD R2, R0
+	WORD $0x3d800015 // str q21, [x0]
+	WORD $0x3d800416 // str q22, [x0, #16]
+	WORD $0x3d800817 // str q23, [x0, #32]
+	WORD $0x3d800c18 // str q24, [x0, #48]
+	RET
+
+// func attnSoftmaxNEON(state *float32, stride int, s *float32, n int, scale float32)
+TEXT ·attnSoftmaxNEON(SB), NOSPLIT, $0-36
+	MOVD state+0(FP), R0
+	MOVD stride+8(FP), R1
+	MOVD s+16(FP), R2
+	MOVD n+24(FP), R3
+	FMOVS scale+32(FP), F0
+	WORD $0x4e040400 // dup v0.4s, v0.s[0]
+	MOVW $0xc2fa0000, R26
+	WORD $0x4e040f41 // dup v1.4s, w26
+	MOVW $0x3f800000, R26
+	WORD $0x4e041f42 // mov v2.s[0], w26
+	MOVW $0x3f317219, R26
+	WORD $0x4e0c1f42 // mov v2.s[1], w26
+	MOVW $0x3e75fdf1, R26
+	WORD $0x4e141f42 // mov v2.s[2], w26
+	MOVW $0x3d635739, R26
+	WORD $0x4e1c1f42 // mov v2.s[3], w26
+	MOVW $0x3c1d9387, R26
+	WORD $0x4e041f43 // mov v3.s[0], w26
+	MOVW $0x3aafb93c, R26
+	WORD $0x4e0c1f43 // mov v3.s[1], w26
+	MOVW $0x392385a8, R26
+	WORD $0x4e141f43 // mov v3.s[2], w26
+	MOVW $0x3f800000, R26
+	WORD $0x4e040f44 // dup v4.4s, w26
+	MOVW $0xff800000, R26
+	WORD $0x4e040f45 // dup v5.4s, w26
+	MOVW $0x00000001, R26
+	WORD $0x4e041f46 // mov v6.s[0], w26
+	MOVW $0x00000002, R26
+	WORD $0x4e0c1f46 // mov v6.s[1], w26
+	MOVW $0x00000004, R26
+	WORD $0x4e141f46 // mov v6.s[2], w26
+	MOVW $0x00000008, R26
+	WORD $0x4e1c1f46 // mov v6.s[3], w26
+
+query:
+	WORD $0xbd401407 // ldr s7, [x0, #20]
+	WORD $0x4e0404e7 // dup v7.4s, v7.s[0]
+	WORD $0xbd401808 // ldr s8, [x0, #24]
+	WORD $0x4e040508 // dup v8.4s, v8.s[0]
+	WORD $0x4ea51ca9 // mov v9.16b, v5.16b
+	WORD $0x4ea51caa // mov v10.16b, v5.16b
+	WORD $0x4ea51cab // mov v11.16b, v5.16b
+	WORD $0x4ea51cac // mov v12.16b, v5.16b
+	WORD $0x3dc0004d // ldr q13, [x2]
+	WORD $0x4ea78cce // cmtst v14.4s, v6.4s, v7.4s
+	WORD $0x6e651dae // bsl v14.16b, v13.16b, v5.16b
+	WORD $0x6eaee52f // fcmgt v15.4s, v9.4s, v14.4s
+	WORD $0x6e6e1d2f // bsl v15.16b, v9.16b, v14.16b
+	WORD $0x4eaf1de9 // mov v9.16b, v15.16b
+	WORD $0x3dc0044d // ldr q13, [x2, #16]
+	WORD $0x4f2454ce // shl v14.4s, v6.4s, #4
+	WORD $0x4ea78dce // cmtst v14.4s, v14.4s, v7.4s
+	WORD $0x6e651dae // bsl v14.16b, v13.16b, v5.16b
+	WORD $0x6eaee54f // fcmgt v15.4s, v10.4s, v14.4s
+	WORD $0x6e6e1d4f // bsl v15.16b, v10.16b, v14.16b
+	WORD $0x4eaf1dea // mov v10.16b, v15.16b
+	WORD $0x3dc0084d // ldr q13, [x2, #32]
+	WORD $0x4f2854ce // shl v14.4s, v6.4s, #8
+	WORD $0x4ea78dce // cmtst v14.4s, v14.4s, v7.4s
+	WORD $0x6e651dae // bsl v14.16b, v13.16b, v5.16b
+	WORD $0x6eaee56f // fcmgt v15.4s, v11.4s, v14.4s
+	WORD $0x6e6e1d6f // bsl v15.16b, v11.16b, v14.16b
+	WORD $0x4eaf1deb // mov v11.16b, v15.16b
+	WORD $0x3dc00c4d // ldr q13, [x2, #48]
+	WORD $0x4f2c54ce // shl v14.4s, v6.4s, #12
+	WORD $0x4ea78dce // cmtst v14.4s, v14.4s, v7.4s
+	WORD $0x6e651dae // bsl v14.16b, v13.16b, v5.16b
+	WORD $0x6eaee58f // fcmgt v15.4s, v12.4s, v14.4s
+	WORD $0x6e6e1d8f // bsl v15.16b, v12.16b, v14.16b
+	WORD $0x4eaf1dec // mov v12.16b, v15.16b
+	WORD $0x3dc0104d // ldr q13, [x2, #64]
+	WORD $0x4f3054ce // shl v14.4s, v6.4s, #16
+	WORD $0x4ea78dce // cmtst v14.4s, v14.4s, v7.4s
+	WORD $0x6e651dae // bsl v14.16b, v13.16b, v5.16b
+	WORD $0x6eaee52f // fcmgt v15.4s, v9.4s, v14.4s
+	WORD $0x6e6e1d2f // bsl v15.16b, v9.16b, v14.16b
+	WORD $0x4eaf1de9 // mov v9.16b, v15.16b
+	WORD $0x3dc0144d // ldr q13, [x2, #80]
+	WORD $0x4f3454ce // shl v14.4s, v6.4s, #20
+	WORD $0x4ea78dce // cmtst v14.4s, v14.4s, v7.4s
+	WORD $0x6e651dae // bsl v14.16b, v13.16b, v5.16b
+	WORD $0x6eaee54f // fcmgt v15.4s, v10.4s, v14.4s
+	WORD $0x6e6e1d4f // bsl v15.16b, v10.16b, v14.16b
+	WORD $0x4eaf1dea // mov v10.16b, v15.16b
+	WORD $0x3dc0184d // ldr q13, [x2, #96]
+	WORD $0x4f3854ce // shl v14.4s, v6.4s, #24
+	WORD $0x4ea78dce // cmtst v14.4s, v14.4s, v7.4s
+	WORD $0x6e651dae // bsl v14.16b, v13.16b, v5.16b
+	WORD $0x6eaee56f // fcmgt v15.4s, v11.4s, v14.4s
+	WORD $0x6e6e1d6f // bsl v15.16b, v11.16b, v14.16b
+	WORD $0x4eaf1deb // mov v11.16b, v15.16b
+	WORD $0x3dc01c4d // ldr q13, [x2, #112]
+	WORD $0x4f3c54ce // shl v14.4s, v6.4s, #28
+	WORD $0x4ea78dce // cmtst v14.4s, v14.4s, v7.4s
+	WORD $0x6e651dae // bsl v14.16b, v13.16b, v5.16b
+	WORD $0x6eaee58f // fcmgt v15.4s, v12.4s, v14.4s
+	WORD $0x6e6e1d8f // bsl v15.16b, v12.16b, v14.16b
+	WORD $0x4eaf1dec // mov v12.16b, v15.16b
+	WORD $0x3dc0204d // ldr q13, [x2, #128]
+	WORD $0x4ea88cce // cmtst v14.4s, v6.4s, v8.4s
+	WORD $0x6e651dae // bsl v14.16b, v13.16b, v5.16b
+	WORD $0x6eaee52f // fcmgt v15.4s, v9.4s, v14.4s
+	WORD $0x6e6e1d2f // bsl v15.16b, v9.16b, v14.16b
+	WORD $0x4eaf1de9 // mov v9.16b, v15.16b
+	WORD $0x3dc0244d // ldr q13, [x2, #144]
+	WORD $0x4f2454ce // shl v14.4s, v6.4s, #4
+	WORD $0x4ea88dce // cmtst v14.4s, v14.4s, v8.4s
+	WORD $0x6e651dae // bsl v14.16b, v13.16b, v5.16b
+	WORD $0x6eaee54f // fcmgt v15.4s, v10.4s, v14.4s
+	WORD $0x6e6e1d4f // bsl v15.16b, v10.16b, v14.16b
+	WORD $0x4eaf1dea // mov v10.16b, v15.16b
+	WORD $0x3dc0284d // ldr q13, [x2, #160]
+	WORD $0x4f2854ce // shl v14.4s, v6.4s, #8
+	WORD $0x4ea88dce // cmtst v14.4s, v14.4s, v8.4s
+	WORD $0x6e651dae // bsl v14.16b, v13.16b, v5.16b
+	WORD $0x6eaee56f // fcmgt v15.4s, v11.4s, v14.4s
+	WORD $0x6e6e1d6f // bsl v15.16b, v11.16b, v14.16b
+	WORD $0x4eaf1deb // mov v11.16b, v15.16b
+	WORD $0x3dc02c4d // ldr q13, [x2, #176]
+	WORD $0x4f2c54ce // shl v14.4s, v6.4s, #12
+	WORD $0x4ea88dce // cmtst v14.4s, v14.4s, v8.4s
+	WORD $0x6e651dae // bsl v14.16b, v13.16b, v5.16b
+	WORD $0x6eaee58f // fcmgt v15.4s, v12.4s, v14.4s
+	WORD $0x6e6e1d8f // bsl v15.16b, v12.16b, v14.16b
+	WORD $0x4eaf1dec // mov v12.16b, v15.16b
+	WORD $0x3dc0304d // ldr q13, [x2, #192]
+	WORD $0x4f3054ce // shl v14.4s, v6.4s, #16
+	WORD $0x4ea88dce // cmtst v14.4s, v14.4s, v8.4s
+	WORD $0x6e651dae // bsl v14.16b, v13.16b, v5.16b
+	WORD $0x6eaee52f // fcmgt v15.4s, v9.4s, v14.4s
+	WORD $0x6e6e1d2f // bsl v15.16b, v9.16b, v14.16b
+	WORD $0x4eaf1de9 // mov v9.16b, v15.16b
+	WORD $0x3dc0344d // ldr q13, [x2, #208]
+	WORD $0x4f3454ce // shl v14.4s, v6.4s, #20
+	WORD $0x4ea88dce // cmtst v14.4s, v14.4s, v8.4s
+	WORD $0x6e651dae // bsl v14.16b, v13.16b, v5.16b
+	WORD $0x6eaee54f // fcmgt v15.4s, v10.4s, v14.4s
+	WORD $0x6e6e1d4f // bsl v15.16b, v10.16b, v14.16b
+	WORD $0x4eaf1dea // mov v10.16b, v15.16b
+	WORD $0x3dc0384d // ldr q13, [x2, #224]
+	WORD $0x4f3854ce // shl v14.4s, v6.4s, #24
+	WORD $0x4ea88dce // cmtst v14.4s, v14.4s, v8.4s
+	WORD $0x6e651dae // bsl v14.16b, v13.16b, v5.16b
+	WORD $0x6eaee56f // fcmgt v15.4s, v11.4s, v14.4s
+	WORD $0x6e6e1d6f // bsl v15.16b, v11.16b, v14.16b
+	WORD $0x4eaf1deb // mov v11.16b, v15.16b
+	WORD $0x3dc03c4d // ldr q13, [x2, #240]
+	WORD $0x4f3c54ce // shl v14.4s, v6.4s, #28
+	WORD $0x4ea88dce // cmtst v14.4s, v14.4s, v8.4s
+	WORD $0x6e651dae // bsl v14.16b, v13.16b, v5.16b
+	WORD $0x6eaee58f // fcmgt v15.4s, v12.4s, v14.4s
+	WORD $0x6e6e1d8f // bsl v15.16b, v12.16b, v14.16b
+	WORD $0x4eaf1dec // mov v12.16b, v15.16b
+	WORD $0x6eabe52d // fcmgt v13.4s, v9.4s, v11.4s
+	WORD $0x6e6b1d2d // bsl v13.16b, v9.16b, v11.16b
+	WORD $0x4ead1da9 // mov v9.16b, v13.16b
+	WORD $0x6eace54d // fcmgt v13.4s, v10.4s, v12.4s
+	WORD $0x6e6c1d4d // bsl v13.16b, v10.16b, v12.16b
+	WORD $0x4ead1daa // mov v10.16b, v13.16b
+	WORD $0x6eaae52d // fcmgt v13.4s, v9.4s, v10.4s
+	WORD $0x6e6a1d2d // bsl v13.16b, v9.16b, v10.16b
+	WORD $0x4ead1da9 // mov v9.16b, v13.16b
+	WORD $0x6e09412a // ext v10.16b, v9.16b, v9.16b, #8
+	WORD $0x6eaae52d // fcmgt v13.4s, v9.4s, v10.4s
+	WORD $0x6e6a1d2d // bsl v13.16b, v9.16b, v10.16b
+	WORD $0x4ead1da9 // mov v9.16b, v13.16b
+	WORD $0x4e0c052a // dup v10.4s, v9.s[1]
+	WORD $0x6eaae52d // fcmgt v13.4s, v9.4s, v10.4s
+	WORD $0x6e6a1d2d // bsl v13.16b, v9.16b, v10.16b
+	WORD $0x4ead1da9 // mov v9.16b, v13.16b
+	WORD $0x6e20dd29 // fmul v9.4s, v9.4s, v0.4s
+	WORD $0xbd40000d // ldr s13, [x0]
+	WORD $0x6eade52e // fcmgt v14.4s, v9.4s, v13.4s
+	WORD $0x6e6d1d2e // bsl v14.16b, v9.16b, v13.16b
+	WORD $0x4eae1dc9 // mov v9.16b, v14.16b
+	WORD $0x4ea41c8a // mov v10.16b, v4.16b
+	FCMPS F9, F13
+	BEQ kept
+	WORD $0x4ea9d5ad // fsub v13.4s, v13.4s, v9.4s
+	WORD $0x6eade42e // fcmgt v14.4s, v1.4s, v13.4s
+	WORD $0x4e2189af // frintn v15.4s, v13.4s
+	WORD $0x4eafd5ad // fsub v13.4s, v13.4s, v15.4s
+	WORD $0x4e140470 // dup v16.4s, v3.s[2]
+	WORD $0x4e0c0471 // dup v17.4s, v3.s[1]
+	WORD $0x4e30cdb1 // fmla v17.4s, v13.4s, v16.4s
+	WORD $0x4e040470 // dup v16.4s, v3.s[0]
+	WORD $0x4e31cdb0 // fmla v16.4s, v13.4s, v17.4s
+	WORD $0x4e1c0451 // dup v17.4s, v2.s[3]
+	WORD $0x4e30cdb1 // fmla v17.4s, v13.4s, v16.4s
+	WORD $0x4e140450 // dup v16.4s, v2.s[2]
+	WORD $0x4e31cdb0 // fmla v16.4s, v13.4s, v17.4s
+	WORD $0x4e0c0451 // dup v17.4s, v2.s[1]
+	WORD $0x4e30cdb1 // fmla v17.4s, v13.4s, v16.4s
+	WORD $0x4e040450 // dup v16.4s, v2.s[0]
+	WORD $0x4e31cdb0 // fmla v16.4s, v13.4s, v17.4s
+	WORD $0x4e21a9ef // fcvtns v15.4s, v15.4s
+	WORD $0x4f3755ef // shl v15.4s, v15.4s, #23
+	WORD $0x4eaf8610 // add v16.4s, v16.4s, v15.4s
+	WORD $0x4e6e1e10 // bic v16.16b, v16.16b, v14.16b
+	WORD $0x4eb01e0a // mov v10.16b, v16.16b
+
+kept:
+	WORD $0xbd00080a // str s10, [x0, #8]
+	WORD $0xbd000009 // str s9, [x0]
+	WORD $0x4e04052b // dup v11.4s, v9.s[0]
+	WORD $0x6ea0f96b // fneg v11.4s, v11.4s
+	WORD $0x3dc00056 // ldr q22, [x2]
+	WORD $0x4eab1d75 // mov v21.16b, v11.16b
+	WORD $0x4e20ced5 // fmla v21.4s, v22.4s, v0.4s
+	WORD $0x6eb5e437 // fcmgt v23.4s, v1.4s, v21.4s
+	WORD $0x4e218ab8 // frintn v24.4s, v21.4s
+	WORD $0x4eb8d6b5 // fsub v21.4s, v21.4s, v24.4s
+	WORD $0x4e140479 // dup v25.4s, v3.s[2]
+	WORD $0x4e0c047a // dup v26.4s, v3.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040479 // dup v25.4s, v3.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e1c045a // dup v26.4s, v2.s[3]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e140459 // dup v25.4s, v2.s[2]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e0c045a // dup v26.4s, v2.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040459 // dup v25.4s, v2.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e21ab18 // fcvtns v24.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb88739 // add v25.4s, v25.4s, v24.4s
+	WORD $0x4e771f39 // bic v25.16b, v25.16b, v23.16b
+	WORD $0x4ea78cd6 // cmtst v22.4s, v6.4s, v7.4s
+	WORD $0x4e361f39 // and v25.16b, v25.16b, v22.16b
+	WORD $0x3d800059 // str q25, [x2]
+	WORD $0x4eb91f2d // mov v13.16b, v25.16b
+	WORD $0x3dc00456 // ldr q22, [x2, #16]
+	WORD $0x4eab1d75 // mov v21.16b, v11.16b
+	WORD $0x4e20ced5 // fmla v21.4s, v22.4s, v0.4s
+	WORD $0x6eb5e437 // fcmgt v23.4s, v1.4s, v21.4s
+	WORD $0x4e218ab8 // frintn v24.4s, v21.4s
+	WORD $0x4eb8d6b5 // fsub v21.4s, v21.4s, v24.4s
+	WORD $0x4e140479 // dup v25.4s, v3.s[2]
+	WORD $0x4e0c047a // dup v26.4s, v3.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040479 // dup v25.4s, v3.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e1c045a // dup v26.4s, v2.s[3]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e140459 // dup v25.4s, v2.s[2]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e0c045a // dup v26.4s, v2.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040459 // dup v25.4s, v2.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e21ab18 // fcvtns v24.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb88739 // add v25.4s, v25.4s, v24.4s
+	WORD $0x4e771f39 // bic v25.16b, v25.16b, v23.16b
+	WORD $0x4f2454d6 // shl v22.4s, v6.4s, #4
+	WORD $0x4ea78ed6 // cmtst v22.4s, v22.4s, v7.4s
+	WORD $0x4e361f39 // and v25.16b, v25.16b, v22.16b
+	WORD $0x3d800459 // str q25, [x2, #16]
+	WORD $0x4eb91f2e // mov v14.16b, v25.16b
+	WORD $0x3dc00856 // ldr q22, [x2, #32]
+	WORD $0x4eab1d75 // mov v21.16b, v11.16b
+	WORD $0x4e20ced5 // fmla v21.4s, v22.4s, v0.4s
+	WORD $0x6eb5e437 // fcmgt v23.4s, v1.4s, v21.4s
+	WORD $0x4e218ab8 // frintn v24.4s, v21.4s
+	WORD $0x4eb8d6b5 // fsub v21.4s, v21.4s, v24.4s
+	WORD $0x4e140479 // dup v25.4s, v3.s[2]
+	WORD $0x4e0c047a // dup v26.4s, v3.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040479 // dup v25.4s, v3.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e1c045a // dup v26.4s, v2.s[3]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e140459 // dup v25.4s, v2.s[2]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e0c045a // dup v26.4s, v2.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040459 // dup v25.4s, v2.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e21ab18 // fcvtns v24.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb88739 // add v25.4s, v25.4s, v24.4s
+	WORD $0x4e771f39 // bic v25.16b, v25.16b, v23.16b
+	WORD $0x4f2854d6 // shl v22.4s, v6.4s, #8
+	WORD $0x4ea78ed6 // cmtst v22.4s, v22.4s, v7.4s
+	WORD $0x4e361f39 // and v25.16b, v25.16b, v22.16b
+	WORD $0x3d800859 // str q25, [x2, #32]
+	WORD $0x4eb91f2f // mov v15.16b, v25.16b
+	WORD $0x3dc00c56 // ldr q22, [x2, #48]
+	WORD $0x4eab1d75 // mov v21.16b, v11.16b
+	WORD $0x4e20ced5 // fmla v21.4s, v22.4s, v0.4s
+	WORD $0x6eb5e437 // fcmgt v23.4s, v1.4s, v21.4s
+	WORD $0x4e218ab8 // frintn v24.4s, v21.4s
+	WORD $0x4eb8d6b5 // fsub v21.4s, v21.4s, v24.4s
+	WORD $0x4e140479 // dup v25.4s, v3.s[2]
+	WORD $0x4e0c047a // dup v26.4s, v3.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040479 // dup v25.4s, v3.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e1c045a // dup v26.4s, v2.s[3]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e140459 // dup v25.4s, v2.s[2]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e0c045a // dup v26.4s, v2.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040459 // dup v25.4s, v2.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e21ab18 // fcvtns v24.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb88739 // add v25.4s, v25.4s, v24.4s
+	WORD $0x4e771f39 // bic v25.16b, v25.16b, v23.16b
+	WORD $0x4f2c54d6 // shl v22.4s, v6.4s, #12
+	WORD $0x4ea78ed6 // cmtst v22.4s, v22.4s, v7.4s
+	WORD $0x4e361f39 // and v25.16b, v25.16b, v22.16b
+	WORD $0x3d800c59 // str q25, [x2, #48]
+	WORD $0x4eb91f30 // mov v16.16b, v25.16b
+	WORD $0x3dc01056 // ldr q22, [x2, #64]
+	WORD $0x4eab1d75 // mov v21.16b, v11.16b
+	WORD $0x4e20ced5 // fmla v21.4s, v22.4s, v0.4s
+	WORD $0x6eb5e437 // fcmgt v23.4s, v1.4s, v21.4s
+	WORD $0x4e218ab8 // frintn v24.4s, v21.4s
+	WORD $0x4eb8d6b5 // fsub v21.4s, v21.4s, v24.4s
+	WORD $0x4e140479 // dup v25.4s, v3.s[2]
+	WORD $0x4e0c047a // dup v26.4s, v3.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040479 // dup v25.4s, v3.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e1c045a // dup v26.4s, v2.s[3]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e140459 // dup v25.4s, v2.s[2]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e0c045a // dup v26.4s, v2.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040459 // dup v25.4s, v2.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e21ab18 // fcvtns v24.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb88739 // add v25.4s, v25.4s, v24.4s
+	WORD $0x4e771f39 // bic v25.16b, v25.16b, v23.16b
+	WORD $0x4f3054d6 // shl v22.4s, v6.4s, #16
+	WORD $0x4ea78ed6 // cmtst v22.4s, v22.4s, v7.4s
+	WORD $0x4e361f39 // and v25.16b, v25.16b, v22.16b
+	WORD $0x3d801059 // str q25, [x2, #64]
+	WORD $0x4e39d5ad // fadd v13.4s, v13.4s, v25.4s
+	WORD $0x3dc01456 // ldr q22, [x2, #80]
+	WORD $0x4eab1d75 // mov v21.16b, v11.16b
+	WORD $0x4e20ced5 // fmla v21.4s, v22.4s, v0.4s
+	WORD $0x6eb5e437 // fcmgt v23.4s, v1.4s, v21.4s
+	WORD $0x4e218ab8 // frintn v24.4s, v21.4s
+	WORD $0x4eb8d6b5 // fsub v21.4s, v21.4s, v24.4s
+	WORD $0x4e140479 // dup v25.4s, v3.s[2]
+	WORD $0x4e0c047a // dup v26.4s, v3.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040479 // dup v25.4s, v3.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e1c045a // dup v26.4s, v2.s[3]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e140459 // dup v25.4s, v2.s[2]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e0c045a // dup v26.4s, v2.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040459 // dup v25.4s, v2.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e21ab18 // fcvtns v24.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb88739 // add v25.4s, v25.4s, v24.4s
+	WORD $0x4e771f39 // bic v25.16b, v25.16b, v23.16b
+	WORD $0x4f3454d6 // shl v22.4s, v6.4s, #20
+	WORD $0x4ea78ed6 // cmtst v22.4s, v22.4s, v7.4s
+	WORD $0x4e361f39 // and v25.16b, v25.16b, v22.16b
+	WORD $0x3d801459 // str q25, [x2, #80]
+	WORD $0x4e39d5ce // fadd v14.4s, v14.4s, v25.4s
+	WORD $0x3dc01856 // ldr q22, [x2, #96]
+	WORD $0x4eab1d75 // mov v21.16b, v11.16b
+	WORD $0x4e20ced5 // fmla v21.4s, v22.4s, v0.4s
+	WORD $0x6eb5e437 // fcmgt v23.4s, v1.4s, v21.4s
+	WORD $0x4e218ab8 // frintn v24.4s, v21.4s
+	WORD $0x4eb8d6b5 // fsub v21.4s, v21.4s, v24.4s
+	WORD $0x4e140479 // dup v25.4s, v3.s[2]
+	WORD $0x4e0c047a // dup v26.4s, v3.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040479 // dup v25.4s, v3.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e1c045a // dup v26.4s, v2.s[3]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e140459 // dup v25.4s, v2.s[2]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e0c045a // dup v26.4s, v2.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040459 // dup v25.4s, v2.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e21ab18 // fcvtns v24.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb88739 // add v25.4s, v25.4s, v24.4s
+	WORD $0x4e771f39 // bic v25.16b, v25.16b, v23.16b
+	WORD $0x4f3854d6 // shl v22.4s, v6.4s, #24
+	WORD $0x4ea78ed6 // cmtst v22.4s, v22.4s, v7.4s
+	WORD $0x4e361f39 // and v25.16b, v25.16b, v22.16b
+	WORD $0x3d801859 // str q25, [x2, #96]
+	WORD $0x4e39d5ef // fadd v15.4s, v15.4s, v25.4s
+	WORD $0x3dc01c56 // ldr q22, [x2, #112]
+	WORD $0x4eab1d75 // mov v21.16b, v11.16b
+	WORD $0x4e20ced5 // fmla v21.4s, v22.4s, v0.4s
+	WORD $0x6eb5e437 // fcmgt v23.4s, v1.4s, v21.4s
+	WORD $0x4e218ab8 // frintn v24.4s, v21.4s
+	WORD $0x4eb8d6b5 // fsub v21.4s, v21.4s, v24.4s
+	WORD $0x4e140479 // dup v25.4s, v3.s[2]
+	WORD $0x4e0c047a // dup v26.4s, v3.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040479 // dup v25.4s, v3.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e1c045a // dup v26.4s, v2.s[3]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e140459 // dup v25.4s, v2.s[2]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e0c045a // dup v26.4s, v2.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040459 // dup v25.4s, v2.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e21ab18 // fcvtns v24.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb88739 // add v25.4s, v25.4s, v24.4s
+	WORD $0x4e771f39 // bic v25.16b, v25.16b, v23.16b
+	WORD $0x4f3c54d6 // shl v22.4s, v6.4s, #28
+	WORD $0x4ea78ed6 // cmtst v22.4s, v22.4s, v7.4s
+	WORD $0x4e361f39 // and v25.16b, v25.16b, v22.16b
+	WORD $0x3d801c59 // str q25, [x2, #112]
+	WORD $0x4e39d610 // fadd v16.4s, v16.4s, v25.4s
+	WORD $0x3dc02056 // ldr q22, [x2, #128]
+	WORD $0x4eab1d75 // mov v21.16b, v11.16b
+	WORD $0x4e20ced5 // fmla v21.4s, v22.4s, v0.4s
+	WORD $0x6eb5e437 // fcmgt v23.4s, v1.4s, v21.4s
+	WORD $0x4e218ab8 // frintn v24.4s, v21.4s
+	WORD $0x4eb8d6b5 // fsub v21.4s, v21.4s, v24.4s
+	WORD $0x4e140479 // dup v25.4s, v3.s[2]
+	WORD $0x4e0c047a // dup v26.4s, v3.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040479 // dup v25.4s, v3.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e1c045a // dup v26.4s, v2.s[3]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e140459 // dup v25.4s, v2.s[2]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e0c045a // dup v26.4s, v2.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040459 // dup v25.4s, v2.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e21ab18 // fcvtns v24.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb88739 // add v25.4s, v25.4s, v24.4s
+	WORD $0x4e771f39 // bic v25.16b, v25.16b, v23.16b
+	WORD $0x4ea88cd6 // cmtst v22.4s, v6.4s, v8.4s
+	WORD $0x4e361f39 // and v25.16b, v25.16b, v22.16b
+	WORD $0x3d802059 // str q25, [x2, #128]
+	WORD $0x4eb91f31 // mov v17.16b, v25.16b
+	WORD $0x3dc02456 // ldr q22, [x2, #144]
+	WORD $0x4eab1d75 // mov v21.16b, v11.16b
+	WORD $0x4e20ced5 // fmla v21.4s, v22.4s, v0.4s
+	WORD $0x6eb5e437 // fcmgt v23.4s, v1.4s, v21.4s
+	WORD $0x4e218ab8 // frintn v24.4s, v21.4s
+	WORD $0x4eb8d6b5 // fsub v21.4s, v21.4s, v24.4s
+	WORD $0x4e140479 // dup v25.4s, v3.s[2]
+	WORD $0x4e0c047a // dup v26.4s, v3.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040479 // dup v25.4s, v3.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e1c045a // dup v26.4s, v2.s[3]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e140459 // dup v25.4s, v2.s[2]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e0c045a // dup v26.4s, v2.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040459 // dup v25.4s, v2.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e21ab18 // fcvtns v24.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb88739 // add v25.4s, v25.4s, v24.4s
+	WORD $0x4e771f39 // bic v25.16b, v25.16b, v23.16b
+	WORD $0x4f2454d6 // shl v22.4s, v6.4s, #4
+	WORD $0x4ea88ed6 // cmtst v22.4s, v22.4s, v8.4s
+	WORD $0x4e361f39 // and v25.16b, v25.16b, v22.16b
+	WORD $0x3d802459 // str q25, [x2, #144]
+	WORD $0x4eb91f32 // mov v18.16b, v25.16b
+	WORD $0x3dc02856 // ldr q22, [x2, #160]
+	WORD $0x4eab1d75 // mov v21.16b, v11.16b
+	WORD $0x4e20ced5 // fmla v21.4s, v22.4s, v0.4s
+	WORD $0x6eb5e437 // fcmgt v23.4s, v1.4s, v21.4s
+	WORD $0x4e218ab8 // frintn v24.4s, v21.4s
+	WORD $0x4eb8d6b5 // fsub v21.4s, v21.4s, v24.4s
+	WORD $0x4e140479 // dup v25.4s, v3.s[2]
+	WORD $0x4e0c047a // dup v26.4s, v3.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040479 // dup v25.4s, v3.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e1c045a // dup v26.4s, v2.s[3]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e140459 // dup v25.4s, v2.s[2]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e0c045a // dup v26.4s, v2.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040459 // dup v25.4s, v2.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e21ab18 // fcvtns v24.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb88739 // add v25.4s, v25.4s, v24.4s
+	WORD $0x4e771f39 // bic v25.16b, v25.16b, v23.16b
+	WORD $0x4f2854d6 // shl v22.4s, v6.4s, #8
+	WORD $0x4ea88ed6 // cmtst v22.4s, v22.4s, v8.4s
+	WORD $0x4e361f39 // and v25.16b, v25.16b, v22.16b
+	WORD $0x3d802859 // str q25, [x2, #160]
+	WORD $0x4eb91f33 // mov v19.16b, v25.16b
+	WORD $0x3dc02c56 // ldr q22, [x2, #176]
+	WORD $0x4eab1d75 // mov v21.16b, v11.16b
+	WORD $0x4e20ced5 // fmla v21.4s, v22.4s, v0.4s
+	WORD $0x6eb5e437 // fcmgt v23.4s, v1.4s, v21.4s
+	WORD $0x4e218ab8 // frintn v24.4s, v21.4s
+	WORD $0x4eb8d6b5 // fsub v21.4s, v21.4s, v24.4s
+	WORD $0x4e140479 // dup v25.4s, v3.s[2]
+	WORD $0x4e0c047a // dup v26.4s, v3.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040479 // dup v25.4s, v3.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e1c045a // dup v26.4s, v2.s[3]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e140459 // dup v25.4s, v2.s[2]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e0c045a // dup v26.4s, v2.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040459 // dup v25.4s, v2.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e21ab18 // fcvtns v24.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb88739 // add v25.4s, v25.4s, v24.4s
+	WORD $0x4e771f39 // bic v25.16b, v25.16b, v23.16b
+	WORD $0x4f2c54d6 // shl v22.4s, v6.4s, #12
+	WORD $0x4ea88ed6 // cmtst v22.4s, v22.4s, v8.4s
+	WORD $0x4e361f39 // and v25.16b, v25.16b, v22.16b
+	WORD $0x3d802c59 // str q25, [x2, #176]
+	WORD $0x4eb91f34 // mov v20.16b, v25.16b
+	WORD $0x3dc03056 // ldr q22, [x2, #192]
+	WORD $0x4eab1d75 // mov v21.16b, v11.16b
+	WORD $0x4e20ced5 // fmla v21.4s, v22.4s, v0.4s
+	WORD $0x6eb5e437 // fcmgt v23.4s, v1.4s, v21.4s
+	WORD $0x4e218ab8 // frintn v24.4s, v21.4s
+	WORD $0x4eb8d6b5 // fsub v21.4s, v21.4s, v24.4s
+	WORD $0x4e140479 // dup v25.4s, v3.s[2]
+	WORD $0x4e0c047a // dup v26.4s, v3.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040479 // dup v25.4s, v3.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e1c045a // dup v26.4s, v2.s[3]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e140459 // dup v25.4s, v2.s[2]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e0c045a // dup v26.4s, v2.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040459 // dup v25.4s, v2.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e21ab18 // fcvtns v24.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb88739 // add v25.4s, v25.4s, v24.4s
+	WORD $0x4e771f39 // bic v25.16b, v25.16b, v23.16b
+	WORD $0x4f3054d6 // shl v22.4s, v6.4s, #16
+	WORD $0x4ea88ed6 // cmtst v22.4s, v22.4s, v8.4s
+	WORD $0x4e361f39 // and v25.16b, v25.16b, v22.16b
+	WORD $0x3d803059 // str q25, [x2, #192]
+	WORD $0x4e39d631 // fadd v17.4s, v17.4s, v25.4s
+	WORD $0x3dc03456 // ldr q22, [x2, #208]
+	WORD $0x4eab1d75 // mov v21.16b, v11.16b
+	WORD $0x4e20ced5 // fmla v21.4s, v22.4s, v0.4s
+	WORD $0x6eb5e437 // fcmgt v23.4s, v1.4s, v21.4s
+	WORD $0x4e218ab8 // frintn v24.4s, v21.4s
+	WORD $0x4eb8d6b5 // fsub v21.4s, v21.4s, v24.4s
+	WORD $0x4e140479 // dup v25.4s, v3.s[2]
+	WORD $0x4e0c047a // dup v26.4s, v3.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040479 // dup v25.4s, v3.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e1c045a // dup v26.4s, v2.s[3]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e140459 // dup v25.4s, v2.s[2]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e0c045a // dup v26.4s, v2.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040459 // dup v25.4s, v2.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e21ab18 // fcvtns v24.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb88739 // add v25.4s, v25.4s, v24.4s
+	WORD $0x4e771f39 // bic v25.16b, v25.16b, v23.16b
+	WORD $0x4f3454d6 // shl v22.4s, v6.4s, #20
+	WORD $0x4ea88ed6 // cmtst v22.4s, v22.4s, v8.4s
+	WORD $0x4e361f39 // and v25.16b, v25.16b, v22.16b
+	WORD $0x3d803459 // str q25, [x2, #208]
+	WORD $0x4e39d652 // fadd v18.4s, v18.4s, v25.4s
+	WORD $0x3dc03856 // ldr q22, [x2, #224]
+	WORD $0x4eab1d75 // mov v21.16b, v11.16b
+	WORD $0x4e20ced5 // fmla v21.4s, v22.4s, v0.4s
+	WORD $0x6eb5e437 // fcmgt v23.4s, v1.4s, v21.4s
+	WORD $0x4e218ab8 // frintn v24.4s, v21.4s
+	WORD $0x4eb8d6b5 // fsub v21.4s, v21.4s, v24.4s
+	WORD $0x4e140479 // dup v25.4s, v3.s[2]
+	WORD $0x4e0c047a // dup v26.4s, v3.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040479 // dup v25.4s, v3.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e1c045a // dup v26.4s, v2.s[3]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e140459 // dup v25.4s, v2.s[2]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e0c045a // dup v26.4s, v2.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040459 // dup v25.4s, v2.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e21ab18 // fcvtns v24.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb88739 // add v25.4s, v25.4s, v24.4s
+	WORD $0x4e771f39 // bic v25.16b, v25.16b, v23.16b
+	WORD $0x4f3854d6 // shl v22.4s, v6.4s, #24
+	WORD $0x4ea88ed6 // cmtst v22.4s, v22.4s, v8.4s
+	WORD $0x4e361f39 // and v25.16b, v25.16b, v22.16b
+	WORD $0x3d803859 // str q25, [x2, #224]
+	WORD $0x4e39d673 // fadd v19.4s, v19.4s, v25.4s
+	WORD $0x3dc03c56 // ldr q22, [x2, #240]
+	WORD $0x4eab1d75 // mov v21.16b, v11.16b
+	WORD $0x4e20ced5 // fmla v21.4s, v22.4s, v0.4s
+	WORD $0x6eb5e437 // fcmgt v23.4s, v1.4s, v21.4s
+	WORD $0x4e218ab8 // frintn v24.4s, v21.4s
+	WORD $0x4eb8d6b5 // fsub v21.4s, v21.4s, v24.4s
+	WORD $0x4e140479 // dup v25.4s, v3.s[2]
+	WORD $0x4e0c047a // dup v26.4s, v3.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040479 // dup v25.4s, v3.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e1c045a // dup v26.4s, v2.s[3]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e140459 // dup v25.4s, v2.s[2]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e0c045a // dup v26.4s, v2.s[1]
+	WORD $0x4e39ceba // fmla v26.4s, v21.4s, v25.4s
+	WORD $0x4e040459 // dup v25.4s, v2.s[0]
+	WORD $0x4e3aceb9 // fmla v25.4s, v21.4s, v26.4s
+	WORD $0x4e21ab18 // fcvtns v24.4s, v24.4s
+	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
+	WORD $0x4eb88739 // add v25.4s, v25.4s, v24.4s
+	WORD $0x4e771f39 // bic v25.16b, v25.16b, v23.16b
+	WORD $0x4f3c54d6 // shl v22.4s, v6.4s, #28
+	WORD $0x4ea88ed6 // cmtst v22.4s, v22.4s, v8.4s
+	WORD $0x4e361f39 // and v25.16b, v25.16b, v22.16b
+	WORD $0x3d803c59 // str q25, [x2, #240]
+	WORD $0x4e39d694 // fadd v20.4s, v20.4s, v25.4s
+	WORD $0x4e31d5ad // fadd v13.4s, v13.4s, v17.4s
+	WORD $0x4e32d5ce // fadd v14.4s, v14.4s, v18.4s
+	WORD $0x4e33d5ef // fadd v15.4s, v15.4s, v19.4s
+	WORD $0x4e34d610 // fadd v16.4s, v16.4s, v20.4s
+	WORD $0x4e2fd5ad // fadd v13.4s, v13.4s, v15.4s
+	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
+	WORD $0x4e2ed5ad // fadd v13.4s, v13.4s, v14.4s
+	WORD $0x6e0d41ae // ext v14.16b, v13.16b, v13.16b, #8
+	WORD $0x4e2ed5ad // fadd v13.4s, v13.4s, v14.4s
+	WORD $0x4e0c05ae // dup v14.4s, v13.s[1]
+	WORD $0x4e2ed5ad // fadd v13.4s, v13.4s, v14.4s
+	WORD $0xbd400409 // ldr s9, [x0, #4]
+	WORD $0x4e2acd2d // fmla v13.4s, v9.4s, v10.4s
+	WORD $0xbd00040d // str s13, [x0, #4]
+	ADD R1, R0
+	ADD $256, R2
+	SUBS $1, R3
+	BNE query
+	RET
+
+// func attnAlibiNEON(state *float32, stride int, s *float32, n int, scale float32)
+TEXT ·attnAlibiNEON(SB), NOSPLIT, $0-36
+	MOVD state+0(FP), R0
+	MOVD stride+8(FP), R1
+	MOVD s+16(FP), R2
+	MOVD n+24(FP), R3
+	FMOVS scale+32(FP), F0
+	WORD $0x4e040400 // dup v0.4s, v0.s[0]
+	MOVW $0x40800000, R26
+	WORD $0x4e040f41 // dup v1.4s, w26
+	MOVW $0x00000000, R26
+	WORD $0x4e041f42 // mov v2.s[0], w26
+	MOVW $0x3f800000, R26
+	WORD $0x4e0c1f42 // mov v2.s[1], w26
+	MOVW $0x40000000, R26
+	WORD $0x4e141f42 // mov v2.s[2], w26
+	MOVW $0x40400000, R26
+	WORD $0x4e1c1f42 // mov v2.s[3], w26
+
+query:
+	WORD $0xbd400c03 // ldr s3, [x0, #12]
+	WORD $0xbd401004 // ldr s4, [x0, #16]
+	WORD $0x4e040484 // dup v4.4s, v4.s[0]
+	WORD $0x4ea21c45 // mov v5.16b, v2.16b
+	WORD $0x3dc00046 // ldr q6, [x2]
+	WORD $0x6e20dcc6 // fmul v6.4s, v6.4s, v0.4s
+	WORD $0x4e24d4a7 // fadd v7.4s, v5.4s, v4.4s
+	WORD $0x4f8310e6 // fmla v6.4s, v7.4s, v3.s[0]
+	WORD $0x3d800046 // str q6, [x2]
+	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
+	WORD $0x3dc00446 // ldr q6, [x2, #16]
+	WORD $0x6e20dcc6 // fmul v6.4s, v6.4s, v0.4s
+	WORD $0x4e24d4a7 // fadd v7.4s, v5.4s, v4.4s
+	WORD $0x4f8310e6 // fmla v6.4s, v7.4s, v3.s[0]
+	WORD $0x3d800446 // str q6, [x2, #16]
+	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
+	WORD $0x3dc00846 // ldr q6, [x2, #32]
+	WORD $0x6e20dcc6 // fmul v6.4s, v6.4s, v0.4s
+	WORD $0x4e24d4a7 // fadd v7.4s, v5.4s, v4.4s
+	WORD $0x4f8310e6 // fmla v6.4s, v7.4s, v3.s[0]
+	WORD $0x3d800846 // str q6, [x2, #32]
+	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
+	WORD $0x3dc00c46 // ldr q6, [x2, #48]
+	WORD $0x6e20dcc6 // fmul v6.4s, v6.4s, v0.4s
+	WORD $0x4e24d4a7 // fadd v7.4s, v5.4s, v4.4s
+	WORD $0x4f8310e6 // fmla v6.4s, v7.4s, v3.s[0]
+	WORD $0x3d800c46 // str q6, [x2, #48]
+	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
+	WORD $0x3dc01046 // ldr q6, [x2, #64]
+	WORD $0x6e20dcc6 // fmul v6.4s, v6.4s, v0.4s
+	WORD $0x4e24d4a7 // fadd v7.4s, v5.4s, v4.4s
+	WORD $0x4f8310e6 // fmla v6.4s, v7.4s, v3.s[0]
+	WORD $0x3d801046 // str q6, [x2, #64]
+	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
+	WORD $0x3dc01446 // ldr q6, [x2, #80]
+	WORD $0x6e20dcc6 // fmul v6.4s, v6.4s, v0.4s
+	WORD $0x4e24d4a7 // fadd v7.4s, v5.4s, v4.4s
+	WORD $0x4f8310e6 // fmla v6.4s, v7.4s, v3.s[0]
+	WORD $0x3d801446 // str q6, [x2, #80]
+	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
+	WORD $0x3dc01846 // ldr q6, [x2, #96]
+	WORD $0x6e20dcc6 // fmul v6.4s, v6.4s, v0.4s
+	WORD $0x4e24d4a7 // fadd v7.4s, v5.4s, v4.4s
+	WORD $0x4f8310e6 // fmla v6.4s, v7.4s, v3.s[0]
+	WORD $0x3d801846 // str q6, [x2, #96]
+	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
+	WORD $0x3dc01c46 // ldr q6, [x2, #112]
+	WORD $0x6e20dcc6 // fmul v6.4s, v6.4s, v0.4s
+	WORD $0x4e24d4a7 // fadd v7.4s, v5.4s, v4.4s
+	WORD $0x4f8310e6 // fmla v6.4s, v7.4s, v3.s[0]
+	WORD $0x3d801c46 // str q6, [x2, #112]
+	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
+	WORD $0x3dc02046 // ldr q6, [x2, #128]
+	WORD $0x6e20dcc6 // fmul v6.4s, v6.4s, v0.4s
+	WORD $0x4e24d4a7 // fadd v7.4s, v5.4s, v4.4s
+	WORD $0x4f8310e6 // fmla v6.4s, v7.4s, v3.s[0]
+	WORD $0x3d802046 // str q6, [x2, #128]
+	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
+	WORD $0x3dc02446 // ldr q6, [x2, #144]
+	WORD $0x6e20dcc6 // fmul v6.4s, v6.4s, v0.4s
+	WORD $0x4e24d4a7 // fadd v7.4s, v5.4s, v4.4s
+	WORD $0x4f8310e6 // fmla v6.4s, v7.4s, v3.s[0]
+	WORD $0x3d802446 // str q6, [x2, #144]
+	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
+	WORD $0x3dc02846 // ldr q6, [x2, #160]
+	WORD $0x6e20dcc6 // fmul v6.4s, v6.4s, v0.4s
+	WORD $0x4e24d4a7 // fadd v7.4s, v5.4s, v4.4s
+	WORD $0x4f8310e6 // fmla v6.4s, v7.4s, v3.s[0]
+	WORD $0x3d802846 // str q6, [x2, #160]
+	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
+	WORD $0x3dc02c46 // ldr q6, [x2, #176]
+	WORD $0x6e20dcc6 // fmul v6.4s, v6.4s, v0.4s
+	WORD $0x4e24d4a7 // fadd v7.4s, v5.4s, v4.4s
+	WORD $0x4f8310e6 // fmla v6.4s, v7.4s, v3.s[0]
+	WORD $0x3d802c46 // str q6, [x2, #176]
+	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
+	WORD $0x3dc03046 // ldr q6, [x2, #192]
+	WORD $0x6e20dcc6 // fmul v6.4s, v6.4s, v0.4s
+	WORD $0x4e24d4a7 // fadd v7.4s, v5.4s, v4.4s
+	WORD $0x4f8310e6 // fmla v6.4s, v7.4s, v3.s[0]
+	WORD $0x3d803046 // str q6, [x2, #192]
+	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
+	WORD $0x3dc03446 // ldr q6, [x2, #208]
+	WORD $0x6e20dcc6 // fmul v6.4s, v6.4s, v0.4s
+	WORD $0x4e24d4a7 // fadd v7.4s, v5.4s, v4.4s
+	WORD $0x4f8310e6 // fmla v6.4s, v7.4s, v3.s[0]
+	WORD $0x3d803446 // str q6, [x2, #208]
+	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
+	WORD $0x3dc03846 // ldr q6, [x2, #224]
+	WORD $0x6e20dcc6 // fmul v6.4s, v6.4s, v0.4s
+	WORD $0x4e24d4a7 // fadd v7.4s, v5.4s, v4.4s
+	WORD $0x4f8310e6 // fmla v6.4s, v7.4s, v3.s[0]
+	WORD $0x3d803846 // str q6, [x2, #224]
+	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
+	WORD $0x3dc03c46 // ldr q6, [x2, #240]
+	WORD $0x6e20dcc6 // fmul v6.4s, v6.4s, v0.4s
+	WORD $0x4e24d4a7 // fadd v7.4s, v5.4s, v4.4s
+	WORD $0x4f8310e6 // fmla v6.4s, v7.4s, v3.s[0]
+	WORD $0x3d803c46 // str q6, [x2, #240]
+	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
+	ADD R1, R0
+	ADD $256, R2
+	SUBS $1, R3
+	BNE query
+	RET
+
+// func attnScaleNEON(s *float32, n int, tile **byte, tiles int)
+TEXT ·attnScaleNEON(SB), NOSPLIT, $0-32
+	MOVD s+0(FP), R0
+	MOVD n+8(FP), R1
+	MOVD tile+16(FP), R2
+	MOVD tiles+24(FP), R3
+
+tile:
+	MOVD.P 8(R2), R4
+	WORD $0x3dc00080 // ldr q0, [x4]
+	WORD $0x3dc00481 // ldr q1, [x4, #16]
+	WORD $0x3dc00882 // ldr q2, [x4, #32]
+	WORD $0x3dc00c83 // ldr q3, [x4, #48]
+	MOVD R0, R5
+	MOVD R1, R6
+
+query:
+	WORD $0x3dc000a4 // ldr q4, [x5]
+	WORD $0x6e20dc84 // fmul v4.4s, v4.4s, v0.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3dc004a5 // ldr q5, [x5, #16]
+	WORD $0x6e21dca5 // fmul v5.4s, v5.4s, v1.4s
+	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3dc008a6 // ldr q6, [x5, #32]
+	WORD $0x6e22dcc6 // fmul v6.4s, v6.4s, v2.4s
+	WORD $0x3d8008a6 // str q6, [x5, #32]
+	WORD $0x3dc00ca7 // ldr q7, [x5, #48]
+	WORD $0x6e23dce7 // fmul v7.4s, v7.4s, v3.4s
+	WORD $0x3d800ca7 // str q7, [x5, #48]
+	ADD $256, R5
+	SUBS $1, R6
+	BNE query
+	ADD $64, R0
+	SUBS $1, R3
+	BNE tile
 	RET

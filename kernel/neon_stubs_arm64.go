@@ -601,3 +601,318 @@ func topKVNEON(x *float32, n int) uint32
 //
 //go:noescape
 func encodeI8NEON(dst *byte, src *float32, n int, inv float32)
+
+// scoresF32x1t1NEON sets rows of s to the dot products of 1 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 2 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresF32x1t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// scoresF32x1t2NEON sets rows of s to the dot products of 1 queries at q, hd values each, with the keys of 2 tiles. For every two values it prefetches 4 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresF32x1t2NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// scoresF32x1t4NEON sets rows of s to the dot products of 1 queries at q, hd values each, with the keys of 4 tiles. For every two values it prefetches 8 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresF32x1t4NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesF32x1c1NEON adds to 16 values of the accumulators of 1 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesF32x1c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// valuesF32x1c2NEON adds to 32 values of the accumulators of 1 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 2 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesF32x1c2NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// valuesF32x1c4NEON adds to 64 values of the accumulators of 1 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 4 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesF32x1c4NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// scoresF32x2t1NEON sets rows of s to the dot products of 2 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 2 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresF32x2t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// scoresF32x2t2NEON sets rows of s to the dot products of 2 queries at q, hd values each, with the keys of 2 tiles. For every two values it prefetches 4 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresF32x2t2NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesF32x2c1NEON adds to 16 values of the accumulators of 2 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesF32x2c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// valuesF32x2c2NEON adds to 32 values of the accumulators of 2 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 2 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesF32x2c2NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// scoresF32x3t1NEON sets rows of s to the dot products of 3 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 2 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresF32x3t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// scoresF32x3t2NEON sets rows of s to the dot products of 3 queries at q, hd values each, with the keys of 2 tiles. For every two values it prefetches 4 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresF32x3t2NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesF32x3c1NEON adds to 16 values of the accumulators of 3 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesF32x3c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// valuesF32x3c2NEON adds to 32 values of the accumulators of 3 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 2 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesF32x3c2NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// scoresF32x4t1NEON sets rows of s to the dot products of 4 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 2 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresF32x4t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesF32x4c1NEON adds to 16 values of the accumulators of 4 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesF32x4c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// scoresF32x5t1NEON sets rows of s to the dot products of 5 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 2 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresF32x5t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesF32x5c1NEON adds to 16 values of the accumulators of 5 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesF32x5c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// scoresF32x6t1NEON sets rows of s to the dot products of 6 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 2 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresF32x6t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesF32x6c1NEON adds to 16 values of the accumulators of 6 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesF32x6c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// scoresF16x1t1NEON sets rows of s to the dot products of 1 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresF16x1t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// scoresF16x1t2NEON sets rows of s to the dot products of 1 queries at q, hd values each, with the keys of 2 tiles. For every two values it prefetches 2 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresF16x1t2NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// scoresF16x1t4NEON sets rows of s to the dot products of 1 queries at q, hd values each, with the keys of 4 tiles. For every two values it prefetches 4 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresF16x1t4NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesF16x1c1NEON adds to 16 values of the accumulators of 1 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesF16x1c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// valuesF16x1c2NEON adds to 32 values of the accumulators of 1 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesF16x1c2NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// valuesF16x1c4NEON adds to 64 values of the accumulators of 1 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 2 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesF16x1c4NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// scoresF16x2t1NEON sets rows of s to the dot products of 2 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresF16x2t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// scoresF16x2t2NEON sets rows of s to the dot products of 2 queries at q, hd values each, with the keys of 2 tiles. For every two values it prefetches 2 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresF16x2t2NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesF16x2c1NEON adds to 16 values of the accumulators of 2 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesF16x2c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// valuesF16x2c2NEON adds to 32 values of the accumulators of 2 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesF16x2c2NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// scoresF16x3t1NEON sets rows of s to the dot products of 3 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresF16x3t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// scoresF16x3t2NEON sets rows of s to the dot products of 3 queries at q, hd values each, with the keys of 2 tiles. For every two values it prefetches 2 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresF16x3t2NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesF16x3c1NEON adds to 16 values of the accumulators of 3 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesF16x3c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// valuesF16x3c2NEON adds to 32 values of the accumulators of 3 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesF16x3c2NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// scoresF16x4t1NEON sets rows of s to the dot products of 4 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresF16x4t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesF16x4c1NEON adds to 16 values of the accumulators of 4 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesF16x4c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// scoresF16x5t1NEON sets rows of s to the dot products of 5 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresF16x5t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesF16x5c1NEON adds to 16 values of the accumulators of 5 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesF16x5c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// scoresF16x6t1NEON sets rows of s to the dot products of 6 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresF16x6t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesF16x6c1NEON adds to 16 values of the accumulators of 6 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesF16x6c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// scoresI8x1t1NEON sets rows of s to the dot products of 1 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x1t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// scoresI8x1t2NEON sets rows of s to the dot products of 1 queries at q, hd values each, with the keys of 2 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x1t2NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// scoresI8x1t4NEON sets rows of s to the dot products of 1 queries at q, hd values each, with the keys of 4 tiles. For every two values it prefetches 2 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x1t4NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesI8x1c1NEON adds to 16 values of the accumulators of 1 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x1c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// valuesI8x1c2NEON adds to 32 values of the accumulators of 1 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x1c2NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// valuesI8x1c4NEON adds to 64 values of the accumulators of 1 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x1c4NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// scoresI8x2t1NEON sets rows of s to the dot products of 2 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x2t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// scoresI8x2t2NEON sets rows of s to the dot products of 2 queries at q, hd values each, with the keys of 2 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x2t2NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesI8x2c1NEON adds to 16 values of the accumulators of 2 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x2c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// valuesI8x2c2NEON adds to 32 values of the accumulators of 2 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x2c2NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// scoresI8x3t1NEON sets rows of s to the dot products of 3 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x3t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// scoresI8x3t2NEON sets rows of s to the dot products of 3 queries at q, hd values each, with the keys of 2 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x3t2NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesI8x3c1NEON adds to 16 values of the accumulators of 3 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x3c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// valuesI8x3c2NEON adds to 32 values of the accumulators of 3 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x3c2NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// scoresI8x4t1NEON sets rows of s to the dot products of 4 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x4t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesI8x4c1NEON adds to 16 values of the accumulators of 4 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x4c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// scoresI8x5t1NEON sets rows of s to the dot products of 5 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x5t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesI8x5c1NEON adds to 16 values of the accumulators of 5 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x5c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// scoresI8x6t1NEON sets rows of s to the dot products of 6 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func scoresI8x6t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
+
+// valuesI8x6c1NEON adds to 16 values of the accumulators of 6 queries, stride bytes apart, after scaling them by their alpha, the values at offset in the rows of v times the weights p, for the keys lo to hi-1. For every key it prefetches 1 cache lines at next, which it moves by step.
+//
+//go:noescape
+func valuesI8x6c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
+
+// attnSoftmaxNEON turns the scores s of n queries into weights and updates their states, stride bytes apart.
+//
+//go:noescape
+func attnSoftmaxNEON(state *float32, stride int, s *float32, n int, scale float32)
+
+// attnAlibiNEON sets the scores s of n queries to scale·s + slope·distance, from their states, stride bytes apart.
+//
+//go:noescape
+func attnAlibiNEON(state *float32, stride int, s *float32, n int, scale float32)
+
+// attnScaleNEON multiplies the part of s that belongs to some tiles, for n queries, with the 16 float32 that each tile begins with.
+//
+//go:noescape
+func attnScaleNEON(s *float32, n int, tile **byte, tiles int)

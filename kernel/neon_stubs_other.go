@@ -65,3 +65,189 @@ func encodeBF16NEON(dst *byte, src *float32, n int) { panic(noAssembly) }
 func topKVNEON(x *float32, n int) uint32 { panic(noAssembly) }
 
 func encodeI8NEON(dst *byte, src *float32, n int, inv float32) { panic(noAssembly) }
+
+func scoresF32x1t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func scoresF32x1t2NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func scoresF32x1t4NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesF32x1c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesF32x1c2NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesF32x1c4NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func scoresF32x2t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func scoresF32x2t2NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesF32x2c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesF32x2c2NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func scoresF32x3t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func scoresF32x3t2NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesF32x3c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesF32x3c2NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func scoresF32x4t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesF32x4c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func scoresF32x5t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesF32x5c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func scoresF32x6t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesF32x6c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func scoresF16x1t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func scoresF16x1t2NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func scoresF16x1t4NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesF16x1c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesF16x1c2NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesF16x1c4NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func scoresF16x2t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func scoresF16x2t2NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesF16x2c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesF16x2c2NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func scoresF16x3t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func scoresF16x3t2NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesF16x3c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesF16x3c2NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func scoresF16x4t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesF16x4c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func scoresF16x5t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesF16x5c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func scoresF16x6t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesF16x6c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func scoresI8x1t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func scoresI8x1t2NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func scoresI8x1t4NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesI8x1c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesI8x1c2NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesI8x1c4NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func scoresI8x2t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func scoresI8x2t2NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesI8x2c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesI8x2c2NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func scoresI8x3t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func scoresI8x3t2NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesI8x3c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func valuesI8x3c2NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func scoresI8x4t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesI8x4c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func scoresI8x5t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesI8x5c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func scoresI8x6t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
+
+func valuesI8x6c1NEON(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int) {
+	panic(noAssembly)
+}
+
+func attnSoftmaxNEON(state *float32, stride int, s *float32, n int, scale float32) { panic(noAssembly) }
+
+func attnAlibiNEON(state *float32, stride int, s *float32, n int, scale float32) { panic(noAssembly) }
+
+func attnScaleNEON(s *float32, n int, tile **byte, tiles int) { panic(noAssembly) }

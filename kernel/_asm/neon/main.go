@@ -15,7 +15,8 @@ var (
 	asm   = flag.String("out", "", "write the assembly to `file`")
 	stubs = flag.String("stubs", "", "write the Go declarations to `file`")
 	other = flag.String("other", "", "write stand-ins for other architectures to `file`")
-	table = flag.String("table", "", "write the Go tables of the kernels to `file`")
+	table = flag.String("table", "", "write the Go tables of the matrix kernels to `file`")
+	attn  = flag.String("attn", "", "write that of the attention kernels to `file`")
 )
 
 func main() {
@@ -24,6 +25,9 @@ func main() {
 	err := out.write(*asm, *stubs, *other)
 	if err == nil {
 		err = writeGo(*table, tables())
+	}
+	if err == nil {
+		err = writeGo(*attn, attnTable())
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -61,6 +65,7 @@ func generate() {
 	conversions()
 	topKV()
 	encodeI8()
+	attention()
 }
 
 // tables returns the Go tables that find a kernel by format and size.

@@ -55,16 +55,12 @@ func ropePairs() {
 // bytes.
 func conversions() {
 	decode("decodeI8", "converts signed bytes.", 1, 16, func(k *kernel, d []reg) {
-		half := k.vec()
-		k.sxtl8(half, d[0])
 		if len(d) > 1 {
-			top := k.vec()
-			k.sxtl8h(top, d[0])
-			k.sxtl4(d[2], top)
-			k.sxtl4h(d[3], top)
-			k.sxtl4h(d[1], half)
+			k.widenI8(d)
+		} else {
+			k.sxtl8(d[0], d[0])
+			k.sxtl4(d[0], d[0])
 		}
-		k.sxtl4(d[0], half)
 		for _, v := range d {
 			k.scvtf(v, v)
 		}
