@@ -41,7 +41,7 @@ type TuneOptions struct {
 const (
 	tuneDim    = 2048 // rows and columns of a matrix
 	tuneRows   = 64   // activations of a batch
-	tuneMats   = 4    // matrices of a batch
+	tuneMats   = 2    // matrices of a batch
 	tuneRounds = 5    // the fewest rounds that say something
 	tuneMost   = 200  // rounds
 	// tuneNear is how near to the best the fewer threads that are taken must be.
@@ -63,6 +63,7 @@ func TuneThreads(ctx context.Context, o TuneOptions) (*Threads, error) {
 	defer t.close()
 	counts := tuneCounts(t.pool.Workers())
 	decode, batch := make([][]float64, len(counts)), make([][]float64, len(counts))
+	crowded := false
 	for round := 0; ; round++ {
 		for i, n := range counts {
 			if err := ctx.Err(); err != nil {
@@ -72,6 +73,7 @@ func TuneThreads(ctx context.Context, o TuneOptions) (*Threads, error) {
 			t.run(1, t.mats[:1]) // those who slept come
 			decode[i] = append(decode[i], t.run(1, t.mats))
 			batch[i] = append(batch[i], t.run(tuneRows, t.mats[:min(tuneMats, len(t.mats))]))
+			crowded = crowded || t.pool.Crowded()
 		}
 		took := time.Since(begin)
 		if took+took/time.Duration(round+1) > o.Budget || round+1 == tuneMost {
@@ -79,7 +81,9 @@ func TuneThreads(ctx context.Context, o TuneOptions) (*Threads, error) {
 		}
 	}
 	r := &Threads{Taken: begin.UTC().Truncate(time.Second)}
-	r.choose(counts, decode, batch)
+	if r.choose(counts, decode, batch); crowded {
+		r.Odd = "other programs kept threads waiting"
+	}
 	bytes, ops := 0.0, 2.0*tuneRows*tuneDim*tuneDim*float64(min(tuneMats, len(t.mats)))
 	for _, w := range t.mats {
 		bytes += float64(len(w.Data))

@@ -135,6 +135,10 @@ func (p *Pool) Width() int {
 	return p.asked
 }
 
+// Crowded reports whether the pool makes do with fewer workers, or shorter
+// waits, because other processes keep workers waiting.
+func (p *Pool) Crowded() bool { return p.crowd.left.Load() > 0 }
+
 // SetWidth makes Run cut tasks into n parts, at least 1 and at most Workers,
 // from now on. The workers left out sleep until they are wanted again. On a pool
 // that is spread over memory nodes all workers always take part: the weights lie
