@@ -56,7 +56,8 @@ func (s *Sampler) candidates(w []float32) (c []cand, top float32) {
 
 // prefilter collects the tokens that top-p and min-p can leave, without
 // ordering the vocabulary, and returns the weight of all tokens if top-p
-// needs it. It collects none if the largest logit is not finite.
+// needs it; they are classified then. It collects none if the largest logit is
+// not finite.
 //
 // Tokens lighter than (1-p)·total/vocab weigh less than (1-p)·total together,
 // so the others hold the share p: none of the lighter ones is among the most
@@ -77,17 +78,15 @@ func (s *Sampler) prefilter(c []cand, w []float32) ([]cand, float64) {
 	}
 	total, p, vocab := s.weigh(w, top, 1), float64(s.p.TopP), float64(s.vocab)
 	tail := 1 - p - rounding
-	if tail <= 0 {
-		return s.above(c, w, least), total
-	}
 	for parts := min(firstParts, vocab); ; parts = min(16*parts, vocab) {
-		limit := minLogit(top, float32(tail*total/parts)) - slack
-		c = s.above(c, w, max(limit, least))
-		heavy, enough := s.heaviest(c, top, (p+rounding)*total)
-		if enough || limit <= least || parts == vocab {
-			return heavy, total
+		limit := least
+		if tail > 0 {
+			limit = max(limit, minLogit(top, float32(tail*total/parts))-slack)
 		}
-		c = c[:0]
+		c = s.above(c[:0], w, limit)
+		if weight := s.classify(c, top); limit == least || parts == vocab || weight >= (p+rounding)*total {
+			return c, total
+		}
 	}
 }
 
@@ -152,14 +151,12 @@ func minP(c []cand, least float32) []cand {
 }
 
 // topP leaves the most probable candidates up to the share p of total, or of
-// their own weight if total is 0.
+// their own weight if total is 0. If it is not they were classified.
 func (s *Sampler) topP(c []cand, top float32, p, total float64) []cand {
 	if total == 0 {
-		for i := range c {
-			total += weight(c[i].logit, top)
-		}
+		total = s.classify(c, top)
 	}
-	return s.first(c, top, p*total)
+	return s.heaviest(c, top, p*total)
 }
 
 // typical leaves the candidates whose surprise is closest to the entropy, up

@@ -335,8 +335,8 @@ func TestNaiveModel(t *testing.T) {
 	})
 }
 
-// TestPrefilter: what is not looked at would not be kept by top-p, and little
-// else is looked at.
+// TestPrefilter: what is not looked at would not be kept by top-p, and of what is
+// little is put in order.
 func TestPrefilter(t *testing.T) {
 	const vocab = 50_000
 	logits := make([]float32, vocab)
@@ -353,20 +353,13 @@ func TestPrefilter(t *testing.T) {
 				}
 				continue
 			}
+			ordered := len(s.order)
 			if all := s.topP(s.above(nil, logits, -math.MaxFloat32), top, float64(p), 0); !slices.Equal(kept, all) {
 				t.Errorf("%s, p %v: %d tokens kept, want %d", name, p, len(kept), len(all))
 			}
-			lightest, extra := top, 0
-			for _, x := range kept {
-				lightest = min(lightest, x.logit)
-			}
-			for _, x := range c {
-				if x.logit < lightest-math.Ln2/2 { // a class is from 1 to 1.25, at most
-					extra++
-				}
-			}
-			if extra > 0 {
-				t.Errorf("%s, p %v: %d candidates for %d tokens, %d of them too light by far", name, p, len(c), len(kept), extra)
+			// Unless all weigh much the same.
+			if name != "tied" && name != "flat" && name != "narrow" && ordered > 64+len(kept)/4 {
+				t.Errorf("%s, p %v: %d of %d tokens put in order", name, p, ordered, len(kept))
 			}
 		}
 	}

@@ -50,6 +50,7 @@ type Sampler struct {
 	part         [block]float32 // weights of one block
 	ids          [block]int32   // tokens of one block
 	shares       shares
+	class        []uint16 // of candidates
 }
 
 // New returns a sampler for logits of vocab tokens. The error of a bad

@@ -17,41 +17,45 @@ const (
 	classes    = 127<<(23-classShift) + 1
 )
 
-// heaviest leaves the candidates that can be among the heaviest ones that
-// together reach the weight want, and may leave some that are not. If all of
-// them do not reach it they all stay, and the result is false.
-func (s *Sampler) heaviest(c []cand, top float32, want float64) ([]cand, bool) {
+// classify puts candidates into classes, and returns what they weigh together.
+func (s *Sampler) classify(c []cand, top float32) (total float64) {
 	clear(s.shares[:])
-	for rest := c; len(rest) > 0; {
-		part := s.part[:min(block, len(rest))]
+	s.class = s.class[:0]
+	for len(c) > 0 {
+		part := s.part[:min(block, len(c))]
 		for i := range part {
-			part[i] = rest[i].logit
+			part[i] = c[i].logit
 		}
-		rest = rest[len(part):]
+		c = c[len(part):]
 		logits.Weights(part, part, top, 1)
 		for _, e := range part {
-			s.shares[min(math.Float32bits(e)>>classShift, classes-1)] += float64(e)
+			k := min(math.Float32bits(e)>>classShift, classes-1)
+			s.class = append(s.class, uint16(k))
+			s.shares[k] += float64(e)
 		}
 	}
-	cut, enough := s.shares.lightest(want)
-	least, n := minLogit(top, cut)-slack, 0
-	for i := range c {
-		if c[i].logit >= least {
-			c[n] = c[i]
-			n++
-		}
+	for _, e := range s.shares {
+		total += e
 	}
-	return c[:n], enough
+	return total
 }
 
-// lightest returns the least weight of the heaviest classes that reach want
-// together; 0 and false if they do not.
-func (s *shares) lightest(want float64) (float32, bool) {
-	sum := 0.0
-	for c := classes - 1; c >= 0; c-- {
-		if sum += s[c]; sum >= want {
-			return math.Float32frombits(uint32(c) << classShift), true
+// heaviest leaves the heaviest candidates that together reach the weight want,
+// in the order in which they are. Those of the class in which it is reached are
+// put in order, the others need not be. c was classified.
+func (s *Sampler) heaviest(c []cand, top float32, want float64) []cand {
+	k := classes - 1
+	for ; k >= 0 && s.shares[k] < want; k-- {
+		want -= s.shares[k]
+	}
+	s.order = s.order[:0]
+	for i, class := range s.class {
+		if int(class) == k {
+			s.order = append(s.order, c[i])
 		}
 	}
-	return 0, false
+	if len(s.order) == 0 {
+		return c // they do not reach it
+	}
+	return notAfter(c, s.order[take(s.order, top, want)-1])
 }
