@@ -33,14 +33,10 @@ func newTest(t testing.TB, c Config, pages int) *Scheduler {
 	return s
 }
 
-// advance runs one step of the given length; every row that can be extends its
-// sequence by one token.
-func advance(t testing.TB, s *Scheduler, now *time.Duration, elapsed time.Duration) *Plan {
+// compute does what p plans: every row that can be extends its sequence by one
+// token.
+func compute(t testing.TB, s *Scheduler, p *Plan) {
 	t.Helper()
-	p := s.Next(*now)
-	if err := s.checkPlan(); err != nil {
-		t.Fatal(err)
-	}
 	for i := range p.Rows {
 		r := &p.Rows[i]
 		if err := s.mem.(*Paged).Pool.Grow(r.Seq.KV, r.N); err != nil {
@@ -51,6 +47,16 @@ func advance(t testing.TB, s *Scheduler, now *time.Duration, elapsed time.Durati
 			r.Finished = r.Seq.Generated()+1 >= r.Seq.MaxNew
 		}
 	}
+}
+
+// advance runs one step of the given length.
+func advance(t testing.TB, s *Scheduler, now *time.Duration, elapsed time.Duration) *Plan {
+	t.Helper()
+	p := s.Next(*now)
+	if err := s.checkPlan(); err != nil {
+		t.Fatal(err)
+	}
+	compute(t, s, p)
 	*now += elapsed
 	s.Done(elapsed, *now)
 	return p
@@ -191,13 +197,7 @@ func TestStaticBatch(t *testing.T) {
 	for !s.Idle() {
 		p := s.Next(now)
 		sizes = append(sizes, len(p.Rows))
-		for i := range p.Rows {
-			r := &p.Rows[i]
-			if err := s.mem.(*Paged).Pool.Grow(r.Seq.KV, r.N); err != nil {
-				t.Fatal(err)
-			}
-			r.New, r.Finished = 1, r.Seq.Generated()+1 >= r.Seq.MaxNew
-		}
+		compute(t, s, p)
 		now += 10 * time.Millisecond
 		s.Done(10*time.Millisecond, now)
 	}
@@ -260,14 +260,10 @@ func TestNobodyOvertakesForTokens(t *testing.T) {
 	for step, want := range [][]uint64{{0}, {0, 1, 2}} {
 		p := s.Next(now)
 		var got []uint64
-		for i := range p.Rows {
-			r := &p.Rows[i]
+		for _, r := range p.Rows {
 			got = append(got, r.Seq.ID)
-			if err := s.mem.(*Paged).Pool.Grow(r.Seq.KV, r.N); err != nil {
-				t.Fatal(err)
-			}
-			r.New = 1
 		}
+		compute(t, s, p)
 		if !slices.Equal(got, want) {
 			t.Errorf("step %d has rows of %v, want %v", step, got, want)
 		}
@@ -381,15 +377,7 @@ func TestStepTimeOfSlowAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := s.Next(0)
-		for i := range p.Rows {
-			r := &p.Rows[i]
-			if err := s.mem.(*Paged).Pool.Grow(r.Seq.KV, r.N); err != nil {
-				t.Fatal(err)
-			}
-			if r.Outputs > 0 {
-				r.New = 1
-			}
-		}
+		compute(t, s, p)
 		sequences, rows, took := len(p.Rows), p.Shape.Rows, truth(p.Shape, 1)
 		s.Done(took, 0)
 		switch {
@@ -439,15 +427,7 @@ func TestNoAllocations(t *testing.T) {
 			}
 			step := func() {
 				p := s.Next(now)
-				for i := range p.Rows {
-					r := &p.Rows[i]
-					if err := s.mem.(*Paged).Pool.Grow(r.Seq.KV, r.N); err != nil {
-						t.Fatal(err)
-					}
-					if r.Outputs > 0 {
-						r.New = 1
-					}
-				}
+				compute(t, s, p)
 				now += time.Millisecond
 				s.Done(time.Millisecond, now)
 			}
