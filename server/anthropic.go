@@ -221,14 +221,14 @@ func (b *anthropicRequest) readTools(c *chatRequest) error {
 }
 
 // countTokens is POST /v1/messages/count_tokens.
-func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
+func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) error {
 	p, m, _, err := s.anthropicPlan(r, true)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	defer m.release()
 	writeJSON(w, http.StatusOK, map[string]int{"input_tokens": len(p.req.Tokens)})
+	return nil
 }
 
 func (s *Server) anthropicPlan(r *http.Request, count bool) (*plan, *loan, *anthropicRequest, error) {
@@ -253,11 +253,10 @@ func (s *Server) anthropicPlan(r *http.Request, count bool) (*plan, *loan, *anth
 }
 
 // messages is POST /v1/messages.
-func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
+func (s *Server) messages(w http.ResponseWriter, r *http.Request) error {
 	p, m, b, err := s.anthropicPlan(r, false)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	defer m.release()
 	o := &anthropicOutput{s: s, r: r, p: p, rep: anthropicReply{ID: newID("msg_"), Type: "message", Role: "assistant", Model: b.Model, Content: []any{}}}
@@ -265,8 +264,7 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
 		o.rep.Model = p.m.name
 	}
 	if b.Stream {
-		o.stream(w)
-		return
+		return o.stream(w)
 	}
-	o.whole(w)
+	return o.whole(w)
 }

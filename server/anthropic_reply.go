@@ -77,11 +77,10 @@ func (o *anthropicOutput) stopReason(finish, stopText string) (reason string, se
 	return "end_turn", nil
 }
 
-func (o *anthropicOutput) whole(w http.ResponseWriter) {
+func (o *anthropicOutput) whole(w http.ResponseWriter) error {
 	answers, err := o.s.collect(o.r.Context(), o.p, &o.t)
 	if err != nil {
-		writeError(w, o.r, err)
-		return
+		return err
 	}
 	a := &answers[0]
 	o.tokens = o.t.tokens
@@ -105,6 +104,7 @@ func (o *anthropicOutput) whole(w http.ResponseWriter) {
 	o.rep.Stop, o.rep.Sequence = &reason, seq
 	o.rep.Usage = anthropicUsage{Input: o.t.prompt - o.t.cached, Output: o.t.tokens, Read: o.t.cached}
 	writeJSON(w, http.StatusOK, &o.rep)
+	return nil
 }
 
 func toolUseID(id string) string {
@@ -114,7 +114,7 @@ func toolUseID(id string) string {
 	return newID("toolu_")
 }
 
-func (o *anthropicOutput) stream(w http.ResponseWriter) {
+func (o *anthropicOutput) stream(w http.ResponseWriter) error {
 	e := o.s.newEvents(w, o.r)
 	err := o.s.run(o.r.Context(), o.p, &o.t, func(d *delta) error { return o.delta(e, d) }, func() error {
 		if !e.started {
@@ -126,14 +126,14 @@ func (o *anthropicOutput) stream(w http.ResponseWriter) {
 		err = o.end(e)
 	}
 	if err == nil {
-		return
+		return nil
 	}
 	if !e.started {
-		writeError(w, o.r, err)
-		return
+		return err
 	}
 	note(o.r.Context(), func(l *requestLog) { l.err = err })
 	_ = e.named("error", asAPIError(err).anthropic(requestID(o.r.Context()))) // the stream ends here either way
+	return nil
 }
 
 // delta writes the events of a delta.

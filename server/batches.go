@@ -209,9 +209,9 @@ func (b *batches) get(id, owner string) (batch, error) {
 	return x, nil
 }
 
-func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
-	if !s.enabled(w, r) {
-		return
+func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) error {
+	if err := s.enabled(); err != nil {
+		return err
 	}
 	var b struct {
 		Input    string          `json:"input_file_id"`
@@ -230,8 +230,7 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
 		_, err = s.batches.file(b.Input, owner(r))
 	}
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	x := batch{ID: newID("batch-"), Object: "batch", Endpoint: b.Endpoint, Input: b.Input, Window: b.Window, Status: "validating", Created: time.Now().Unix(),
 		Expires: time.Now().Add(batchWindow).Unix(), Metadata: b.Metadata, Owner: owner(r)}
@@ -239,24 +238,23 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
 	err = s.batches.writeMeta(x.ID, &x)
 	s.batches.mu.Unlock()
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	select {
 	case s.batches.wake <- struct{}{}:
 	default:
 	}
 	writeJSON(w, http.StatusOK, x.shown())
+	return nil
 }
 
-func (s *Server) listBatches(w http.ResponseWriter, r *http.Request) {
-	if !s.enabled(w, r) {
-		return
+func (s *Server) listBatches(w http.ResponseWriter, r *http.Request) error {
+	if err := s.enabled(); err != nil {
+		return err
 	}
 	all, err := s.batches.list("batch-")
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	out := []batch{}
 	for _, id := range all {
@@ -266,23 +264,24 @@ func (s *Server) listBatches(w http.ResponseWriter, r *http.Request) {
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Created > out[j].Created })
 	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": out, "has_more": false})
+	return nil
 }
 
-func (s *Server) getBatch(w http.ResponseWriter, r *http.Request) {
-	if !s.enabled(w, r) {
-		return
+func (s *Server) getBatch(w http.ResponseWriter, r *http.Request) error {
+	if err := s.enabled(); err != nil {
+		return err
 	}
 	x, err := s.batches.get(r.PathValue("id"), owner(r))
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	writeJSON(w, http.StatusOK, x.shown())
+	return nil
 }
 
-func (s *Server) cancelBatch(w http.ResponseWriter, r *http.Request) {
-	if !s.enabled(w, r) {
-		return
+func (s *Server) cancelBatch(w http.ResponseWriter, r *http.Request) error {
+	if err := s.enabled(); err != nil {
+		return err
 	}
 	x, err := s.batches.get(r.PathValue("id"), owner(r))
 	if err == nil {
@@ -293,8 +292,8 @@ func (s *Server) cancelBatch(w http.ResponseWriter, r *http.Request) {
 		})
 	}
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	writeJSON(w, http.StatusOK, x.shown())
+	return nil
 }

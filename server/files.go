@@ -123,26 +123,25 @@ func (b *batches) store(r io.Reader, name, purpose, owner string) (storedFile, e
 	return f, err
 }
 
-// enabled answers for servers without a place for files.
-func (s *Server) enabled(w http.ResponseWriter, r *http.Request) bool {
+// enabled is an error on servers without a place for files.
+func (s *Server) enabled() error {
 	if s.batches == nil {
-		writeError(w, r, notImplemented("this server keeps no files; start it with --data"))
-		return false
+		return notImplemented("this server keeps no files; start it with --data")
 	}
-	return true
+	return nil
 }
 
 // postFile is POST /v1/files.
-func (s *Server) postFile(w http.ResponseWriter, r *http.Request) {
-	if !s.enabled(w, r) {
-		return
+func (s *Server) postFile(w http.ResponseWriter, r *http.Request) error {
+	if err := s.enabled(); err != nil {
+		return err
 	}
 	f, err := s.upload(r)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	writeJSON(w, http.StatusOK, f.shown())
+	return nil
 }
 
 func (s *Server) upload(r *http.Request) (storedFile, error) {
@@ -234,14 +233,13 @@ func (b *batches) sweep(entries []os.DirEntry) {
 	}
 }
 
-func (s *Server) listFiles(w http.ResponseWriter, r *http.Request) {
-	if !s.enabled(w, r) {
-		return
+func (s *Server) listFiles(w http.ResponseWriter, r *http.Request) error {
+	if err := s.enabled(); err != nil {
+		return err
 	}
 	all, err := s.batches.list("file-")
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	out := []storedFile{}
 	for _, id := range all {
@@ -251,51 +249,50 @@ func (s *Server) listFiles(w http.ResponseWriter, r *http.Request) {
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Created > out[j].Created })
 	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": out, "has_more": false})
+	return nil
 }
 
-func (s *Server) getFile(w http.ResponseWriter, r *http.Request) {
-	if !s.enabled(w, r) {
-		return
+func (s *Server) getFile(w http.ResponseWriter, r *http.Request) error {
+	if err := s.enabled(); err != nil {
+		return err
 	}
 	f, err := s.batches.file(r.PathValue("id"), owner(r))
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	writeJSON(w, http.StatusOK, f.shown())
+	return nil
 }
 
-func (s *Server) fileContent(w http.ResponseWriter, r *http.Request) {
-	if !s.enabled(w, r) {
-		return
+func (s *Server) fileContent(w http.ResponseWriter, r *http.Request) error {
+	if err := s.enabled(); err != nil {
+		return err
 	}
 	f, err := s.batches.file(r.PathValue("id"), owner(r))
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	path, err := s.batches.path(f.ID, ".data")
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", f.ID+".jsonl"))
 	http.ServeFile(w, r, path)
+	return nil
 }
 
-func (s *Server) deleteFile(w http.ResponseWriter, r *http.Request) {
-	if !s.enabled(w, r) {
-		return
+func (s *Server) deleteFile(w http.ResponseWriter, r *http.Request) error {
+	if err := s.enabled(); err != nil {
+		return err
 	}
 	f, err := s.batches.file(r.PathValue("id"), owner(r))
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	if err := s.batches.removeFile(f.ID); err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"id": f.ID, "object": "file", "deleted": true})
+	return nil
 }

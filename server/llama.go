@@ -14,27 +14,27 @@ import (
 )
 
 // health is liveness and readiness in one, as llama-server has it.
-func (s *Server) health(w http.ResponseWriter, r *http.Request) {
+func (s *Server) health(w http.ResponseWriter, r *http.Request) error {
 	if err := s.notReady(); err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+	return nil
 }
 
 // live says that the process answers and its engines do steps.
-func (s *Server) live(w http.ResponseWriter, r *http.Request) {
+func (s *Server) live(w http.ResponseWriter, r *http.Request) error {
 	for _, m := range s.lib.loaded() {
 		if err := m.sick(); err != nil && !s.draining.Load() {
-			writeError(w, r, unavailable(0, "%s: %v", m.name, err))
-			return
+			return unavailable(0, "%s: %v", m.name, err)
 		}
 	}
 	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+	return nil
 }
 
 // ready says whether requests should be sent here.
-func (s *Server) ready(w http.ResponseWriter, r *http.Request) { s.health(w, r) }
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) error { return s.health(w, r) }
 
 func (s *Server) notReady() error {
 	if s.draining.Load() {
@@ -59,34 +59,31 @@ func (m *Model) sick() error {
 	return err
 }
 
-func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) version(w http.ResponseWriter, _ *http.Request) error {
 	writeJSON(w, http.StatusOK, map[string]string{"version": s.o.Version, "name": "ridge"})
+	return nil
 }
 
 // loadRoute is vLLM's GET /load: requests under way.
-func (s *Server) loadRoute(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) loadRoute(w http.ResponseWriter, _ *http.Request) error {
 	n := 0
 	for _, m := range s.lib.loaded() {
 		n += m.backend.Stats().Requests
 	}
 	writeJSON(w, http.StatusOK, map[string]int{"server_load": n})
+	return nil
 }
 
 // query is the model that a GET request names.
-func (s *Server) query(w http.ResponseWriter, r *http.Request) (*loan, bool) {
-	m, err := s.model(r, r.URL.Query().Get("model"))
-	if err != nil {
-		writeError(w, r, err)
-		return nil, false
-	}
-	return m, true
+func (s *Server) query(r *http.Request) (*loan, error) {
+	return s.model(r, r.URL.Query().Get("model"))
 }
 
 // props describes a model and what requests get that do not say otherwise.
-func (s *Server) props(w http.ResponseWriter, r *http.Request) {
-	m, ok := s.query(w, r)
-	if !ok {
-		return
+func (s *Server) props(w http.ResponseWriter, r *http.Request) error {
+	m, err := s.query(r)
+	if err != nil {
+		return err
 	}
 	defer m.release()
 	d := m.defaults.or(openAIDefaults)
@@ -114,13 +111,14 @@ func (s *Server) props(w http.ResponseWriter, r *http.Request) {
 		"bos_token": m.piece(m.tok.BOS()), "eos_token": m.piece(m.tok.EOS()), "modalities": map[string]bool{"vision": false, "audio": false},
 		"build_info": "ridge " + s.o.Version, "n_ctx": m.context, "n_ctx_train": m.info.Train, "n_vocab": m.tok.VocabSize(), "tool_call_format": m.syntax.Name,
 	})
+	return nil
 }
 
 // slots lists the sequences, running and waiting.
-func (s *Server) slots(w http.ResponseWriter, r *http.Request) {
-	m, ok := s.query(w, r)
-	if !ok {
-		return
+func (s *Server) slots(w http.ResponseWriter, r *http.Request) error {
+	m, err := s.query(r)
+	if err != nil {
+		return err
 	}
 	defer m.release()
 	type next struct {
@@ -147,10 +145,11 @@ func (s *Server) slots(w http.ResponseWriter, r *http.Request) {
 			next{q.Tokens < q.Max, q.Max - q.Tokens, q.Tokens}})
 	}
 	writeJSON(w, http.StatusOK, out)
+	return nil
 }
 
 // tokenize is llama-server's and vLLM's POST /tokenize at once.
-func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
+func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) error {
 	var b struct {
 		Content       *string `json:"content"` // llama-server
 		AddSpecial    bool    `json:"add_special"`
@@ -161,14 +160,9 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 		Strings       bool    `json:"return_token_strs"`
 		openAIChat
 	}
-	if err := decodeBody(r, &b); err != nil {
-		writeError(w, r, err)
-		return
-	}
-	m, err := s.model(r, b.Model)
+	m, err := s.lend(r, &b, &b.Model)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	defer m.release()
 	o := tokenizer.EncodeOptions{AddSpecial: b.AddSpecial, ParseSpecial: b.ParseSpecial == nil || *b.ParseSpecial}
@@ -182,13 +176,11 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 	case len(b.Messages) > 0:
 		text, err := s.renderChat(m.Model, &b.openAIChat)
 		if err != nil {
-			writeError(w, r, err)
-			return
+			return err
 		}
 		ids = m.encodePrompt(text)
 	default:
-		writeError(w, r, badRequest("content", "expected content, prompt or messages, found none"))
-		return
+		return badRequest("content", "expected content, prompt or messages, found none")
 	}
 	reply := map[string]any{"tokens": ids, "count": len(ids), "max_model_len": m.context}
 	if b.Strings {
@@ -202,6 +194,7 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 		reply["tokens"] = m.pieces(ids)
 	}
 	writeJSON(w, http.StatusOK, reply)
+	return nil
 }
 
 // pieces are tokens with their text, or with their bytes where they are no
@@ -240,58 +233,48 @@ func (s *Server) renderChat(m *Model, b *openAIChat) (string, error) {
 	return c.render(m, tools)
 }
 
-func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
+func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) error {
 	var b struct {
 		Model  string  `json:"model"`
 		Tokens []int32 `json:"tokens"`
 	}
-	if err := decodeBody(r, &b); err != nil {
-		writeError(w, r, err)
-		return
-	}
-	m, err := s.model(r, b.Model)
+	m, err := s.lend(r, &b, &b.Model)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	defer m.release()
 	for _, id := range b.Tokens {
 		if id < 0 || int(id) >= m.tok.VocabSize() {
-			writeError(w, r, badRequest("tokens", "expected token ids from 0 to %d, found %d", m.tok.VocabSize()-1, id))
-			return
+			return badRequest("tokens", "expected token ids from 0 to %d, found %d", m.tok.VocabSize()-1, id)
 		}
 	}
 	text := m.tok.DecodeSpecial(b.Tokens)
 	writeJSON(w, http.StatusOK, map[string]string{"content": text, "prompt": text})
+	return nil
 }
 
 // applyTemplate shows the prompt that a conversation becomes.
-func (s *Server) applyTemplate(w http.ResponseWriter, r *http.Request) {
+func (s *Server) applyTemplate(w http.ResponseWriter, r *http.Request) error {
 	var b openAIChat
-	if err := decodeBody(r, &b); err != nil {
-		writeError(w, r, err)
-		return
-	}
-	m, err := s.model(r, b.Model)
+	m, err := s.lend(r, &b, &b.Model)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	defer m.release()
 	text, err := s.renderChat(m.Model, &b)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	writeJSON(w, http.StatusOK, map[string]string{"prompt": text})
+	return nil
 }
 
 // tokenizerInfo tells lm-eval what it needs to do without the tokenizer's
 // files.
-func (s *Server) tokenizerInfo(w http.ResponseWriter, r *http.Request) {
-	m, ok := s.query(w, r)
-	if !ok {
-		return
+func (s *Server) tokenizerInfo(w http.ResponseWriter, r *http.Request) error {
+	m, err := s.query(r)
+	if err != nil {
+		return err
 	}
 	defer m.release()
 	token := func(id int32) any {
@@ -304,14 +287,16 @@ func (s *Server) tokenizerInfo(w http.ResponseWriter, r *http.Request) {
 		"tokenizer_class": m.tok.Kind(), "bos_token": token(m.tok.BOS()), "eos_token": token(m.tok.EOS()), "pad_token": token(m.tok.EOS()),
 		"chat_template": m.source, "vocab_size": m.tok.VocabSize(), "model_max_length": m.context, "add_bos_token": m.tok.AddsBOS(),
 	})
+	return nil
 }
 
-func (s *Server) noAdapters(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) noAdapters(w http.ResponseWriter, _ *http.Request) error {
 	writeJSON(w, http.StatusOK, []string{})
+	return nil
 }
 
 // infill is POST /infill: text between a prefix and a suffix.
-func (s *Server) infill(w http.ResponseWriter, r *http.Request) {
+func (s *Server) infill(w http.ResponseWriter, r *http.Request) error {
 	var b struct {
 		Prefix string `json:"input_prefix"`
 		Suffix string `json:"input_suffix"`
@@ -321,14 +306,9 @@ func (s *Server) infill(w http.ResponseWriter, r *http.Request) {
 		} `json:"input_extra"`
 		llamaRequest
 	}
-	if err := decodeBody(r, &b); err != nil {
-		writeError(w, r, err)
-		return
-	}
-	m, err := s.model(r, b.Model)
+	m, err := s.lend(r, &b, &b.Model)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	defer m.release()
 	prefix := b.Prefix
@@ -341,11 +321,10 @@ func (s *Server) infill(w http.ResponseWriter, r *http.Request) {
 	}
 	ids, err := m.fill(extra.String()+prefix, b.Suffix)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	b.Prompt = prompts{{tokens: ids}}
-	s.llamaAnswer(w, r, m.Model, &b.llamaRequest)
+	return s.llamaAnswer(w, r, m.Model, &b.llamaRequest)
 }
 
 // llamaRequest is the body of llama-server's own POST /completion.
@@ -375,22 +354,17 @@ type llamaReply struct {
 	Probs     any      `json:"completion_probabilities,omitempty"`
 }
 
-func (s *Server) llamaCompletion(w http.ResponseWriter, r *http.Request) {
+func (s *Server) llamaCompletion(w http.ResponseWriter, r *http.Request) error {
 	var b llamaRequest
-	if err := decodeBody(r, &b); err != nil {
-		writeError(w, r, err)
-		return
-	}
-	m, err := s.model(r, b.Model)
+	m, err := s.lend(r, &b, &b.Model)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	defer m.release()
-	s.llamaAnswer(w, r, m.Model, &b)
+	return s.llamaAnswer(w, r, m.Model, &b)
 }
 
-func (s *Server) llamaAnswer(w http.ResponseWriter, r *http.Request, m *Model, b *llamaRequest) {
+func (s *Server) llamaAnswer(w http.ResponseWriter, r *http.Request, m *Model, b *llamaRequest) error {
 	c := &completionRequest{prompts: b.Prompt, sampling: b.sampling, defaults: openAIDefaults, common: b.common}
 	var err error
 	if c.format, err = b.structured.format(); err == nil && len(b.Prompt) != 1 {
@@ -408,8 +382,7 @@ func (s *Server) llamaAnswer(w http.ResponseWriter, r *http.Request, m *Model, b
 		plans, err = c.plans(m)
 	}
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	var t totals
 	var a answer
@@ -422,8 +395,7 @@ func (s *Server) llamaAnswer(w http.ResponseWriter, r *http.Request, m *Model, b
 		return e.data(&llamaReply{Content: d.text(), Tokens: ids(d.tokens), Model: m.name})
 	}
 	if err := s.run(r.Context(), plans[0], &t, each, s.waitFor(b.Stream, e, r, m)); err != nil {
-		s.streamError(e, r, err)
-		return
+		return s.streamError(e, r, err)
 	}
 	rep := &llamaReply{Stop: true, Tokens: []int32{}, Model: m.name, Predicted: t.tokens, Evaluated: t.prompt, StopWord: a.stopText, StopType: "eos", Timings: t.timings()}
 	switch {
@@ -434,7 +406,7 @@ func (s *Server) llamaAnswer(w http.ResponseWriter, r *http.Request, m *Model, b
 	}
 	if b.Stream {
 		_ = e.data(rep) // a client that is gone is noticed by others
-		return
+		return nil
 	}
 	if rep.Content = a.text.String(); b.ReturnTokens {
 		rep.Tokens = ids(a.tokens)
@@ -443,6 +415,7 @@ func (s *Server) llamaAnswer(w http.ResponseWriter, r *http.Request, m *Model, b
 		rep.Probs = m.chatProbs(a.tokens).Content
 	}
 	writeJSON(w, http.StatusOK, rep)
+	return nil
 }
 
 // waitFor is what to do while nothing comes: a sign of life in streams.

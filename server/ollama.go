@@ -167,20 +167,18 @@ type ollamaTimes struct {
 func now() string { return time.Now().UTC().Format(time.RFC3339Nano) }
 
 // ollamaChat is POST /api/chat.
-func (s *Server) ollamaChat(w http.ResponseWriter, r *http.Request) {
+func (s *Server) ollamaChat(w http.ResponseWriter, r *http.Request) error {
 	var b struct {
 		Messages []ollamaMessage   `json:"messages"`
 		Tools    []json.RawMessage `json:"tools"`
 		ollamaCommon
 	}
 	if err := decodeBody(r, &b); err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	o := &ollamaOutput{s: s, r: r, b: &b.ollamaCommon, chat: true}
 	if len(b.Messages) == 0 {
-		o.loadOnly(w)
-		return
+		return o.loadOnly(w)
 	}
 	c := &chatRequest{}
 	var err error
@@ -191,10 +189,9 @@ func (s *Server) ollamaChat(w http.ResponseWriter, r *http.Request) {
 		err = b.apply(c)
 	}
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
-	o.answer(w, func(m *Model) (*plan, error) { return c.plan(m) })
+	return o.answer(w, c.plan)
 }
 
 // ollamaMessages turns a conversation into what templates take.
@@ -237,7 +234,7 @@ func pad(n, width int) string {
 }
 
 // ollamaGenerate is POST /api/generate.
-func (s *Server) ollamaGenerate(w http.ResponseWriter, r *http.Request) {
+func (s *Server) ollamaGenerate(w http.ResponseWriter, r *http.Request) error {
 	var b struct {
 		Prompt   string            `json:"prompt"`
 		Suffix   string            `json:"suffix"`
@@ -249,13 +246,11 @@ func (s *Server) ollamaGenerate(w http.ResponseWriter, r *http.Request) {
 		ollamaCommon
 	}
 	if err := decodeBody(r, &b); err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	o := &ollamaOutput{s: s, r: r, b: &b.ollamaCommon}
 	if b.Prompt == "" && b.Suffix == "" && len(b.Context) == 0 {
-		o.loadOnly(w)
-		return
+		return o.loadOnly(w)
 	}
 	c := &chatRequest{}
 	err := b.apply(c)
@@ -267,18 +262,16 @@ func (s *Server) ollamaGenerate(w http.ResponseWriter, r *http.Request) {
 		err = unsupported("template", "templates in Go's language are not run; use raw with a prompt of your own")
 	}
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	if b.Raw || b.Suffix != "" {
-		o.answer(w, func(m *Model) (*plan, error) { return rawPlan(m, c, b.Prompt, b.Suffix) })
-		return
+		return o.answer(w, func(m *Model) (*plan, error) { return rawPlan(m, c, b.Prompt, b.Suffix) })
 	}
 	if b.System != "" {
 		c.messages = append(c.messages, chat.Message{Role: "system", Content: b.System})
 	}
 	c.messages = append(c.messages, chat.Message{Role: "user", Content: b.Prompt})
-	o.answer(w, func(m *Model) (*plan, error) {
+	return o.answer(w, func(m *Model) (*plan, error) {
 		p, err := c.plan(m)
 		if err != nil || len(b.Context) == 0 {
 			return p, err
@@ -339,17 +332,15 @@ func (o *ollamaOutput) reply(text, thinking string, calls []*call) *ollamaReply 
 
 // loadOnly answers a request without a prompt: it loads the model, or unloads
 // it.
-func (o *ollamaOutput) loadOnly(w http.ResponseWriter) {
+func (o *ollamaOutput) loadOnly(w http.ResponseWriter) error {
 	m, err := o.s.model(o.r, o.b.Model)
 	if err != nil {
-		writeError(w, o.r, err)
-		return
+		return err
 	}
 	defer m.release()
 	keep, ok, err := keepAlive(o.b.KeepAlive)
 	if err != nil {
-		writeError(w, o.r, err)
-		return
+		return err
 	}
 	rep := o.reply("", "", nil)
 	rep.Done, rep.DoneReason = true, "load"
@@ -360,20 +351,19 @@ func (o *ollamaOutput) loadOnly(w http.ResponseWriter) {
 		}
 	}
 	writeJSON(w, http.StatusOK, rep)
+	return nil
 }
 
 // answer runs a plan and writes lines, or one object.
-func (o *ollamaOutput) answer(w http.ResponseWriter, makePlan func(*Model) (*plan, error)) {
+func (o *ollamaOutput) answer(w http.ResponseWriter, makePlan func(*Model) (*plan, error)) error {
 	keep, ok, err := keepAlive(o.b.KeepAlive)
 	if err != nil {
-		writeError(w, o.r, err)
-		return
+		return err
 	}
 	o.start = time.Now()
 	m, err := o.s.model(o.r, o.b.Model)
 	if err != nil {
-		writeError(w, o.r, err)
-		return
+		return err
 	}
 	defer m.release()
 	load := time.Since(o.start)
@@ -383,8 +373,7 @@ func (o *ollamaOutput) answer(w http.ResponseWriter, makePlan func(*Model) (*pla
 	}
 	p, err := makePlan(m.Model)
 	if err != nil {
-		writeError(w, o.r, err)
-		return
+		return err
 	}
 	var t totals
 	var a answer
@@ -399,16 +388,16 @@ func (o *ollamaOutput) answer(w http.ResponseWriter, makePlan func(*Model) (*pla
 		return o.line(e, &a, d, p)
 	}, nil)
 	if err != nil {
-		o.streamError(e, err)
-		return
+		return lineError(e, err)
 	}
 	rep := o.last(&a, &t, p, streams)
 	rep.ollamaTimes.Load, rep.Total = load.Nanoseconds(), time.Since(o.start).Nanoseconds()
 	if streams {
 		_ = e.line(rep) // a client that is gone is noticed by others
-		return
+		return nil
 	}
 	writeJSON(w, http.StatusOK, rep)
+	return nil
 }
 
 // line writes what a delta adds. Calls are written when they are whole.
@@ -476,11 +465,12 @@ func (o *ollamaOutput) last(a *answer, t *totals, p *plan, streams bool) *ollama
 	return rep
 }
 
-func (o *ollamaOutput) streamError(e *events, err error) {
+// lineError is streamError for streams of lines.
+func lineError(e *events, err error) error {
 	if !e.started {
-		writeError(e.w, o.r, err)
-		return
+		return err
 	}
-	note(o.r.Context(), func(l *requestLog) { l.err = err })
+	note(e.ctx, func(l *requestLog) { l.err = err })
 	_ = e.line(asAPIError(err).ollama()) // the stream ends here either way
+	return nil
 }

@@ -66,7 +66,7 @@ func (b *createRequest) check() error {
 
 // ollamaCreate is POST /api/create: a model of another's files with words and
 // numbers of its own.
-func (s *Server) ollamaCreate(w http.ResponseWriter, r *http.Request) {
+func (s *Server) ollamaCreate(w http.ResponseWriter, r *http.Request) error {
 	var b createRequest
 	err := decodeBody(r, &b)
 	if err == nil {
@@ -81,8 +81,7 @@ func (s *Server) ollamaCreate(w http.ResponseWriter, r *http.Request) {
 		v, base, err = s.newVariant(r, &b)
 	}
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	defer base.release()
 	e := s.newEvents(w, r)
@@ -108,12 +107,13 @@ func (s *Server) ollamaCreate(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case err != nil:
-		(&ollamaOutput{s: s, r: r}).streamError(e, err)
+		return lineError(e, err)
 	case streams:
 		_ = e.line(pullUpdate{Status: "success"}) // a client that is gone is noticed by others
 	default:
 		writeJSON(w, http.StatusOK, pullUpdate{Status: "success"})
 	}
+	return nil
 }
 
 // newVariant checks a creation against the model that it is made from, which
@@ -225,15 +225,15 @@ func (s *Server) variantModel(v *variant) ollamaModel {
 }
 
 // ollamaPush answers that nothing is sent anywhere.
-func (s *Server) ollamaPush(w http.ResponseWriter, r *http.Request) {
-	writeError(w, r, notImplemented("push is not offered: this server has no account at a registry and sends models nowhere; copy the model's file, or upload it with the registry's own tools"))
+func (s *Server) ollamaPush(w http.ResponseWriter, r *http.Request) error {
+	return notImplemented("push is not offered: this server has no account at a registry and sends models nowhere; copy the model's file, or upload it with the registry's own tools")
 }
 
 // ollamaBlob answers that files are not taken: a blob is never there.
-func (s *Server) ollamaBlob(w http.ResponseWriter, r *http.Request) {
+func (s *Server) ollamaBlob(w http.ResponseWriter, r *http.Request) error {
 	if r.Method == http.MethodHead {
 		w.WriteHeader(http.StatusNotFound)
-		return
+		return nil
 	}
-	writeError(w, r, notImplemented("blobs are not taken: models are created from models that this server has (from in POST /api/create)"))
+	return notImplemented("blobs are not taken: models are created from models that this server has (from in POST /api/create)")
 }

@@ -71,7 +71,7 @@ func (m *Model) ollama() ollamaModel {
 }
 
 // ollamaTags lists the models that can be used.
-func (s *Server) ollamaTags(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) ollamaTags(w http.ResponseWriter, _ *http.Request) error {
 	out := []ollamaModel{}
 	seen := map[string]bool{}
 	for _, m := range s.lib.loaded() {
@@ -88,10 +88,11 @@ func (s *Server) ollamaTags(w http.ResponseWriter, _ *http.Request) {
 		out = append(out, s.variantModel(v))
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"models": out})
+	return nil
 }
 
 // ollamaPS lists the models that are loaded.
-func (s *Server) ollamaPS(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) ollamaPS(w http.ResponseWriter, _ *http.Request) error {
 	out := []ollamaModel{}
 	for _, m := range s.lib.loaded() {
 		x := m.ollama()
@@ -105,11 +106,13 @@ func (s *Server) ollamaPS(w http.ResponseWriter, _ *http.Request) {
 		out = append(out, x)
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"models": out})
+	return nil
 }
 
-func (s *Server) ollamaVersion(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) ollamaVersion(w http.ResponseWriter, _ *http.Request) error {
 	// Clients compare this with the version of Ollama that has what they need.
 	writeJSON(w, http.StatusOK, map[string]string{"version": "0.17.4", "ridge": s.o.Version})
+	return nil
 }
 
 // nameRequest names a model, as Ollama's routes do.
@@ -134,16 +137,14 @@ func (b *nameRequest) read(r *http.Request) error {
 }
 
 // ollamaShow describes a model.
-func (s *Server) ollamaShow(w http.ResponseWriter, r *http.Request) {
+func (s *Server) ollamaShow(w http.ResponseWriter, r *http.Request) error {
 	var b nameRequest
 	if err := b.read(r); err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	m, err := s.model(r, b.Model)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	defer m.release()
 	info := map[string]any{"general.architecture": m.info.Arch, "general.parameter_count": m.info.Parameters}
@@ -166,23 +167,22 @@ func (s *Server) ollamaShow(w http.ResponseWriter, r *http.Request) {
 		"license": m.info.License, "modelfile": v.modelfile(), "parameters": v.parameters("", " "), "template": m.source, "system": v.System, "messages": append([]ollamaMessage{}, v.Messages...),
 		"details": details, "model_info": info, "capabilities": m.capabilities(), "modified_at": m.info.Modified.Format(time.RFC3339Nano),
 	})
+	return nil
 }
 
 // ollamaEmbed is POST /api/embed.
-func (s *Server) ollamaEmbed(w http.ResponseWriter, r *http.Request) {
+func (s *Server) ollamaEmbed(w http.ResponseWriter, r *http.Request) error {
 	var b struct {
 		Truncate *bool `json:"truncate"`
 		embeddingRequest
 	}
 	if err := decodeBody(r, &b); err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	start := time.Now()
 	m, err := s.model(r, b.Model)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	defer m.release()
 	load := time.Since(start)
@@ -193,56 +193,45 @@ func (s *Server) ollamaEmbed(w http.ResponseWriter, r *http.Request) {
 	var t totals
 	vectors, err := s.embed(r.Context(), m.Model, &b.embeddingRequest, &t)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"model": b.Model, "embeddings": vectors, "total_duration": time.Since(start).Nanoseconds(),
 		"load_duration": load.Nanoseconds(), "prompt_eval_count": t.prompt})
+	return nil
 }
 
 // ollamaEmbeddings is the older POST /api/embeddings.
-func (s *Server) ollamaEmbeddings(w http.ResponseWriter, r *http.Request) {
+func (s *Server) ollamaEmbeddings(w http.ResponseWriter, r *http.Request) error {
 	var b struct {
 		Model  string `json:"model"`
 		Prompt string `json:"prompt"`
 	}
-	if err := decodeBody(r, &b); err != nil {
-		writeError(w, r, err)
-		return
-	}
-	m, err := s.model(r, b.Model)
+	m, err := s.lend(r, &b, &b.Model)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	defer m.release()
 	var t totals
 	vectors, err := s.embed(r.Context(), m.Model, &embeddingRequest{Input: prompts{{text: b.Prompt}}}, &t)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"embedding": vectors[0]})
+	return nil
 }
 
 // rawEmbedding is llama-server's POST /embedding.
-func (s *Server) rawEmbedding(w http.ResponseWriter, r *http.Request) {
+func (s *Server) rawEmbedding(w http.ResponseWriter, r *http.Request) error {
 	var b embeddingRequest
-	if err := decodeBody(r, &b); err != nil {
-		writeError(w, r, err)
-		return
-	}
-	m, err := s.model(r, b.Model)
+	m, err := s.lend(r, &b, &b.Model)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	defer m.release()
 	var t totals
 	vectors, err := s.embed(r.Context(), m.Model, &b, &t)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	type item struct {
 		Index     int         `json:"index"`
@@ -253,4 +242,5 @@ func (s *Server) rawEmbedding(w http.ResponseWriter, r *http.Request) {
 		out = append(out, item{i, [][]float32{v}})
 	}
 	writeJSON(w, http.StatusOK, out)
+	return nil
 }

@@ -118,7 +118,7 @@ const maxPulls = 4
 
 // ollamaPull downloads a model. The download ends when its client leaves; what
 // arrived is kept, and the next pull goes on from there.
-func (s *Server) ollamaPull(w http.ResponseWriter, r *http.Request) {
+func (s *Server) ollamaPull(w http.ResponseWriter, r *http.Request) error {
 	var b nameRequest
 	err := b.read(r)
 	var ref string
@@ -129,13 +129,11 @@ func (s *Server) ollamaPull(w http.ResponseWriter, r *http.Request) {
 		err = notImplemented("models are not pulled by clients of this server")
 	}
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	if s.pulls.Add(1) > maxPulls {
 		s.pulls.Add(-1)
-		writeError(w, r, tooMany(10*time.Second, "%d models are being pulled, as many as may", maxPulls))
-		return
+		return tooMany(10*time.Second, "%d models are being pulled, as many as may", maxPulls)
 	}
 	defer s.pulls.Add(-1)
 	e := s.newEvents(w, r)
@@ -156,8 +154,9 @@ func (s *Server) ollamaPull(w http.ResponseWriter, r *http.Request) {
 		if r.Context().Err() == nil {
 			err = pullError(err)
 		}
-		(&ollamaOutput{s: s, r: r}).streamError(e, err)
+		return lineError(e, err)
 	}
+	return nil
 }
 
 // pullError is what a client is told when a model cannot be pulled.
@@ -218,20 +217,18 @@ func (s *Server) pull(ctx context.Context, ref string, say func(pullUpdate) erro
 
 // ollamaDelete removes a model's files. One that is loaded stays until it is
 // unloaded.
-func (s *Server) ollamaDelete(w http.ResponseWriter, r *http.Request) {
+func (s *Server) ollamaDelete(w http.ResponseWriter, r *http.Request) error {
 	var b nameRequest
 	err := b.read(r)
 	if err == nil && s.lib.created.find(b.Model) != nil {
 		found, err := s.lib.created.drop(b.Model, owner(r))
-		switch {
-		case err != nil:
-			writeError(w, r, err)
-		case !found:
-			writeError(w, r, modelNotFound(b.Model))
-		default:
+		if err == nil && !found {
+			err = modelNotFound(b.Model)
+		}
+		if err == nil {
 			w.WriteHeader(http.StatusOK)
 		}
-		return
+		return err
 	}
 	if err == nil && s.o.Hub == nil {
 		err = notImplemented("models are not deleted by clients of this server")
@@ -257,10 +254,10 @@ func (s *Server) ollamaDelete(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	w.WriteHeader(http.StatusOK)
+	return nil
 }
 
 func (s *Server) remove(name string) error {
@@ -277,23 +274,20 @@ func (s *Server) remove(name string) error {
 // ollamaCopy gives a model another name. With a folder for what clients make it
 // is a created model that says nothing of its own, and outlives the server;
 // without one the name holds until the server ends.
-func (s *Server) ollamaCopy(w http.ResponseWriter, r *http.Request) {
+func (s *Server) ollamaCopy(w http.ResponseWriter, r *http.Request) error {
 	var b struct {
 		Source      string `json:"source"`
 		Destination string `json:"destination"`
 	}
 	if err := decodeBody(r, &b); err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	if b.Destination == "" || len(b.Destination) > 200 {
-		writeError(w, r, badRequest("destination", "expected a name of 1 to 200 bytes, found %d", len(b.Destination)))
-		return
+		return badRequest("destination", "expected a name of 1 to 200 bytes, found %d", len(b.Destination))
 	}
 	m, err := s.model(r, b.Source)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	defer m.release()
 	if s.lib.created.dir == "" {
@@ -302,10 +296,10 @@ func (s *Server) ollamaCopy(w http.ResponseWriter, r *http.Request) {
 		err = s.copyModel(r, m.Model, b.Destination)
 	}
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	w.WriteHeader(http.StatusOK)
+	return nil
 }
 
 func (s *Server) copyModel(r *http.Request, m *Model, name string) error {

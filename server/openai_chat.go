@@ -102,27 +102,23 @@ func (b *openAIChat) request() (*chatRequest, error) {
 func present(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
 // chatCompletions is POST /v1/chat/completions.
-func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) {
+func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) error {
 	var b openAIChat
 	if err := decodeBody(r, &b); err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	c, err := b.request()
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	m, err := s.model(r, b.Model)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	defer m.release()
 	p, err := c.plan(m.Model)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	o := &chatOutput{s: s, r: r, m: m.Model, p: p, hide: b.IncludeThought != nil && !*b.IncludeThought, tokenIDs: b.TokenIDs, promptProbs: b.PromptLogprobs != nil,
 		reply: chatReply{ID: newID("chatcmpl-"), Created: time.Now().Unix(), Model: m.name, Fingerprint: m.fingerprint()}}
@@ -130,10 +126,9 @@ func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) {
 		o.usage, o.running = b.StreamOptions.IncludeUsage, b.StreamOptions.ContinuousUsage
 	}
 	if b.Stream {
-		o.stream(w)
-		return
+		return o.stream(w)
 	}
-	o.whole(w)
+	return o.whole(w)
 }
 
 // chatOutput writes the answer of a chat completion.
@@ -154,11 +149,10 @@ type chatOutput struct {
 }
 
 // whole writes the answer in one piece.
-func (o *chatOutput) whole(w http.ResponseWriter) {
+func (o *chatOutput) whole(w http.ResponseWriter) error {
 	answers, err := o.s.collect(o.r.Context(), o.p, &o.t)
 	if err != nil {
-		writeError(w, o.r, err)
-		return
+		return err
 	}
 	rep := &o.reply
 	rep.Object, rep.Timings = "chat.completion", o.t.timings()
@@ -184,10 +178,10 @@ func (o *chatOutput) whole(w http.ResponseWriter) {
 	}
 	rep.Usage, err = encodeJSON(o.t.usage())
 	if err != nil {
-		writeError(w, o.r, err)
-		return
+		return err
 	}
 	writeJSON(w, http.StatusOK, rep)
+	return nil
 }
 
 func ids(tokens []tokenInfo) []int32 {
@@ -199,7 +193,7 @@ func ids(tokens []tokenInfo) []int32 {
 }
 
 // stream writes the answer as it comes.
-func (o *chatOutput) stream(w http.ResponseWriter) {
+func (o *chatOutput) stream(w http.ResponseWriter) error {
 	e := o.s.newEvents(w, o.r)
 	o.reply.Object = "chat.completion.chunk"
 	o.calls = make([]int, max(1, o.p.req.N))
@@ -211,11 +205,7 @@ func (o *chatOutput) stream(w http.ResponseWriter) {
 			err = e.data(&rep)
 		}
 	}
-	if err != nil {
-		o.s.streamError(e, o.r, err)
-		return
-	}
-	_ = e.done() // a client that is gone is noticed by others
+	return o.s.endStream(e, o.r, err)
 }
 
 // delta writes a chunk.
@@ -290,16 +280,26 @@ func (s *Server) alive(e *events, r *http.Request, m *Model) error {
 	return e.comment("ping")
 }
 
-// streamError reports an error: with its own status if nothing was sent yet.
-func (s *Server) streamError(e *events, r *http.Request, err error) {
+// endStream writes the end of a stream, or of what went wrong in it.
+func (s *Server) endStream(e *events, r *http.Request, err error) error {
+	if err != nil {
+		return s.streamError(e, r, err)
+	}
+	_ = e.done() // a client that is gone is noticed by others
+	return nil
+}
+
+// streamError reports an error in a stream that has begun; else it returns it, to
+// be answered with its own status.
+func (s *Server) streamError(e *events, r *http.Request, err error) error {
 	if !e.started {
-		writeError(e.w, r, err)
-		return
+		return err
 	}
 	note(r.Context(), func(l *requestLog) { l.err = err })
 	if r.Context().Err() != nil && asAPIError(err).Status == statusClientGone {
 		s.metrics.gone.Inc()
-		return
+		return nil
 	}
 	_ = e.data(asAPIError(err).openAI()) // the stream ends here either way
+	return nil
 }

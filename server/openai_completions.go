@@ -79,27 +79,20 @@ func (b *openAICompletion) request(m *Model) (*completionRequest, error) {
 }
 
 // completions is POST /v1/completions.
-func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
+func (s *Server) completions(w http.ResponseWriter, r *http.Request) error {
 	var b openAICompletion
-	if err := decodeBody(r, &b); err != nil {
-		writeError(w, r, err)
-		return
-	}
-	m, err := s.model(r, b.Model)
+	m, err := s.lend(r, &b, &b.Model)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	defer m.release()
 	c, err := b.request(m.Model)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	plans, err := c.plans(m.Model)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	o := &completionOutput{s: s, r: r, m: m.Model, c: c, plans: plans, n: max(1, plans[0].req.N),
 		reply: completionReply{ID: newID("cmpl-"), Object: "text_completion", Created: time.Now().Unix(), Model: m.name, Fingerprint: m.fingerprint()}}
@@ -107,10 +100,9 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 		if b.StreamOptions != nil {
 			o.usage = b.StreamOptions.IncludeUsage
 		}
-		o.stream(w)
-		return
+		return o.stream(w)
 	}
-	o.whole(w)
+	return o.whole(w)
 }
 
 // completionOutput writes the answer of a completion.
@@ -128,7 +120,7 @@ type completionOutput struct {
 	begun []bool       // in a stream, per prompt
 }
 
-func (o *completionOutput) whole(w http.ResponseWriter) {
+func (o *completionOutput) whole(w http.ResponseWriter) error {
 	answers := make([]answer, len(o.plans)*o.n)
 	err := o.s.runAll(o.r.Context(), o.plans, &o.t, func(i int, d *delta) error {
 		answers[i*o.n+d.choice].add(d)
@@ -140,19 +132,18 @@ func (o *completionOutput) whole(w http.ResponseWriter) {
 		return nil
 	}, nil)
 	if err != nil {
-		writeError(w, o.r, err)
-		return
+		return err
 	}
 	for i := range answers {
 		o.reply.Choices = append(o.reply.Choices, o.choice(i, &answers[i]))
 	}
 	o.reply.Timings = o.t.timings()
 	if o.reply.Usage, err = encodeJSON(o.t.usage()); err != nil {
-		writeError(w, o.r, err)
-		return
+		return err
 	}
 	o.s.logAnswers(o.r.Context(), o.plans[0], answers)
 	writeJSON(w, http.StatusOK, &o.reply)
+	return nil
 }
 
 func (o *completionOutput) choice(i int, a *answer) completionChoice {
@@ -190,7 +181,7 @@ func (o *completionOutput) lists(ender *tokenInfo) bool {
 	return o.c.probs && o.c.echo && ender != nil
 }
 
-func (o *completionOutput) stream(w http.ResponseWriter) {
+func (o *completionOutput) stream(w http.ResponseWriter) error {
 	e := o.s.newEvents(w, o.r)
 	o.probs = make([]probWriter, len(o.plans)*o.n)
 	o.begun = make([]bool, len(o.plans))
@@ -205,11 +196,7 @@ func (o *completionOutput) stream(w http.ResponseWriter) {
 			err = e.data(&rep)
 		}
 	}
-	if err != nil {
-		o.s.streamError(e, o.r, err)
-		return
-	}
-	_ = e.done() // a client that is gone is noticed by others
+	return o.s.endStream(e, o.r, err)
 }
 
 // delta writes a chunk.

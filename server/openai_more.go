@@ -65,22 +65,23 @@ func (s *Server) local() []hub.Model {
 	return models
 }
 
-func (s *Server) listModels(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) listModels(w http.ResponseWriter, _ *http.Request) error {
 	writeJSON(w, http.StatusOK, struct {
 		Object string      `json:"object"`
 		Data   []modelCard `json:"data"`
 	}{"list", append([]modelCard{}, s.cards()...)})
+	return nil
 }
 
-func (s *Server) getModel(w http.ResponseWriter, r *http.Request) {
+func (s *Server) getModel(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	cards := s.cards()
 	i := slices.IndexFunc(cards, func(c modelCard) bool { return c.ID == id })
 	if i < 0 {
-		writeError(w, r, modelNotFound(id))
-		return
+		return modelNotFound(id)
 	}
 	writeJSON(w, http.StatusOK, cards[i])
+	return nil
 }
 
 // embeddingRequest is the body of POST /v1/embeddings. llama-server says
@@ -167,27 +168,23 @@ func shorten(v []float32, n int) []float32 {
 }
 
 // embeddings is POST /v1/embeddings.
-func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
+func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) error {
 	var b embeddingRequest
 	if err := decodeBody(r, &b); err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	if b.Format != "" && b.Format != "float" && b.Format != "base64" {
-		writeError(w, r, badRequest("encoding_format", "expected float or base64, found %q", b.Format))
-		return
+		return badRequest("encoding_format", "expected float or base64, found %q", b.Format)
 	}
 	m, err := s.model(r, b.Model)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	defer m.release()
 	var t totals
 	vectors, err := s.embed(r.Context(), m.Model, &b, &t)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	type item struct {
 		Object    string `json:"object"`
@@ -211,6 +208,7 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 		Model  string `json:"model"`
 		Usage  count  `json:"usage"`
 	}{"list", data, m.name, count{t.prompt, t.prompt}})
+	return nil
 }
 
 func littleEndian(v []float32) []byte {

@@ -133,7 +133,7 @@ type scoreUsage struct {
 
 // rerank is POST /v1/rerank and its other names. Texts come back with their
 // scores, the best first.
-func (s *Server) rerank(w http.ResponseWriter, r *http.Request) {
+func (s *Server) rerank(w http.ResponseWriter, r *http.Request) error {
 	var b struct {
 		relevance
 		Query     *passage `json:"query"`
@@ -142,8 +142,7 @@ func (s *Server) rerank(w http.ResponseWriter, r *http.Request) {
 		Return    *bool    `json:"return_documents"`
 	}
 	if err := decodeBody(r, &b); err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	var err error
 	switch top := b.TopN.value(0); {
@@ -157,13 +156,11 @@ func (s *Server) rerank(w http.ResponseWriter, r *http.Request) {
 		err = badRequest("top_n", "expected 0 (all) or more, found %d", top)
 	}
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	m, err := s.model(r, b.Model)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	defer m.release()
 	pairs := make([][2]passage, len(b.Documents))
@@ -173,8 +170,7 @@ func (s *Server) rerank(w http.ResponseWriter, r *http.Request) {
 	var t totals
 	scores, err := s.cosines(r.Context(), m.Model, &b.relevance, pairs, &t)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	// Cohere's newer form has no documents unless they are asked for.
 	whole := r.URL.Path != "/v2/rerank"
@@ -207,6 +203,7 @@ func (s *Server) rerank(w http.ResponseWriter, r *http.Request) {
 		Results []rerankResult `json:"results"`
 		Usage   scoreUsage     `json:"usage"`
 	}{newID("rerank-"), "list", m.name, results, scoreUsage{t.prompt, 0, t.prompt}})
+	return nil
 }
 
 // scorePairs are the pairs that a request for scores asks for: one text against
@@ -230,7 +227,7 @@ func scorePairs(first, second passages) ([][2]passage, error) {
 }
 
 // score is POST /v1/score, as vLLM has it under several names of its fields.
-func (s *Server) score(w http.ResponseWriter, r *http.Request) {
+func (s *Server) score(w http.ResponseWriter, r *http.Request) error {
 	var b struct {
 		relevance
 		Text1   passages `json:"text_1"`
@@ -242,25 +239,21 @@ func (s *Server) score(w http.ResponseWriter, r *http.Request) {
 		Items   passages `json:"items"`
 	}
 	if err := decodeBody(r, &b); err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	pairs, err := scorePairs(slices.Concat(b.Text1, b.Data1, b.Queries), slices.Concat(b.Text2, b.Data2, b.Docs, b.Items))
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	m, err := s.model(r, b.Model)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	defer m.release()
 	var t totals
 	scores, err := s.cosines(r.Context(), m.Model, &b.relevance, pairs, &t)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	type item struct {
 		Index  int     `json:"index"`
@@ -279,4 +272,5 @@ func (s *Server) score(w http.ResponseWriter, r *http.Request) {
 		Data    []item     `json:"data"`
 		Usage   scoreUsage `json:"usage"`
 	}{newID("score-"), "list", time.Now().Unix(), m.name, data, scoreUsage{t.prompt, 0, t.prompt}})
+	return nil
 }

@@ -175,62 +175,56 @@ func owner(r *http.Request) string {
 	return name
 }
 
-func (s *Server) getResponse(w http.ResponseWriter, r *http.Request) {
+func (s *Server) getResponse(w http.ResponseWriter, r *http.Request) error {
 	x, err := s.memory.get(r.PathValue("id"), owner(r))
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	writeJSON(w, http.StatusOK, x.Reply)
+	return nil
 }
 
-func (s *Server) deleteResponse(w http.ResponseWriter, r *http.Request) {
+func (s *Server) deleteResponse(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	if err := s.memory.drop(id, owner(r)); err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"id": id, "object": "response", "deleted": true})
+	return nil
 }
 
 // responses is POST /v1/responses.
-func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
+func (s *Server) responses(w http.ResponseWriter, r *http.Request) error {
 	var b responsesRequest
 	if err := decodeBody(r, &b); err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	var earlier []chat.Message
 	if b.Previous != "" {
 		x, err := s.memory.get(b.Previous, owner(r))
 		if err != nil {
-			writeError(w, r, err)
-			return
+			return err
 		}
 		earlier = x.Messages
 	}
 	c, err := b.request(earlier)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	m, err := s.model(r, b.Model)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	defer m.release()
 	p, err := c.plan(m.Model)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	o := &responsesOutput{s: s, r: r, p: p, b: &b, c: c, rep: newResponse(&b, m.Model)}
 	if b.Stream {
-		o.stream(w)
-		return
+		return o.stream(w)
 	}
-	o.whole(w)
+	return o.whole(w)
 }
 
 // responsesReply is the object response.

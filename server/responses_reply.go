@@ -53,30 +53,30 @@ type responsesOutput struct {
 	said   chat.Message // the answer as a turn of the conversation
 }
 
-func (o *responsesOutput) whole(w http.ResponseWriter) {
+func (o *responsesOutput) whole(w http.ResponseWriter) error {
 	if err := o.run(); err != nil {
-		writeError(w, o.r, err)
-		return
+		return err
 	}
 	writeJSON(w, http.StatusOK, &o.rep)
+	return nil
 }
 
-func (o *responsesOutput) stream(w http.ResponseWriter) {
+func (o *responsesOutput) stream(w http.ResponseWriter) error {
 	o.e = o.s.newEvents(w, o.r)
 	err := o.run()
 	if err == nil {
 		_ = o.event("response."+o.rep.Status, map[string]any{"response": &o.rep}) // a client that is gone is noticed by others
-		return
+		return nil
 	}
 	if !o.e.started {
-		writeError(w, o.r, err)
-		return
+		return err
 	}
 	note(o.r.Context(), func(l *requestLog) { l.err = err })
 	api := asAPIError(err)
 	o.rep.Status, o.rep.Incomplete, o.rep.Store = "failed", nil, false
 	o.rep.Error = map[string]any{"code": "server_error", "message": api.Message}
 	_ = o.event("response.failed", map[string]any{"response": &o.rep}) // the stream ends here either way
+	return nil
 }
 
 // run runs the plan and keeps the answer, if it should be kept. Items are put

@@ -137,11 +137,21 @@ func New(o Options) (*Server, error) {
 // Handler returns the handler of all routes.
 func (s *Server) Handler() http.Handler { return s.handler }
 
+// handler answers a request, or returns the error that the client is to be told
+// of in the dialect of the path. It has written nothing then.
+type handler func(w http.ResponseWriter, r *http.Request) error
+
+func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := h(w, r); err != nil {
+		writeError(w, r, err)
+	}
+}
+
 // routes is the table of what the server answers to.
 func (s *Server) routes(mux *http.ServeMux) {
 	metricsHandler := promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelError), EnableOpenMetrics: true})
 	mux.Handle("GET /metrics", metricsHandler)
-	for pattern, h := range map[string]http.HandlerFunc{
+	for pattern, h := range map[string]handler{
 		// OpenAI
 		"POST /v1/chat/completions": s.chatCompletions,
 		"POST /v1/completions":      s.completions,
@@ -173,7 +183,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 		"GET /tokenizer_info": s.tokenizerInfo, "POST /infill": s.infill, "POST /embedding": s.rawEmbedding, "POST /embeddings": s.embeddings,
 		"POST /completion": s.llamaCompletion, "GET /lora-adapters": s.noAdapters,
 	} {
-		mux.HandleFunc(pattern, h)
+		mux.Handle(pattern, h)
 	}
 	mux.HandleFunc("/", s.root)
 }
@@ -255,6 +265,15 @@ func (s *Server) Close() error {
 		s.batches.stop()
 	}
 	return s.lib.close()
+}
+
+// lend reads a request's body and finds the model that it names then. The model
+// must be released.
+func (s *Server) lend(r *http.Request, body any, name *string) (*loan, error) {
+	if err := decodeBody(r, body); err != nil {
+		return nil, err
+	}
+	return s.model(r, *name)
 }
 
 // model finds the model that a request names. It must be released.

@@ -19,7 +19,7 @@ var sessionName = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$`)
 // session is POST /slots/{id}?action=save, restore or erase: keys and values
 // of a prompt to a file and back. There are no slots here, every prompt shares
 // one cache: the id is not looked at, and what to save is said by a prompt.
-func (s *Server) session(w http.ResponseWriter, r *http.Request) {
+func (s *Server) session(w http.ResponseWriter, r *http.Request) error {
 	var b struct {
 		Filename string  `json:"filename"`
 		Prompt   prompts `json:"prompt"`
@@ -34,26 +34,22 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 		err = badRequest("filename", "expected letters, digits, dots, hyphens and underscores, found %q", b.Filename)
 	}
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	m, err := s.model(r, b.Model)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	defer m.release()
 	e := m.engine()
 	if e == nil {
-		writeError(w, r, notImplemented("this model keeps no sessions"))
-		return
+		return notImplemented("this model keeps no sessions")
 	}
 	dir := filepath.Join(s.o.DataDir, "sessions")
 	if name := owner(r); name != "" {
 		// A tenant's sessions are its own, as its prefixes are.
 		if !sessionName.MatchString(name) {
-			writeError(w, r, badRequest("", "the key's name %q cannot be the name of a folder", name))
-			return
+			return badRequest("", "the key's name %q cannot be the name of a folder", name)
 		}
 		dir = filepath.Join(dir, name)
 	}
@@ -76,12 +72,12 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 		err = badRequest("action", "expected save, restore or erase, found %q", action)
 	}
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	reply["filename"] = b.Filename
 	reply["timings"] = map[string]float64{"total_ms": ms(time.Since(start).Seconds())}
 	writeJSON(w, http.StatusOK, reply)
+	return nil
 }
 
 // openSessions rids the folders of sessions of what was left half-written.

@@ -88,7 +88,7 @@ type SequenceStatus struct {
 }
 
 // status answers GET /ridge/status.
-func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
 	now := time.Now()
 	st := Status{Version: s.o.Version, Now: now, Uptime: now.Sub(s.started).Seconds(), Draining: s.draining.Load(), Models: []ModelStatus{}}
 	for _, m := range s.lib.loaded() {
@@ -99,6 +99,7 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
 		st.Models = append(st.Models, x)
 	}
 	writeJSON(w, http.StatusOK, &st)
+	return nil
 }
 
 // status describes m.
