@@ -69,6 +69,11 @@ func TuneThreads(ctx context.Context, o TuneOptions) (*Threads, error) {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
+			if round == 0 && i > 0 && time.Since(begin) > o.Budget {
+				most := t.pool.Workers()
+				return &Threads{Counts: pool.Counts{Decode: most, Batch: most}, Taken: begin.UTC().Truncate(time.Second),
+					Seconds: time.Since(begin).Seconds(), Odd: "there was no time for each number of threads"}, nil
+			}
 			t.pool.SetWidth(n)
 			t.run(1, t.mats[:1]) // those who slept come
 			decode[i] = append(decode[i], t.run(1, t.mats))

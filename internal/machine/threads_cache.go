@@ -98,7 +98,10 @@ const (
 // AtStart returns Known, after measuring where that was never done: in less
 // than 300 ms, and only on a machine that has nothing else to do. With
 // RIDGE_TUNE=off it never measures.
-func AtStart(ctx context.Context) pool.Counts {
+func AtStart(ctx context.Context) pool.Counts { return atStart(ctx, LoadAverage()) }
+
+// atStart is AtStart on a machine with the given load average.
+func atStart(ctx context.Context, load float64) pool.Counts {
 	path, cores := ThreadsPath(), pool.DefaultWorkers()
 	if path == "" || cores == 1 || !tuneTier() || os.Getenv("RIDGE_TUNE") == "off" {
 		return Known()
@@ -107,7 +110,7 @@ func AtStart(ctx context.Context) pool.Counts {
 		return Known()
 	}
 	in := Read()
-	if LoadAverage() > quietLoad*float64(in.Cores) || in.MemoryFree > 0 && in.MemoryFree < 16*startBytes {
+	if load > quietLoad*float64(in.Cores) || in.MemoryFree > 0 && in.MemoryFree < 16*startBytes {
 		return pool.Counts{}
 	}
 	t, err := TuneThreads(ctx, TuneOptions{Budget: startBudget, Bytes: startBytes})

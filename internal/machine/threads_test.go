@@ -14,7 +14,7 @@ import (
 
 func TestTuneThreads(t *testing.T) {
 	start := time.Now()
-	r, err := TuneThreads(t.Context(), TuneOptions{Budget: 100 * time.Millisecond, Bytes: 8 << 20})
+	r, err := TuneThreads(t.Context(), TuneOptions{Budget: time.Second, Bytes: 8 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,6 +29,9 @@ func TestTuneThreads(t *testing.T) {
 	}
 	if r.Seconds <= 0 || r.Taken.After(time.Now()) || r.Taken.Before(start.Add(-time.Minute)) {
 		t.Errorf("taken at %v, took %v s", r.Taken, r.Seconds)
+	}
+	if r, err := TuneThreads(t.Context(), TuneOptions{Budget: 1, Bytes: 1}); err != nil || most > 1 && r.Odd == "" || r.Decode != most {
+		t.Errorf("in no time: %+v, %v", r, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -131,5 +134,42 @@ func TestThreadsCache(t *testing.T) {
 	}
 	if files, _ := filepath.Glob(filepath.Dir(path) + "/*"); len(files) != 1 {
 		t.Errorf("files %v", files)
+	}
+}
+
+// The first start on a quiet machine measures once, and keeps the result even
+// if that says nothing, so that the second does not do it again.
+func TestAtStart(t *testing.T) {
+	if !tuneTier() || pool.DefaultWorkers() < 2 || Read().MemoryFree < 16*startBytes {
+		t.Skip("nothing is measured at the start on such a machine")
+	}
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("RIDGE_TUNE", "off")
+	path := ThreadsPath()
+	measured := func() *Threads {
+		m, err := LoadThreads(path)
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		return m
+	}
+	if got := atStart(t.Context(), 0); got != (pool.Counts{}) || measured() != nil {
+		t.Errorf("RIDGE_TUNE=off: %+v, kept %+v", got, measured())
+	}
+	t.Setenv("RIDGE_TUNE", "")
+	if got := atStart(t.Context(), float64(Read().Cores)); got != (pool.Counts{}) || measured() != nil {
+		t.Errorf("a machine with other work: %+v, kept %+v", got, measured())
+	}
+	got, kept := atStart(t.Context(), 0), measured()
+	if kept == nil {
+		t.Fatal("nothing was kept")
+	}
+	t.Logf("took %.0f ms, %d and %d threads, odd: %q", 1e3*kept.Seconds, kept.Decode, kept.Batch, kept.Odd)
+	if want := Known(); got != want || (kept.Odd == "") != (got == kept.Counts) {
+		t.Errorf("%+v, kept %+v", got, kept)
+	}
+	if again := atStart(t.Context(), 0); again != got || !measured().Taken.Equal(kept.Taken) || measured().Seconds != kept.Seconds {
+		t.Errorf("the second start measured again: %+v, %+v", again, measured())
 	}
 }

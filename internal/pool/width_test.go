@@ -26,7 +26,7 @@ func TestSetWidth(t *testing.T) {
 		p := allPart(New(workers))
 		var want parts
 		got := &parts{}
-		for i := range 3000 {
+		for i := range 1200 {
 			if rng.IntN(8) == 0 {
 				n := rng.IntN(workers+4) - 1
 				p.SetWidth(n)
@@ -34,7 +34,7 @@ func TestSetWidth(t *testing.T) {
 					t.Fatalf("after SetWidth(%d): width %d of %d, want %d of %d", n, p.Width(), p.Workers(), w, workers)
 				}
 			}
-			if i%600 == 0 {
+			if i%300 == 0 {
 				time.Sleep(2 * time.Millisecond) // the workers fall asleep
 			}
 			for w := range p.Width() {
