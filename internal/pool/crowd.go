@@ -1,14 +1,17 @@
 package pool
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // crowd watches for other processes that want the processors. Static parts of a
 // region are all needed before the next one: a worker whose processor is with
 // another process for some milliseconds holds up all the others, and a decoding
-// step has a hundred regions. So when workers come late again and again, the
-// pool does without one of them for a number of regions, and without more if the
-// others are still late; then it tries with all again, and if that was too
-// early, does without for twice as long.
+// step has a hundred regions. So when waiting for workers costs more time than
+// it would to do without one of them, the pool does, for a number of regions,
+// and without more if it still waits; then it tries with all again, and if that
+// was too early, does without for twice as long.
 //
 // Where workers cannot be left out (see Pool.Spread), waits become short
 // instead: a thread that waits awake keeps the other process, and with it the
@@ -23,53 +26,66 @@ type crowd struct {
 	out  int           // workers to do without until then
 	most int           // the workers there are, less the one that must stay
 
-	score int    // rises with late regions and falls with others
-	calm  int    // regions since all were tried again, at most calmRegions
-	next  uint32 // how many regions the next such stretch lasts, or 0
+	// What the caller's parts took and what it waited after them, of the last
+	// regions mostly, in units of time times memory.
+	own, wait time.Duration
+	seen      int // regions in these, at most evidence
+
+	calm int    // regions since all were tried again, at most calmRegions
+	next uint32 // how many regions the next stretch without them lasts, or 0
 }
 
 const (
-	// Three late regions within some sixty are a crowd. A quiet machine makes
-	// one region in a hundred late, one with a competing process every second.
-	lateWeight = 64
-	lateLimit  = 2*lateWeight + lateWeight/2
+	memory   = 256 // a region counts less by this share with each later one
+	evidence = 128 // regions to judge from, about a forward pass
+	// longestWait bounds what one region counts: a machine that stood still for
+	// a moment is no reason.
+	longestWait = time.Millisecond
 
-	firstRegions = 128 // about a forward pass
-	mostRegions  = 8192
+	firstRegions = 128
+	mostRegions  = 16384
 	calmRegions  = 1024
 )
 
-// region enters a region and whether a worker came late, and reports whether
-// the number of workers to do without has changed.
-func (c *crowd) region(late bool) (changed bool) {
+// region enters a region of width parts, what the caller's took, and how long it
+// waited for the others. It reports whether the number of workers to do without
+// has changed.
+func (c *crowd) region(width int, own, wait time.Duration) (changed bool) {
 	left := c.left.Load()
 	if left > 0 {
 		left--
 		c.left.Store(left)
-		late = late && c.most > 0 // short waits make workers late by themselves
+		if c.most == 0 {
+			return false // short waits make workers late by themselves
+		}
 	} else if c.calm++; c.calm >= calmRegions {
 		c.calm, c.next = calmRegions, 0
 	}
-	switch {
-	case late:
-		c.score += lateWeight
-	case c.score > 0:
-		c.score--
-	}
+	c.own += own - c.own/memory
+	c.wait += min(wait, longestWait) - c.wait/memory
+	c.seen = min(c.seen+1, evidence)
+
+	// Without step more workers the parts of the others grow by this. Less than
+	// half a part is no reason where there are many workers: leaving out a few
+	// mends waits for these, but not unevenness in general.
+	step := max(1, min(c.out, width-1))
+	growth := c.own * time.Duration(step) / time.Duration(max(width-step, 1))
+	crowded := width > 1 && c.seen == evidence && c.wait > max(growth, c.own/2)
 	before := c.out
 	switch {
-	case c.score > lateLimit && left > 0: // even without those
-		c.out = min(2*c.out, c.most)
-		c.left.Store(c.next)
-	case c.score > lateLimit:
-		c.out = min(1, c.most)
+	case crowded && left > 0:
+		c.out = min(c.out+step, c.most)
+	case crowded:
+		c.out = min(step, c.most)
 		c.next = max(firstRegions, min(2*c.next, mostRegions))
-		c.left.Store(c.next)
 	case left == 0:
 		c.out = 0
 	}
-	if c.score > lateLimit || c.out != before {
-		c.score, c.calm = 0, 0
+	if crowded {
+		c.left.Store(c.next)
+	}
+	if crowded || c.out != before {
+		c.own, c.wait, c.seen, c.calm = 0, 0, 0, 0
 	}
 	return c.out != before
 }

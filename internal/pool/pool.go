@@ -202,7 +202,7 @@ func (p *Pool) Run(t Task) {
 		for i := range width {
 			t.Do(i, width)
 		}
-		p.end(false)
+		p.end(1, 0, 0)
 		return
 	}
 	p.task = t
@@ -228,8 +228,8 @@ func (p *Pool) begin(width int) {
 // finish waits for the workers and ends the region.
 func (p *Pool) finish() {
 	own := time.Since(p.start) // what the caller's part took
-	limit, slept := p.looks(), false
-	for n := 0; p.pending.Load() != 0; n++ {
+	waited := p.pending.Load() != 0
+	for n, limit := 0, p.looks(); p.pending.Load() != 0; n++ {
 		v := p.pending.Load()
 		if v == 0 {
 			break
@@ -238,14 +238,17 @@ func (p *Pool) finish() {
 			spin(&p.pending, v)
 			continue
 		}
-		slept = true
 		p.asleep.Store(true)
 		if v = p.pending.Load(); v != 0 {
 			sleep(&p.pending, v)
 		}
 		p.asleep.Store(false)
 	}
-	p.end(slept && time.Since(p.start) > own+max(own, patientTime))
+	var wait time.Duration
+	if waited {
+		wait = time.Since(p.start) - own
+	}
+	p.end(int(p.width.Load()), own, wait)
 	p.task = nil
 	f := p.fault.Swap(nil)
 	p.mu.Unlock()
@@ -255,8 +258,8 @@ func (p *Pool) finish() {
 }
 
 // end enters a region with the crowd.
-func (p *Pool) end(late bool) {
-	if p.crowd.region(late) {
+func (p *Pool) end(width int, own, wait time.Duration) {
+	if p.crowd.region(width, own, wait) {
 		p.resize()
 	}
 }
