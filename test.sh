@@ -38,6 +38,7 @@ before=$(cat kernel/*.s kernel/*stubs*.go kernel/*table*.go | sha256sum)
 go generate ./kernel
 after=$(cat kernel/*.s kernel/*stubs*.go kernel/*table*.go | sha256sum)
 if [ "$before" != "$after" ]; then echo "go generate ./kernel changes the checked-in files" >&2; exit 1; fi
+(cd kernel/_asm && go test ./neon)
 
 step "small real models"
 mkdir -p "$models"
@@ -66,6 +67,28 @@ step "tests on the other tiers"
 for tier in avx2 generic; do
   RIDGE_CPU=$tier go test -count=1 -short ./kernel ./model
 done
+step "kernels for arm64"
+# The emulator is used as it comes in Debian's package, without installing it.
+emulator() {
+  command -v qemu-aarch64-static && return
+  local tools=$PWD/.test-tools
+  if [ ! -x "$tools/qemu-aarch64-static" ]; then
+    mkdir -p "$tools"
+    (cd "$tools"
+     apt-get download qemu-user-static || { apt-get update && apt-get download qemu-user-static; }
+     dpkg-deb --fsys-tarfile qemu-user-static_*.deb | tar -x --strip-components=3 ./usr/bin/qemu-aarch64-static
+     rm -f qemu-user-static_*.deb) >/dev/null 2>&1
+  fi
+  [ -x "$tools/qemu-aarch64-static" ] && echo "$tools/qemu-aarch64-static"
+}
+if [ "$(go env GOARCH)" = arm64 ]; then
+  echo "the steps above ran them"
+elif run=$(emulator); then
+  # Plain Go has run above, and is what the assembly is compared with.
+  GOOS=linux GOARCH=arm64 go test -count=1 -short -exec "$run" -skip '/^(ref|generic)$' ./internal/cpu ./kernel
+else
+  skip "qemu-aarch64-static is not there and cannot be fetched"
+fi
 step "race detector"
 CGO_ENABLED=1 go test -race -short . ./internal/... ./hub ./chat ./tokenizer ./kvcache ./sched ./engine ./server
 step "all passed"
