@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"ridge/tensor"
 )
 
 // The contiguous allocator against an array that says who has each slot.
@@ -191,5 +193,50 @@ func TestWaste(t *testing.T) {
 	}
 	if pageSeqs < 3*contSeqs {
 		t.Errorf("%d sequences in pages, %d in regions", pageSeqs/steps, contSeqs/steps)
+	}
+}
+
+// Short sequences, of 128 tokens of prompt on average and at most 192 in all,
+// waste more of larger pages: the counters say how much.
+func TestWasteOfShortSequences(t *testing.T) {
+	waste := func(page int) int {
+		p, err := New(Config{Layers: []LayerShape{{Heads: 1, KDim: 1, VDim: 1}}, PageTokens: page, DType: tensor.F16, MaxBytes: 64 << 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		rng := rand.New(rand.NewPCG(6, 7))
+		type run struct {
+			s    *Seq
+			left int
+		}
+		runs := make([]run, 16)
+		sum := 0
+		const steps = 2000
+		for range steps {
+			for i := range runs {
+				r := &runs[i]
+				if r.left == 0 {
+					if r.s != nil {
+						p.Free(r.s)
+					}
+					prompt := 96 + rng.IntN(65)
+					*r = run{p.NewSeq(), 1 + rng.IntN(192-prompt)}
+					if err := p.Grow(r.s, prompt); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := p.Grow(r.s, 1); err != nil {
+					t.Fatal(err)
+				}
+				r.left--
+			}
+			sum += p.Usage().Waste()
+		}
+		t.Logf("pages of %d: %d.%d%%", page, sum/steps/10, sum/steps%10)
+		return sum / steps
+	}
+	if small, server := waste(16), waste(32); small >= 60 || server < small*3/2 || server >= 120 || waste(64) < server {
+		t.Errorf("pages of 16 waste %d per mille, of 32 %d", small, server)
 	}
 }
