@@ -208,9 +208,10 @@ func (s *session) report(load time.Duration) {
 	}
 	bytes := float64(inner.WeightBytes()) + float64(inner.Pool().TokenBytes())*(float64(st.PromptTokens)+float64(steps)/2)
 	got := bytes * rate(steps, st.Decode)
-	limit := machine.ReadBandwidth(inner.Workers(), int(inner.WeightBytes()), probeTime)
+	threads, _ := inner.Widths()
+	limit := machine.ReadBandwidth(threads, int(inner.WeightBytes()), probeTime)
 	fmt.Fprintf(s.err, "decode   %8.3f s  %5d tokens  %8.1f tok/s  %6.1f GB/s, %.0f%% of the %.1f GB/s that %d threads read\n",
-		st.Decode.Seconds(), st.Tokens, rate(steps, st.Decode), got/1e9, 100*got/max(limit, 1), limit/1e9, inner.Workers())
+		st.Decode.Seconds(), st.Tokens, rate(steps, st.Decode), got/1e9, 100*got/max(limit, 1), limit/1e9, threads)
 }
 
 func rate(n int, d time.Duration) float64 {
