@@ -35,6 +35,7 @@ func samples() []*Result {
 	decode.Cost = plan.Cost{Weights: 128 * 90e6, KVRead: 128 * 95e6, IntOps: 128 * 250e6, AttnOps: 128 * 280e6}
 	decode.reads, decode.ints, decode.floats = prefill.reads, prefill.ints, prefill.floats
 	decode.shares = []float64{0.5, 0.25, 0.75}
+	decode.Pauses, decode.PauseMax = 4, 250e-6
 	decode.Peers = []*PeerResult{{Name: "llama.cpp", Version: "abc (1)", Samples: []float64{50, 48, 51}}}
 	batch.Work = plan.Work{Gen: 64, Seqs: 8, Chunk: 512}
 	batch.Model, batch.Size, batch.Parameters, batch.KV = "llama 1.1B F16", 2200<<20, 1100048384, tensor.F32
