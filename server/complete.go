@@ -69,6 +69,11 @@ func (c *completionRequest) plan(m *Model, in *prompt) (*plan, error) {
 			return nil, err
 		}
 	}
+	if c.format.jump {
+		if err := p.jumpAhead(&c.common); err != nil {
+			return nil, err
+		}
+	}
 	return p, p.finish(&c.common)
 }
 

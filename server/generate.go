@@ -104,6 +104,7 @@ type generation struct {
 	prompt    engine.PromptInfo
 	tokens    int // of all answers, what a client pays for
 	reasoning int // of these, in reasoning
+	forced    int // of all, those that were not drawn
 	submitted time.Time
 	first     time.Time // first token
 	last      time.Time // latest token
@@ -220,6 +221,9 @@ func (g *generation) token(c *choice, ev *engine.Event, d *delta) {
 	g.lastSeen[ev.Choice], g.last = now, now
 	if c.parser != nil && c.parser.Thinking() {
 		g.reasoning++
+	}
+	if ev.Forced {
+		g.forced++
 	}
 	d.tokens = append(d.tokens, g.tokenInfo(ev))
 	c.dec.Special = g.p.special || c.parser != nil && g.p.m.marks[ev.Token]

@@ -164,6 +164,7 @@ var engineGauges = []gauge{
 	{"ridge_prefix_cache_evicted_pages_total", "", "Pages taken from the prefix cache.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Tree.Evicted) }},
 	{"ridge_preemptions_total", "vllm:num_preemptions_total", "Sequences that had to give their memory to others.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Sched.Recomputes + s.Sched.SwapOuts) }},
 	{"ridge_recomputed_tokens_total", "", "Tokens computed again after a preemption.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Sched.LostTokens) }},
+	{"ridge_jump_ahead_tokens_total", "", "Tokens of answers that a grammar forced and that were not drawn.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Forced) }},
 	{"ridge_steps_total", "", "Steps of the engine.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Steps) }},
 	{"ridge_step_seconds_total", "", "Time of all steps.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return s.Busy.Seconds() }},
 	{"ridge_kernel_seconds_total", "", "Time of all steps in the model.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return s.Kernels.Seconds() }},

@@ -225,6 +225,7 @@ func (m *Model) vocabulary() *grammar.Vocabulary {
 	}
 	m.vocabOnce.Do(func() {
 		m.vocab = grammar.NewVocabulary(m.tok.Piece, m.tok.VocabSize(), m.ends, m.tok.IsControl)
+		m.vocab.SpellWith(m.continuation)
 	})
 	return m.vocab
 }

@@ -92,13 +92,14 @@ type usage struct {
 		Audio     int `json:"audio_tokens"`
 		Accepted  int `json:"accepted_prediction_tokens"`
 		Rejected  int `json:"rejected_prediction_tokens"`
+		Forced    int `json:"jump_ahead_tokens,omitempty"` // that were not drawn
 	} `json:"completion_tokens_details"`
 }
 
 func (t *totals) usage() usage {
 	u := usage{Prompt: t.prompt, Completion: t.tokens, Total: t.prompt + t.tokens}
 	u.PromptMore.Cached = t.cached
-	u.CompletionMore.Reasoning = t.reasoning
+	u.CompletionMore.Reasoning, u.CompletionMore.Forced = t.reasoning, t.forced
 	return u
 }
 

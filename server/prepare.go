@@ -104,10 +104,13 @@ func (c *chatRequest) plan(m *Model) (*plan, error) {
 		if c.format.kind != "" && c.choice.mode != "required" {
 			err = p.formatOrTools(c.format, tools, c.parallel)
 		} else {
-			err = p.constrainTools(tools, c.choice, c.parallel)
+			err = p.constrainTools(tools, c.choice, c.format, c.parallel)
 		}
 	} else if c.format.kind != "" {
 		err = p.setFormat(c.format)
+	}
+	if err == nil && c.format.jump {
+		err = p.jumpAhead(&c.common)
 	}
 	if err != nil {
 		return nil, err

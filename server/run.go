@@ -71,12 +71,12 @@ func (a *answer) add(d *delta) {
 
 // totals are the sums over the generations of a request.
 type totals struct {
-	prompt, cached, tokens, reasoning int
-	queued, prefill, decode, ttft     time.Duration
-	begun                             time.Time // the first one
-	joules                            float64
-	meter                             *meter
-	finishes                          []string
+	prompt, cached, tokens, reasoning, forced int
+	queued, prefill, decode, ttft             time.Duration
+	begun                                     time.Time // the first one
+	joules                                    float64
+	meter                                     *meter
+	finishes                                  []string
 }
 
 // run runs a plan and calls each for its deltas, from one goroutine. wait, if
@@ -147,6 +147,7 @@ func (s *Server) account(ctx context.Context, g *generation, finishes []string, 
 	t.cached += g.prompt.Cached
 	t.tokens += g.tokens
 	t.reasoning += g.reasoning
+	t.forced += g.forced
 	t.queued = max(t.queued, g.prompt.Queued)
 	if t.begun.IsZero() || g.submitted.Before(t.begun) {
 		t.begun = g.submitted
@@ -252,6 +253,7 @@ func (t *totals) add(o *totals) {
 	t.cached += o.cached
 	t.tokens += o.tokens
 	t.reasoning += o.reasoning
+	t.forced += o.forced
 	t.joules, t.meter = t.joules+o.joules, o.meter
 	t.queued, t.ttft = max(t.queued, o.queued), max(t.ttft, o.ttft)
 	t.prefill, t.decode = t.prefill+o.prefill, max(t.decode, o.decode)

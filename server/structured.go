@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"ridge/engine"
@@ -15,6 +16,7 @@ type format struct {
 	kind    string // "", "json", "schema", "regex", "choice", "gbnf" or "tag"
 	source  []byte
 	choices []string
+	jump    bool // forced text is not drawn
 }
 
 // structured are the fields of vLLM, llama-server and their predecessors that
@@ -28,7 +30,9 @@ type structured struct {
 		Choice     []string        `json:"choice"`
 		Grammar    string          `json:"grammar"`
 		Tag        json.RawMessage `json:"structural_tag"`
+		JumpAhead  bool            `json:"jump_ahead"`
 	} `json:"structured_outputs"`
+	JumpAhead     bool            `json:"jump_ahead"` // beside any of the fields
 	GuidedJSON    json.RawMessage `json:"guided_json"`
 	GuidedRegex   string          `json:"guided_regex"`
 	GuidedChoice  []string        `json:"guided_choice"`
@@ -91,9 +95,10 @@ func (s *structured) format() (format, error) {
 		return f, badRequest("response_format", "expected at most one of response_format, structured_outputs, grammar, json_schema and regex, found %d", len(found))
 	}
 	if len(found) == 1 {
-		return found[0], nil
+		f = found[0]
 	}
-	return format{}, nil
+	f.jump = s.JumpAhead || s.Structured != nil && s.Structured.JumpAhead
+	return f, nil
 }
 
 // responseFormat reads OpenAI's response_format, and llama-server's additions.
@@ -143,15 +148,15 @@ func (f format) compile(m *Model) (*grammar.Grammar, error) {
 		v := m.vocabulary()
 		switch f.kind {
 		case "json":
-			return grammar.JSON(v, true, grammar.Options{})
+			return grammar.JSON(v, true, f.options())
 		case "schema":
-			return grammar.JSONSchema(v, f.source, grammar.Options{})
+			return grammar.JSONSchema(v, f.source, f.options())
 		case "regex":
 			return grammar.Regex(v, string(f.source))
 		case "choice":
 			return grammar.Choice(v, f.choices)
 		case "tag":
-			return grammar.StructuralTag(v, f.source, grammar.Options{})
+			return grammar.StructuralTag(v, f.source, f.options())
 		}
 		return grammar.GBNF(v, string(f.source))
 	})
@@ -159,7 +164,7 @@ func (f format) compile(m *Model) (*grammar.Grammar, error) {
 
 // key names what f compiles to.
 func (f format) key() string {
-	return f.kind + "\x00" + string(f.source) + "\x00" + strings.Join(f.choices, "\x00")
+	return f.kind + "\x00" + strconv.Itoa(int(f.options().Whitespace)) + "\x00" + string(f.source) + "\x00" + strings.Join(f.choices, "\x00")
 }
 
 // part is f as a part of a union. A structural tag cannot be one: it is free

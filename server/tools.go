@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"ridge/chat"
@@ -188,22 +189,24 @@ const maxForcedCalls = 16
 // constrainTools holds the model to the tools' schemas: from the first token
 // if it must call one, else from the tag on that begins a call, if a tool is
 // strict.
-func (p *plan) constrainTools(tools []tool, c toolChoice, parallel bool) error {
+func (p *plan) constrainTools(tools []tool, c toolChoice, f format, parallel bool) error {
 	strict := false
 	for _, t := range tools {
 		strict = strict || t.strict
 	}
 	switch {
 	case c.mode == "required":
-		return p.forceTools(tools, parallel && len(c.only) != 1)
+		return p.forceTools(tools, f, parallel && len(c.only) != 1)
 	case strict:
-		return p.strictTools(tools, parallel)
+		return p.strictTools(tools, f, parallel)
 	}
 	return nil
 }
 
-func (p *plan) forceTools(tools []tool, parallel bool) error {
-	g, err := p.m.compileTools(tools, p.m.calling(parallel), nil)
+func (p *plan) forceTools(tools []tool, f format, parallel bool) error {
+	o := p.m.calling(parallel)
+	o.Options = f.options()
+	g, err := p.m.compileTools(tools, o, nil)
 	if err != nil {
 		return err
 	}
@@ -214,7 +217,9 @@ func (p *plan) forceTools(tools []tool, parallel bool) error {
 // formatOrTools holds the model to calls of tools or to a text of the format,
 // whichever it begins.
 func (p *plan) formatOrTools(f format, tools []tool, parallel bool) error {
-	g, err := p.m.compileTools(tools, p.m.calling(parallel), &f)
+	o := p.m.calling(parallel)
+	o.Options = f.options()
+	g, err := p.m.compileTools(tools, o, &f)
 	if err != nil {
 		return err
 	}
@@ -239,13 +244,13 @@ func (m *Model) calling(parallel bool) grammar.ToolOptions {
 	return o
 }
 
-func (p *plan) strictTools(tools []tool, parallel bool) error {
+func (p *plan) strictTools(tools []tool, form format, parallel bool) error {
 	f := p.m.syntax.Call
 	if f.Begin == "" || !p.m.plainText(f.Begin+f.End+f.Between) {
 		return unsupported("tools", "strict: this model writes calls in a form that cannot be held to a schema unless tool_choice is required or names a function")
 	}
 	tag := strings.TrimRight(f.Begin, " \n")
-	o := grammar.ToolOptions{NameKey: f.NameKey, ArgumentsKey: f.ArgumentsKey, End: f.End, Between: f.Between + f.Begin, MinCalls: 1, MaxCalls: 1}
+	o := grammar.ToolOptions{Options: form.options(), NameKey: f.NameKey, ArgumentsKey: f.ArgumentsKey, End: f.End, Between: f.Between + f.Begin, MinCalls: 1, MaxCalls: 1}
 	if parallel {
 		o.MaxCalls = -1
 	}
@@ -283,10 +288,10 @@ func (m *Model) compileTools(tools []tool, o grammar.ToolOptions, or *format) (*
 		}
 		key.WriteString("or\x00" + or.key())
 		compile = func(list []grammar.Tool) (*grammar.Grammar, error) {
-			return grammar.Union(m.vocabulary(), []grammar.Part{text, {Tools: list, Calling: o}}, grammar.Options{})
+			return grammar.Union(m.vocabulary(), []grammar.Part{text, {Tools: list, Calling: o}}, o.Options)
 		}
 	}
-	key.WriteString("tools\x00" + strings.Join([]string{o.NameKey, o.ArgumentsKey, o.Before, o.After, o.Begin, o.End, o.Between}, "\x00"))
+	key.WriteString("tools\x00" + strings.Join([]string{strconv.Itoa(int(o.Whitespace)), o.NameKey, o.ArgumentsKey, o.Before, o.After, o.Begin, o.End, o.Between}, "\x00"))
 	key.WriteByte(byte(o.MaxCalls))
 	for _, t := range tools {
 		key.WriteString("\x00" + t.name + "\x00" + string(compact(t.parameters)))

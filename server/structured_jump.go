@@ -1,0 +1,68 @@
+package server
+
+import (
+	"bytes"
+
+	"ridge/engine"
+	"ridge/grammar"
+	"ridge/tokenizer"
+)
+
+// Jump-ahead: text that a grammar forces is not drawn. It is asked for by name,
+// since it changes answers: forced text is spelled as the tokenizer spells it,
+// and JSON gets a fixed spacing, so that there is much that is forced.
+
+var (
+	_ engine.Jumper = (*grammar.State)(nil)
+	_ engine.Jumper = (*grammar.Gate)(nil)
+	_ engine.Jumper = (*branch)(nil)
+)
+
+// options are those that f is compiled with.
+func (f format) options() grammar.Options {
+	if f.jump {
+		return grammar.Options{Whitespace: grammar.Spaced}
+	}
+	return grammar.Options{}
+}
+
+// Jump returns what the masker forces that holds. Nothing is forced while that
+// is open.
+func (b *branch) Jump(dst []int32) []int32 {
+	if j, ok := b.chosen.(engine.Jumper); ok && b.doors == nil {
+		return j.Jump(dst)
+	}
+	return dst
+}
+
+// jumpAhead lets a plan take forced text without drawing it.
+func (p *plan) jumpAhead(c *common) error {
+	switch {
+	case p.req.NewMasker == nil:
+		return badRequest("jump_ahead", "expected structured output or tools that must be called or are strict, found nothing that could force text")
+	case len(c.AllowedTokens) > 0 || len(c.BadWords) > 0:
+		return badRequest("jump_ahead", "cannot be combined with allowed_token_ids and bad_words: forced text could need such tokens")
+	}
+	p.req.JumpAhead = true
+	return nil
+}
+
+// continuation returns the tokens of a text that follows another one: without
+// the space that some vocabularies put before a text.
+func (m *Model) continuation(text string) []int32 {
+	ids := m.tok.Encode(nil, text, tokenizer.EncodeOptions{})
+	var b []byte
+	for _, id := range ids {
+		b = m.tok.AppendPiece(b, id)
+	}
+	if string(b) == text {
+		return ids
+	}
+	ids = m.tok.Encode(ids[:0], "\n"+text, tokenizer.EncodeOptions{})
+	for i, id := range ids {
+		if bytes.HasSuffix(m.tok.Piece(id), []byte("\n")) {
+			return ids[i+1:]
+		}
+	}
+	return nil
+}
