@@ -1,11 +1,14 @@
 package hub
 
 import (
+	"archive/zip"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -82,5 +85,56 @@ func TestFullDisk(t *testing.T) {
 		if err := os.RemoveAll(store); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestFullDiskUnpacking fills the disk between an archive and what is in it. The
+// archive is kept, the half of its content is not, and it is unpacked without
+// being fetched again when there is room.
+func TestFullDiskUnpacking(t *testing.T) {
+	dir, ok := testdata.SmallDisk(t, 4<<20)
+	if !ok {
+		return
+	}
+	sandbox(t)
+	defer func(f func(string) (int64, error)) { freeSpace = f }(freeSpace)
+	freeSpace = func(string) (int64, error) { return 1 << 40, nil } // as long as nobody else takes it
+	content := fakeGGUF(1<<20, 10)
+	archive := zipFile(t, zip.Deflate, "inner.gguf", content)
+	s := &server{content: map[string][]byte{"/a.zip": archive}}
+	c, err := newClient(Options{HTTP: http.DefaultClient})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ballast := filepath.Join(dir, "ballast")
+	if err := os.WriteFile(ballast, make([]byte, 5<<19), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := &planFile{name: "m.gguf", size: int64(len(content)), sha256: sumOf(content), pieces: []piece{{
+		obj: object{url: start(t, s, nil) + "/a.zip", http: c.plain, size: int64(len(archive)), sha256: sumOf(archive)},
+		raw: "a.zip", form: formZip, member: "inner.gguf", size: int64(len(content)),
+	}}}
+	p := &plan{files: []planFile{*f}}
+	before, err := p.need(dir)
+	if err != nil || before != int64(len(archive)+len(content)) {
+		t.Errorf("%d bytes are needed, %v", before, err)
+	}
+	if _, err := c.file(t.Context(), f, dir, "m"); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("error %v", err)
+	}
+	after, err := p.need(dir)
+	if err != nil || after != int64(len(content)) {
+		t.Errorf("%d bytes are still needed, want %d: the archive is there; %v", after, len(content), err)
+	}
+	if left, want := leftovers(dir), []string{"a.zip" + incompleteSuffix, "a.zip" + stateSuffix, "ballast"}; !slices.Equal(left, want) {
+		t.Errorf("left: %v, want %v", left, want)
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	sent := s.sent
+	done, err := c.file(t.Context(), f, dir, "m")
+	if err != nil || done.SHA256 != sumOf(content) || s.sent != sent {
+		t.Errorf("with room again: %v, %v, %d bytes fetched again", done, err, s.sent-sent)
 	}
 }
