@@ -33,12 +33,13 @@ var vectorBits = map[string]uint64{
 	"Softcap":        0x9f014b3519bf6de7,
 	"attention":      0x84a040bbbbdf38da,
 	"dot":            0xa767d885b2bb5663,
-	"exp":            0xe9cf5fa6675db2e8,
 	"exp shifted":    0xe18e33372846b743,
+	"exp":            0xe9cf5fa6675db2e8,
 	"max":            0xe06f2904d0ec0cbb,
-	"sum":            0xeb6e5432419a0eaa,
 	"sum of exp":     0x61812c77357c9f1d,
 	"sum of squares": 0x9c75ae3f6e444b5c,
+	"sum":            0xeb6e5432419a0eaa,
+	"weigh":          0x9e5ce21cc7ba7454,
 }
 
 // TestVectorBits compares the tiers of assembly across architectures.
@@ -95,6 +96,7 @@ func hashVectors() map[string]uint64 {
 		add("max", MaxF32(x), float32(Argmax(x)))
 		copy(dst, z)
 		add("sum of exp", ExpSum(dst, 4))
+		add("weigh", Weigh(z, 2, 0.7), Weigh(z, 2, 0), Weigh(x, 5, 1))
 		RMSNorm(dst, z, y, 1e-5)
 		add("RMSNorm", dst...)
 		RMSNorm(dst, z, nil, 1e-5)

@@ -17,6 +17,8 @@ func AtLeast(dst []int32, x []float32, v float32) int {
 		return atLeastAVX512(unsafe.SliceData(dst), unsafe.SliceData(x), n, v)
 	case cpu.AVX2:
 		return atLeastAVX2(unsafe.SliceData(dst), unsafe.SliceData(x), n, v)
+	case cpu.NEON:
+		return atLeastNEON(unsafe.SliceData(dst), unsafe.SliceData(x), n, v)
 	}
 	return atLeastGeneric(dst, x[:n], v)
 }
@@ -35,6 +37,8 @@ func Weigh(x []float32, top, inv float32) float32 {
 		return weighAVX512(unsafe.SliceData(x), len(x), top, inv)
 	case cpu.AVX2:
 		return weighAVX2(unsafe.SliceData(x), len(x), top, inv)
+	case cpu.NEON:
+		return weighNEON(unsafe.SliceData(x), len(x), top, inv)
 	}
 	return weighGeneric(x, top, inv)
 }

@@ -41763,7 +41763,7 @@ done:
 	RET
 
 // func expSumNEON(x *float32, n int, top float32) float32
-TEXT ·expSumNEON(SB), NOSPLIT, $256-28
+TEXT ·expSumNEON(SB), NOSPLIT, $512-28
 	MOVD x+0(FP), R0
 	MOVD n+8(FP), R1
 	FMOVS top+16(FP), F0
@@ -41792,8 +41792,7 @@ TEXT ·expSumNEON(SB), NOSPLIT, $256-28
 	WORD $0x4e1c1f45 // mov v5.s[3], w26
 	MOVW $0x3ab5609c, R26
 	WORD $0x4e041f46 // mov v6.s[0], w26
-	MOVW $0xff800000, R26
-	WORD $0x4e040f47 // dup v7.4s, w26
+	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
 	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
 	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
 	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
@@ -42375,6 +42374,32 @@ copy0:
 	MOVW.P R6, 4(R4)
 	SUBS $1, R5
 	BNE copy0
+	WORD $0x6f00e418 // movi v24.2d, #0000000000000000
+	MOVD $tail1-512(SP), R3
+	WORD $0x3d800078 // str q24, [x3]
+	WORD $0x3d800478 // str q24, [x3, #16]
+	WORD $0x3d800878 // str q24, [x3, #32]
+	WORD $0x3d800c78 // str q24, [x3, #48]
+	WORD $0x3d801078 // str q24, [x3, #64]
+	WORD $0x3d801478 // str q24, [x3, #80]
+	WORD $0x3d801878 // str q24, [x3, #96]
+	WORD $0x3d801c78 // str q24, [x3, #112]
+	WORD $0x3d802078 // str q24, [x3, #128]
+	WORD $0x3d802478 // str q24, [x3, #144]
+	WORD $0x3d802878 // str q24, [x3, #160]
+	WORD $0x3d802c78 // str q24, [x3, #176]
+	WORD $0x3d803078 // str q24, [x3, #192]
+	WORD $0x3d803478 // str q24, [x3, #208]
+	WORD $0x3d803878 // str q24, [x3, #224]
+	WORD $0x3d803c78 // str q24, [x3, #240]
+	MOVD R3, R4
+	MOVD R1, R5
+	MOVW $-1, R6
+
+mask:
+	MOVW.P R6, 4(R4)
+	SUBS $1, R5
+	BNE mask
 	WORD $0x3dc00058 // ldr q24, [x2]
 	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
 	WORD $0x6eb8e439 // fcmgt v25.4s, v1.4s, v24.4s
@@ -42405,6 +42430,8 @@ copy0:
 	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
 	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
 	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x3dc00078 // ldr q24, [x3]
+	WORD $0x4e381f7b // and v27.16b, v27.16b, v24.16b
 	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
 	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
 	WORD $0x3d800058 // str q24, [x2]
@@ -42438,6 +42465,8 @@ copy0:
 	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
 	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
 	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x3dc00478 // ldr q24, [x3, #16]
+	WORD $0x4e381f7b // and v27.16b, v27.16b, v24.16b
 	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
 	WORD $0x4e38d529 // fadd v9.4s, v9.4s, v24.4s
 	WORD $0x3d800458 // str q24, [x2, #16]
@@ -42471,6 +42500,8 @@ copy0:
 	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
 	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
 	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x3dc00878 // ldr q24, [x3, #32]
+	WORD $0x4e381f7b // and v27.16b, v27.16b, v24.16b
 	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
 	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
 	WORD $0x3d800858 // str q24, [x2, #32]
@@ -42504,6 +42535,8 @@ copy0:
 	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
 	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
 	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x3dc00c78 // ldr q24, [x3, #48]
+	WORD $0x4e381f7b // and v27.16b, v27.16b, v24.16b
 	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
 	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
 	WORD $0x3d800c58 // str q24, [x2, #48]
@@ -42537,6 +42570,8 @@ copy0:
 	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
 	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
 	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x3dc01078 // ldr q24, [x3, #64]
+	WORD $0x4e381f7b // and v27.16b, v27.16b, v24.16b
 	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
 	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
 	WORD $0x3d801058 // str q24, [x2, #64]
@@ -42570,6 +42605,8 @@ copy0:
 	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
 	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
 	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x3dc01478 // ldr q24, [x3, #80]
+	WORD $0x4e381f7b // and v27.16b, v27.16b, v24.16b
 	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
 	WORD $0x4e38d5ad // fadd v13.4s, v13.4s, v24.4s
 	WORD $0x3d801458 // str q24, [x2, #80]
@@ -42603,6 +42640,8 @@ copy0:
 	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
 	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
 	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x3dc01878 // ldr q24, [x3, #96]
+	WORD $0x4e381f7b // and v27.16b, v27.16b, v24.16b
 	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
 	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
 	WORD $0x3d801858 // str q24, [x2, #96]
@@ -42636,6 +42675,8 @@ copy0:
 	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
 	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
 	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x3dc01c78 // ldr q24, [x3, #112]
+	WORD $0x4e381f7b // and v27.16b, v27.16b, v24.16b
 	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
 	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
 	WORD $0x3d801c58 // str q24, [x2, #112]
@@ -42669,6 +42710,8 @@ copy0:
 	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
 	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
 	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x3dc02078 // ldr q24, [x3, #128]
+	WORD $0x4e381f7b // and v27.16b, v27.16b, v24.16b
 	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
 	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
 	WORD $0x3d802058 // str q24, [x2, #128]
@@ -42702,6 +42745,8 @@ copy0:
 	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
 	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
 	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x3dc02478 // ldr q24, [x3, #144]
+	WORD $0x4e381f7b // and v27.16b, v27.16b, v24.16b
 	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
 	WORD $0x4e38d631 // fadd v17.4s, v17.4s, v24.4s
 	WORD $0x3d802458 // str q24, [x2, #144]
@@ -42735,6 +42780,8 @@ copy0:
 	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
 	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
 	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x3dc02878 // ldr q24, [x3, #160]
+	WORD $0x4e381f7b // and v27.16b, v27.16b, v24.16b
 	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
 	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
 	WORD $0x3d802858 // str q24, [x2, #160]
@@ -42768,6 +42815,8 @@ copy0:
 	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
 	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
 	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x3dc02c78 // ldr q24, [x3, #176]
+	WORD $0x4e381f7b // and v27.16b, v27.16b, v24.16b
 	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
 	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
 	WORD $0x3d802c58 // str q24, [x2, #176]
@@ -42801,6 +42850,8 @@ copy0:
 	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
 	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
 	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x3dc03078 // ldr q24, [x3, #192]
+	WORD $0x4e381f7b // and v27.16b, v27.16b, v24.16b
 	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
 	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
 	WORD $0x3d803058 // str q24, [x2, #192]
@@ -42834,6 +42885,8 @@ copy0:
 	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
 	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
 	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x3dc03478 // ldr q24, [x3, #208]
+	WORD $0x4e381f7b // and v27.16b, v27.16b, v24.16b
 	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
 	WORD $0x4e38d6b5 // fadd v21.4s, v21.4s, v24.4s
 	WORD $0x3d803458 // str q24, [x2, #208]
@@ -42867,6 +42920,8 @@ copy0:
 	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
 	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
 	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x3dc03878 // ldr q24, [x3, #224]
+	WORD $0x4e381f7b // and v27.16b, v27.16b, v24.16b
 	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
 	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
 	WORD $0x3d803858 // str q24, [x2, #224]
@@ -42900,17 +42955,19 @@ copy0:
 	WORD $0x4f37575a // shl v26.4s, v26.4s, #23
 	WORD $0x6e3adf7b // fmul v27.4s, v27.4s, v26.4s
 	WORD $0x4e791f7b // bic v27.16b, v27.16b, v25.16b
+	WORD $0x3dc03c78 // ldr q24, [x3, #240]
+	WORD $0x4e381f7b // and v27.16b, v27.16b, v24.16b
 	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
 	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
 	WORD $0x3d803c58 // str q24, [x2, #240]
-	MOVD R2, R3
-	MOVD R0, R4
-	MOVD R1, R5
+	MOVD R2, R4
+	MOVD R0, R5
+	MOVD R1, R6
 
 back:
-	MOVWU.P 4(R3), R6
-	MOVW.P R6, 4(R4)
-	SUBS $1, R5
+	MOVWU.P 4(R4), R7
+	MOVW.P R7, 4(R5)
+	SUBS $1, R6
 	BNE back
 
 done:
@@ -42934,6 +42991,1198 @@ done:
 	WORD $0x4e0c0509 // dup v9.4s, v8.s[1]
 	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
 	FMOVS F8, ret+24(FP)
+	RET
+
+// func weighNEON(x *float32, n int, top, inv float32) float32
+TEXT ·weighNEON(SB), NOSPLIT, $512-28
+	MOVD x+0(FP), R0
+	MOVD n+8(FP), R1
+	FMOVS top+16(FP), F0
+	WORD $0x4e040400 // dup v0.4s, v0.s[0]
+	FMOVS inv+20(FP), F1
+	WORD $0x4e040421 // dup v1.4s, v1.s[0]
+	MOVW $0xc2ae0000, R26
+	WORD $0x4e040f42 // dup v2.4s, w26
+	MOVW $0x42b20000, R26
+	WORD $0x4e040f43 // dup v3.4s, w26
+	MOVW $0x0000007f, R26
+	WORD $0x4e040f44 // dup v4.4s, w26
+	MOVW $0x3fb8aa3b, R26
+	WORD $0x4e041f45 // mov v5.s[0], w26
+	MOVW $0x3f317200, R26
+	WORD $0x4e0c1f45 // mov v5.s[1], w26
+	MOVW $0x35bfbe8e, R26
+	WORD $0x4e141f45 // mov v5.s[2], w26
+	MOVW $0x3f800000, R26
+	WORD $0x4e1c1f45 // mov v5.s[3], w26
+	MOVW $0x3efffffe, R26
+	WORD $0x4e041f46 // mov v6.s[0], w26
+	MOVW $0x3e2aaa46, R26
+	WORD $0x4e0c1f46 // mov v6.s[1], w26
+	MOVW $0x3d2aac2c, R26
+	WORD $0x4e141f46 // mov v6.s[2], w26
+	MOVW $0x3c091ed3, R26
+	WORD $0x4e1c1f46 // mov v6.s[3], w26
+	MOVW $0x3ab5609c, R26
+	WORD $0x4e041f47 // mov v7.s[0], w26
+	WORD $0x6f00e408 // movi v8.2d, #0000000000000000
+	WORD $0x6f00e409 // movi v9.2d, #0000000000000000
+	WORD $0x6f00e40a // movi v10.2d, #0000000000000000
+	WORD $0x6f00e40b // movi v11.2d, #0000000000000000
+	WORD $0x6f00e40c // movi v12.2d, #0000000000000000
+	WORD $0x6f00e40d // movi v13.2d, #0000000000000000
+	WORD $0x6f00e40e // movi v14.2d, #0000000000000000
+	WORD $0x6f00e40f // movi v15.2d, #0000000000000000
+	WORD $0x6f00e410 // movi v16.2d, #0000000000000000
+	WORD $0x6f00e411 // movi v17.2d, #0000000000000000
+	WORD $0x6f00e412 // movi v18.2d, #0000000000000000
+	WORD $0x6f00e413 // movi v19.2d, #0000000000000000
+	WORD $0x6f00e414 // movi v20.2d, #0000000000000000
+	WORD $0x6f00e415 // movi v21.2d, #0000000000000000
+	WORD $0x6f00e416 // movi v22.2d, #0000000000000000
+	WORD $0x6f00e417 // movi v23.2d, #0000000000000000
+	WORD $0x6f00e418 // movi v24.2d, #0000000000000000
+	SUBS $64, R1
+	BLT tail
+
+loop:
+	WORD $0x3dc00019 // ldr q25, [x0]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x4e3cd529 // fadd v9.4s, v9.4s, v28.4s
+	WORD $0x3dc00419 // ldr q25, [x0, #16]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x4e3cd54a // fadd v10.4s, v10.4s, v28.4s
+	WORD $0x3dc00819 // ldr q25, [x0, #32]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x4e3cd56b // fadd v11.4s, v11.4s, v28.4s
+	WORD $0x3dc00c19 // ldr q25, [x0, #48]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x4e3cd58c // fadd v12.4s, v12.4s, v28.4s
+	WORD $0x3dc01019 // ldr q25, [x0, #64]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x4e3cd5ad // fadd v13.4s, v13.4s, v28.4s
+	WORD $0x3dc01419 // ldr q25, [x0, #80]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x4e3cd5ce // fadd v14.4s, v14.4s, v28.4s
+	WORD $0x3dc01819 // ldr q25, [x0, #96]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x4e3cd5ef // fadd v15.4s, v15.4s, v28.4s
+	WORD $0x3dc01c19 // ldr q25, [x0, #112]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x4e3cd610 // fadd v16.4s, v16.4s, v28.4s
+	WORD $0x3dc02019 // ldr q25, [x0, #128]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x4e3cd631 // fadd v17.4s, v17.4s, v28.4s
+	WORD $0x3dc02419 // ldr q25, [x0, #144]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x4e3cd652 // fadd v18.4s, v18.4s, v28.4s
+	WORD $0x3dc02819 // ldr q25, [x0, #160]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x4e3cd673 // fadd v19.4s, v19.4s, v28.4s
+	WORD $0x3dc02c19 // ldr q25, [x0, #176]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x4e3cd694 // fadd v20.4s, v20.4s, v28.4s
+	WORD $0x3dc03019 // ldr q25, [x0, #192]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x4e3cd6b5 // fadd v21.4s, v21.4s, v28.4s
+	WORD $0x3dc03419 // ldr q25, [x0, #208]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x4e3cd6d6 // fadd v22.4s, v22.4s, v28.4s
+	WORD $0x3dc03819 // ldr q25, [x0, #224]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x4e3cd6f7 // fadd v23.4s, v23.4s, v28.4s
+	WORD $0x3dc03c19 // ldr q25, [x0, #240]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x4e3cd718 // fadd v24.4s, v24.4s, v28.4s
+	ADD $256, R0
+	SUBS $64, R1
+	BGE loop
+
+tail:
+	ADDS $64, R1
+	BEQ done
+	MOVD $tail0-256(SP), R2
+	WORD $0x3d800048 // str q8, [x2]
+	WORD $0x3d800448 // str q8, [x2, #16]
+	WORD $0x3d800848 // str q8, [x2, #32]
+	WORD $0x3d800c48 // str q8, [x2, #48]
+	WORD $0x3d801048 // str q8, [x2, #64]
+	WORD $0x3d801448 // str q8, [x2, #80]
+	WORD $0x3d801848 // str q8, [x2, #96]
+	WORD $0x3d801c48 // str q8, [x2, #112]
+	WORD $0x3d802048 // str q8, [x2, #128]
+	WORD $0x3d802448 // str q8, [x2, #144]
+	WORD $0x3d802848 // str q8, [x2, #160]
+	WORD $0x3d802c48 // str q8, [x2, #176]
+	WORD $0x3d803048 // str q8, [x2, #192]
+	WORD $0x3d803448 // str q8, [x2, #208]
+	WORD $0x3d803848 // str q8, [x2, #224]
+	WORD $0x3d803c48 // str q8, [x2, #240]
+	MOVD R0, R3
+	MOVD R2, R4
+	MOVD R1, R5
+
+copy0:
+	MOVWU.P 4(R3), R6
+	MOVW.P R6, 4(R4)
+	SUBS $1, R5
+	BNE copy0
+	WORD $0x6f00e419 // movi v25.2d, #0000000000000000
+	MOVD $tail1-512(SP), R3
+	WORD $0x3d800079 // str q25, [x3]
+	WORD $0x3d800479 // str q25, [x3, #16]
+	WORD $0x3d800879 // str q25, [x3, #32]
+	WORD $0x3d800c79 // str q25, [x3, #48]
+	WORD $0x3d801079 // str q25, [x3, #64]
+	WORD $0x3d801479 // str q25, [x3, #80]
+	WORD $0x3d801879 // str q25, [x3, #96]
+	WORD $0x3d801c79 // str q25, [x3, #112]
+	WORD $0x3d802079 // str q25, [x3, #128]
+	WORD $0x3d802479 // str q25, [x3, #144]
+	WORD $0x3d802879 // str q25, [x3, #160]
+	WORD $0x3d802c79 // str q25, [x3, #176]
+	WORD $0x3d803079 // str q25, [x3, #192]
+	WORD $0x3d803479 // str q25, [x3, #208]
+	WORD $0x3d803879 // str q25, [x3, #224]
+	WORD $0x3d803c79 // str q25, [x3, #240]
+	MOVD R3, R4
+	MOVD R1, R5
+	MOVW $-1, R6
+
+mask:
+	MOVW.P R6, 4(R4)
+	SUBS $1, R5
+	BNE mask
+	WORD $0x3dc00059 // ldr q25, [x2]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x3dc00079 // ldr q25, [x3]
+	WORD $0x4e391f9c // and v28.16b, v28.16b, v25.16b
+	WORD $0x4e3cd529 // fadd v9.4s, v9.4s, v28.4s
+	WORD $0x3dc00459 // ldr q25, [x2, #16]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x3dc00479 // ldr q25, [x3, #16]
+	WORD $0x4e391f9c // and v28.16b, v28.16b, v25.16b
+	WORD $0x4e3cd54a // fadd v10.4s, v10.4s, v28.4s
+	WORD $0x3dc00859 // ldr q25, [x2, #32]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x3dc00879 // ldr q25, [x3, #32]
+	WORD $0x4e391f9c // and v28.16b, v28.16b, v25.16b
+	WORD $0x4e3cd56b // fadd v11.4s, v11.4s, v28.4s
+	WORD $0x3dc00c59 // ldr q25, [x2, #48]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x3dc00c79 // ldr q25, [x3, #48]
+	WORD $0x4e391f9c // and v28.16b, v28.16b, v25.16b
+	WORD $0x4e3cd58c // fadd v12.4s, v12.4s, v28.4s
+	WORD $0x3dc01059 // ldr q25, [x2, #64]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x3dc01079 // ldr q25, [x3, #64]
+	WORD $0x4e391f9c // and v28.16b, v28.16b, v25.16b
+	WORD $0x4e3cd5ad // fadd v13.4s, v13.4s, v28.4s
+	WORD $0x3dc01459 // ldr q25, [x2, #80]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x3dc01479 // ldr q25, [x3, #80]
+	WORD $0x4e391f9c // and v28.16b, v28.16b, v25.16b
+	WORD $0x4e3cd5ce // fadd v14.4s, v14.4s, v28.4s
+	WORD $0x3dc01859 // ldr q25, [x2, #96]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x3dc01879 // ldr q25, [x3, #96]
+	WORD $0x4e391f9c // and v28.16b, v28.16b, v25.16b
+	WORD $0x4e3cd5ef // fadd v15.4s, v15.4s, v28.4s
+	WORD $0x3dc01c59 // ldr q25, [x2, #112]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x3dc01c79 // ldr q25, [x3, #112]
+	WORD $0x4e391f9c // and v28.16b, v28.16b, v25.16b
+	WORD $0x4e3cd610 // fadd v16.4s, v16.4s, v28.4s
+	WORD $0x3dc02059 // ldr q25, [x2, #128]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x3dc02079 // ldr q25, [x3, #128]
+	WORD $0x4e391f9c // and v28.16b, v28.16b, v25.16b
+	WORD $0x4e3cd631 // fadd v17.4s, v17.4s, v28.4s
+	WORD $0x3dc02459 // ldr q25, [x2, #144]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x3dc02479 // ldr q25, [x3, #144]
+	WORD $0x4e391f9c // and v28.16b, v28.16b, v25.16b
+	WORD $0x4e3cd652 // fadd v18.4s, v18.4s, v28.4s
+	WORD $0x3dc02859 // ldr q25, [x2, #160]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x3dc02879 // ldr q25, [x3, #160]
+	WORD $0x4e391f9c // and v28.16b, v28.16b, v25.16b
+	WORD $0x4e3cd673 // fadd v19.4s, v19.4s, v28.4s
+	WORD $0x3dc02c59 // ldr q25, [x2, #176]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x3dc02c79 // ldr q25, [x3, #176]
+	WORD $0x4e391f9c // and v28.16b, v28.16b, v25.16b
+	WORD $0x4e3cd694 // fadd v20.4s, v20.4s, v28.4s
+	WORD $0x3dc03059 // ldr q25, [x2, #192]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x3dc03079 // ldr q25, [x3, #192]
+	WORD $0x4e391f9c // and v28.16b, v28.16b, v25.16b
+	WORD $0x4e3cd6b5 // fadd v21.4s, v21.4s, v28.4s
+	WORD $0x3dc03459 // ldr q25, [x2, #208]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x3dc03479 // ldr q25, [x3, #208]
+	WORD $0x4e391f9c // and v28.16b, v28.16b, v25.16b
+	WORD $0x4e3cd6d6 // fadd v22.4s, v22.4s, v28.4s
+	WORD $0x3dc03859 // ldr q25, [x2, #224]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x3dc03879 // ldr q25, [x3, #224]
+	WORD $0x4e391f9c // and v28.16b, v28.16b, v25.16b
+	WORD $0x4e3cd6f7 // fadd v23.4s, v23.4s, v28.4s
+	WORD $0x3dc03c59 // ldr q25, [x2, #240]
+	WORD $0x4ea0d739 // fsub v25.4s, v25.4s, v0.4s
+	WORD $0x6e21df39 // fmul v25.4s, v25.4s, v1.4s
+	WORD $0x6eb9e45a // fcmgt v26.4s, v2.4s, v25.4s
+	WORD $0x4ea3f739 // fmin v25.4s, v25.4s, v3.4s
+	WORD $0x4f85933b // fmul v27.4s, v25.4s, v5.s[0]
+	WORD $0x4e218b7b // frintn v27.4s, v27.4s
+	WORD $0x4fa55379 // fmls v25.4s, v27.4s, v5.s[1]
+	WORD $0x4f855b79 // fmls v25.4s, v27.4s, v5.s[2]
+	WORD $0x4e0404fc // dup v28.4s, v7.s[0]
+	WORD $0x4e1c04dd // dup v29.4s, v6.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1404dc // dup v28.4s, v6.s[2]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e0c04dd // dup v29.4s, v6.s[1]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e0404dc // dup v28.4s, v6.s[0]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e1c04bd // dup v29.4s, v5.s[3]
+	WORD $0x4e3ccf3d // fmla v29.4s, v25.4s, v28.4s
+	WORD $0x4e1c04bc // dup v28.4s, v5.s[3]
+	WORD $0x4e3dcf3c // fmla v28.4s, v25.4s, v29.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4f3f0779 // sshr v25.4s, v27.4s, #1
+	WORD $0x6eb9877b // sub v27.4s, v27.4s, v25.4s
+	WORD $0x4f375739 // shl v25.4s, v25.4s, #23
+	WORD $0x4eb9879c // add v28.4s, v28.4s, v25.4s
+	WORD $0x4ea4877b // add v27.4s, v27.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x6e3bdf9c // fmul v28.4s, v28.4s, v27.4s
+	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
+	WORD $0x3dc03c79 // ldr q25, [x3, #240]
+	WORD $0x4e391f9c // and v28.16b, v28.16b, v25.16b
+	WORD $0x4e3cd718 // fadd v24.4s, v24.4s, v28.4s
+
+done:
+	WORD $0x4e2dd529 // fadd v9.4s, v9.4s, v13.4s
+	WORD $0x4e35d631 // fadd v17.4s, v17.4s, v21.4s
+	WORD $0x4e31d529 // fadd v9.4s, v9.4s, v17.4s
+	WORD $0x4e2ed54a // fadd v10.4s, v10.4s, v14.4s
+	WORD $0x4e36d652 // fadd v18.4s, v18.4s, v22.4s
+	WORD $0x4e32d54a // fadd v10.4s, v10.4s, v18.4s
+	WORD $0x4e2fd56b // fadd v11.4s, v11.4s, v15.4s
+	WORD $0x4e37d673 // fadd v19.4s, v19.4s, v23.4s
+	WORD $0x4e33d56b // fadd v11.4s, v11.4s, v19.4s
+	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
+	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
+	WORD $0x4e34d58c // fadd v12.4s, v12.4s, v20.4s
+	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
+	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
+	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
+	WORD $0x6e09412a // ext v10.16b, v9.16b, v9.16b, #8
+	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
+	WORD $0x4e0c052a // dup v10.4s, v9.s[1]
+	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
+	FMOVS F9, ret+24(FP)
 	RET
 
 // func maxNEON(x *float32, n int) float32
@@ -43199,6 +44448,63 @@ found:
 	SUB R2, R0
 	LSR $2, R0
 	MOVD R0, ret+24(FP)
+	RET
+
+// func atLeastNEON(dst *int32, x *float32, n int, v float32) int
+TEXT ·atLeastNEON(SB), NOSPLIT, $0-40
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+16(FP), R2
+	FMOVS v+24(FP), F0
+	WORD $0x4e040400 // dup v0.4s, v0.s[0]
+	MOVD R0, R3
+	MOVD $0, R4
+
+loop:
+	CMP $16, R2
+	BLT tail
+	WORD $0x3dc00021 // ldr q1, [x1]
+	WORD $0x6e20e421 // fcmge v1.4s, v1.4s, v0.4s
+	WORD $0x3dc00422 // ldr q2, [x1, #16]
+	WORD $0x6e20e442 // fcmge v2.4s, v2.4s, v0.4s
+	WORD $0x3dc00823 // ldr q3, [x1, #32]
+	WORD $0x6e20e463 // fcmge v3.4s, v3.4s, v0.4s
+	WORD $0x3dc00c24 // ldr q4, [x1, #48]
+	WORD $0x6e20e484 // fcmge v4.4s, v4.4s, v0.4s
+	WORD $0x4ea21c21 // orr v1.16b, v1.16b, v2.16b
+	WORD $0x4ea41c63 // orr v3.16b, v3.16b, v4.16b
+	WORD $0x4ea31c21 // orr v1.16b, v1.16b, v3.16b
+	WORD $0x6eb0a821 // umaxv s1, v1.4s
+	WORD $0x0e043c26 // mov w6, v1.s[0]
+	SUB $16, R2
+	MOVD $16, R5
+	CBNZW R6, each
+	ADD $64, R1
+	ADD $16, R4
+	B loop
+
+tail:
+	CBZ R2, end
+	MOVD R2, R5
+	MOVD $0, R2
+
+each:
+	WORD $0xbd400025 // ldr s5, [x1]
+	FCMPS F0, F5
+	BLT skip
+	MOVW.P R4, 4(R0)
+
+skip:
+	ADD $4, R1
+	ADD $1, R4
+	SUBS $1, R5
+	BNE each
+	B loop
+
+end:
+	SUB R3, R0
+	LSR $2, R0
+	MOVD R0, ret+32(FP)
 	RET
 
 // func ropeNeoxNEON(x, cos, sin *float32, n int)

@@ -542,6 +542,11 @@ func dotNEON(a, b *float32, n int) float32
 //go:noescape
 func expSumNEON(x *float32, n int, top float32) float32
 
+// weighNEON returns Σexp((x-top)·inv).
+//
+//go:noescape
+func weighNEON(x *float32, n int, top, inv float32) float32
+
 // maxNEON returns the largest value of x that is not NaN.
 //
 //go:noescape
@@ -551,6 +556,11 @@ func maxNEON(x *float32, n int) float32
 //
 //go:noescape
 func indexNEON(x *float32, n int, v float32) int
+
+// atLeastNEON writes the indices of the values of x that are at least v to dst, which has room for n, and returns how many they are.
+//
+//go:noescape
+func atLeastNEON(dst *int32, x *float32, n int, v float32) int
 
 // ropeNeoxNEON rotates the pairs (x[i], x[i+n]).
 //

@@ -42,9 +42,13 @@ func dotNEON(a, b *float32, n int) float32 { panic(noAssembly) }
 
 func expSumNEON(x *float32, n int, top float32) float32 { panic(noAssembly) }
 
+func weighNEON(x *float32, n int, top, inv float32) float32 { panic(noAssembly) }
+
 func maxNEON(x *float32, n int) float32 { panic(noAssembly) }
 
 func indexNEON(x *float32, n int, v float32) int { panic(noAssembly) }
+
+func atLeastNEON(dst *int32, x *float32, n int, v float32) int { panic(noAssembly) }
 
 func ropeNeoxNEON(x, cos, sin *float32, n int) { panic(noAssembly) }
 

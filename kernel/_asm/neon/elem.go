@@ -138,27 +138,37 @@ func infPad(k *kernel, _ []reg) reg {
 
 func reductions() {
 	reduction{name: "sum", doc: "returns Σx.", in: []string{"x"}, pad: zeroPad,
-		body: func(k *kernel, acc reg, in, _ []reg) { k.fadd(acc, acc, in[0]) }}.emit()
+		body: func(k *kernel, acc reg, in, _ []reg, _ func(v, spare reg)) { k.fadd(acc, acc, in[0]) }}.emit()
 	reduction{name: "sumSquares", doc: "returns Σ(x-mean)².", in: []string{"x"}, scalars: []string{"mean"},
 		pad: func(k *kernel, s []reg) reg { return s[0] },
-		body: func(k *kernel, acc reg, in, s []reg) {
+		body: func(k *kernel, acc reg, in, s []reg, _ func(v, spare reg)) {
 			k.fsub(in[0], in[0], s[0])
 			k.fmla(acc, in[0], in[0])
 		}}.emit()
 	reduction{name: "dot", doc: "returns Σa·b.", in: []string{"a", "b"}, pad: zeroPad,
-		body: func(k *kernel, acc reg, in, _ []reg) { k.fmla(acc, in[0], in[1]) }}.emit()
-	reduction{name: "expSum", doc: "sets x = exp(x-top) and returns the sum.", in: []string{"x"}, scalars: []string{"top"}, pad: infPad, stored: true,
-		hold: (*kernel).holdExp,
-		body: func(k *kernel, acc reg, in, s []reg) {
+		body: func(k *kernel, acc reg, in, _ []reg, _ func(v, spare reg)) { k.fmla(acc, in[0], in[1]) }}.emit()
+	reduction{name: "expSum", doc: "sets x = exp(x-top) and returns the sum.", in: []string{"x"}, scalars: []string{"top"},
+		pad: zeroPad, stored: true, cleared: true, hold: (*kernel).holdExp,
+		body: func(k *kernel, acc reg, in, s []reg, clear func(v, spare reg)) {
 			k.fsub(in[0], in[0], s[0])
 			k.scoped(func() {
 				e := k.exp(in[0])
+				clear(e, in[0])
 				k.mov(in[0], e)
 			})
 			k.fadd(acc, acc, in[0])
 		}}.emit()
+	reduction{name: "weigh", doc: "returns Σexp((x-top)·inv).", in: []string{"x"}, scalars: []string{"top", "inv"},
+		pad: zeroPad, cleared: true, hold: (*kernel).holdExp,
+		body: func(k *kernel, acc reg, in, s []reg, clear func(v, spare reg)) {
+			k.fsub(in[0], in[0], s[0])
+			k.fmul(in[0], in[0], s[1])
+			e := k.exp(in[0])
+			clear(e, in[0])
+			k.fadd(acc, acc, e)
+		}}.emit()
 	reduction{name: "max", doc: "returns the largest value of x that is not NaN.", in: []string{"x"}, max: true, pad: infPad,
-		body: func(k *kernel, acc reg, in, _ []reg) {
+		body: func(k *kernel, acc reg, in, _ []reg, _ func(v, spare reg)) {
 			m := k.vec()
 			k.fcmgt(m, in[0], acc) // not for NaN
 			k.bit(acc, in[0], m)
@@ -208,5 +218,55 @@ func index() {
 	k.g("SUB %s, %s", start, x)
 	k.g("LSR $2, %s", x)
 	k.g("MOVD %s, %s", x, k.params["ret"])
+	k.end()
+}
+
+// atLeast generates the search for all elements that are at least v: those of
+// 16 that have one are looked at one by one.
+func atLeast() {
+	k := begin("atLeast", "writes the indices of the values of x that are at least v to dst, which has room for n, and returns how many they are.",
+		"dst *int32, x *float32, n int, v float32", "int", 0)
+	dst, x, n, v := k.arg("dst"), k.arg("x"), k.arg("n"), k.scalar("v")
+	begin, i, left, bits := k.gp(), k.gp(), k.gp(), k.gp()
+	u, one := k.vecN(4), k.vec()
+	k.g("MOVD %s, %s", dst, begin)
+	k.g("MOVD $0, %s", i)
+	k.label("loop")
+	k.g("CMP $16, %s", n)
+	k.g("BLT tail")
+	for j, r := range u {
+		k.loadQ(r, x, 16*j)
+		k.fcmge(r, r, v)
+	}
+	k.orr(u[0], u[0], u[1])
+	k.orr(u[2], u[2], u[3])
+	k.orr(u[0], u[0], u[2])
+	k.umaxv(u[0], u[0])
+	k.toW(bits, u[0], 0)
+	k.g("SUB $16, %s", n)
+	k.g("MOVD $16, %s", left)
+	k.g("CBNZW %s, each", bits)
+	k.g("ADD $64, %s", x)
+	k.g("ADD $16, %s", i)
+	k.g("B loop")
+	k.label("tail")
+	k.g("CBZ %s, end", n)
+	k.g("MOVD %s, %s", n, left)
+	k.g("MOVD $0, %s", n)
+	k.label("each")
+	k.load(4, one, x, 0)
+	k.g("FCMPS F%d, F%d", v, one)
+	k.g("BLT skip") // if less, or not comparable
+	k.g("MOVW.P %s, 4(%s)", i, dst)
+	k.label("skip")
+	k.g("ADD $4, %s", x)
+	k.g("ADD $1, %s", i)
+	k.g("SUBS $1, %s", left)
+	k.g("BNE each")
+	k.g("B loop")
+	k.label("end")
+	k.g("SUB %s, %s", begin, dst)
+	k.g("LSR $2, %s", dst)
+	k.g("MOVD %s, %s", dst, k.params["ret"])
 	k.end()
 }

@@ -29,6 +29,7 @@ func (k *kernel) fmls(d, n, m reg)  { k.three(0x4ea0cc00, "fmls", "4s", d, n, m)
 func (k *kernel) fmin(d, n, m reg)  { k.three(0x4ea0f400, "fmin", "4s", d, n, m) }
 func (k *kernel) fmax(d, n, m reg)  { k.three(0x4e20f400, "fmax", "4s", d, n, m) }
 func (k *kernel) fcmgt(d, n, m reg) { k.three(0x6ea0e400, "fcmgt", "4s", d, n, m) }
+func (k *kernel) fcmge(d, n, m reg) { k.three(0x6e20e400, "fcmge", "4s", d, n, m) }
 func (k *kernel) fcmeq(d, n, m reg) { k.three(0x4e20e400, "fcmeq", "4s", d, n, m) }
 
 // Arithmetic on integers.

@@ -99,10 +99,13 @@ type reduction struct {
 	in        []string
 	scalars   []string
 	max       bool                         // the maximum, starting from -Inf, rather than the sum
-	pad       func(k *kernel, s []reg) reg // an element that changes nothing
+	pad       func(k *kernel, s []reg) reg // what stands for elements behind the end
 	stored    bool                         // body changes the elements
+	cleared   bool                         // body makes something of pads: it must call clear
 	hold      func(k *kernel)
-	body      func(k *kernel, acc reg, in, scalars []reg) // what is to be stored is left in in[0]
+	// body adds a vector of elements to acc. What is to be stored it leaves in
+	// in[0]. clear zeroes the lanes of v behind the end; it uses spare.
+	body func(k *kernel, acc reg, in, scalars []reg, clear func(v, spare reg))
 }
 
 const negInf = 0xff800000
@@ -116,7 +119,7 @@ func (r reduction) emit() {
 	if len(r.scalars) > 0 {
 		params += ", " + strings.Join(r.scalars, ", ") + " float32"
 	}
-	k := begin(r.name, r.doc, params, "float32", len(r.in)*tailBytes)
+	k := begin(r.name, r.doc, params, "float32", (len(r.in)+btoi(r.cleared))*tailBytes)
 	var at []gp
 	for _, p := range r.in {
 		at = append(at, k.arg(p))
@@ -135,14 +138,14 @@ func (r reduction) emit() {
 			k.zero(v)
 		}
 	}
-	run := func(base []gp) {
+	run := func(base []gp, clear func(i int) func(v, spare reg)) {
 		for i, v := range acc {
 			k.scoped(func() {
 				in := k.vecN(len(base))
 				for j, p := range base {
 					k.loadQ(in[j], p, 16*i)
 				}
-				r.body(k, v, in, scalars)
+				r.body(k, v, in, scalars, clear(i))
 				if r.stored {
 					k.storeQ(in[0], base[0], 16*i)
 				}
@@ -152,7 +155,7 @@ func (r reduction) emit() {
 	k.g("SUBS $64, %s", n)
 	k.g("BLT tail")
 	k.label("loop")
-	run(at)
+	run(at, func(int) func(v, spare reg) { return func(reg, reg) {} })
 	for _, p := range at {
 		k.g("ADD $256, %s", p)
 	}
@@ -163,14 +166,20 @@ func (r reduction) emit() {
 	k.g("BEQ done")
 	base := make([]gp, len(at))
 	for j, p := range at {
-		base[j] = k.gp()
-		k.g("MOVD $tail%d-%d(SP), %s", j, tailBytes*(j+1), base[j])
-		for i := range 16 {
-			k.storeQ(pad, base[j], 16*i)
-		}
+		base[j] = k.tail(j, pad)
 		k.copyWords(fmt.Sprintf("copy%d", j), p, base[j], n)
 	}
-	run(base)
+	var mask gp
+	if r.cleared { // ones for the elements, zeros for the pads
+		mask = k.tail(len(at), k.zeroed())
+		k.fillWords("mask", mask, n)
+	}
+	run(base, func(i int) func(v, spare reg) {
+		return func(v, spare reg) {
+			k.loadQ(spare, mask, 16*i)
+			k.and(v, v, spare)
+		}
+	})
 	if r.stored {
 		k.copyWords("back", base[0], at[0], n)
 	}
@@ -178,6 +187,37 @@ func (r reduction) emit() {
 	k.combine(acc, r.max)
 	k.g("FMOVS F%d, %s", acc[0], k.params["ret"])
 	k.end()
+}
+
+// tail fills a part of the frame with v and returns its address.
+func (k *kernel) tail(part int, v reg) gp {
+	base := k.gp()
+	k.g("MOVD $tail%d-%d(SP), %s", part, tailBytes*(part+1), base)
+	for i := range 16 {
+		k.storeQ(v, base, 16*i)
+	}
+	return base
+}
+
+// zeroed returns a register of zeros, until the next one is given out.
+func (k *kernel) zeroed() (v reg) {
+	k.scoped(func() { v = k.vec() })
+	k.zero(v)
+	return v
+}
+
+// fillWords sets n > 0 words of 32 bits to ones.
+func (k *kernel) fillWords(label string, to, n gp) {
+	regs := k.regs
+	dst, left, word := k.gp(), k.gp(), k.gp()
+	k.regs = regs
+	k.g("MOVD %s, %s", to, dst)
+	k.g("MOVD %s, %s", n, left)
+	k.g("MOVW $-1, %s", word)
+	k.label(label)
+	k.g("MOVW.P %s, 4(%s)", word, dst)
+	k.g("SUBS $1, %s", left)
+	k.g("BNE %s", label)
 }
 
 // copyWords copies n > 0 words of 32 bits.

@@ -60,6 +60,7 @@ func generate() {
 	activations()
 	reductions()
 	index()
+	atLeast()
 	rope()
 	ropePairs()
 	conversions()
