@@ -62,12 +62,12 @@ func TestFullDisk(t *testing.T) {
 			}
 		}
 		fails("no room from the start", "needed 2.1 MB")
-		if s.sent > 0 && !noRanges {
-			t.Errorf("%d bytes were fetched without room for them", s.sent)
+		if s.bytes() > 0 && !noRanges {
+			t.Errorf("%d bytes were fetched without room for them", s.bytes())
 		}
 		more += 1 << 30
 		fails("full half-way", "no space left on device", "m.gguf"+incompleteSuffix)
-		left, sent := leftovers(store), s.sent
+		left, sent := leftovers(store), s.bytes()
 		if resumes := slices.ContainsFunc(left, func(f string) bool { return strings.HasSuffix(f, stateSuffix) }); resumes == noRanges && !noRanges || !resumes && len(left) > 0 {
 			t.Errorf("%s: left for the next try: %v", name, left)
 		}
@@ -79,7 +79,7 @@ func TestFullDisk(t *testing.T) {
 			t.Fatalf("%s: with room again: %v", name, err)
 		}
 		checkModel(t, m, content)
-		if again := s.sent - sent; !noRanges && again > int64(len(content))*3/4 {
+		if again := s.bytes() - sent; !noRanges && again > int64(len(content))*3/4 {
 			t.Errorf("%d bytes were fetched again, of %d", again, len(content))
 		}
 		if err := os.RemoveAll(store); err != nil {
@@ -132,9 +132,9 @@ func TestFullDiskUnpacking(t *testing.T) {
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
-	sent := s.sent
+	sent := s.bytes()
 	done, err := c.file(t.Context(), f, dir, "m")
-	if err != nil || done.SHA256 != sumOf(content) || s.sent != sent {
-		t.Errorf("with room again: %v, %v, %d bytes fetched again", done, err, s.sent-sent)
+	if err != nil || done.SHA256 != sumOf(content) || s.bytes() != sent {
+		t.Errorf("with room again: %v, %v, %d bytes fetched again", done, err, s.bytes()-sent)
 	}
 }

@@ -206,6 +206,13 @@ func (w *faultyWriter) Write(b []byte) (int, error) {
 	return total, nil
 }
 
+// bytes is how much content was sent so far.
+func (s *server) bytes() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sent
+}
+
 func (s *server) requested(part string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
