@@ -115,7 +115,7 @@ func (r *Threads) choose(counts []int, decode, batch [][]float64) {
 			rounds, median := len(times[i]), quantileOf(times[i], 0.5)
 			switch {
 			case rounds < tuneRounds:
-				r.Odd = fmt.Sprintf("there was time for %d rounds only", rounds)
+				r.Odd = fmt.Sprintf("there was time for %d of %d rounds", rounds, tuneRounds)
 			case median > tuneSpread*fast(times[i]):
 				r.Odd = fmt.Sprintf("%s with %d threads took between %.2f and %.2f ms, half the time: other programs ran", what, n, 1e3*fast(times[i]), 1e3*median)
 			}

@@ -66,7 +66,7 @@ func TestChooseThreads(t *testing.T) {
 		{"not near enough", []int{1, 2}, flat(2.06, 2), flat(2.02, 2), pool.Counts{Decode: 2, Batch: 1}, ""},
 		{"a short disturbance of the best", []int{1, 2}, [][]float64{{4, 4, 4, 4, 4}, {2, 9, 2, 2, 2}}, flat(4, 2), pool.Counts{Decode: 2, Batch: 2}, ""},
 		{"noise", []int{1, 2}, flat(4, 2), noisy, pool.Counts{Decode: 2, Batch: 2}, "a batch with 2 threads"},
-		{"too slow", []int{1, 2}, few, few, pool.Counts{Decode: 2, Batch: 2}, "2 rounds only"},
+		{"too slow", []int{1, 2}, few, few, pool.Counts{Decode: 2, Batch: 2}, "time for 2 of 5 rounds"},
 	} {
 		var r Threads
 		r.choose(c.counts, c.decode, c.batch)
