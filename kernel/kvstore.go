@@ -62,7 +62,7 @@ func StoreKV(kTile, vTile []byte, slot int, k, v []float32, kv tensor.DType) {
 // elements of its key at k[i·ldk] and the vd elements of its value at v[i·ldv].
 func StoreKVTile(kTile, vTile []byte, k []float32, ldk, kd int, v []float32, ldv, vd int, kv tensor.DType) {
 	e := kvElem(kv)
-	if e == elemF32 || cpu.Current() < cpu.AVX2 || kd%8 != 0 {
+	if e == elemF32 || cpu.Current() < cpu.NEON || kd%8 != 0 {
 		for i := range TileTokens {
 			StoreKV(kTile, vTile, i, k[i*ldk:][:kd], v[i*ldv:][:vd], kv)
 		}
@@ -82,9 +82,14 @@ func StoreKVTile(kTile, vTile []byte, k []float32, ldk, kd int, v []float32, ldv
 			e.encode(rows[i][:], k[i*ldk+d:][:n], inv[i])
 		}
 		to := kTile[e.head()+d*TileTokens*e.bytes():][:n*TileTokens*e.bytes()]
-		if e == elemF16 {
+		switch neon := cpu.Current() == cpu.NEON; {
+		case e == elemF16 && neon:
+			transposeHalvesNEON(&to[0], &rows[0][0], len(rows[0]), n)
+		case e == elemF16:
 			transposeHalvesAVX2(&to[0], &rows[0][0], len(rows[0]), n)
-		} else {
+		case neon:
+			transposeBytesNEON(&to[0], &rows[0][0], len(rows[0]), n)
+		default:
 			transposeBytesAVX2(&to[0], &rows[0][0], len(rows[0]), n)
 		}
 	}

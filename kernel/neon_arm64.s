@@ -44937,6 +44937,228 @@ by8:
 under8:
 	RET
 
+// func transposeBytesNEON(dst, src *byte, stride, n int)
+TEXT ·transposeBytesNEON(SB), NOSPLIT, $0-32
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD n+24(FP), R3
+
+columns:
+	MOVD R1, R4
+	WORD $0xfd400080 // ldr d0, [x4]
+	ADD R2, R4
+	WORD $0xfd400088 // ldr d8, [x4]
+	WORD $0x6e180500 // mov v0.d[1], v8.d[0]
+	ADD R2, R4
+	WORD $0xfd400081 // ldr d1, [x4]
+	ADD R2, R4
+	WORD $0xfd400088 // ldr d8, [x4]
+	WORD $0x6e180501 // mov v1.d[1], v8.d[0]
+	ADD R2, R4
+	WORD $0xfd400082 // ldr d2, [x4]
+	ADD R2, R4
+	WORD $0xfd400088 // ldr d8, [x4]
+	WORD $0x6e180502 // mov v2.d[1], v8.d[0]
+	ADD R2, R4
+	WORD $0xfd400083 // ldr d3, [x4]
+	ADD R2, R4
+	WORD $0xfd400088 // ldr d8, [x4]
+	WORD $0x6e180503 // mov v3.d[1], v8.d[0]
+	ADD R2, R4
+	WORD $0xfd400084 // ldr d4, [x4]
+	ADD R2, R4
+	WORD $0xfd400088 // ldr d8, [x4]
+	WORD $0x6e180504 // mov v4.d[1], v8.d[0]
+	ADD R2, R4
+	WORD $0xfd400085 // ldr d5, [x4]
+	ADD R2, R4
+	WORD $0xfd400088 // ldr d8, [x4]
+	WORD $0x6e180505 // mov v5.d[1], v8.d[0]
+	ADD R2, R4
+	WORD $0xfd400086 // ldr d6, [x4]
+	ADD R2, R4
+	WORD $0xfd400088 // ldr d8, [x4]
+	WORD $0x6e180506 // mov v6.d[1], v8.d[0]
+	ADD R2, R4
+	WORD $0xfd400087 // ldr d7, [x4]
+	ADD R2, R4
+	WORD $0xfd400088 // ldr d8, [x4]
+	WORD $0x6e180507 // mov v7.d[1], v8.d[0]
+	ADD R2, R4
+	WORD $0x4e043808 // zip1 v8.16b, v0.16b, v4.16b
+	WORD $0x4e047809 // zip2 v9.16b, v0.16b, v4.16b
+	WORD $0x4e05382a // zip1 v10.16b, v1.16b, v5.16b
+	WORD $0x4e05782b // zip2 v11.16b, v1.16b, v5.16b
+	WORD $0x4e06384c // zip1 v12.16b, v2.16b, v6.16b
+	WORD $0x4e06784d // zip2 v13.16b, v2.16b, v6.16b
+	WORD $0x4e07386e // zip1 v14.16b, v3.16b, v7.16b
+	WORD $0x4e07786f // zip2 v15.16b, v3.16b, v7.16b
+	WORD $0x4e0c3900 // zip1 v0.16b, v8.16b, v12.16b
+	WORD $0x4e0c7901 // zip2 v1.16b, v8.16b, v12.16b
+	WORD $0x4e0d3922 // zip1 v2.16b, v9.16b, v13.16b
+	WORD $0x4e0d7923 // zip2 v3.16b, v9.16b, v13.16b
+	WORD $0x4e0e3944 // zip1 v4.16b, v10.16b, v14.16b
+	WORD $0x4e0e7945 // zip2 v5.16b, v10.16b, v14.16b
+	WORD $0x4e0f3966 // zip1 v6.16b, v11.16b, v15.16b
+	WORD $0x4e0f7967 // zip2 v7.16b, v11.16b, v15.16b
+	WORD $0x4e043808 // zip1 v8.16b, v0.16b, v4.16b
+	WORD $0x4e047809 // zip2 v9.16b, v0.16b, v4.16b
+	WORD $0x4e05382a // zip1 v10.16b, v1.16b, v5.16b
+	WORD $0x4e05782b // zip2 v11.16b, v1.16b, v5.16b
+	WORD $0x4e06384c // zip1 v12.16b, v2.16b, v6.16b
+	WORD $0x4e06784d // zip2 v13.16b, v2.16b, v6.16b
+	WORD $0x4e07386e // zip1 v14.16b, v3.16b, v7.16b
+	WORD $0x4e07786f // zip2 v15.16b, v3.16b, v7.16b
+	WORD $0x4e0c3900 // zip1 v0.16b, v8.16b, v12.16b
+	WORD $0x4e0c7901 // zip2 v1.16b, v8.16b, v12.16b
+	WORD $0x4e0d3922 // zip1 v2.16b, v9.16b, v13.16b
+	WORD $0x4e0d7923 // zip2 v3.16b, v9.16b, v13.16b
+	WORD $0x4e0e3944 // zip1 v4.16b, v10.16b, v14.16b
+	WORD $0x4e0e7945 // zip2 v5.16b, v10.16b, v14.16b
+	WORD $0x4e0f3966 // zip1 v6.16b, v11.16b, v15.16b
+	WORD $0x4e0f7967 // zip2 v7.16b, v11.16b, v15.16b
+	WORD $0x3d800000 // str q0, [x0]
+	WORD $0x3d800401 // str q1, [x0, #16]
+	WORD $0x3d800802 // str q2, [x0, #32]
+	WORD $0x3d800c03 // str q3, [x0, #48]
+	WORD $0x3d801004 // str q4, [x0, #64]
+	WORD $0x3d801405 // str q5, [x0, #80]
+	WORD $0x3d801806 // str q6, [x0, #96]
+	WORD $0x3d801c07 // str q7, [x0, #112]
+	ADD $8, R1
+	ADD $128, R0
+	SUBS $8, R3
+	BNE columns
+	RET
+
+// func transposeHalvesNEON(dst, src *byte, stride, n int)
+TEXT ·transposeHalvesNEON(SB), NOSPLIT, $0-32
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD n+24(FP), R3
+
+columns:
+	MOVD R1, R4
+	WORD $0x3dc00080 // ldr q0, [x4]
+	ADD R2, R4
+	WORD $0x3dc00081 // ldr q1, [x4]
+	ADD R2, R4
+	WORD $0x3dc00082 // ldr q2, [x4]
+	ADD R2, R4
+	WORD $0x3dc00083 // ldr q3, [x4]
+	ADD R2, R4
+	WORD $0x3dc00084 // ldr q4, [x4]
+	ADD R2, R4
+	WORD $0x3dc00085 // ldr q5, [x4]
+	ADD R2, R4
+	WORD $0x3dc00086 // ldr q6, [x4]
+	ADD R2, R4
+	WORD $0x3dc00087 // ldr q7, [x4]
+	ADD R2, R4
+	WORD $0x3dc00088 // ldr q8, [x4]
+	ADD R2, R4
+	WORD $0x3dc00089 // ldr q9, [x4]
+	ADD R2, R4
+	WORD $0x3dc0008a // ldr q10, [x4]
+	ADD R2, R4
+	WORD $0x3dc0008b // ldr q11, [x4]
+	ADD R2, R4
+	WORD $0x3dc0008c // ldr q12, [x4]
+	ADD R2, R4
+	WORD $0x3dc0008d // ldr q13, [x4]
+	ADD R2, R4
+	WORD $0x3dc0008e // ldr q14, [x4]
+	ADD R2, R4
+	WORD $0x3dc0008f // ldr q15, [x4]
+	ADD R2, R4
+	WORD $0x4e483810 // zip1 v16.8h, v0.8h, v8.8h
+	WORD $0x4e487811 // zip2 v17.8h, v0.8h, v8.8h
+	WORD $0x4e493832 // zip1 v18.8h, v1.8h, v9.8h
+	WORD $0x4e497833 // zip2 v19.8h, v1.8h, v9.8h
+	WORD $0x4e4a3854 // zip1 v20.8h, v2.8h, v10.8h
+	WORD $0x4e4a7855 // zip2 v21.8h, v2.8h, v10.8h
+	WORD $0x4e4b3876 // zip1 v22.8h, v3.8h, v11.8h
+	WORD $0x4e4b7877 // zip2 v23.8h, v3.8h, v11.8h
+	WORD $0x4e4c3898 // zip1 v24.8h, v4.8h, v12.8h
+	WORD $0x4e4c7899 // zip2 v25.8h, v4.8h, v12.8h
+	WORD $0x4e4d38ba // zip1 v26.8h, v5.8h, v13.8h
+	WORD $0x4e4d78bb // zip2 v27.8h, v5.8h, v13.8h
+	WORD $0x4e4e38dc // zip1 v28.8h, v6.8h, v14.8h
+	WORD $0x4e4e78dd // zip2 v29.8h, v6.8h, v14.8h
+	WORD $0x4e4f38fe // zip1 v30.8h, v7.8h, v15.8h
+	WORD $0x4e4f78ff // zip2 v31.8h, v7.8h, v15.8h
+	WORD $0x4e583a00 // zip1 v0.8h, v16.8h, v24.8h
+	WORD $0x4e587a01 // zip2 v1.8h, v16.8h, v24.8h
+	WORD $0x4e593a22 // zip1 v2.8h, v17.8h, v25.8h
+	WORD $0x4e597a23 // zip2 v3.8h, v17.8h, v25.8h
+	WORD $0x4e5a3a44 // zip1 v4.8h, v18.8h, v26.8h
+	WORD $0x4e5a7a45 // zip2 v5.8h, v18.8h, v26.8h
+	WORD $0x4e5b3a66 // zip1 v6.8h, v19.8h, v27.8h
+	WORD $0x4e5b7a67 // zip2 v7.8h, v19.8h, v27.8h
+	WORD $0x4e5c3a88 // zip1 v8.8h, v20.8h, v28.8h
+	WORD $0x4e5c7a89 // zip2 v9.8h, v20.8h, v28.8h
+	WORD $0x4e5d3aaa // zip1 v10.8h, v21.8h, v29.8h
+	WORD $0x4e5d7aab // zip2 v11.8h, v21.8h, v29.8h
+	WORD $0x4e5e3acc // zip1 v12.8h, v22.8h, v30.8h
+	WORD $0x4e5e7acd // zip2 v13.8h, v22.8h, v30.8h
+	WORD $0x4e5f3aee // zip1 v14.8h, v23.8h, v31.8h
+	WORD $0x4e5f7aef // zip2 v15.8h, v23.8h, v31.8h
+	WORD $0x4e483810 // zip1 v16.8h, v0.8h, v8.8h
+	WORD $0x4e487811 // zip2 v17.8h, v0.8h, v8.8h
+	WORD $0x4e493832 // zip1 v18.8h, v1.8h, v9.8h
+	WORD $0x4e497833 // zip2 v19.8h, v1.8h, v9.8h
+	WORD $0x4e4a3854 // zip1 v20.8h, v2.8h, v10.8h
+	WORD $0x4e4a7855 // zip2 v21.8h, v2.8h, v10.8h
+	WORD $0x4e4b3876 // zip1 v22.8h, v3.8h, v11.8h
+	WORD $0x4e4b7877 // zip2 v23.8h, v3.8h, v11.8h
+	WORD $0x4e4c3898 // zip1 v24.8h, v4.8h, v12.8h
+	WORD $0x4e4c7899 // zip2 v25.8h, v4.8h, v12.8h
+	WORD $0x4e4d38ba // zip1 v26.8h, v5.8h, v13.8h
+	WORD $0x4e4d78bb // zip2 v27.8h, v5.8h, v13.8h
+	WORD $0x4e4e38dc // zip1 v28.8h, v6.8h, v14.8h
+	WORD $0x4e4e78dd // zip2 v29.8h, v6.8h, v14.8h
+	WORD $0x4e4f38fe // zip1 v30.8h, v7.8h, v15.8h
+	WORD $0x4e4f78ff // zip2 v31.8h, v7.8h, v15.8h
+	WORD $0x4e583a00 // zip1 v0.8h, v16.8h, v24.8h
+	WORD $0x4e587a01 // zip2 v1.8h, v16.8h, v24.8h
+	WORD $0x4e593a22 // zip1 v2.8h, v17.8h, v25.8h
+	WORD $0x4e597a23 // zip2 v3.8h, v17.8h, v25.8h
+	WORD $0x4e5a3a44 // zip1 v4.8h, v18.8h, v26.8h
+	WORD $0x4e5a7a45 // zip2 v5.8h, v18.8h, v26.8h
+	WORD $0x4e5b3a66 // zip1 v6.8h, v19.8h, v27.8h
+	WORD $0x4e5b7a67 // zip2 v7.8h, v19.8h, v27.8h
+	WORD $0x4e5c3a88 // zip1 v8.8h, v20.8h, v28.8h
+	WORD $0x4e5c7a89 // zip2 v9.8h, v20.8h, v28.8h
+	WORD $0x4e5d3aaa // zip1 v10.8h, v21.8h, v29.8h
+	WORD $0x4e5d7aab // zip2 v11.8h, v21.8h, v29.8h
+	WORD $0x4e5e3acc // zip1 v12.8h, v22.8h, v30.8h
+	WORD $0x4e5e7acd // zip2 v13.8h, v22.8h, v30.8h
+	WORD $0x4e5f3aee // zip1 v14.8h, v23.8h, v31.8h
+	WORD $0x4e5f7aef // zip2 v15.8h, v23.8h, v31.8h
+	WORD $0x3d800000 // str q0, [x0]
+	WORD $0x3d800401 // str q1, [x0, #16]
+	WORD $0x3d800802 // str q2, [x0, #32]
+	WORD $0x3d800c03 // str q3, [x0, #48]
+	WORD $0x3d801004 // str q4, [x0, #64]
+	WORD $0x3d801405 // str q5, [x0, #80]
+	WORD $0x3d801806 // str q6, [x0, #96]
+	WORD $0x3d801c07 // str q7, [x0, #112]
+	WORD $0x3d802008 // str q8, [x0, #128]
+	WORD $0x3d802409 // str q9, [x0, #144]
+	WORD $0x3d80280a // str q10, [x0, #160]
+	WORD $0x3d802c0b // str q11, [x0, #176]
+	WORD $0x3d80300c // str q12, [x0, #192]
+	WORD $0x3d80340d // str q13, [x0, #208]
+	WORD $0x3d80380e // str q14, [x0, #224]
+	WORD $0x3d803c0f // str q15, [x0, #240]
+	ADD $16, R1
+	ADD $256, R0
+	SUBS $8, R3
+	BNE columns
+	RET
+
 // func scoresF32x1t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int)
 TEXT ·scoresF32x1t1NEON(SB), NOSPLIT, $0-48
 	MOVD q+8(FP), R0

@@ -612,6 +612,16 @@ func topKVNEON(x *float32, n int) uint32
 //go:noescape
 func encodeI8NEON(dst *byte, src *float32, n int, inv float32)
 
+// transposeBytesNEON transposes 16 rows of n elements, stride bytes apart, to n rows of 16; n is a positive multiple of 8.
+//
+//go:noescape
+func transposeBytesNEON(dst, src *byte, stride, n int)
+
+// transposeHalvesNEON transposes 16 rows of n elements, stride bytes apart, to n rows of 16; n is a positive multiple of 8.
+//
+//go:noescape
+func transposeHalvesNEON(dst, src *byte, stride, n int)
+
 // scoresF32x1t1NEON sets rows of s to the dot products of 1 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 2 cache lines at next, which it moves by step.
 //
 //go:noescape

@@ -70,6 +70,10 @@ func topKVNEON(x *float32, n int) uint32 { panic(noAssembly) }
 
 func encodeI8NEON(dst *byte, src *float32, n int, inv float32) { panic(noAssembly) }
 
+func transposeBytesNEON(dst, src *byte, stride, n int) { panic(noAssembly) }
+
+func transposeHalvesNEON(dst, src *byte, stride, n int) { panic(noAssembly) }
+
 func scoresF32x1t1NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
 func scoresF32x1t2NEON(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }

@@ -139,6 +139,11 @@ func (k *kernel) setLaneW(d reg, lane int, r gp) {
 	k.word(0x4e001c00|uint32(lane<<3|4)<<16|uint32(r)<<5|uint32(d), "mov v%d.s[%d], w%d", d, lane, int(r))
 }
 
+// setUpper copies the lower half of n to the upper half of d.
+func (k *kernel) setUpper(d, n reg) {
+	k.word(0x6e180400|uint32(n)<<5|uint32(d), "mov v%d.d[1], v%d.d[0]", d, n)
+}
+
 // Constants.
 func (k *kernel) zero(d reg) { k.word(0x6f00e400|uint32(d), "movi v%d.2d, #0000000000000000", d) }
 

@@ -66,6 +66,8 @@ func generate() {
 	conversions()
 	topKV()
 	encodeI8()
+	transpose("transposeBytes", 1)
+	transpose("transposeHalves", 2)
 	attention()
 }
 
