@@ -110,6 +110,9 @@ type generation struct {
 	last      time.Time // latest token
 	lastSeen  []time.Time
 	itl       func(time.Duration)
+
+	waits    context.Context // ends after a patience; one serves for many tokens
+	stopWait context.CancelFunc
 }
 
 // start submits a plan. The generation must be closed.
@@ -152,18 +155,19 @@ var errWait = errors.New("nothing yet")
 // next returns the next delta that says something; ok is false after the last
 // one. With a patience it returns errWait when that is over.
 func (g *generation) next(patience time.Duration) (d delta, ok bool, err error) {
-	ctx := g.ctx
-	if patience > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(g.ctx, patience)
-		defer cancel()
-	}
+	began := time.Now()
 	for g.live > 0 {
+		ctx := g.ctx
+		if patience > 0 {
+			ctx = g.waiting(patience - time.Since(began))
+		}
 		ev, ok := g.stream.Next(ctx)
 		if !ok {
 			switch {
 			case g.ctx.Err() != nil:
 				return delta{}, false, context.Cause(g.ctx)
+			case ctx.Err() != nil && time.Since(began) < patience:
+				continue // it was made for a token before this one
 			case ctx.Err() != nil:
 				return delta{}, false, errWait
 			}
@@ -183,6 +187,18 @@ func (g *generation) next(patience time.Duration) (d delta, ok bool, err error) 
 		}
 	}
 	return delta{}, false, nil
+}
+
+// waiting returns a context that ends after the time given, or earlier, if it was
+// made for a wait before this one.
+func (g *generation) waiting(rest time.Duration) context.Context {
+	if g.waits == nil || g.waits.Err() != nil {
+		if g.stopWait != nil {
+			g.stopWait()
+		}
+		g.waits, g.stopWait = context.WithTimeout(g.ctx, rest)
+	}
+	return g.waits
 }
 
 // event turns an event into a delta.

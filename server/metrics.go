@@ -39,9 +39,16 @@ func (t *twin) add(n float64, labels ...string) {
 
 type twinHistogram struct{ ridge, vllm *prometheus.HistogramVec }
 
-func (t *twinHistogram) observe(v float64, model string) {
-	t.ridge.WithLabelValues(model).Observe(v)
-	t.vllm.WithLabelValues(model, "0").Observe(v)
+func (t *twinHistogram) observe(v float64, model string) { t.of(model)(v) }
+
+// of returns a function that observes values of one model without looking for
+// its series each time.
+func (t *twinHistogram) of(model string) func(v float64) {
+	a, b := t.ridge.WithLabelValues(model), t.vllm.WithLabelValues(model, "0")
+	return func(v float64) {
+		a.Observe(v)
+		b.Observe(v)
+	}
 }
 
 // seconds are the borders of times from a millisecond to ten minutes, tokens

@@ -108,7 +108,8 @@ func (s *Server) runOne(ctx context.Context, p *plan, t *totals, each func(*delt
 		t.meter, t.joules = s.meter, t.joules+s.meter.share(began, g.prompt.Tokens-g.prompt.Cached+g.tokens)
 		s.account(ctx, g, finishes, t)
 	}()
-	g.itl = func(d time.Duration) { s.metrics.itl.observe(d.Seconds(), p.m.name) }
+	itl := s.metrics.itl.of(p.m.name)
+	g.itl = func(d time.Duration) { itl(d.Seconds()) }
 	patience := time.Duration(0)
 	if wait != nil {
 		patience = s.o.Ping
