@@ -76,7 +76,7 @@ var All = []Technique{
 	// Serving.
 	{"openai-api", "OpenAI's API, with Ollama's and Anthropic's beside it", "ridge serve", "server/openai_chat.go", "server TestChatStream", ""},
 	{"embed-rerank-serving", "embeddings, and scores of texts by the angle between them", "POST /v1/embeddings, /v1/rerank, /v1/score", "server/rerank.go", "server TestRerank", ""},
-	{"constrained-decoding", "JSON schema, regular expressions, GBNF and structural tags compiled to token masks", "response_format, structured_outputs", "grammar/doc.go", "grammar TestSchemaGenerations", "grammar BenchmarkMaskTime"},
+	{"constrained-decoding", "JSON schema, regular expressions, GBNF and structural tags compiled to token masks; jump-ahead of forced text", "response_format, structured_outputs, jump_ahead", "grammar/doc.go", "grammar TestSchemaGenerations", "grammar BenchmarkMaskTime"},
 	{"ttft", "time to the first token, as clients see it and as the server counts it", "ridge bench serve", "bench/load/report.go", "bench/load TestClosedLoop", "ridge bench serve MODEL"},
 	{"tpot-itl", "time per output token and between tokens; with the first they add up to the whole", "ridge bench serve", "bench/load/report.go", "bench/load TestClosedLoop", "ridge bench serve MODEL"},
 	{"e2e-tail-latency", "percentiles of whole requests, and stalls of running streams when a long prompt enters", "ridge bench serve -w intruder", "bench/load/intrude.go", "bench/load TestIntruder", "ridge bench serve MODEL -w intruder"},
