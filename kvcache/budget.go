@@ -139,6 +139,9 @@ func (a *account) take() bool {
 	a.held += a.chunk
 	a.taken++
 	b.taken++
+	if a.want > 0 { // as much less: when it asks for the same again, others must look again
+		a.setWant(max(0, a.want-a.chunk))
+	}
 	return true
 }
 
@@ -165,18 +168,21 @@ func (a *account) ask(bytes int64) {
 	b := a.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if (a.want > 0) != (bytes > 0) {
-		if bytes > 0 {
-			b.asking.Add(1)
-		} else {
-			b.asking.Add(-1)
-		}
-	}
 	more := bytes > a.want
-	a.want = bytes
+	a.setWant(bytes)
 	if more {
 		b.wake(func(x *account) bool { return x != a && x.held > x.floor })
 	}
+}
+
+func (a *account) setWant(bytes int64) {
+	switch {
+	case a.want == 0 && bytes > 0:
+		a.b.asking.Add(1)
+	case a.want > 0 && bytes == 0:
+		a.b.asking.Add(-1)
+	}
+	a.want = bytes
 }
 
 func (b *Budget) wake(who func(*account) bool) {
@@ -218,9 +224,7 @@ func (a *account) leave() {
 	}
 	b.accounts = slices.Delete(b.accounts, i, i+1)
 	b.used -= a.held
-	if a.want > 0 {
-		b.asking.Add(-1)
-	}
-	a.held, a.want = 0, 0
+	a.setWant(0)
+	a.held = 0
 	b.wake(func(x *account) bool { return x.want > 0 })
 }

@@ -325,6 +325,40 @@ func TestBudgetFairness(t *testing.T) {
 	}
 }
 
+// Who asks for the same again, having got it, wakes the others again.
+func TestBudgetWakes(t *testing.T) {
+	b, err := NewBudget(1<<20, 2, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, c := mustPool(t, b, 4096), mustPool(t, b, 4096)
+	a.Reach(240)
+	woken := 0
+	a.OnClaim(func() { woken++ })
+	for i := range 5 {
+		have := c.Available()
+		if c.Reserve(have+1) != have {
+			t.Fatal("there is memory left")
+		}
+		c.Ask()
+		if woken != i+1 {
+			t.Fatalf("asked %d times, woken %d times", i+1, woken)
+		}
+		wanted, _ := a.Claims()
+		a.Shrink(wanted, 0, nil)
+		if n := c.Reserve(have + 1); n != have+16 {
+			t.Fatalf("%d pages are available, %d before", n, have)
+		}
+		if wanted, _ := a.Claims(); wanted != 0 {
+			t.Errorf("%d pages are wanted that were got", wanted)
+		}
+	}
+	c.Ask()
+	if b.asking.Load() != 0 {
+		t.Error("somebody still asks")
+	}
+}
+
 func TestBudgetRefuses(t *testing.T) {
 	for _, c := range []struct{ bytes, pools int }{{0, 1}, {1, 0}, {-1, 1}} {
 		if _, err := NewBudget(int64(c.bytes), c.pools, false); err == nil {
@@ -364,10 +398,10 @@ func TestBudgetRefuses(t *testing.T) {
 func TestChunkOf(t *testing.T) {
 	for _, c := range []struct{ page, share, total, pages, bytes int }{
 		{4096, 1 << 30, 1 << 30, 4096, 16 << 20},
-		{737280, 2 << 30, 4 << 30, 17, 12 << 20},
-		{3 << 20, 2 << 30, 4 << 30, 4, 12 << 20},
+		{737280, 2 << 30, 4 << 30, 22, 22 * 737280},
+		{737280, 32 << 20, 64 << 20, 5, 5 * 737280},
 		{20 << 20, 2 << 30, 4 << 30, 1, 20 << 20},
-		{4096, 32 << 20, 64 << 20, 512, 2 << 20},
+		{4096, 32 << 20, 64 << 20, 1024, 4 << 20},
 		{1000 << 10, 8 << 20, 16 << 20, 1, 1000 << 10},
 		{4160, 1 << 20, 1 << 20, 15, 64 << 10},
 		{64, 1000, 16000, 1, 4096},

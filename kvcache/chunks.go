@@ -15,11 +15,11 @@ import (
 
 const (
 	systemPage = 4 << 10 // pages of the system are a multiple of it
-	hugePage   = 2 << 20
-	// maxChunk bounds a chunk, and the part of a budget that it is, small enough
-	// to move between pools, large enough for huge pages.
-	maxChunk   = 16 << 20
+	// A chunk is a part of a budget, small enough to move between pools, and where
+	// the budget allows it large enough to be mostly huge pages.
 	budgetPart = 64
+	minChunk   = 4 << 20
+	maxChunk   = 16 << 20
 )
 
 // chunked is the part of a Pool that has the memory.
@@ -64,25 +64,11 @@ func (p *Pool) openChunks() error {
 // chunkOf returns the pages and the bytes of a chunk for a budget of the given
 // size, of which share is the pool's.
 func chunkOf(page int, share, total int64) (pages, bytes int) {
-	target := int(min(max(total/budgetPart, min(hugePage, total/(budgetPart/4))), maxChunk, share))
-	if target < hugePage {
-		pages = max(1, target/page)
-		for pages > 1 && roundUp(pages*page, systemPage) > int(share) {
-			pages--
-		}
-		return pages, roundUp(pages*page, systemPage)
+	target := int(min(max(total/budgetPart, min(minChunk, total/(budgetPart/4))), maxChunk, share))
+	for pages = max(1, target/page); pages > 1 && roundUp(pages*page, systemPage) > int(share); {
+		pages--
 	}
-	if page > target {
-		return 1, roundUp(page, hugePage)
-	}
-	// Of the whole numbers of huge pages the one that is filled best.
-	best := 0.0
-	for n := target / hugePage * hugePage; n >= hugePage && 2*n >= target; n -= hugePage {
-		if k := n / page; float64(k*page)/float64(n) > best {
-			best, pages, bytes = float64(k*page)/float64(n), k, n
-		}
-	}
-	return pages, bytes
+	return pages, roundUp(pages*page, systemPage)
 }
 
 func roundUp(n, to int) int { return (n + to - 1) / to * to }

@@ -26,9 +26,9 @@ type Arena struct {
 	used int
 }
 
-// New reserves size bytes, aligned to 2 MiB, or to 64 bytes if it is less: then
-// no huge page is asked for, which would take more than the size. Free gives
-// them back.
+// New reserves size bytes, aligned to 2 MiB, or to 64 bytes if it is less. Free
+// gives them back. What is whole huge pages of it is asked to be such; the rest
+// is not, so that no more is ever resident than the size.
 func New(size int) (*Arena, error) {
 	if size < 0 || size > maxSize {
 		return nil, fmt.Errorf("%w: %d bytes", ErrTooLarge, size)
@@ -37,7 +37,7 @@ func New(size int) (*Arena, error) {
 	if size < hugePage {
 		align = cacheLine
 	}
-	raw, err := reserve(size+align, align == hugePage)
+	raw, err := reserve(size + align)
 	if err != nil {
 		return nil, fmt.Errorf("arena: reserve %d bytes: %w", size, err)
 	}
@@ -45,6 +45,8 @@ func New(size int) (*Arena, error) {
 	if a := uintptr(unsafe.Pointer(unsafe.SliceData(raw))) % uintptr(align); a != 0 {
 		off = align - int(a)
 	}
+	whole := off + size&^(hugePage-1)
+	advise(raw[off:whole], raw[whole:])
 	return &Arena{raw: raw, data: raw[off : off+size : off+size]}, nil
 }
 

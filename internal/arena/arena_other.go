@@ -2,6 +2,8 @@
 
 package arena
 
-func reserve(n int, _ bool) ([]byte, error) { return make([]byte, n), nil }
+func reserve(n int) ([]byte, error) { return make([]byte, n), nil }
+
+func advise(_, _ []byte) {}
 
 func release([]byte) error { return nil }
