@@ -231,12 +231,12 @@ func jumpAheadOf(t *testing.T, path string) {
 // Events say which tokens were not drawn, the counters how many: so many steps
 // fewer are taken. Asking for log-probabilities changes no token.
 func TestJumpAheadSavesSteps(t *testing.T) {
-	m := openTiny(t, "llama", 64)
+	m, ref := openTiny(t, "llama", 64), openTiny(t, "llama", 64)
 	e := start(t, m, Options{NoPrefixCache: true})
 	saved, all := int64(0), int64(0)
 	for seed := range uint64(20) {
 		q := Request{Tokens: []int32{5, 6, 7}, MaxTokens: 60, JumpAhead: true, NewMasker: func() Masker { return newRiddle(m.Config().Vocab, seed) }}
-		want, forced := jumpAlone(t, m, q)
+		want, forced := jumpAlone(t, ref, q)
 		var got []int32
 		for _, q.Sampling.LogProbs = range []int{0, 2} {
 			before := e.Stats()
@@ -302,7 +302,7 @@ func watch(t testing.TB, s *Stream) (a answer, info *PromptInfo, forced []bool) 
 // The best of several answers is the one that is most probable with its forced
 // tokens.
 func TestJumpAheadBestOf(t *testing.T) {
-	m := openTiny(t, "llama", 64)
+	m, ref := openTiny(t, "llama", 64), openTiny(t, "llama", 64)
 	e := start(t, m, Options{})
 	for seed := range uint64(10) {
 		q := Request{Tokens: []int32{9, 8, 7}, MaxTokens: 20, JumpAhead: true, NewMasker: func() Masker { return newRiddle(m.Config().Vocab, seed) }}
@@ -313,7 +313,7 @@ func TestJumpAheadBestOf(t *testing.T) {
 		for c := range 4 {
 			one := q
 			one.Sampling.Seed = ChoiceSeed(seed, c)
-			a, forced := jumpAlone(t, m, one)
+			a, forced := jumpAlone(t, ref, one)
 			sum := 0.0
 			for _, p := range a.probs {
 				sum += float64(p)
