@@ -240,6 +240,7 @@ func (t *drawTask) run(j *job, scorer *sample.Sampler) {
 	if q.ahead.by != nil && q.length() == 0 && j.open(logits, scorer) {
 		return
 	}
+	q.sampler.Share(scorer)
 	j.res = q.sampler.Sample(logits)
 	switch {
 	case q.g.beams != nil:

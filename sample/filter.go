@@ -30,14 +30,15 @@ func (s *Sampler) candidates(w []float32) (c []cand, top float32) {
 	switch {
 	case s.p.TopK > 0 && s.p.TopK < s.vocab:
 		c = s.topK(c, w, s.p.TopK)
+		top = topLogit(c)
 	case on(s.p.TypicalP):
-		s.survey(w)
+		top = s.survey(w)
 		c = s.above(c, w, -math.MaxFloat32)
 	default:
-		c, total = s.prefilter(c, w)
+		top = s.survey(w)
+		c, total = s.prefilter(c, w, top)
 	}
 	s.cands = c
-	top = topLogit(c)
 	if len(c) == 0 || isInf(top) {
 		return c, top
 	}
@@ -56,16 +57,15 @@ func (s *Sampler) candidates(w []float32) (c []cand, top float32) {
 
 // prefilter collects the tokens that top-p and min-p can leave, without
 // ordering the vocabulary, and returns the weight of all tokens if top-p
-// needs it; they are classified then. It collects none if the largest logit is
-// not finite.
+// needs it; they are classified then. top is the largest logit, and s.tops is that
+// of w. It collects none if top is not finite.
 //
 // Tokens lighter than (1-p)·total/vocab weigh less than (1-p)·total together,
 // so the others hold the share p: none of the lighter ones is among the most
 // probable tokens that top-p keeps. That may leave thousands. So it is tried
 // first with a limit that leaves hundreds and may be too high, which shows when
 // they are weighed.
-func (s *Sampler) prefilter(c []cand, w []float32) ([]cand, float64) {
-	top := s.survey(w)
+func (s *Sampler) prefilter(c []cand, w []float32, top float32) ([]cand, float64) {
 	if isInf(top) {
 		return c, 0
 	}

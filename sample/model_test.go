@@ -169,6 +169,7 @@ func (n *naive) run(logits []float32) map[int32]float64 {
 
 // distribution is what the sampler draws from.
 func (s *Sampler) distribution(logits []float32) map[int32]float64 {
+	s.prepare()
 	w := s.adjust(logits)
 	if s.p.Temperature == 0 || s.p.TopK == 1 {
 		return map[int32]float64{s.pick(w): 1}
@@ -344,8 +345,9 @@ func TestPrefilter(t *testing.T) {
 		shape(logits, func(i int) float64 { return uniform(7, uint64(vocab+i)) })
 		for _, p := range []float32{0.01, 0.5, 0.95, 0.999, 0.9999999} {
 			s := mustNew(t, Params{Temperature: 1, TopP: p}, vocab)
-			c, total := s.prefilter(nil, logits)
-			top := topLogit(c)
+			s.prepare()
+			top := s.survey(logits)
+			c, total := s.prefilter(nil, logits, top)
 			kept := s.topP(slices.Clone(c), top, float64(p), total)
 			if p > 0.999 { // the last few of all weigh less than the sum is off by
 				if len(c) < len(kept) || total*(1-1e-6) > totalWeight(kept, top) {
@@ -459,7 +461,7 @@ func TestOrder(t *testing.T) {
 			}
 		}
 		if k > 0 {
-			best := new(Sampler).topK(nil, vals, k)
+			best := (&Sampler{scratch: new(scratch)}).topK(nil, vals, k)
 			if !slices.IsSortedFunc(best, func(a, b cand) int { return int(a.id) - int(b.id) }) {
 				t.Fatalf("top %d: not in the order of ids: %v", k, best)
 			}

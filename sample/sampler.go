@@ -43,7 +43,11 @@ type Sampler struct {
 
 	work []float32 // adjusted logits; allocated when first needed
 
-	// Scratch.
+	*scratch // nil until it is needed
+}
+
+// scratch is memory that says nothing between two tokens.
+type scratch struct {
 	cands, order []cand
 	tops         []float32      // largest logits of blocks
 	sums         []float64      // weights of blocks
@@ -89,6 +93,21 @@ func (s *Sampler) Accept(tok int32) {
 	}
 }
 
+// Share makes s use the working memory of o, which is not small and better kept in
+// a processor's cache than with each sequence. The two must not be used at the same
+// time.
+func (s *Sampler) Share(o *Sampler) {
+	o.prepare()
+	s.scratch = o.scratch
+}
+
+// prepare makes the working memory.
+func (s *Sampler) prepare() {
+	if s.scratch == nil {
+		s.scratch = new(scratch)
+	}
+}
+
 // Reset forgets all accepted tokens.
 func (s *Sampler) Reset() {
 	s.step = 0
@@ -102,6 +121,7 @@ func (s *Sampler) Sample(logits []float32) Result {
 	if len(logits) != s.vocab {
 		return Result{Token: -1}
 	}
+	s.prepare()
 	w := s.adjust(logits)
 	r := Result{Token: s.pick(w)}
 	if s.p.LogProbs > 0 {
@@ -117,6 +137,7 @@ func (s *Sampler) Score(row []float32, token int32, n int) Result {
 	if len(row) != s.vocab || token < 0 || int(token) >= s.vocab || n < 1 {
 		return Result{Token: -1}
 	}
+	s.prepare()
 	r := Result{Token: token}
 	s.logProbs(row, n, &r)
 	return r

@@ -392,6 +392,33 @@ var manyParams = map[string]Params{
 	"bias":        {Temperature: 1, LogitBias: map[int32]float32{1: 2}},
 }
 
+// TestShare: samplers with one working memory pick the same tokens in turns as
+// each does with its own.
+func TestShare(t *testing.T) {
+	const vocab = 3000
+	var own, shared []*Sampler
+	for _, name := range []string{"top_p", "default", "typical", "temperature", "top_k_1000"} {
+		p := manyParams[name]
+		p.LogProbs = 2
+		own, shared = append(own, mustNew(t, p, vocab)), append(shared, mustNew(t, p, vocab))
+		shared[len(shared)-1].Share(shared[0])
+	}
+	for step := range 20 {
+		for i := range own {
+			logits := testLogits(vocab, uint64(step*len(own)+i))
+			want, got := own[i].Sample(logits), shared[i].Sample(logits)
+			if !reflect.DeepEqual(got, want) {
+				t.Fatalf("step %d, sampler %d: %+v, want %+v", step, i, got, want)
+			}
+			own[i].Accept(want.Token)
+			shared[i].Accept(got.Token)
+		}
+	}
+	if shared[1].scratch != shared[0].scratch || own[1].scratch == own[0].scratch {
+		t.Error("memory is not shared, or always")
+	}
+}
+
 // TestAllocs: a warm sampler allocates nothing.
 func TestAllocs(t *testing.T) {
 	const vocab = 5000
