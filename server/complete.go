@@ -64,15 +64,14 @@ func (c *completionRequest) plan(m *Model, in *prompt) (*plan, error) {
 	if c.echo && c.probs {
 		p.req.PromptLogProbs = max(1, c.top, p.req.PromptLogProbs)
 	}
+	c.format = c.format.resolve(m, &c.common)
 	if c.format.kind != "" {
 		if err := p.setFormat(c.format); err != nil {
 			return nil, err
 		}
 	}
-	if c.format.jump {
-		if err := p.jumpAhead(&c.common); err != nil {
-			return nil, err
-		}
+	if err := p.jumpAhead(c.format, &c.common); err != nil {
+		return nil, err
 	}
 	return p, p.finish(&c.common)
 }

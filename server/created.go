@@ -100,7 +100,7 @@ func (m *Model) derive(v *variant) (*Model, error) {
 	}
 	d := &Model{
 		name: v.Name, path: m.path, backend: m.backend, tok: m.tok, context: m.context, pooling: m.pooling, crosses: m.crosses, created: v.Modified,
-		grammars: grammar.NewCache(maxGrammars), base: m, variant: v, ownTmpl: m.ownTmpl,
+		grammars: grammar.NewCache(maxGrammars), base: m, variant: v, ownTmpl: m.ownTmpl, jump: m.jump,
 	}
 	if d.before, err = ollamaMessages(v.Messages); err != nil {
 		return nil, err

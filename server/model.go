@@ -58,6 +58,9 @@ type ModelConfig struct {
 	// Reasoning names the tags of reasoning, such as "think", for models whose
 	// template does not show them; "none" leaves all reasoning in the text.
 	Reasoning string
+	// JumpAhead is what requests for structured output get that do not say
+	// whether forced text is drawn, see jump_ahead in docs/grammars.md.
+	JumpAhead bool
 	Digest    string    // sha256 of the file in hexadecimal, "" if unknown
 	Size      int64     // bytes of its files
 	Modified  time.Time // of its files
@@ -80,6 +83,7 @@ type Model struct {
 	ends     []int32        // tokens that end an answer
 	marks    map[int32]bool // control tokens that a parser wants to see
 	pooling  engine.Pooling
+	jump     bool // forced text is not drawn unless a request says otherwise
 
 	// Of a created model: whose files it has, what it says, the messages before
 	// each conversation, what ends answers and how long they are at most.
@@ -154,6 +158,9 @@ func NewModel(c ModelConfig) (*Model, error) {
 	}
 	if kv := m.info.KV; kv != "F16" && kv != "F32" {
 		m.info.Lossy = "kv-" + strings.ToLower(kv)
+	}
+	if m.jump = c.JumpAhead; m.jump {
+		m.info.Lossy = strings.TrimPrefix(m.info.Lossy+"+jump-ahead", "+")
 	}
 	m.readDefaults(mm.GGUF())
 	// What was known of the file holds as long as nobody has written to it.

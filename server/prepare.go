@@ -99,6 +99,7 @@ func (c *chatRequest) plan(m *Model) (*plan, error) {
 	if err := c.common.fill(p, c.sampling, c.defaults); err != nil {
 		return nil, err
 	}
+	c.format = c.format.resolve(m, &c.common)
 	if len(tools) > 0 {
 		p.oneCall = !c.parallel
 		if c.format.kind != "" && c.choice.mode != "required" {
@@ -109,8 +110,8 @@ func (c *chatRequest) plan(m *Model) (*plan, error) {
 	} else if c.format.kind != "" {
 		err = p.setFormat(c.format)
 	}
-	if err == nil && c.format.jump {
-		err = p.jumpAhead(&c.common)
+	if err == nil {
+		err = p.jumpAhead(c.format, &c.common)
 	}
 	if err != nil {
 		return nil, err

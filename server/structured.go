@@ -17,6 +17,7 @@ type format struct {
 	source  []byte
 	choices []string
 	jump    bool // forced text is not drawn
+	asked   bool // the request says so, or says no
 }
 
 // structured are the fields of vLLM, llama-server and their predecessors that
@@ -30,9 +31,9 @@ type structured struct {
 		Choice     []string        `json:"choice"`
 		Grammar    string          `json:"grammar"`
 		Tag        json.RawMessage `json:"structural_tag"`
-		JumpAhead  bool            `json:"jump_ahead"`
+		JumpAhead  *bool           `json:"jump_ahead"`
 	} `json:"structured_outputs"`
-	JumpAhead     bool            `json:"jump_ahead"` // beside any of the fields
+	JumpAhead     *bool           `json:"jump_ahead"` // beside any of the fields
 	GuidedJSON    json.RawMessage `json:"guided_json"`
 	GuidedRegex   string          `json:"guided_regex"`
 	GuidedChoice  []string        `json:"guided_choice"`
@@ -97,7 +98,13 @@ func (s *structured) format() (format, error) {
 	if len(found) == 1 {
 		f = found[0]
 	}
-	f.jump = s.JumpAhead || s.Structured != nil && s.Structured.JumpAhead
+	jump := s.JumpAhead
+	if jump == nil && s.Structured != nil {
+		jump = s.Structured.JumpAhead
+	}
+	if jump != nil {
+		f.jump, f.asked = *jump, true
+	}
 	return f, nil
 }
 

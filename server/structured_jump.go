@@ -35,9 +35,20 @@ func (b *branch) Jump(dst []int32) []int32 {
 	return dst
 }
 
-// jumpAhead lets a plan take forced text without drawing it.
-func (p *plan) jumpAhead(c *common) error {
+// resolve returns f with what a model does if its request does not say it.
+func (f format) resolve(m *Model, c *common) format {
+	if !f.asked {
+		f.jump = m.jump && len(c.AllowedTokens) == 0 && len(c.BadWords) == 0
+	}
+	return f
+}
+
+// jumpAhead lets a plan take forced text without drawing it, if f is so and
+// there is something to force.
+func (p *plan) jumpAhead(f format, c *common) error {
 	switch {
+	case !f.jump || p.req.NewMasker == nil && !f.asked:
+		return nil
 	case p.req.NewMasker == nil:
 		return badRequest("jump_ahead", "expected structured output or tools that must be called or are strict, found nothing that could force text")
 	case len(c.AllowedTokens) > 0 || len(c.BadWords) > 0:

@@ -209,8 +209,9 @@ func TestJumpAheadLimits(t *testing.T) {
 	equal(t, "streamed", streamed, whole)
 }
 
-func TestJumpAheadRefused(t *testing.T) {
-	srv, b := scripted(t, `{"sum":3}`)
+func TestJumpAheadRequests(t *testing.T) {
+	var m *Model
+	srv, b := scripted(t, `{"sum":3}`, func(o *Options, _ *script) { m = o.Models[0] })
 	for body, want := range map[string]string{
 		`"jump_ahead":true`: "structured output",
 		`"jump_ahead":true,` + sumFormat + `,"bad_words":["x"]`:         "bad_words",
@@ -240,6 +241,14 @@ func TestJumpAheadRefused(t *testing.T) {
 	if b.last().JumpAhead {
 		t.Error("jump-ahead without being asked for")
 	}
+	// A model may have it as its default.
+	m.jump = true
+	for body, want := range map[string]bool{sumFormat: true, sumFormat + `,"jump_ahead":false`: false, sumFormat + `,"bad_words":["x"]`: false, `"n":1`: false} {
+		post(t, srv.URL+"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],`+body+`}`, 200)
+		equal(t, body, b.last().JumpAhead, want)
+	}
+	post(t, srv.URL+"/api/chat", `{"model":"fake","stream":false,"messages":[{"role":"user","content":"x"}],"format":{"type":"object","properties":{"sum":{"type":"integer"}},"required":["sum"]}}`, 200)
+	equal(t, "Ollama", b.last().JumpAhead, true)
 }
 
 // Text that follows another is spelled without the space that vocabularies like

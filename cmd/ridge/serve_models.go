@@ -18,6 +18,7 @@ import (
 // and with --local all on this machine.
 type serveShelf struct {
 	local bool
+	jump  bool // forced text is not drawn
 	hub   hub.Options
 
 	mu     sync.Mutex
@@ -34,13 +35,13 @@ func (o *serveOptions) shelf(ctx context.Context, args []string) (*serveShelf, e
 	if err != nil {
 		return nil, err
 	}
-	s := &serveShelf{local: o.local || o.pull, paths: map[string]string{}, hub: hub.Options{Offline: true}}
+	s := &serveShelf{local: o.local || o.pull, jump: o.jumpAhead, paths: map[string]string{}, hub: hub.Options{Offline: true}}
 	for i, arg := range args {
 		m, err := hub.Resolve(ctx, arg, ho)
 		if err != nil {
 			return nil, err
 		}
-		c := shelfModel(m)
+		c := s.model(m)
 		if arg != m.Name {
 			c.Aliases = append(c.Aliases, arg)
 		}
@@ -67,8 +68,9 @@ func (o *serveOptions) shelf(ctx context.Context, args []string) (*serveShelf, e
 	return s, nil
 }
 
-func shelfModel(m *hub.Model) server.ModelConfig {
-	return server.ModelConfig{Name: m.Name, Path: m.Path(), Digest: m.SHA256, Size: m.Size, Modified: m.Modified, Quant: m.Quant}
+// model says how m is served.
+func (s *serveShelf) model(m *hub.Model) server.ModelConfig {
+	return server.ModelConfig{JumpAhead: s.jump, Name: m.Name, Path: m.Path(), Digest: m.SHA256, Size: m.Size, Modified: m.Modified, Quant: m.Quant}
 }
 
 // find is the model that a client means by name.
@@ -101,7 +103,7 @@ func (s *serveShelf) find(name string) (server.ModelConfig, bool) {
 	}
 	for i := range all {
 		if m := &all[i]; strings.EqualFold(m.Name, name) || strings.EqualFold(m.Ref, name) {
-			c := shelfModel(m)
+			c := s.model(m)
 			if _, known := s.paths[c.Name]; !known {
 				s.paths[c.Name] = m.Path()
 				s.models = append(s.models, c)
