@@ -25,7 +25,6 @@ func (k *kernel) fsub(d, n, m reg)  { k.three(0x4ea0d400, "fsub", "4s", d, n, m)
 func (k *kernel) fmul(d, n, m reg)  { k.three(0x6e20dc00, "fmul", "4s", d, n, m) }
 func (k *kernel) fdiv(d, n, m reg)  { k.three(0x6e20fc00, "fdiv", "4s", d, n, m) }
 func (k *kernel) fmla(d, n, m reg)  { k.three(0x4e20cc00, "fmla", "4s", d, n, m) } // d += n·m
-func (k *kernel) fmls(d, n, m reg)  { k.three(0x4ea0cc00, "fmls", "4s", d, n, m) } // d -= n·m
 func (k *kernel) fmin(d, n, m reg)  { k.three(0x4ea0f400, "fmin", "4s", d, n, m) }
 func (k *kernel) fmax(d, n, m reg)  { k.three(0x4e20f400, "fmax", "4s", d, n, m) }
 func (k *kernel) fcmgt(d, n, m reg) { k.three(0x6ea0e400, "fcmgt", "4s", d, n, m) }
@@ -199,11 +198,7 @@ func (k *kernel) store(size int, v reg, base gp, off int) { k.mem("str", size, v
 func (k *kernel) loadQ(v reg, base gp, off int)           { k.load(16, v, base, off) }
 func (k *kernel) storeQ(v reg, base gp, off int)          { k.store(16, v, base, off) }
 
-// loadAll reads 32 bits into all lanes, loadNext then moves base behind them.
-func (k *kernel) loadAll(v reg, base gp) {
-	k.word(0x4d40c800|uint32(base)<<5|uint32(v), "ld1r { v%d.4s }, [x%d]", v, int(base))
-}
-
+// loadNext reads 32 bits into all lanes and moves base behind them.
 func (k *kernel) loadNext(v reg, base gp) {
 	k.word(0x4ddfc800|uint32(base)<<5|uint32(v), "ld1r { v%d.4s }, [x%d], #4", v, int(base))
 }
