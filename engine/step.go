@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"ridge/model"
@@ -194,7 +195,8 @@ type job struct {
 type drawTask struct {
 	e       *Engine
 	jobs    []job
-	first   int // output row that Logits(0) is
+	first   int          // output row that Logits(0) is
+	next    atomic.Int32 // job that nobody has begun
 	scorers []*sample.Sampler
 }
 
@@ -205,6 +207,7 @@ func (e *Engine) runJobs(jobs []job, first int) {
 	begin := time.Now()
 	t := &e.draw
 	t.e, t.jobs, t.first = e, jobs, first
+	t.next.Store(0)
 	if len(jobs) == 1 || len(jobs)*e.limits.vocab < fewLogits {
 		t.Do(0, 1)
 	} else {
@@ -214,9 +217,9 @@ func (e *Engine) runJobs(jobs []job, first int) {
 	e.counts.sampling += time.Since(begin)
 }
 
-// Do runs every workers-th job.
-func (t *drawTask) Do(worker, workers int) {
-	for i := worker; i < len(t.jobs); i += workers {
+// Do runs the next job until there is none: some take ten times as long as others.
+func (t *drawTask) Do(worker, _ int) {
+	for i := t.next.Add(1) - 1; int(i) < len(t.jobs); i = t.next.Add(1) - 1 {
 		t.run(&t.jobs[i], t.scorers[worker])
 	}
 }
