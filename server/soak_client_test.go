@@ -86,7 +86,8 @@ func (c *soakClient) chat() string {
 // completion is the body of a completion.
 func (c *soakClient) completion() string {
 	more := pick(c.r, ``, `,"n":3`, `,"best_of":3`, `,"echo":true,"logprobs":2`, `,"use_beam_search":true,"best_of":2,"temperature":0`, `,"regex":"[a-z ]+"`, `,"top_p":0.9,"top_k":40`,
-		`,"min_p":0.1,"repetition_penalty":1.1`, `,"structured_outputs":{"choice":["yes","no"]}`, `,"cache_salt":"s"`, `,"t_max_predict_ms":20`)
+		`,"min_p":0.1,"repetition_penalty":1.1`, `,"structured_outputs":{"choice":["yes","no"]}`,
+		`,"structured_outputs":{"choice":["yes, certainly","yes, perhaps"],"jump_ahead":true}`, `,"cache_salt":"s"`, `,"t_max_predict_ms":20`)
 	stream := c.r.IntN(2) == 0 && !strings.Contains(more, "best_of")
 	return fmt.Sprintf(`{"model":%q,"prompt":%q,"max_tokens":%d,"stream":%v%s}`, c.model(), c.text(), 1+c.r.IntN(40), stream, more)
 }
