@@ -118,6 +118,7 @@ func (p *Pool) Grow(s *Seq, tokens int) error {
 		p.tree.Evict(need - len(p.free))
 	}
 	if need > len(p.free) {
+		p.lack(need - len(p.free)) // others may have it
 		return fmt.Errorf("%w: %d more tokens need %d pages, %d of %d are free", ErrNoPages, tokens, need, len(p.free), len(p.pages))
 	}
 	if err := p.giveState(s); err != nil {
