@@ -15,9 +15,10 @@ import (
 type fingerprint struct{ hash.Hash }
 
 // Of each matrix so many samples of so many bytes are looked at, evenly spread:
-// other training or another quantization changes whole matrices.
+// other training or another quantization changes whole matrices. Each costs a
+// page of the file, and may cost a wait for the disk.
 const (
-	samples     = 64
+	samples     = 8
 	sampleBytes = 64
 )
 

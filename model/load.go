@@ -113,6 +113,7 @@ func (l *loader) find(name string, rows, cols int) (tensor.Mat, bool) {
 	l.w.params += int64(m.Rows) * int64(m.Cols)
 	if l.outline == nil {
 		l.w.print.add(name, m)
+		l.src.release(m.Data) // the samples' pages, and what is mapped around them
 	}
 	return m, true
 }
