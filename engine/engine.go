@@ -107,7 +107,8 @@ func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
 	}
 	if n := e.waiting.Add(1); e.queue > 0 && n > int64(e.queue) {
 		e.waiting.Add(-1)
-		return nil, &QueueFullError{Position: int(n - 1), RetryAfter: e.retryAfter()}
+		// n may count others that are being refused at this moment.
+		return nil, &QueueFullError{Position: e.queue, RetryAfter: e.retryAfter()}
 	}
 	g, err := e.newGroup(&r)
 	if err != nil {
