@@ -34,7 +34,7 @@ var All = []Technique{
 	{"tokenizers", "byte-level BPE, SentencePiece, unigram, WordPiece", "ridge tokenize", "tokenizer/tokenizer.go", "tokenizer TestPairs", "tokenizer BenchmarkEncode"},
 
 	// Kernels.
-	{"isa-dispatch", "kernels for AVX-512 VNNI, AVX2 and plain Go, picked at run time", "RIDGE_CPU=avx512|avx2|generic|ref", "internal/cpu/cpu.go", "kernel TestMulAgainstDefinition", "kernel BenchmarkMulHot"},
+	{"isa-dispatch", "kernels for AVX-512 VNNI, AVX2, NEON and plain Go, picked at run time", "RIDGE_CPU=avx512|avx2|neon|generic|ref", "internal/cpu/cpu.go", "kernel TestMulAgainstDefinition", "kernel BenchmarkMulHot"},
 	{"autotune", "numbers of threads for decoding and for prompts, measured in turns and kept for the machine and the build", "ridge doctor", "internal/machine/threads.go", "internal/machine TestChooseThreads", "ridge doctor"},
 	{"library-gemm", "blocked products on repacked weights, one layout for one row and for many", "always on", "kernel/packed.go", "kernel TestMulAgainstDefinition", "kernel BenchmarkMulHot"},
 	{"int8-kernels", "int8 dot products with exact integer sums inside a block", "always on", "kernel/packed_generic.go", "kernel TestMulAgainstDefinition", "kernel BenchmarkMulHot"},
