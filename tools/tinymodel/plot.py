@@ -26,7 +26,7 @@ def main():
     left.plot(*zip(*[h[:2] for h in held]), "o-", ms=3, color="tab:blue", label="held-out prompts")
     left.set_xlabel("answer tokens seen, millions")
     left.set_ylabel("KL divergence from the teacher, nats per token")
-    left.set_ylim(0.8, 4)
+    left.set_ylim(0.5, 4)
     left.grid(alpha=0.3)
     right = left.twinx()
     right.plot(

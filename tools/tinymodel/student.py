@@ -17,7 +17,7 @@ def rope_tables(positions, dim, base):
 
 def rope(x, cos, sin):
     """Rotates the pairs (2i, 2i+1) of x [batch, heads, length, dim]."""
-    a, b = x[..., 0::2], x[..., 1::2]
+    a, b = x.unflatten(-1, (-1, 2)).unbind(-1)
     return torch.stack((a * cos - b * sin, a * sin + b * cos), -1).flatten(-2)
 
 
@@ -75,6 +75,12 @@ class Student(nn.Module):
         self.output_norm = nn.Parameter(torch.ones(c["hidden"]))
         self.unseen = nn.Parameter(torch.zeros(c["hidden"]))
 
+    def embed(self, x):
+        """The rows of x, trained or not, without a table of all of them."""
+        active = len(self.vocab)
+        trained = F.embedding(x.clamp(max=active - 1), self.vocab)
+        return torch.where(x[..., None] < active, trained, F.embedding((x - active).clamp(min=0), self.rest))
+
     def run(self, x, at, before):
         """Blocks over embedded x; at: first position; before: per block."""
         t, p = x.shape[1], 0 if before is None else before[0][0].shape[2]
@@ -91,12 +97,11 @@ class Student(nn.Module):
     def forward(self, prefix, x, rows):
         """Final states [rows, hidden] of the flat positions rows of x [batch,
         length]; prefix: [tokens] before each of x, or None."""
-        table = torch.cat((self.vocab, self.rest))
         before, at = None, 0
         if prefix is not None:
-            _, before = self.run(F.embedding(prefix[None], table), 0, None)
+            _, before = self.run(self.embed(prefix[None]), 0, None)
             at = len(prefix)
-        x, _ = self.run(F.embedding(x, table), at, before)
+        x, _ = self.run(self.embed(x), at, before)
         x = x.flatten(0, 1)[rows]
         return F.rms_norm(x, (x.shape[-1],), self.output_norm, self.c["eps"])
 
