@@ -96,7 +96,7 @@ func (c *client) fetchOnce(ctx context.Context, obj object, path string, m meter
 	if err := d.run(ctx); err != nil {
 		// What has no record cannot be gone on from: it would only take room. One
 		// that is some moments old will do.
-		if st.present() == 0 || d.record() != nil && loadState(path, obj) == nil {
+		if st.present() == 0 || d.recordLast() != nil && loadState(path, obj) == nil {
 			f.Close()
 			removePartial(path)
 		}
@@ -473,6 +473,27 @@ func (d *download) record() error {
 	}
 	d.saved = time.Now()
 	return d.st.save(d.path)
+}
+
+// recordRoom is more than a record and its copy take on a disk.
+const recordRoom = 64 << 10
+
+// recordLast writes down what has arrived when nothing more will. On a full disk
+// it makes room by giving up the end of the file, so that the rest counts.
+func (d *download) recordLast() error {
+	err := d.record()
+	if err == nil || d.st.Size < 0 {
+		return err
+	}
+	last := len(d.st.Have) - 1
+	for last > 0 && d.st.Have[last] == 0 {
+		last--
+	}
+	d.st.Have[last] = max(0, d.st.Have[last]-recordRoom)
+	if err := d.f.Truncate(int64(last)*d.st.Segment + d.st.Have[last]); err != nil {
+		return err
+	}
+	return d.record()
 }
 
 func (d *download) checkSpace() error {
