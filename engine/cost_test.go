@@ -26,12 +26,21 @@ func mallocsOf(t *testing.T, e *Engine, reqs []Request) []uint64 {
 			mallocs = append(mallocs, st.Mallocs)
 		}
 	}
-	if err := e.call(t.Context(), func() { e.inject = count }); err != nil {
-		t.Fatal(err)
-	}
 	var wg sync.WaitGroup
+	held, all := make(chan struct{}), make(chan struct{})
+	wg.Go(func() {
+		// The loop waits until it has all requests, so that they begin together.
+		if err := e.call(t.Context(), func() { e.inject = count; close(held); <-all }); err != nil {
+			t.Error(err)
+		}
+	})
+	<-held
+	var streams []*Stream
 	for _, q := range reqs {
-		s := submit(t, e, q)
+		streams = append(streams, submit(t, e, q))
+	}
+	close(all)
+	for _, s := range streams {
 		wg.Go(func() {
 			for ok := true; ok; {
 				_, ok = s.Next(t.Context())
