@@ -16,6 +16,7 @@ import (
 
 	"ridge/engine"
 	"ridge/grammar"
+	"ridge/internal/testdata"
 	"ridge/model"
 	"ridge/sample"
 	"ridge/tensor"
@@ -275,6 +276,19 @@ func serve(t testing.TB, mm *model.Model, path string, change ...func(*Options))
 	t.Helper()
 	_, srv := serveAs(t, mm, ModelConfig{Path: path}, engine.Options{}, change...)
 	return srv
+}
+
+// serveSmol starts a server of SmolLM2 with room for eight answers of a benchmark.
+func serveSmol(t testing.TB) (*Server, *httptest.Server) {
+	t.Helper()
+	path := testdata.Model(t, "smollm2")
+	o := model.DefaultOptions()
+	o.MaxContext, o.KVBytes = 1024, 128<<20
+	mm, err := model.Open(path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serveAs(t, mm, ModelConfig{Path: path}, engine.Options{})
 }
 
 // serveAs starts a server whose one model, "tiny", is mm as c says.

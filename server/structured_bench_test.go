@@ -9,9 +9,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"ridge/internal/testdata"
-	"ridge/model"
 )
 
 // BenchmarkStructured compares the speed of answers that are held to a schema
@@ -19,14 +16,7 @@ import (
 // eight at a time. Pairs are measured in turn; "ratio" is the median of
 // constrained by free tokens per second.
 func BenchmarkStructured(b *testing.B) {
-	path := testdata.Model(b, "smollm2")
-	o := model.DefaultOptions()
-	o.MaxContext, o.KVBytes = 1024, 128<<20
-	mm, err := model.Open(path, o)
-	if err != nil {
-		b.Fatal(err)
-	}
-	srv := serve(b, mm, path)
+	_, srv := serveSmol(b)
 	schema := `{"type":"array","minItems":40,"items":{"type":"object","properties":{"name":{"type":"string","maxLength":20},"age":{"type":"integer","minimum":0,"maximum":120},"tags":{"type":"array","items":{"enum":["a","b","c"]},"maxItems":3}},"required":["name","age","tags"],"additionalProperties":false}}`
 	const tokens = 48
 	body := func(seed int, format string) string {

@@ -6,10 +6,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"ridge/engine"
-	"ridge/internal/testdata"
-	"ridge/model"
 )
 
 // BenchmarkJumpAhead writes records with long keys with and without jump-ahead,
@@ -17,14 +13,7 @@ import (
 // measured in turn: "time-ratio" is the median of the times for the same
 // documents, with by without; "steps-ratio" that of the engine's steps.
 func BenchmarkJumpAhead(b *testing.B) {
-	path := testdata.Model(b, "smollm2")
-	o := model.DefaultOptions()
-	o.MaxContext, o.KVBytes = 1024, 128<<20
-	mm, err := model.Open(path, o)
-	if err != nil {
-		b.Fatal(err)
-	}
-	s, srv := serveAs(b, mm, ModelConfig{Path: path}, engine.Options{})
+	s, srv := serveSmol(b)
 	const schema = `{"type":"object","properties":{"customer_identification_number":{"type":"integer","maximum":9999},"customer_first_name":{"type":"string","maxLength":12},"customer_last_name":{"type":"string","maxLength":12},"preferred_method_of_payment":{"enum":["credit card","bank transfer","cash on delivery"]},"is_subscribed_to_newsletter":{"type":"boolean"},"date_of_last_purchase":{"type":"string","format":"date"}},"required":["customer_identification_number","customer_first_name","customer_last_name","preferred_method_of_payment","is_subscribed_to_newsletter","date_of_last_purchase"],"additionalProperties":false}`
 	run := func(b *testing.B, clients int, extra string) (took, steps, tokens float64) {
 		before, begin := s.o.Models[0].backend.Stats(), time.Now()

@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"ridge/engine"
-	"ridge/internal/testdata"
-	"ridge/model"
 	"ridge/tokenizer"
 )
 
@@ -105,14 +103,7 @@ func TestStructuralTagField(t *testing.T) {
 
 // A real model with both: whatever it does is one or the other.
 func TestFormatOrToolsRealModel(t *testing.T) {
-	path := testdata.Model(t, "smollm2")
-	o := model.DefaultOptions()
-	o.MaxContext, o.KVBytes = 1024, 64<<20
-	mm, err := model.Open(path, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := serve(t, mm, path)
+	_, srv := serveSmol(t)
 	seen := map[string]int{}
 	for seed := range 3 {
 		body := fmt.Sprintf(`{"messages":[{"role":"user","content":"What is 2+2?"}],"seed":%d,"temperature":1,"max_tokens":80,%s,%s}`, seed, addTool, sumFormat)
