@@ -26,8 +26,8 @@ type crowd struct {
 	out  int           // workers to do without until then
 	most int           // the workers there are, less the one that must stay
 
-	// What the caller's parts took and what it waited after them, of the last
-	// regions mostly, in units of time times memory.
+	// Sums of what the caller's parts took and of what it waited after them, in
+	// which older regions fade.
 	own, wait time.Duration
 	seen      int // regions in these, at most evidence
 
@@ -36,7 +36,7 @@ type crowd struct {
 }
 
 const (
-	memory   = 256 // a region counts less by this share with each later one
+	fade     = 256 // with each region the sums lose this part of them
 	evidence = 128 // regions to judge from, about a forward pass
 	// longestWait bounds what one region counts: a machine that stood still for
 	// a moment is no reason.
@@ -61,8 +61,8 @@ func (c *crowd) region(width int, own, wait time.Duration) (changed bool) {
 	} else if c.calm++; c.calm >= calmRegions {
 		c.calm, c.next = calmRegions, 0
 	}
-	c.own += own - c.own/memory
-	c.wait += min(wait, longestWait) - c.wait/memory
+	c.own += own - c.own/fade
+	c.wait += min(wait, longestWait) - c.wait/fade
 	c.seen = min(c.seen+1, evidence)
 
 	// Without step more workers the parts of the others grow by this. Less than
