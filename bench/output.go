@@ -166,7 +166,7 @@ func (t *tableWriter) Close() error {
 		}
 		middle = append(middle, r.Work.String())
 		row := append(append(append([]string{}, start...), "ridge "+r.Tier), middle...)
-		row = append(row, spreadText(r.Speed), rangeText(r.Speed), fmt.Sprintf("%.1f", r.Bytes()/1e9), fmt.Sprintf("%.1f", r.Ops()/1e9), r.limitText())
+		row = append(row, spreadText(r.Speed), rangeText(r.Speed), fmt.Sprintf("%.1f", r.Bytes()/1e9), fmt.Sprintf("%.1f", r.Ops()/1e9), r.LimitText())
 		if peers {
 			row = append(row, "")
 		}
@@ -184,9 +184,9 @@ func (t *tableWriter) Close() error {
 	return err
 }
 
-// busyShare is the share of processor time below which other programs must have
+// BusyShare is the share of processor time below which other programs must have
 // run.
-const busyShare = 0.9
+const BusyShare = 0.9
 
 // foot says where and how the table was made.
 func (t *tableWriter) foot() string {
@@ -199,7 +199,7 @@ func (t *tableWriter) foot() string {
 			least = min(least, r.Share)
 		}
 	}
-	if least < busyShare {
+	if least < BusyShare {
 		s += fmt.Sprintf("the machine was busy: a test got %.0f%% of the processor time of its threads\n", 100*least)
 	}
 	seen := map[string]bool{}
@@ -217,8 +217,8 @@ func (t *tableWriter) foot() string {
 	return s
 }
 
-// limitText is "87% of 31.2 GB/s".
-func (r *Result) limitText() string {
+// LimitText is "87% of 31.2 GB/s", "" if the limit was not measured.
+func (r *Result) LimitText() string {
 	switch r.Limit {
 	case "read":
 		return fmt.Sprintf("%.0f%% of %.1f GB/s", 100*r.Bound, r.ReadRate/1e9)

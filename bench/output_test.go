@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -112,6 +113,36 @@ func TestOutputIsAPeers(t *testing.T) {
 		}
 		if got, _, err := readPeer(b.Bytes(), plan.Work{Gen: 64, Seqs: 8}); err != nil || got != 512 {
 			t.Errorf("%s: %v, %v", format, got, err)
+		}
+	}
+}
+
+// A result that was written and read again is written as before.
+func TestResultReadAgain(t *testing.T) {
+	for _, r := range samples() {
+		text, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back Result
+		if err := json.Unmarshal(text, &back); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := json.Marshal(&back); err != nil || !bytes.Equal(again, text) {
+			t.Errorf("%v: %s", err, cmp.Diff(string(text), string(again)))
+		}
+		if back.LimitText() != r.LimitText() || back.Work != r.Work || back.Speed != r.Speed || len(back.Peers) != len(r.Peers) {
+			t.Errorf("%+v, want %+v", back, r)
+		}
+	}
+	const good = `"type_k": "f16", "test_time": "2026-11-28T00:00:00Z"`
+	for text, want := range map[string]string{
+		`{"n_gen": "4"}`: "cannot unmarshal", `{}`: "type_k", `{"type_k": "f16"}`: "test_time",
+		`{` + good + `, "peers": [null]}`: "found null", `{` + good + `}`: "",
+	} {
+		var r Result
+		if err := json.Unmarshal([]byte(text), &r); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", text, err, want)
 		}
 	}
 }

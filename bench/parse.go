@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -117,4 +118,22 @@ func ParsePair(s string) ([2]int, error) {
 		return [2]int{}, fmt.Errorf("expected PROMPT,GENERATED such as 512,128, found %q", s)
 	}
 	return [2]int{n[0], n[1]}, nil
+}
+
+// workName is what plan.Work's String gives: at most seven digits for a number
+// of tokens, more than any model's context has.
+var workName = regexp.MustCompile(`^(?:pp([1-9][0-9]{0,6})(?:\+tg([1-9][0-9]{0,6}))?|tg([1-9][0-9]{0,6}))(?: @ d([1-9][0-9]{0,6}))?(?: x([1-9][0-9]{0,3}))?$`)
+
+// ParseWork reads the name of a work as plan.Work's String writes it: "pp512",
+// "tg128", "pp512+tg128", each possibly with " @ d4096" and then " x8".
+func ParseWork(name string) (plan.Work, error) {
+	m := workName.FindStringSubmatch(name)
+	if m == nil {
+		return plan.Work{}, fmt.Errorf("expected a test such as pp512, tg64, pp512+tg64, tg32 @ d4096 or tg32 @ d128 x8, found %q", clip(name, 80))
+	}
+	number := func(s string) int {
+		n, _ := strconv.Atoi(s) // digits, or nothing, which is 0
+		return n
+	}
+	return plan.Work{Prompt: number(m[1]), Gen: number(m[2]) + number(m[3]), Depth: number(m[4]), Seqs: max(number(m[5]), 1)}, nil
 }

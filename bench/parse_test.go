@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"ridge/plan"
 )
@@ -56,6 +57,35 @@ func TestGrid(t *testing.T) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
+}
+
+// The name of every work is read as that work, and nothing else has a name.
+func TestParseWork(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 9_999_999)
+		w := plan.Work{Prompt: n.Draw(t, "prompt"), Gen: n.Draw(t, "gen"), Depth: n.Draw(t, "depth"), Seqs: rapid.IntRange(1, 9999).Draw(t, "seqs")}
+		if w.Prompt+w.Gen == 0 {
+			w.Gen = 1
+		}
+		if got, err := ParseWork(w.String()); err != nil || got != w {
+			t.Errorf("%s: %+v, %v, want %+v", w, got, err, w)
+		}
+	})
+}
+
+func FuzzParseWork(f *testing.F) {
+	for _, s := range []string{"pp512", "tg64 @ d4096 x8", "pp1+tg2 @ d3", "", "pp0", "pp", "tg1 x0", "tg1 @ d0", "tg1+pp1", "PP1", "pp99999999", "pp512 ", "pp1 @ d1 @ d1", "pp01"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		w, err := ParseWork(s)
+		switch {
+		case err != nil && !strings.Contains(err.Error(), "expected a test such as"):
+			t.Errorf("%q: error %v", s, err)
+		case err == nil && w.String() != s && w.String()+" x1" != s:
+			t.Errorf("%q was read as %q", s, w)
+		}
+	})
 }
 
 func TestSpread(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,6 +23,7 @@ type Peer struct {
 	Name string
 	args []string
 	kind peerKind
+	ik   bool // llama-bench of ik_llama.cpp, which spells a depth in another way
 }
 
 type peerKind int
@@ -49,7 +51,9 @@ type PeerResult struct {
 // one together. If a word has one of {model} {pp} {tg} {depth} {seqs} {threads}
 // {batch} {kv} {ctx}, the command is run with these replaced. Otherwise the
 // flags of llama-bench are added, or of llama-batched-bench if the program's
-// name has "batched" in it. A word NAME=PATH at the start names the peer.
+// name has "batched" in it. A word NAME=PATH at the start names the peer. The
+// llama-bench of ik_llama.cpp is known by its flag -rtr, which others do not
+// have.
 func ParsePeer(command string) (*Peer, error) {
 	words, err := cmdline.Split(command)
 	if err != nil {
@@ -71,6 +75,7 @@ func ParsePeer(command string) (*Peer, error) {
 	if strings.Contains(filepath.Base(p.args[0]), "batched") {
 		p.kind = peerBatched
 	}
+	p.ik = slices.Contains(words, "-rtr") || slices.Contains(words, "--run-time-repack")
 	return p, nil
 }
 
@@ -85,10 +90,12 @@ func (p *Peer) command(r *Result) []string {
 		switch {
 		case w.Prompt > 0 && w.Gen > 0:
 			args = append(args, "-p", "0", "-n", "0", "-pg", n(w.Prompt)+","+n(w.Gen))
+		case p.ik && w.Depth > 0:
+			args = append(args, "-p", "0", "-n", "0", "-gp", n(w.Depth)+","+n(w.Gen))
 		default:
 			args = append(args, "-p", n(w.Prompt), "-n", n(w.Gen))
 		}
-		if w.Depth > 0 {
+		if w.Depth > 0 && !p.ik {
 			args = append(args, "-d", n(w.Depth))
 		}
 		return append(append([]string{}, p.args...), args...)
@@ -111,6 +118,8 @@ func (p *Peer) can(w plan.Work) error {
 	switch {
 	case p.kind == peerBench && w.Seqs > 1:
 		return errors.New("llama-bench runs one sequence (llama-batched-bench runs several)")
+	case p.kind == peerBench && p.ik && w.Prompt > 0 && w.Depth > 0:
+		return errors.New("the llama-bench of ik_llama.cpp reads prompts from the start only")
 	case p.kind == peerBatched && w.Prompt > 0 && (w.Gen > 0 || w.Depth > 0):
 		return errors.New("llama-batched-bench tells the speed of prompts from the start, or of generation, not of both")
 	}
@@ -161,6 +170,7 @@ type peerRecord struct {
 	Gen    int     `json:"n_gen"`
 	Depth  int     `json:"n_depth"`
 	Seqs   *int    `json:"n_seqs"` // ridge's own
+	Test   string  `json:"test"`   // of ik_llama.cpp: "tg32@pp4096" if only what is generated counts
 	AvgTS  float64 `json:"avg_ts"`
 
 	PP      *int    `json:"pp"`
@@ -175,6 +185,14 @@ func (r *peerRecord) seqs() int {
 		return 1
 	}
 	return *r.Seqs
+}
+
+// version is "" if the peer does not say which build it is.
+func (r *peerRecord) version() string {
+	if r.Commit == "" || r.Commit == "unknown" {
+		return ""
+	}
+	return fmt.Sprintf("%s (%v)", r.Commit, r.Number)
 }
 
 // readPeer finds the speed of w in what a peer printed: a JSON array of
@@ -193,11 +211,12 @@ func readPeer(out []byte, w plan.Work) (speed float64, version string, err error
 			if w.Gen == 0 && *r.PP == w.Prompt {
 				return r.SpeedPP, "", positive(r.SpeedPP)
 			}
-		case r.PP == nil && r.Prompt == w.Prompt && r.Gen == w.Gen && r.Depth == w.Depth && r.seqs() == max(w.Seqs, 1):
-			if r.Commit != "" {
-				version = fmt.Sprintf("%s (%v)", r.Commit, r.Number)
+		case strings.Contains(r.Test, "@pp"):
+			if w.Prompt == 0 && r.Gen == w.Gen && r.Prompt == w.Depth && max(w.Seqs, 1) == 1 {
+				return r.AvgTS, r.version(), positive(r.AvgTS)
 			}
-			return r.AvgTS, version, positive(r.AvgTS)
+		case r.PP == nil && r.Prompt == w.Prompt && r.Gen == w.Gen && r.Depth == w.Depth && r.seqs() == max(w.Seqs, 1):
+			return r.AvgTS, r.version(), positive(r.AvgTS)
 		}
 	}
 	return 0, "", fmt.Errorf("expected a record of %s, found %d other records", w, len(records))

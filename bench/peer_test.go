@@ -33,6 +33,9 @@ func TestReadPeer(t *testing.T) {
 		{"llama-bench.json", plan.Work{Prompt: 16, Depth: 32}, 8.171713},
 		{"llama-bench.json", plan.Work{Gen: 4, Depth: 32}, 1.273278},
 		{"llama-bench.json", plan.Work{Prompt: 8, Gen: 2, Depth: 32}, 7.066869},
+		{"ik-llama-bench.json", plan.Work{Prompt: 16}, 826.564118},
+		{"ik-llama-bench.json", plan.Work{Gen: 4}, 8.190174},
+		{"ik-llama-bench.json", plan.Work{Gen: 4, Depth: 16}, 23.080087},
 		{"llama-batched-bench.jsonl", plan.Work{Prompt: 16, Seqs: 2}, 0},
 		{"llama-batched-bench.jsonl", plan.Work{Gen: 4, Depth: 16, Seqs: 2}, 0},
 		{"llama-batched-bench.jsonl", plan.Work{Gen: 4, Depth: 16}, 0},
@@ -50,6 +53,10 @@ func TestReadPeer(t *testing.T) {
 		if _, _, err := readPeer(read(t, "llama-bench.jsonl"), w); err != nil {
 			t.Error(err)
 		}
+	}
+	// ik_llama.cpp's "tg4@pp16" is no prompt of 16 and then 4 tokens.
+	if _, _, err := readPeer(read(t, "ik-llama-bench.json"), plan.Work{Prompt: 16, Gen: 4}); err == nil {
+		t.Error("generation behind a prompt was taken for both")
 	}
 	// Lines before and after are passed over.
 	noisy := "warning: [something]\n" + string(read(t, "llama-bench.json")) + "done\n"
@@ -71,7 +78,7 @@ func TestReadPeer(t *testing.T) {
 }
 
 func FuzzReadPeer(f *testing.F) {
-	for _, name := range []string{"llama-bench.json", "llama-bench.jsonl", "llama-batched-bench.jsonl"} {
+	for _, name := range []string{"llama-bench.json", "llama-bench.jsonl", "ik-llama-bench.json", "llama-batched-bench.jsonl"} {
 		f.Add(read(f, name))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -97,6 +104,8 @@ func TestPeerCommand(t *testing.T) {
 			"/opt/x/llama-bench -fa on -m m.gguf -t 3 -r 1 -o json -ub 512 -ctk f16 -ctv f16 -p 512 -n 0"},
 		{"ik=/opt/x/llama-bench", plan.Work{Gen: 64, Depth: 4096, Chunk: 256}, "ik",
 			"/opt/x/llama-bench -m m.gguf -t 3 -r 1 -o json -ub 256 -ctk f16 -ctv f16 -p 0 -n 64 -d 4096"},
+		{"ik=llama-bench -fa 1 -rtr 1", plan.Work{Gen: 32, Depth: 4096, Chunk: 512}, "ik",
+			"llama-bench -fa 1 -rtr 1 -m m.gguf -t 3 -r 1 -o json -ub 512 -ctk f16 -ctv f16 -p 0 -n 0 -gp 4096,32"},
 		{"llama-bench", plan.Work{Prompt: 512, Gen: 128, Chunk: 512}, "llama-bench",
 			"llama-bench -m m.gguf -t 3 -r 1 -o json -ub 512 -ctk f16 -ctv f16 -p 0 -n 0 -pg 512,128"},
 		{"llama-batched-bench", plan.Work{Gen: 64, Depth: 128, Seqs: 8, Chunk: 512}, "llama-batched-bench",
@@ -125,6 +134,7 @@ func TestPeerCommand(t *testing.T) {
 
 func TestPeerCannot(t *testing.T) {
 	bench, _ := ParsePeer("llama-bench")
+	ik, _ := ParsePeer("llama-bench -rtr 1")
 	batched, _ := ParsePeer("llama-batched-bench")
 	for _, c := range []struct {
 		p   *Peer
@@ -132,6 +142,7 @@ func TestPeerCannot(t *testing.T) {
 		can bool
 	}{
 		{bench, plan.Work{Gen: 4}, true}, {bench, plan.Work{Gen: 4, Seqs: 2}, false},
+		{ik, plan.Work{Gen: 4, Depth: 2}, true}, {ik, plan.Work{Prompt: 4}, true}, {ik, plan.Work{Prompt: 4, Depth: 2}, false},
 		{batched, plan.Work{Gen: 4, Seqs: 2}, true}, {batched, plan.Work{Prompt: 4, Seqs: 2}, true},
 		{batched, plan.Work{Prompt: 4, Gen: 4, Seqs: 2}, false}, {batched, plan.Work{Prompt: 4, Depth: 4, Seqs: 2}, false},
 	} {
