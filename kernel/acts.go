@@ -39,12 +39,59 @@ const (
 
 // Acts is a batch of N rows of K activations, as float32, quantized, or both.
 // Row r starts at F32[r*LDF] and at Q[r*LDQ]. It is a view and owns nothing.
+//
+// A quantized row has one plane or more, LDQ/Planes bytes apart, each of which
+// is the quantized form of what those before it leave of the row. One has 8
+// bits of an activation, two have 15.
 type Acts struct {
-	N, K int
-	F32  []float32
-	LDF  int // distance of rows in F32, in floats
-	Q    []byte
-	LDQ  int // distance of rows in Q, in bytes
+	N, K   int
+	F32    []float32
+	LDF    int // distance of rows in F32, in floats
+	Q      []byte
+	LDQ    int // distance of rows in Q, in bytes, a multiple of 64 * Planes
+	Planes int // 0 means 1
+}
+
+func (a *Acts) planes() int { return max(1, a.Planes) }
+
+// RowBytes returns the bytes of a quantized row of a, with all its planes.
+func (a *Acts) RowBytes() int { return a.planes() * ActRowBytes(a.K) }
+
+// restCols is how many columns of a row Quantize takes at a time.
+const restCols = 256
+
+// Quantize writes the quantized form of the columns [c0, c1) of row r; c0 is a
+// multiple of 64, and so is c1 unless the row ends there.
+func (a *Acts) Quantize(r, c0, c1 int) {
+	x, q, planes := a.F32[r*a.LDF:][c0:c1], a.Q[r*a.LDQ:][:a.LDQ], a.planes()
+	if planes == 1 {
+		QuantizeRow(q[ActRowBytes(c0):][:ActRowBytes(c1-c0)], x)
+		return
+	}
+	var buf [restCols]float32
+	for len(x) > 0 {
+		rest := buf[:copy(buf[:], x)]
+		for p := range planes {
+			dst := q[p*(a.LDQ/planes)+ActRowBytes(c0):][:ActRowBytes(len(rest))]
+			QuantizeRow(dst, rest)
+			if p < planes-1 {
+				subtractQuantized(rest, dst)
+			}
+		}
+		x, c0 = x[len(rest):], c0+len(rest)
+	}
+}
+
+// subtractQuantized takes the values that q stands for from those of x. The
+// product is rounded on its own, on processors that could fuse it too.
+func subtractQuantized(x []float32, q []byte) {
+	for ; len(x) > 0; q = q[actBlock:] {
+		d, n := actFloat(q, actD), min(32, len(x))
+		for i, v := range q[:n] {
+			x[i] -= float32(d * float32(int8(v)))
+		}
+		x = x[n:]
+	}
 }
 
 // ActRowBytes returns the bytes of a quantized row of k activations: whole

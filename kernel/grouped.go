@@ -53,8 +53,10 @@ func (b *gatherBuf) gather(x *Acts, list []int32, quant bool) Acts {
 		}
 		even = even && int(r) == int(list[0])+i*step
 	}
-	out := Acts{N: len(list), K: x.K}
-	if even && step > 0 || len(list) == 1 {
+	out := Acts{N: len(list), K: x.K, Planes: x.Planes}
+	// Planes of rows lie evenly only where the rows are neighbours.
+	even = even && (step == 1 || step > 0 && !(quant && x.Planes > 1))
+	if even || len(list) == 1 {
 		at := int(list[0])
 		if quant {
 			out.Q, out.LDQ = x.Q[at*x.LDQ:], max(step, 1)*x.LDQ
@@ -64,7 +66,7 @@ func (b *gatherBuf) gather(x *Acts, list []int32, quant bool) Acts {
 		return out
 	}
 	if quant {
-		out.LDQ = ActRowBytes(x.K)
+		out.LDQ = x.LDQ
 		out.Q = gatherRows(&b.q, x.Q, x.LDQ, out.LDQ, list)
 	} else {
 		out.LDF = x.K

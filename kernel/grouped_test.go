@@ -13,14 +13,15 @@ import (
 // with the product of its row alone.
 func TestMulGrouped(t *testing.T) {
 	forTiers(t, func(t *testing.T) {
-		for _, typ := range []tensor.DType{tensor.Q4_0, tensor.Q6_K, tensor.F16} {
+		for i, typ := range []tensor.DType{tensor.Q4_0, tensor.Q6_K, tensor.F16, tensor.Q4_0} {
+			planes := 1 + i/3
 			rng := rand.New(rand.NewPCG(uint64(typ), 21))
 			const outputs, cols, n, top = 40, 512, 60, 2
 			var experts []*Packed
 			for range 6 {
 				experts = append(experts, packTest(t, randomMat(rng, typ, outputs, cols)))
 			}
-			x := randomActs(rng, n, cols)
+			x := randomPlanes(rng, n, cols, planes)
 			rows := make([][]int32, len(experts))
 			for r := range int32(n) {
 				for range top {

@@ -137,6 +137,15 @@ func (p *Packed) Mul(dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
 		return
 	}
 	p.check(dst, ldd, x, r1, g1)
+	if p.UsesQuant() && x.Planes > 1 {
+		p.mulPlanes(dst, ldd, x, r0, r1, g0, g1)
+		return
+	}
+	p.mul(dst, ldd, x, r0, r1, g0, g1)
+}
+
+// mul is Mul for rows of one plane.
+func (p *Packed) mul(dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
 	switch {
 	case p.native:
 		p.mulNative(dst, ldd, x, r0, r1, g0, g1)
@@ -152,7 +161,7 @@ func (p *Packed) Mul(dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
 func (p *Packed) check(dst []float32, ldd int, x *Acts, r1, g1 int) {
 	have, need := len(x.F32), (r1-1)*x.LDF+p.Cols
 	if p.UsesQuant() {
-		have, need = len(x.Q), (r1-1)*x.LDQ+ActRowBytes(p.Cols)
+		have, need = len(x.Q), r1*x.LDQ-x.LDQ/x.planes()+ActRowBytes(p.Cols)
 	}
 	if g1 > p.Groups || g1*Lanes > ldd || have < need || len(dst) < (r1-1)*ldd+g1*Lanes || len(p.Data) < p.Groups*p.GroupBytes {
 		panic(fmt.Sprintf("kernel: multiply %s %d x %d: %d rows, %d of %d groups, row distance %d: have %d of %d activations and %d outputs",

@@ -18,8 +18,10 @@ const (
 	// quantized activations, relative to Σ|w·x| over the columns.
 	budgetDot = 1e-6
 	// budgetAct bounds what quantizing the activations may change, relative
-	// to |w|·|x|, for activations from a normal distribution.
-	budgetAct = 0.012
+	// to |w|·|x|, for activations from a normal distribution; budgetAct2 does
+	// so for two planes.
+	budgetAct  = 0.012
+	budgetAct2 = 5e-5
 )
 
 // packedTypes are the formats with a packed layout.
@@ -75,8 +77,10 @@ func randomMat(rng *rand.Rand, t tensor.DType, rows, cols int) tensor.Mat {
 	return m
 }
 
-func randomActs(rng *rand.Rand, n, k int) *Acts {
-	x := &Acts{N: n, K: k, LDF: k + 3, LDQ: ActRowBytes(k) + 64}
+func randomActs(rng *rand.Rand, n, k int) *Acts { return randomPlanes(rng, n, k, 1) }
+
+func randomPlanes(rng *rand.Rand, n, k, planes int) *Acts {
+	x := &Acts{N: n, K: k, LDF: k + 3, LDQ: planes * (ActRowBytes(k) + 64), Planes: planes}
 	x.F32 = make([]float32, n*x.LDF)
 	x.Q = make([]byte, n*x.LDQ)
 	for r := range n {
@@ -84,7 +88,7 @@ func randomActs(rng *rand.Rand, n, k int) *Acts {
 		for i := range row {
 			row[i] = float32(rng.NormFloat64() * math.Exp(rng.NormFloat64()/2))
 		}
-		QuantizeRow(x.Q[r*x.LDQ:], row)
+		x.Quantize(r, 0, k)
 	}
 	return x
 }
@@ -107,6 +111,17 @@ func aligned(n int) []byte {
 			return b[i : i+n]
 		}
 	}
+}
+
+// codedRow returns the activations that the planes of row r stand for.
+func codedRow(x *Acts, r int) []float64 {
+	sum := make([]float64, x.K)
+	for p := range x.planes() {
+		for i, v := range actValues(x.Q[r*x.LDQ+p*x.LDQ/x.planes():], x.K) {
+			sum[i] += v
+		}
+	}
+	return sum
 }
 
 // actValues returns the activations that the quantized row q stands for.
@@ -135,18 +150,21 @@ func TestMulAgainstDefinition(t *testing.T) {
 				if typ.RowBytes(cols) < 0 {
 					continue
 				}
-				t.Run(fmt.Sprintf("%s/%d", typ, cols), func(t *testing.T) { mulAgainstDefinition(t, typ, cols) })
+				t.Run(fmt.Sprintf("%s/%d", typ, cols), func(t *testing.T) {
+					mulAgainstDefinition(t, typ, cols, 1, budgetAct)
+					mulAgainstDefinition(t, typ, cols, 2, budgetAct2)
+				})
 			}
 		}
 	})
 }
 
-func mulAgainstDefinition(t *testing.T, typ tensor.DType, cols int) {
+func mulAgainstDefinition(t *testing.T, typ tensor.DType, cols, planes int, budget float64) {
 	rng := rand.New(rand.NewPCG(uint64(typ), uint64(cols)))
 	const rows, n = 35, 3
 	m := randomMat(rng, typ, rows, cols)
 	p := packTest(t, m)
-	x := randomActs(rng, n, cols)
+	x := randomPlanes(rng, n, cols, planes)
 	ldd := p.Groups * Lanes
 	dst := make([]float32, n*ldd)
 	p.Mul(dst, ldd, x, 0, n, 0, p.Groups)
@@ -158,7 +176,7 @@ func mulAgainstDefinition(t *testing.T, typ tensor.DType, cols int) {
 		}
 		coded := exact
 		if p.UsesQuant() {
-			coded = actValues(x.Q[r*x.LDQ:], cols)
+			coded = codedRow(x, r)
 		}
 		for o := range ldd {
 			got := float64(dst[r*ldd+o])
@@ -180,9 +198,9 @@ func mulAgainstDefinition(t *testing.T, typ tensor.DType, cols int) {
 			if !(math.Abs(got-want) <= budgetDot*size*budgetMin(typ)) {
 				t.Fatalf("row %d output %d: got %v, want %v: off by %g of %g", r, o, got, want, math.Abs(got-want)/size, budgetDot)
 			}
-			if !(math.Abs(got-full) <= budgetAct*math.Sqrt(ww*xx)) {
-				t.Fatalf("row %d output %d: got %v, %v without activation quantization: off by %g of %g",
-					r, o, got, full, math.Abs(got-full)/math.Sqrt(ww*xx), budgetAct)
+			if !(math.Abs(got-full) <= budget*math.Sqrt(ww*xx)) {
+				t.Fatalf("row %d output %d, %d planes: got %v, %v without activation quantization: off by %g of %g",
+					r, o, planes, got, full, math.Abs(got-full)/math.Sqrt(ww*xx), budget)
 			}
 		}
 	}
@@ -206,16 +224,21 @@ func TestMulSameBits(t *testing.T) {
 			if typ.RowBytes(cols) < 0 {
 				continue
 			}
-			t.Run(fmt.Sprintf("%s/%d", typ, cols), func(t *testing.T) { mulSameBits(t, typ, cols) })
+			t.Run(fmt.Sprintf("%s/%d", typ, cols), func(t *testing.T) {
+				mulSameBits(t, typ, cols, 1)
+				if plainSize(typ) == 0 && cols <= 576 {
+					mulSameBits(t, typ, cols, 2)
+				}
+			})
 		}
 	}
 }
 
-func mulSameBits(t *testing.T, typ tensor.DType, cols int) {
+func mulSameBits(t *testing.T, typ tensor.DType, cols, planes int) {
 	rng := rand.New(rand.NewPCG(uint64(typ), uint64(cols)))
 	const rows, n = 16*2 + 5, 37
 	p := packTest(t, randomMat(rng, typ, rows, cols))
-	x := randomActs(rng, n, cols)
+	x := randomPlanes(rng, n, cols, planes)
 	ldd := p.Groups*Lanes + 5
 	want := make([]float32, n*ldd)
 	restore := cpu.Set(cpu.Generic)
@@ -240,7 +263,7 @@ func mulSameBits(t *testing.T, typ tensor.DType, cols int) {
 						w = want[i]
 					}
 					if math.Float32bits(v) != math.Float32bits(w) {
-						t.Fatalf("%s: rows %d to %d, groups %d to %d: row %d output %d is %v, want %v", tier, lo, lo+cnt, g0, g1, r, o, v, w)
+						t.Fatalf("%s: %d planes, rows %d to %d, groups %d to %d: row %d output %d is %v, want %v", tier, planes, lo, lo+cnt, g0, g1, r, o, v, w)
 					}
 				}
 			}

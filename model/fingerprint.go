@@ -42,12 +42,15 @@ func (f fingerprint) add(name string, m tensor.Mat) {
 }
 
 // Fingerprint identifies what the model computes: its configuration, samples of
-// each of its matrices, as they were loaded, and the rotary frequencies that the
-// choice of a context may change. Keys and values that were computed by a model
+// each of its matrices, as they were loaded, the rotary frequencies that the
+// choice of a context may change, and the precision of activations. Keys and values that were computed by a model
 // are of use to those with the same fingerprint only.
 func (m *Model) Fingerprint() string {
 	h := sha256.New()
 	h.Write(m.w.print.Sum(nil))
 	fmt.Fprint(h, m.ropeInv, m.ropeScale)
+	if m.act != ActInt8 {
+		fmt.Fprint(h, m.act)
+	}
 	return hex.EncodeToString(h.Sum(nil))
 }

@@ -50,6 +50,7 @@ func TestFingerprint(t *testing.T) {
 	write()
 	differs("a bit of a weight", print(path, Options{}))
 	const long = "../internal/tinymodel/testdata/phi3-longrope-long"
+	differs("activations of 16 bits", print(path, Options{Act: ActInt16}))
 	differs("a short context", print(long, Options{Context: 8}))
 	differs("a long context", print(long, Options{Context: 4096}))
 }

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ridge/gguf"
+	"ridge/internal/testdata"
 	"ridge/tensor"
 )
 
@@ -176,13 +177,16 @@ func TestOpenRefusesDirectories(t *testing.T) {
 // A decoded token allocates nothing, in a short context and in one whose keys
 // are split over the workers.
 func TestDecodeAllocatesNothing(t *testing.T) {
-	for name, held := range map[string]int{"llama": 700, "gemma3": 65, "gpt2": 65, "mpt": 600, "falcon-7b": 65} {
-		dir := filepath.Join(tinyModels, name)
+	for name, held := range map[string]int{"llama": 700, "gemma3": 65, "gpt2": 65, "mpt": 600, "falcon-7b": 65, testdata.Tiny: 65} {
+		dir, act := filepath.Join(tinyModels, name), ActInt8
+		if name == testdata.Tiny { // the only one with quantized matrices
+			dir, act = name, ActInt16
+		}
 		context := 0
 		if held > 128 {
 			context = 1024
 		}
-		m := openTiny(t, dir, context, Options{KV: tensor.F16, Workers: 2})
+		m := openTiny(t, dir, context, Options{KV: tensor.F16, Act: act, Workers: 2})
 		seq := m.Pool().NewSeq()
 		segs := []Segment{{Seq: seq, Tokens: []int32{1}, Outputs: 1}}
 		step := func() {

@@ -23,6 +23,7 @@ import (
 type Options struct {
 	Workers    int          // threads; 0 means what Measured says, or one per core given to the process
 	KV         tensor.DType // element type of keys and values, F16, F32 or Q8_0; 0 (F32) is kept, see DefaultOptions
+	Act        Act          // how activations are kept that quantized matrices read
 	PageTokens int          // tokens in a page of keys and values; 0 means 64
 	KVBytes    int64        // memory for keys and values; 0 means one sequence of Context tokens
 	// KVBudget is where memory for keys and values is taken from as it is needed,
@@ -61,6 +62,7 @@ type Model struct {
 	tok       *tokenizer.Tokenizer
 	template  string
 	context   int
+	act       Act
 	path      string
 	ropeInv   [][]float32
 	ropeScale []float32
@@ -168,6 +170,10 @@ func (m *Model) openHF(dir string) error {
 // tokenizer side by side, then the page pool.
 func (m *Model) setup(o Options) error {
 	c := &m.cfg
+	if m.act = o.Act; !m.act.valid() {
+		return fmt.Errorf("model: activations: expected ActInt8 or ActInt16, found %v", m.act)
+	}
+	m.run.setAct(m.act)
 	if m.context = o.Context; m.context <= 0 {
 		m.context = c.Context
 		if o.MaxContext > 0 {
@@ -236,6 +242,9 @@ func (m *Model) Config() Config { return m.cfg }
 
 // Context returns the number of positions that a sequence may have.
 func (m *Model) Context() int { return m.context }
+
+// Act returns how activations are kept that quantized matrices read.
+func (m *Model) Act() Act { return m.act }
 
 // Tokenizer returns the model's tokenizer, nil if the files carry none.
 func (m *Model) Tokenizer() *tokenizer.Tokenizer { return m.tok }

@@ -67,9 +67,7 @@ func (t *gluTask) Do(worker, workers int) {
 		}
 		activate(t.m.Act, up, gate)
 		if t.quant {
-			q := t.up.Q[r*t.up.LDQ:][:t.up.LDQ]
-			o0 := kernel.ActRowBytes(c0)
-			kernel.QuantizeRow(q[o0:o0+kernel.ActRowBytes(c1-c0)], up)
+			t.up.Quantize(r, c0, c1)
 		}
 	}
 }

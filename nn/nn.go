@@ -81,7 +81,8 @@ func (e *Exec) run(t pool.Task, elems int) {
 }
 
 // Rows makes room for n rows of k elements in a, keeping its memory when that
-// is large enough. Quantized rows get room too if quant is set.
+// is large enough. Quantized rows, of as many planes as a has, get room too if
+// quant is set.
 func Rows(a *kernel.Acts, n, k int, quant bool) {
 	a.N, a.K = n, k
 	a.LDF = (k + 15) &^ 15
@@ -92,7 +93,7 @@ func Rows(a *kernel.Acts, n, k int, quant bool) {
 	if !quant {
 		return
 	}
-	a.LDQ = kernel.ActRowBytes(k)
+	a.LDQ = a.RowBytes()
 	if cap(a.Q) < n*a.LDQ {
 		a.Q = make([]byte, n*a.LDQ)
 	}

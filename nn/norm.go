@@ -47,7 +47,7 @@ func (t *normTask) Do(worker, workers int) {
 	for r := lo; r < hi; r++ {
 		t.norm.Apply(Row(t.dst, r), Row(t.x, r))
 		if t.quant {
-			kernel.QuantizeRow(t.dst.Q[r*t.dst.LDQ:][:t.dst.LDQ], Row(t.dst, r))
+			t.dst.Quantize(r, 0, t.dst.K)
 		}
 	}
 }
@@ -64,7 +64,7 @@ func (e *Exec) Quantize(a *kernel.Acts) {
 func (t *quantTask) Do(worker, workers int) {
 	lo, hi := pool.Split(t.a.N, worker, workers)
 	for r := lo; r < hi; r++ {
-		kernel.QuantizeRow(t.a.Q[r*t.a.LDQ:][:t.a.LDQ], Row(t.a, r))
+		t.a.Quantize(r, 0, t.a.K)
 	}
 }
 
