@@ -29,6 +29,7 @@ type Options struct {
 	Workers    int    // threads; 0 means as many as were measured to be best here, see ridge doctor, or one per core given to the process
 	Context    int    // positions of a sequence; 0 means what the model was made for, at most DefaultContext
 	KV         string // element type of keys and values: f16 ("" too), f32, or q8_0, which changes results a little
+	Act        string // activations that quantized matrices read: int8 ("" too), or int16, which is nearly exact and up to twice the work
 	PageTokens int    // tokens in a page of keys and values; 0 means 64
 	Chunk      int    // tokens of a prompt that are computed at once; 0 means 512
 	Template   string // chat template to use in place of the model's own
@@ -86,6 +87,9 @@ func OpenFile(path string, o Options) (*Model, error) {
 		return nil, err
 	}
 	mo.KV = kv
+	if mo.Act, err = model.ParseAct(o.Act); err != nil {
+		return nil, fmt.Errorf("ridge: %w", err)
+	}
 	mm, err := model.Open(path, mo)
 	if err != nil {
 		return nil, err

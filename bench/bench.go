@@ -22,7 +22,7 @@ import (
 )
 
 // Options say what is measured: every work, with every thread count and every
-// type of keys and values, on every model.
+// type of keys and values and of activations, on every model.
 type Options struct {
 	Models  []string // files or directories
 	Works   []plan.Work
@@ -30,6 +30,7 @@ type Options struct {
 	Batch   int            // threads for steps of more than 8 rows; 0 means the same
 	Pin     bool           // bind each thread to a core of its own
 	KV      []tensor.DType // F16, F32
+	Act     []model.Act    // activations that quantized matrices read; none means ActInt8
 	Repeat  int            // measurements of each work
 	NoWarm  bool           // do not run a little of the work first
 	Delay   time.Duration  // pause before each work
@@ -55,6 +56,9 @@ func (o *Options) defaults() error {
 	}
 	if len(o.KV) == 0 {
 		o.KV = []tensor.DType{tensor.F16}
+	}
+	if len(o.Act) == 0 {
+		o.Act = []model.Act{model.ActInt8}
 	}
 	if o.Repeat <= 0 {
 		o.Repeat = 5
@@ -85,8 +89,10 @@ func Run(ctx context.Context, o Options, yield func(*Result) error) error {
 	for _, path := range o.Models {
 		for _, threads := range o.Threads {
 			for _, kv := range o.KV {
-				if err := runModel(ctx, &o, path, threads, kv, yield); err != nil {
-					return err
+				for _, act := range o.Act {
+					if err := runModel(ctx, &o, path, threads, kv, act, yield); err != nil {
+						return err
+					}
 				}
 			}
 		}
@@ -94,11 +100,12 @@ func Run(ctx context.Context, o Options, yield func(*Result) error) error {
 	return nil
 }
 
-func runModel(ctx context.Context, o *Options, path string, threads int, kv tensor.DType, yield func(*Result) error) error {
+func runModel(ctx context.Context, o *Options, path string, threads int, kv tensor.DType, act model.Act, yield func(*Result) error) error {
 	shape, err := plan.Read(path, kv)
 	if err != nil {
 		return err
 	}
+	shape.Act = act
 	o.Progress("load " + path)
 	s, err := openSession(o, path, shape, threads)
 	if err != nil {
@@ -148,6 +155,7 @@ func openSession(o *Options, path string, shape *plan.Shape, threads int) (*sess
 	s := &session{o: o, path: path, shape: shape}
 	mo := model.DefaultOptions()
 	mo.Workers, mo.BatchWorkers, mo.Measured, mo.Pin, mo.KV = threads, o.Batch, machine.Known(), o.Pin, shape.KV
+	mo.Act = shape.Act
 	rows, probe := 0, int64(0)
 	for _, w := range o.Works {
 		mo.Context = max(mo.Context, w.Context())
@@ -342,7 +350,7 @@ func (s *session) result(w plan.Work) *Result {
 	r := &Result{
 		Build: s.o.Build, CPU: machine.Read().CPU, Tier: cpu.Current().String(),
 		File: s.path, Model: s.shape.Name(), Size: s.shape.WeightBytes, Parameters: o.Parameters,
-		Threads: s.threads(w), KV: s.shape.KV, Work: w, Time: time.Now(), Load: s.load.Seconds(),
+		Threads: s.threads(w), KV: s.shape.KV, Act: s.shape.Act, Work: w, Time: time.Now(), Load: s.load.Seconds(),
 	}
 	if r.Work.Seqs == 0 {
 		r.Work.Seqs = 1

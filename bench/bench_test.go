@@ -43,11 +43,14 @@ func TestRun(t *testing.T) {
 	var got []string
 	var steps []string
 	o := Options{
-		Models: []string{tiny}, Works: works, Threads: []int{1, 2}, KV: []tensor.DType{tensor.F16, tensor.F32}, Repeat: 3, Probe: 100 * time.Microsecond,
+		Models: []string{tiny}, Works: works, Threads: []int{1, 2}, KV: []tensor.DType{tensor.F16, tensor.F32}, Act: []model.Act{model.ActInt16}, Repeat: 3, Probe: 100 * time.Microsecond,
 		Progress: func(s string) { steps = append(steps, s) },
 	}
 	err := Run(context.Background(), o, func(r *Result) error {
 		got = append(got, fmt.Sprint(r.Threads, r.KV, r.Work))
+		if r.Act != model.ActInt16 {
+			t.Errorf("%s: activations as %v", r.Work, r.Act)
+		}
 		if len(r.Seconds) != 3 || r.Speed.Median <= 0 || r.Speed.Min > r.Speed.Median || r.Speed.Max < r.Speed.Median {
 			t.Errorf("%s: seconds %v, speed %+v", r.Work, r.Seconds, r.Speed)
 		}

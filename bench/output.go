@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"ridge/model"
 	"ridge/tensor"
 )
 
@@ -78,7 +79,7 @@ type csvWriter struct {
 }
 
 var csvHead = []string{"build_commit", "cpu_info", "backends", "kernels", "model_filename", "model_type", "model_size", "model_n_params",
-	"n_batch", "n_threads", "type_k", "type_v", "n_seqs", "n_prompt", "n_gen", "n_depth", "test_time", "avg_ns", "stddev_ns",
+	"n_batch", "n_threads", "type_k", "type_v", "activations", "n_seqs", "n_prompt", "n_gen", "n_depth", "test_time", "avg_ns", "stddev_ns",
 	"avg_ts", "stddev_ts", "median_ts", "min_ts", "max_ts", "step_p50_ms", "step_p99_ms", "bytes_per_s", "ops_per_s",
 	"probe_read_bytes_per_s", "probe_int8_ops_per_s", "probe_f32_ops_per_s", "of_bound", "limit", "load_average", "cpu_share", "ratio"}
 
@@ -90,7 +91,7 @@ func (c *csvWriter) Write(r *Result) error {
 	rec := r.record()
 	f := func(v float64) string { return strconv.FormatFloat(v, 'g', 7, 64) }
 	line := []string{rec.Build, rec.CPU, rec.Backends, rec.Tier, rec.File, rec.Type, fmt.Sprint(rec.Size), fmt.Sprint(rec.Parameters),
-		fmt.Sprint(rec.Batch), fmt.Sprint(rec.Threads), rec.TypeK, rec.TypeV, fmt.Sprint(rec.Seqs), fmt.Sprint(rec.Prompt), fmt.Sprint(rec.Gen),
+		fmt.Sprint(rec.Batch), fmt.Sprint(rec.Threads), rec.TypeK, rec.TypeV, rec.Act, fmt.Sprint(rec.Seqs), fmt.Sprint(rec.Prompt), fmt.Sprint(rec.Gen),
 		fmt.Sprint(rec.Depth), rec.Time, fmt.Sprint(rec.AvgNS), fmt.Sprint(rec.StdNS), f(rec.AvgTS), f(rec.StdTS), f(rec.MedianTS), f(rec.MinTS), f(rec.MaxTS),
 		f(rec.StepP50), f(rec.StepP99), f(rec.Bytes), f(rec.Ops), f(rec.ReadRate), f(rec.IntRate), f(rec.FloatRate), f(rec.Bound), rec.Limit,
 		f(rec.LoadAfter), f(rec.Share), ""}
@@ -143,15 +144,19 @@ func (t *tableWriter) Close() error {
 		return nil
 	}
 	var tab table
-	kvs, peers := map[tensor.DType]bool{}, false
+	kvs, showAct, peers := map[tensor.DType]bool{}, false, false
 	for _, r := range t.results {
 		kvs[r.KV] = true
+		showAct = showAct || r.Act != model.ActInt8
 		peers = peers || len(r.Peers) > 0
 	}
 	showKV := len(kvs) > 1 || !kvs[tensor.F16]
 	head := []string{"model", "-size", "-params", "backend", "-threads"}
 	if showKV {
 		head = append(head, "-kv")
+	}
+	if showAct {
+		head = append(head, "-act")
 	}
 	head = append(head, "-test", "-t/s", "-min – max", "-GB/s", "-GOP/s", "of limit")
 	if peers {
@@ -163,6 +168,9 @@ func (t *tableWriter) Close() error {
 		middle := []string{strconv.Itoa(r.Threads)}
 		if showKV {
 			middle = append(middle, kvName(r.KV))
+		}
+		if showAct {
+			middle = append(middle, r.Act.String())
 		}
 		middle = append(middle, r.Work.String())
 		row := append(append(append([]string{}, start...), "ridge "+r.Tier), middle...)

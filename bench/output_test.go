@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ridge/model"
 	"ridge/plan"
 	"ridge/tensor"
 )
@@ -40,6 +41,7 @@ func samples() []*Result {
 	decode.Peers = []*PeerResult{{Name: "llama.cpp", Version: "abc (1)", Samples: []float64{50, 48, 51}}}
 	batch.Work = plan.Work{Gen: 64, Seqs: 8, Chunk: 512}
 	batch.Model, batch.Size, batch.Parameters, batch.KV = "llama 1.1B F16", 2200<<20, 1100048384, tensor.F32
+	batch.Act = model.ActInt16
 	batch.Seconds = []float64{1}
 	batch.Cost = plan.Cost{Weights: 64 * 2200 << 20, FloatOps: 64 * 8 * 2.2e9}
 	batch.LeftOut = []string{"llama.cpp is left out of tg64 x8: it runs one sequence"}
@@ -131,14 +133,14 @@ func TestResultReadAgain(t *testing.T) {
 		if again, err := json.Marshal(&back); err != nil || !bytes.Equal(again, text) {
 			t.Errorf("%v: %s", err, cmp.Diff(string(text), string(again)))
 		}
-		if back.LimitText() != r.LimitText() || back.Work != r.Work || back.Speed != r.Speed || len(back.Peers) != len(r.Peers) {
+		if back.LimitText() != r.LimitText() || back.Act != r.Act || back.Work != r.Work || back.Speed != r.Speed || len(back.Peers) != len(r.Peers) {
 			t.Errorf("%+v, want %+v", back, r)
 		}
 	}
 	const good = `"type_k": "f16", "test_time": "2026-11-28T00:00:00Z"`
 	for text, want := range map[string]string{
 		`{"n_gen": "4"}`: "cannot unmarshal", `{}`: "type_k", `{"type_k": "f16"}`: "test_time",
-		`{` + good + `, "peers": [null]}`: "found null", `{` + good + `}`: "",
+		`{` + good + `, "peers": [null]}`: "found null", `{` + good + `, "activations": "int4"}`: "expected int8 or int16", `{` + good + `}`: "",
 	} {
 		var r Result
 		if err := json.Unmarshal([]byte(text), &r); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

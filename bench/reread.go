@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"ridge/model"
 	"ridge/plan"
 	"ridge/tensor"
 )
@@ -23,6 +24,10 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("bench: result: type_k: %w", err)
 	}
+	act, err := model.ParseAct(rec.Act)
+	if err != nil {
+		return fmt.Errorf("bench: result: %w", err)
+	}
 	at, err := time.Parse(time.RFC3339, rec.Time)
 	if err != nil {
 		return fmt.Errorf("bench: result: test_time: %w", err)
@@ -32,7 +37,7 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 	}
 	*r = Result{
 		Build: rec.Build, CPU: rec.CPU, Tier: rec.Tier, File: rec.File, Model: rec.Type, Size: rec.Size, Parameters: rec.Parameters,
-		Threads: rec.Threads, KV: kv, Time: at, Load: rec.LoadTime,
+		Threads: rec.Threads, KV: kv, Act: act, Time: at, Load: rec.LoadTime,
 		Work:    plan.Work{Prompt: rec.Prompt, Gen: rec.Gen, Depth: rec.Depth, Seqs: rec.Seqs, Chunk: rec.Batch},
 		StepMin: rec.StepMin / 1e3, StepP50: rec.StepP50 / 1e3, StepP99: rec.StepP99 / 1e3,
 		Pauses: rec.Pauses, PauseMax: rec.PauseMax / 1e3, Cost: rec.Cost,

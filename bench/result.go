@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ridge/internal/machine"
+	"ridge/model"
 	"ridge/plan"
 	"ridge/tensor"
 )
@@ -19,6 +20,7 @@ type Result struct {
 	Parameters int64
 	Threads    int
 	KV         tensor.DType
+	Act        model.Act
 	Work       plan.Work
 	Time       time.Time
 	Load       float64 // seconds that opening the model took
@@ -138,6 +140,7 @@ type record struct {
 	Threads    int       `json:"n_threads"`
 	TypeK      string    `json:"type_k"`
 	TypeV      string    `json:"type_v"`
+	Act        string    `json:"activations"`
 	Prompt     int       `json:"n_prompt"`
 	Gen        int       `json:"n_gen"`
 	Depth      int       `json:"n_depth"`
@@ -185,7 +188,7 @@ func (r *Result) record() record {
 	ns := SpreadOf(r.Seconds)
 	rec := record{
 		Build: r.Build, CPU: r.CPU, Backends: "CPU", File: r.File, Type: r.Model, Size: r.Size, Parameters: r.Parameters,
-		Batch: r.Work.Chunk, UBatch: r.Work.Chunk, Threads: r.Threads, TypeK: kvName(r.KV), TypeV: kvName(r.KV),
+		Batch: r.Work.Chunk, UBatch: r.Work.Chunk, Threads: r.Threads, TypeK: kvName(r.KV), TypeV: kvName(r.KV), Act: r.Act.String(),
 		Prompt: r.Work.Prompt, Gen: r.Work.Gen, Depth: r.Work.Depth, Time: r.Time.UTC().Format(time.RFC3339),
 		AvgNS: int64(1e9 * ns.Mean), StdNS: int64(1e9 * ns.StdDev), AvgTS: r.Speed.Mean, StdTS: r.Speed.StdDev, SamplesTS: ts,
 		Tier: r.Tier, Seqs: r.Work.Seqs, MedianTS: r.Speed.Median, MinTS: r.Speed.Min, MaxTS: r.Speed.Max,

@@ -31,8 +31,11 @@ func (a Act) valid() bool { return a >= 0 && int(a) < len(actNames) }
 // Planes returns how many quantized rows a row of activations has.
 func (a Act) Planes() int { return int(a) + 1 }
 
-// ParseAct returns the choice of the given name.
+// ParseAct returns the choice of the given name, ActInt8 for "".
 func ParseAct(name string) (Act, error) {
+	if name == "" {
+		return ActInt8, nil
+	}
 	for a, n := range actNames {
 		if n == name {
 			return Act(a), nil

@@ -77,6 +77,9 @@ func TestActOfFloats(t *testing.T) {
 }
 
 func TestParseAct(t *testing.T) {
+	if a, err := ParseAct(""); a != ActInt8 || err != nil {
+		t.Errorf("no name became %v, %v", a, err)
+	}
 	for _, a := range []Act{ActInt8, ActInt16} {
 		if got, err := ParseAct(a.String()); got != a || err != nil {
 			t.Errorf("%v became %v, %v", a, got, err)

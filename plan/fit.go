@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 
+	"ridge/model"
 	"ridge/tensor"
 )
 
@@ -47,11 +48,16 @@ func ReadObservations(path string) (obs []Observation, busy int, err error) {
 		if err != nil {
 			return fmt.Errorf("plan: observations: %s: type_k: %w", path, err)
 		}
-		key := r.File + " " + r.KV
+		act, err := model.ParseAct(r.Act)
+		if err != nil {
+			return fmt.Errorf("plan: observations: %s: %w", path, err)
+		}
+		key := fmt.Sprint(r.File, kv, act)
 		if shapes[key] == nil {
 			if shapes[key], err = Read(r.File, kv); err != nil {
 				return err
 			}
+			shapes[key].Act = act
 		}
 		speed := r.quiet()
 		if speed == 0 {
@@ -94,6 +100,7 @@ type record struct {
 	File    string    `json:"model_filename"`
 	Threads int       `json:"n_threads"`
 	KV      string    `json:"type_k"`
+	Act     string    `json:"activations"`
 	Chunk   int       `json:"n_batch"`
 	Prompt  int       `json:"n_prompt"`
 	Gen     int       `json:"n_gen"`

@@ -68,7 +68,7 @@ func (s *Shape) kvToken() int64 {
 func (s *Shape) activations(rows, outputs int) int64 {
 	c := &s.Outline.Config
 	float := func(k int) int64 { return 4 * int64((k+15)&^15) }
-	quant := func(k int) int64 { return int64(kernel.ActRowBytes(k)) }
+	quant := func(k int) int64 { return int64(s.Act.Planes() * kernel.ActRowBytes(k)) }
 	kv := 0
 	for _, n := range c.KVHeads {
 		kv = max(kv, n*c.HeadDim)

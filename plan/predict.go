@@ -164,6 +164,7 @@ func (e *estimate) region(p *Parts, r *region, rows int) {
 	for i := range r.mats {
 		m := &r.mats[i]
 		read += float64(m.bytes) / rate
+		rows := rows * e.s.planes(m.Type)
 		ops += 2 * float64(rows) * m.elems() / (n * e.kernelRate(m.Type, rows) * e.c.Cache)
 		groups += m.groups
 	}

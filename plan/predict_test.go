@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"ridge/kernel"
 	"ridge/model"
 	"ridge/nn"
 	"ridge/tensor"
@@ -91,6 +92,32 @@ func TestPredictionIsTheRoofline(t *testing.T) {
 	}
 	if p := m.Predict(s, Work{Prompt: 512}, 1); p.Limit != "arithmetic: products with weights" {
 		t.Errorf("reading a prompt is limited by %q: %+v", p.Limit, p.Parts)
+	}
+}
+
+// Activations of 16 bits are two rows each for the kernels of quantized
+// matrices, and take twice the bytes that rows of 8 do.
+func TestAct(t *testing.T) {
+	m := sample()
+	for _, typ := range []tensor.DType{tensor.Q8_0, tensor.F16} {
+		low, high := shapeOf(t, 3, typ), shapeOf(t, 3, typ)
+		high.Act = model.ActInt16
+		st := Step{{Rows: 8, Outputs: 1}}
+		a, b := low.Cost(st), high.Cost(st)
+		if b.IntOps != 2*a.IntOps || b.FloatOps != a.FloatOps || b.Bytes() != a.Bytes() {
+			t.Errorf("%v: %+v with int8, %+v with int16", typ, a, b)
+		}
+		w := Work{Prompt: 512}
+		if ratio := m.Predict(high, w, 1).Seconds / m.Predict(low, w, 1).Seconds; typ == tensor.F16 && ratio != 1 || typ == tensor.Q8_0 && !(ratio > 1.3 && ratio < 2) {
+			t.Errorf("%v: a prompt takes %.2f times as long with int16", typ, ratio)
+		}
+		u := Use{Context: 512}
+		more := high.Memory(u).Activations - low.Memory(u).Activations
+		c := &low.Outline.Config
+		row := int64(kernel.ActRowBytes(c.Hidden) + kernel.ActRowBytes(c.Heads*c.HeadDim) + kernel.ActRowBytes(c.FFN))
+		if want := 512*row + int64(kernel.ActRowBytes(c.Hidden)); more != want {
+			t.Errorf("%v: int16 takes %d bytes more, want %d", typ, more, want)
+		}
 	}
 }
 
@@ -238,6 +265,10 @@ func TestReadObservations(t *testing.T) {
 	if obs, _, err := ReadObservations(path); err != nil || obs[0].Seconds != 0.5 {
 		t.Errorf("undisturbed repetitions: %+v, %v", obs, err)
 	}
+	write(strings.Replace(one, `"n_gen"`, `"activations": "int16", "n_gen"`, 1) + one)
+	if obs, _, err := ReadObservations(path); err != nil || obs[0].Shape.Act != model.ActInt16 || obs[1].Shape.Act != model.ActInt8 {
+		t.Errorf("activations of 16 bits: %+v, %v", obs, err)
+	}
 	write(one + with("1, 2", "0.5, 0.6"))
 	if obs, busy, err := ReadObservations(path); err != nil || len(obs) != 1 || busy != 1 {
 		t.Errorf("a disturbed test: %+v, %d, %v", obs, busy, err)
@@ -248,8 +279,9 @@ func TestReadObservations(t *testing.T) {
 		"{":  "expected what ridge bench prints",
 		"[1": "expected what ridge bench prints",
 		"{}": "record 1: expected tokens, threads and a speed",
-		strings.Replace(one, "TINY", "none.gguf", 1): "no such file",
-		strings.Replace(one, "f16", "q9", 1):         "type_k",
+		strings.Replace(one, "TINY", "none.gguf", 1):                         "no such file",
+		strings.Replace(one, "f16", "q9", 1):                                 "type_k",
+		strings.Replace(one, `"n_gen"`, `"activations": "int4", "n_gen"`, 1): "expected int8 or int16",
 	} {
 		write(text)
 		if _, _, err := ReadObservations(path); err == nil || !strings.Contains(err.Error(), want) {

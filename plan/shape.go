@@ -21,6 +21,7 @@ import (
 type Shape struct {
 	Outline *model.Outline
 	KV      tensor.DType // element type of keys and values
+	Act     model.Act    // how activations are kept that quantized matrices read
 
 	WeightBytes int64 // packed matrices: what a decoded token reads
 	HeadBytes   int64 // of these, the output matrix, read only for rows of logits
@@ -175,6 +176,15 @@ func (c *Cost) Add(d Cost) {
 	c.AttnOps += d.AttnOps
 }
 
+// planes returns how many rows are multiplied for a row of activations with a
+// matrix of type t.
+func (s *Shape) planes(t tensor.DType) int {
+	if quantized(t) {
+		return s.Act.Planes()
+	}
+	return 1
+}
+
 // quantized reports whether matrices of type t are multiplied as integers.
 func quantized(t tensor.DType) bool {
 	switch t {
@@ -190,9 +200,9 @@ func (s *Shape) Cost(st Step) Cost {
 	rows, outputs := st.Rows(), st.Outputs()
 	c := Cost{KVWrite: int64(rows) * s.KVBytes}
 	for i := range s.regions {
-		c.region(&s.regions[i], rows)
+		c.region(s, &s.regions[i], rows)
 	}
-	c.region(&s.head, outputs)
+	c.region(s, &s.head, outputs)
 	for _, g := range st {
 		c.AttnOps += s.attnOps(g)
 		c.KVRead += s.kvRead(g)
@@ -200,14 +210,14 @@ func (s *Shape) Cost(st Step) Cost {
 	return c
 }
 
-func (c *Cost) region(r *region, rows int) {
+func (c *Cost) region(s *Shape, r *region, rows int) {
 	if rows == 0 {
 		return
 	}
 	for i := range r.mats {
 		m := &r.mats[i]
 		c.Weights += m.bytes
-		ops := 2 * float64(rows) * m.elems()
+		ops := 2 * float64(rows*s.planes(m.Type)) * m.elems()
 		if quantized(m.Type) {
 			c.IntOps += ops
 		} else {

@@ -38,3 +38,25 @@ func TestLossyIsNamed(t *testing.T) {
 		})
 	}
 }
+
+// So do activations of 16 bits, which are nearer to the exact ones.
+func TestActIsNamed(t *testing.T) {
+	for _, act := range []model.Act{model.ActInt8, model.ActInt16} {
+		mm, err := model.Open(testdata.Tiny, model.Options{KV: tensor.F16, Act: act, Workers: 1, PageTokens: 16, KVBytes: 1 << 20, Context: 128})
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv := serve(t, mm, "tiny")
+		o := post(t, srv.URL+"/v1/completions", `{"prompt":"one two","max_tokens":2}`, 200)
+		if fp := o.at("system_fingerprint").(string); strings.HasSuffix(fp, "_act-int16") != (act == model.ActInt16) {
+			t.Errorf("%v: fingerprint %q", act, fp)
+		}
+		_, _, b := send(t, http.MethodGet, srv.URL+"/metrics", "")
+		if want := `activations="` + act.String() + `"`; !strings.Contains(string(b), want) {
+			t.Errorf("the metrics lack %s", want)
+		}
+		if got := get(t, srv.URL+"/ridge/status", 200).at("models", 0, "activations"); got != act.String() {
+			t.Errorf("status: %v, want %v", got, act)
+		}
+	}
+}

@@ -203,7 +203,7 @@ func (c *engineCollector) Collect(out chan<- prometheus.Metric) {
 		}
 		out <- prometheus.MustNewConstMetric(prometheus.NewDesc("vllm:cache_config_info", "Size of the cache for keys and values.", []string{"model_name", "engine", "block_size", "num_gpu_blocks"}, nil),
 			prometheus.GaugeValue, 1, m.name, "0", strconv.Itoa(m.info.PageTokens), strconv.Itoa(m.info.Pages))
-		out <- prometheus.MustNewConstMetric(prometheus.NewDesc("ridge_model_info", "What is loaded.", []string{"model", "arch", "quant", "parameters", "kv", "lossy"}, nil),
-			prometheus.GaugeValue, 1, m.name, m.info.Arch, m.info.Quant, strconv.FormatInt(m.info.Parameters, 10), m.info.KV, m.info.Lossy)
+		out <- prometheus.MustNewConstMetric(prometheus.NewDesc("ridge_model_info", "What is loaded.", []string{"model", "arch", "quant", "parameters", "kv", "activations", "lossy"}, nil),
+			prometheus.GaugeValue, 1, m.name, m.info.Arch, m.info.Quant, strconv.FormatInt(m.info.Parameters, 10), m.info.KV, m.info.Act.String(), m.info.Lossy)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"ridge/engine"
 	"ridge/gguf"
 	"ridge/grammar"
+	"ridge/model"
 	"ridge/tokenizer"
 )
 
@@ -116,8 +117,9 @@ type modelInfo struct {
 	Modified   time.Time
 	License    string
 	PageTokens int
-	KV         string // element type of keys and values
-	Lossy      string // what changes answers and was asked for, by name; "" if nothing
+	KV         string    // element type of keys and values
+	Act        model.Act // activations that quantized matrices read
+	Lossy      string    // what changes answers and was asked for, by name; "" if nothing
 	Pages      int
 	Workers    int
 	Meta       func() map[string]any // metadata of the file, nil if it has none
@@ -154,7 +156,7 @@ func NewModel(c ModelConfig) (*Model, error) {
 	}
 	m.info = modelInfo{
 		Arch: mm.Config().Arch, Parameters: mm.Parameters(), Hidden: mm.Config().Hidden, Train: mm.Config().Context, Workers: mm.Workers(),
-		Quant: c.Quant, Digest: c.Digest, Size: c.Size, Modified: c.Modified, PageTokens: mm.Pool().PageTokens(), KV: mm.Pool().DType().String(), Pages: c.Engine.Pages(),
+		Quant: c.Quant, Digest: c.Digest, Size: c.Size, Modified: c.Modified, PageTokens: mm.Pool().PageTokens(), KV: mm.Pool().DType().String(), Act: mm.Act(), Pages: c.Engine.Pages(),
 	}
 	if kv := m.info.KV; kv != "F16" && kv != "F32" {
 		m.info.Lossy = "kv-" + strings.ToLower(kv)

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"ridge/model"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -247,11 +249,14 @@ func (o *completionOutput) chunk(e *events, ch completionChoice) error {
 }
 
 // fingerprint names the model's file, and what was asked for that changes its
-// answers.
+// answers, for the worse or, as exact activations, for the better.
 func (m *Model) fingerprint() string {
 	fp := "fp_" + m.info.Digest[:min(12, len(m.info.Digest))]
 	if m.info.Lossy != "" {
 		fp += "_" + m.info.Lossy
+	}
+	if m.info.Act != model.ActInt8 {
+		fp += "_act-" + m.info.Act.String()
 	}
 	return fp
 }

@@ -20,6 +20,7 @@ type ModelStatus struct {
 	Name    string     `json:"name"`
 	Arch    string     `json:"arch"`
 	Quant   string     `json:"quant"`
+	Act     string     `json:"activations"` // that quantized matrices read
 	Params  int64      `json:"parameters"`
 	Threads int        `json:"threads"`
 	Context int        `json:"context"`
@@ -106,7 +107,7 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
 func (m *Model) status() ModelStatus {
 	st := m.backend.Stats()
 	x := ModelStatus{
-		Name: m.name, Arch: m.info.Arch, Quant: m.info.Quant, Params: m.info.Parameters, Threads: m.info.Workers, Context: m.context,
+		Name: m.name, Arch: m.info.Arch, Quant: m.info.Quant, Act: m.info.Act.String(), Params: m.info.Parameters, Threads: m.info.Workers, Context: m.context,
 		Load:    time.Duration(m.loadTime.Load()).Seconds(),
 		Running: st.Sched.Running, Waiting: st.Waiting, Paused: st.Paused, Submitted: st.Submitted, Finished: map[string]int64{},
 		PromptTokens: st.Sched.PromptTokens, GeneratedTokens: st.Tokens, CachedTokens: st.Tree.HitTokens, LookedUp: st.Tree.HitTokens + st.Tree.MissTokens,

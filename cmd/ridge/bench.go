@@ -13,6 +13,7 @@ import (
 	"ridge"
 	"ridge/bench"
 	"ridge/hub"
+	"ridge/model"
 	"ridge/tensor"
 )
 
@@ -23,7 +24,7 @@ type benchFlags struct {
 	threadFlags
 	prompts, gens, depths, chunks, counts, seqs string
 	pairs, synthetic, peers                     []string
-	kv, output, keep                            string
+	kv, act, output, keep                       string
 	repeat                                      int
 	noWarm                                      bool
 	delay, probe                                time.Duration
@@ -65,6 +66,7 @@ times each: llama-bench, llama-batched-bench, or any command with {model} {pp}
 	fs.StringVarP(&f.counts, "threads", "t", "0", "threads (0: as many as ridge doctor measured to be best, or one per core given to the process)")
 	f.addBatch(fs)
 	fs.StringVar(&f.kv, "kv", "f16", "element types of keys and values: f16, f32, q8_0")
+	fs.StringVar(&f.act, "act", "int8", "activations that quantized matrices are multiplied with: int8, int16")
 	fs.IntVarP(&f.repeat, "repetitions", "r", 5, "times that each test is repeated")
 	fs.StringVarP(&f.output, "output", "o", "md", "format: "+strings.Join(bench.Formats, ", "))
 	fs.StringArrayVar(&f.synthetic, "synthetic", nil, "SHAPE[:QUANT]: a model of random weights, shape one of "+strings.Join(bench.SyntheticShapes(), ", ")+"; may be repeated")
@@ -149,6 +151,13 @@ func (f *benchFlags) benchOptions() (bench.Options, error) {
 		}
 		o.KV = append(o.KV, t)
 	}
+	for _, name := range strings.Split(f.act, ",") {
+		a, err := parseAct(name)
+		if err != nil {
+			return o, err
+		}
+		o.Act = append(o.Act, a)
+	}
 	for _, cmd := range f.peers {
 		p, err := bench.ParsePeer(cmd)
 		if err != nil {
@@ -165,6 +174,14 @@ func parseKV(name string) (tensor.DType, error) {
 		return 0, fmt.Errorf("--kv: expected f16, f32 or q8_0, found %q", name)
 	}
 	return t, nil
+}
+
+func parseAct(name string) (model.Act, error) {
+	a, err := model.ParseAct(name)
+	if err != nil {
+		return 0, fmt.Errorf("--act: expected int8 or int16, found %q", name)
+	}
+	return a, nil
 }
 
 // find returns the files of models, which may be fetched first.
@@ -195,18 +212,24 @@ func (f *benchFlags) synthesize(bars *progress) (paths []string, remove func(), 
 		remove = func() { os.RemoveAll(dir) }
 	}
 	for _, spec := range f.synthetic {
-		path := filepath.Join(dir, fmt.Sprintf("synthetic-%s-%d.gguf", strings.NewReplacer(":", "-", "/", "-").Replace(strings.ToLower(spec)), f.seed))
-		paths = append(paths, path)
-		if _, err := os.Stat(path); err == nil {
-			continue
-		}
-		if bars.tty {
-			bars.note("writing a model of random weights: " + spec)
-		}
-		if err := bench.Synthetic(path, spec, f.seed); err != nil {
+		path, err := synthesize(dir, spec, f.seed, bars)
+		if err != nil {
 			remove()
 			return nil, func() {}, err
 		}
+		paths = append(paths, path)
 	}
 	return paths, remove, nil
+}
+
+// synthesize writes a synthetic model into dir, if it is not there.
+func synthesize(dir, spec string, seed uint64, bars *progress) (path string, err error) {
+	path = filepath.Join(dir, fmt.Sprintf("synthetic-%s-%d.gguf", strings.NewReplacer(":", "-", "/", "-").Replace(strings.ToLower(spec)), seed))
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	if bars.tty {
+		bars.note("writing a model of random weights: " + spec)
+	}
+	return path, bench.Synthetic(path, spec, seed)
 }

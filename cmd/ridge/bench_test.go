@@ -59,6 +59,7 @@ func TestBenchCommand(t *testing.T) {
 		"--n-prompt: expected a num": {tinyLlama, "-p", "x"},
 		"--pg: expected PROMPT":      {tinyLlama, "--pg", "1"},
 		"--kv: expected f16, f32 or": {tinyLlama, "--kv", "q4_0"},
+		"--act: expected int8 or in": {tinyLlama, "--act", "int8,int4"},
 		"output: expected one of":    {tinyLlama, "-o", "xml"},
 		"--repetitions":              {tinyLlama, "-r", "0"},
 		"at least one thing":         {tinyLlama, "-p", "0", "-n", "0"},
@@ -139,6 +140,7 @@ func TestPlanCommand(t *testing.T) {
 		"--check measures":          {tinyLlama, "--machine", "epyc-9654", "--check"},
 		"expected positive numbers": {tinyLlama, "--batch", "0"},
 		"--kv: expected":            {tinyLlama, "--kv", "q4_0"},
+		"--act: expected":           {tinyLlama, "--act", "int4"},
 		"no such model":             {"nothing-of-this-name"},
 	} {
 		if _, err := runCobra(t, planCommand(), args...); err == nil || !strings.Contains(err.Error(), want) {

@@ -118,7 +118,7 @@ func perplexityCommand() *cobra.Command {
 
 func divergenceCommand() *cobra.Command {
 	var f evalFlags
-	var baseKV string
+	var baseKV, baseAct string
 	c := &cobra.Command{
 		Use:   "kl BASE MODEL --file TEXT",
 		Short: "How far a model's predictions are from those of a base model",
@@ -127,7 +127,7 @@ func divergenceCommand() *cobra.Command {
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			bf := f.modelFlags
-			bf.kv = baseKV
+			bf.kv, bf.act = baseKV, baseAct
 			base, err := bf.open(c, args[0], "")
 			if err != nil {
 				return err
@@ -156,6 +156,7 @@ func divergenceCommand() *cobra.Command {
 	}
 	f.add(c)
 	c.Flags().StringVar(&baseKV, "base-kv", "f16", "--kv of BASE")
+	c.Flags().StringVar(&baseAct, "base-act", "int8", "--act of BASE")
 	return c
 }
 

@@ -58,12 +58,15 @@ func parseSize(s string) (int64, error) {
 // kvHelp explains --kv.
 const kvHelp = "element type of keys and values: f16, f32, or q8_0, half the memory of f16 for answers that can differ from its"
 
+// actHelp explains --act.
+const actHelp = "activations that quantized matrices are multiplied with: int8, or int16, nearly exact, for up to twice the time of prompts"
+
 // modelFlags are the flags of commands that open a model.
 type modelFlags struct {
 	hubFlags
 	threadFlags
 	context, chunk, page int
-	kv                   string
+	kv, act              string
 	ref                  bool
 }
 
@@ -74,6 +77,7 @@ func (f *modelFlags) add(c *cobra.Command) {
 	c.Flags().IntVar(&f.chunk, "chunk", 0, "tokens of a prompt computed at once (default 512)")
 	c.Flags().IntVar(&f.page, "page", 0, "tokens in a page of keys and values, a multiple of 16 (default 64)")
 	c.Flags().StringVar(&f.kv, "kv", "f16", kvHelp)
+	c.Flags().StringVar(&f.act, "act", "int8", actHelp)
 	c.Flags().BoolVar(&f.ref, "ref", false, "run on the readable reference code instead of the fast kernels")
 }
 
@@ -94,8 +98,11 @@ func (f *modelFlags) open(c *cobra.Command, name, template string) (*ridge.Model
 	if err != nil {
 		return nil, err
 	}
-	o := ridge.Options{Workers: f.threads, BatchWorkers: f.batch, Pin: f.pin, Context: f.context, Chunk: f.chunk, PageTokens: f.page, KV: f.kv, Hub: ho}
+	o := ridge.Options{Workers: f.threads, BatchWorkers: f.batch, Pin: f.pin, Context: f.context, Chunk: f.chunk, PageTokens: f.page, KV: f.kv, Act: f.act, Hub: ho}
 	if _, err := parseKV(f.kv); err != nil {
+		return nil, err
+	}
+	if _, err := parseAct(f.act); err != nil {
 		return nil, err
 	}
 	if template != "" {

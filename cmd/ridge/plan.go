@@ -13,6 +13,7 @@ import (
 	"ridge/bench"
 	"ridge/internal/machine"
 	"ridge/internal/pool"
+	"ridge/model"
 	"ridge/plan"
 	"ridge/tensor"
 )
@@ -22,7 +23,7 @@ type planFlags struct {
 	hubFlags
 	use           plan.Use
 	threads       int
-	kv            string
+	kv, act       string
 	machine, save string
 	renew         bool
 	check, asJSON bool
@@ -68,6 +69,7 @@ which are computed from published figures and not measured:
 	fs.IntVar(&f.use.Chunk, "chunk", 0, "rows of prompts computed at once (default 512)")
 	fs.IntVarP(&f.threads, "threads", "t", 0, "threads (default: all of the machine)")
 	fs.StringVar(&f.kv, "kv", "f16", kvHelp)
+	fs.StringVar(&f.act, "act", "int8", actHelp)
 	fs.StringVar(&f.machine, "machine", "", "file or name of another machine")
 	fs.StringVar(&f.save, "save", "", "write the machine's numbers to a file, for --machine")
 	fs.BoolVar(&f.renew, "measure", false, "measure this machine again")
@@ -90,6 +92,10 @@ func (f *planFlags) run(c *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
+	act, err := parseAct(f.act)
+	if err != nil {
+		return err
+	}
 	bars := newProgress(os.Stderr)
 	defer bars.close()
 	paths, err := f.find(c, []string{name}, bars)
@@ -100,6 +106,7 @@ func (f *planFlags) run(c *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
+	s.Act = act
 	m, available, err := f.theMachine(c, s.Types(), bars)
 	if err != nil {
 		return err
@@ -166,7 +173,7 @@ func otherMachine(name string) (*plan.Machine, error) {
 
 // measure runs the works that were predicted and adds the errors.
 func (f *planFlags) measure(c *cobra.Command, s *plan.Shape, m *plan.Machine, r *plan.Report) error {
-	o := bench.Options{Models: []string{r.File}, Threads: []int{r.Threads}, KV: []tensor.DType{s.KV}, Repeat: f.checkRepeat, Seed: 1, Probe: checkProbe}
+	o := bench.Options{Models: []string{r.File}, Threads: []int{r.Threads}, KV: []tensor.DType{s.KV}, Act: []model.Act{s.Act}, Repeat: f.checkRepeat, Seed: 1, Probe: checkProbe}
 	for _, p := range r.Predictions {
 		o.Works = append(o.Works, p.Work)
 	}

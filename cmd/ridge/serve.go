@@ -42,7 +42,8 @@ type serveOptions struct {
 	hubFlags
 	threadFlags
 	context, page int
-	kv, memory    string
+	kv, act       string
+	memory        string
 	ref           bool
 
 	host, name           string
@@ -108,6 +109,7 @@ func (o *serveOptions) add(c *cobra.Command) {
 	fs.IntVarP(&o.context, "ctx", "c", 0, fmt.Sprintf("tokens that a sequence may have (default: the model's own, at most %d)", serveContext))
 	fs.IntVar(&o.page, "page-size", servePage, "tokens in a page of keys and values, a multiple of 16")
 	fs.StringVar(&o.kv, "kv", "f16", kvHelp)
+	fs.StringVar(&o.act, "act", "int8", actHelp)
 	fs.StringVar(&o.memory, "kv-memory", "", "memory for keys and values of all models (default: 40% of what is free, at most 4G)")
 	fs.BoolVar(&o.ref, "ref", false, "run on the readable reference code instead of the fast kernels")
 	fs.StringVar(&o.name, "name", "", "name of the first model for clients (default: as it was given)")
@@ -345,6 +347,9 @@ func (o *serveOptions) load(s *serveShelf) engine.LoadFunc {
 		mo.Workers, mo.PageTokens, mo.KVBudget, mo.Context, mo.MaxContext = o.threads, o.page, pages, o.context, serveContext
 		mo.BatchWorkers, mo.Measured, mo.Pin = o.batch, o.measured(ctx), o.pin
 		if mo.KV, err = parseKV(o.kv); err != nil {
+			return nil, eo, err
+		}
+		if mo.Act, err = parseAct(o.act); err != nil {
 			return nil, eo, err
 		}
 		if err := room(kvcache.ReadLimits(), s.size(name), pages.Stats()); err != nil {

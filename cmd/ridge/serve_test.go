@@ -80,6 +80,7 @@ func TestServe(t *testing.T) {
 func TestServeRefuses(t *testing.T) {
 	for args, says := range map[string]string{
 		"--kv q4 MODEL":           "--kv",
+		"--act int4 MODEL":        "--act",
 		"--log-level loud x":      "--log-level",
 		"--log-format xml x":      "--log-format",
 		"--tls-cert x MODEL":      "--tls-cert and --tls-key",
