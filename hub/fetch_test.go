@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"ridge/internal/disk"
 )
 
 // start runs a server with one model at /m.gguf.
@@ -299,7 +301,7 @@ func TestNoSpace(t *testing.T) {
 		if ms, _ := listOnDisk(Options{}); len(ms) != 0 {
 			t.Errorf("List = %v, store %v", ms, leftovers(dir))
 		}
-		freeSpace = diskFree
+		freeSpace = disk.Free
 		if m, err := Resolve(t.Context(), ref, Options{}); err != nil {
 			t.Error(err)
 		} else {

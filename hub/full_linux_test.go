@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"ridge/internal/disk"
 	"ridge/internal/testdata"
 )
 
@@ -33,7 +34,7 @@ func TestFullDisk(t *testing.T) {
 		t.Setenv("RIDGE_MODELS", store)
 		more := int64(64 << 20) // what is kept in reserve
 		freeSpace = func(d string) (int64, error) {
-			n, err := diskFree(d)
+			n, err := disk.Free(d)
 			return n + more, err
 		}
 		if err := os.WriteFile(ballast, make([]byte, 3<<20), 0o600); err != nil {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+
+	"ridge/internal/disk"
 )
 
 // ErrNoSpace is wrapped by the error of Resolve when a model has no room on the
@@ -11,7 +13,7 @@ import (
 var ErrNoSpace = errors.New("too little space")
 
 // freeSpace is replaced by tests.
-var freeSpace = diskFree
+var freeSpace = disk.Free
 
 // needSpace reports an error if n more bytes do not fit below dir, with a
 // reserve that keeps the system alive.

@@ -1,9 +1,9 @@
-package hub
+package disk
 
 import "golang.org/x/sys/windows"
 
-// diskFree returns the bytes that this user can still write below dir.
-func diskFree(dir string) (int64, error) {
+// Free returns the bytes that this user can still write below dir.
+func Free(dir string) (int64, error) {
 	p, err := windows.UTF16PtrFromString(dir)
 	if err != nil {
 		return 0, err

@@ -1,11 +1,11 @@
 //go:build linux || darwin || freebsd
 
-package hub
+package disk
 
 import "golang.org/x/sys/unix"
 
-// diskFree returns the bytes that this user can still write below dir.
-func diskFree(dir string) (int64, error) {
+// Free returns the bytes that this user can still write below dir.
+func Free(dir string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return 0, err

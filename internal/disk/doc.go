@@ -1,0 +1,2 @@
+// Package disk asks the system about disks.
+package disk
