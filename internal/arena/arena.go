@@ -73,3 +73,7 @@ func (a *Arena) Free() error {
 	a.raw, a.data, a.used = nil, nil, 0
 	return release(raw)
 }
+
+// Huge reports whether the system gives huge pages to memory that asks for them,
+// as arenas do.
+func Huge() bool { return huge() }

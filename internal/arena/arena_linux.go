@@ -1,6 +1,11 @@
 package arena
 
-import "golang.org/x/sys/unix"
+import (
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
 
 func reserve(n int) ([]byte, error) {
 	return unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
@@ -19,3 +24,8 @@ func advise(huge, small []byte) {
 }
 
 func release(b []byte) error { return unix.Munmap(b) }
+
+func huge() bool {
+	mode, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
+	return err == nil && !strings.Contains(string(mode), "[never]")
+}

@@ -5,6 +5,7 @@
 package mmap
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -36,6 +37,7 @@ var ErrNotRegular = errors.New("not a regular file")
 type Map struct {
 	data   []byte
 	mapped bool     // data is a mapping that Close removes, not memory of the Go heap
+	room   room     // reserved around data, by OpenHuge
 	file   *os.File // of a mapping, for Check
 	state  state    // of the file when it was mapped
 }
@@ -50,7 +52,9 @@ var ErrChanged = errors.New("the file was changed while it was in use")
 // the system answers an access with a signal, which Guard makes an error.
 //
 // Errors are of type *fs.PathError.
-func Open(path string) (*Map, error) {
+func Open(path string) (*Map, error) { return open(path, false) }
+
+func open(path string, huge bool) (*Map, error) {
 	// Asked before opening, because opening a pipe waits for its writer.
 	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: ErrNotRegular}
@@ -79,9 +83,14 @@ func Open(path string) (*Map, error) {
 	if size == 0 {
 		return &Map{}, nil
 	}
-	if data, ok := mapFile(f, int(size)); ok {
-		keep = true
-		m := &Map{data: data, mapped: true, file: f}
+	m := &Map{mapped: true, file: f}
+	if huge {
+		m.data, m.room, keep = mapHuge(f, int(size))
+	}
+	if !keep {
+		m.data, keep = mapFile(f, int(size))
+	}
+	if keep {
 		m.state, _ = stateOf(f) // it has just been asked for
 		return m, nil
 	}
@@ -98,6 +107,15 @@ func (m *Map) Bytes() []byte { return m.data }
 
 // Mapped reports whether the content is a mapping, and not a copy in memory.
 func (m *Map) Mapped() bool { return m.mapped }
+
+// ReadAt reads the file as it is now; unlike Bytes it has an error where the file
+// was cut short.
+func (m *Map) ReadAt(b []byte, at int64) (int, error) {
+	if m.mapped {
+		return m.file.ReadAt(b, at)
+	}
+	return bytes.NewReader(m.data).ReadAt(b, at)
+}
 
 // Check returns a *fs.PathError with ErrChanged if the file was written to or
 // cut short since it was mapped. It allocates nothing otherwise. A copy in
@@ -171,10 +189,13 @@ func (m *Map) Release(b []byte) error {
 // Close removes the mapping. Slices of Bytes are invalid afterwards. Closing
 // twice does nothing.
 func (m *Map) Close() error {
-	data, mapped := m.data, m.mapped
-	m.data, m.mapped = nil, false
+	data, mapped, room := m.data, m.mapped, m.room
+	m.data, m.mapped, m.room = nil, false, nil
 	if !mapped {
 		return nil
+	}
+	if room != nil {
+		return errors.Join(unmapRoom(room), m.file.Close())
 	}
 	return errors.Join(unmap(data), m.file.Close())
 }

@@ -2,7 +2,10 @@
 
 package mmap
 
-import "os"
+import (
+	"os"
+	"time"
+)
 
 // mapFile refuses, so that Open reads the file.
 func mapFile(*os.File, int) ([]byte, bool) { return nil, false }
@@ -11,6 +14,8 @@ func mapFile(*os.File, int) ([]byte, bool) { return nil, false }
 type state struct{}
 
 func stateOf(*os.File) (state, error) { return state{}, nil }
+
+func idOf(*os.File) (string, time.Time) { return "", time.Time{} }
 
 func unmap([]byte) error { return nil }
 

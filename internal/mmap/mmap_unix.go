@@ -3,7 +3,9 @@
 package mmap
 
 import (
+	"fmt"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,6 +25,17 @@ func stateOf(f *os.File) (state, error) {
 		return state{}, err
 	}
 	return state{st.Size, st.Mtim.Nano()}, nil
+}
+
+// idOf returns what ID does, and when the file, its name or its owner was last
+// changed.
+func idOf(f *os.File) (string, time.Time) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return "", time.Time{}
+	}
+	changed := time.Unix(st.Ctim.Unix())
+	return fmt.Sprint(st.Ino, st.Size, st.Mtim.Nano(), changed.UnixNano()), changed
 }
 
 func unmap(data []byte) error { return os.NewSyscallError("munmap", unix.Munmap(data)) }
