@@ -47,7 +47,7 @@ func (f fingerprint) add(name string, m tensor.Mat) {
 // are of use to those with the same fingerprint only.
 func (m *Model) Fingerprint() string {
 	h := sha256.New()
-	h.Write(m.w.print.Sum(nil))
+	h.Write(m.w.sum)
 	fmt.Fprint(h, m.ropeInv, m.ropeScale)
 	if m.act != ActInt8 {
 		fmt.Fprint(h, m.act)

@@ -64,17 +64,21 @@ func (m *Model) forward(segs []Segment, logits bool) error {
 	m.setWidth(len(m.run.rows))
 	m.pool.Enter()
 	defer m.pool.Leave()
-	if err := m.lookUp(segs); err != nil {
+	err := m.lookUp(segs)
+	if err == nil {
+		err = m.guard(func() {
+			for i := range m.w.blocks {
+				m.block(i)
+			}
+			m.outputs(logits)
+		})
+	}
+	if err != nil {
 		for _, s := range segs {
 			m.kv.Truncate(s.Seq, s.Seq.Len()-len(s.Tokens))
 		}
-		return err
 	}
-	for i := range m.w.blocks {
-		m.block(i)
-	}
-	m.outputs(logits)
-	return nil
+	return err
 }
 
 // plan checks the batch, takes pages and fills the rows' metadata.
@@ -120,7 +124,7 @@ func (m *Model) plan(segs []Segment) error {
 // nothing can be computed any more.
 func (m *Model) lookUp(segs []Segment) error {
 	err := mmap.Guard(func() { m.embed(segs) })
-	if changed := m.src.check(); changed != nil {
+	if changed := m.check(); changed != nil {
 		err = changed
 	}
 	if err != nil {
@@ -275,7 +279,9 @@ func (m *Model) Project(first, n int) {
 	if nn.Quant(&m.w.head) {
 		r.part.Q = r.out.Q[first*r.out.LDQ:]
 	}
-	m.exec.Linear(&r.part, nn.Out{L: &m.w.head, Dst: &r.logits})
+	if m.guard(func() { m.exec.Linear(&r.part, nn.Out{L: &m.w.head, Dst: &r.logits}) }) != nil {
+		clear(r.logits.F32) // the next Forward says why
+	}
 	for i := range n {
 		y := nn.Row(&r.logits, i)
 		if c.LogitScale != 1 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"ridge/internal/arena"
+	"ridge/internal/packfile"
 	"ridge/internal/pool"
 	"ridge/kernel"
 	"ridge/nn"
@@ -36,11 +37,17 @@ type weights struct {
 	arenas  []*arena.Arena
 	bytes   int64 // packed matrices that a token reads
 	params  int64
-	print   fingerprint
+	sum     []byte         // fingerprint
+	packed  []packedMatrix // for a keeper
+	file    *packfile.File // that matrices lie in, nil if none do
+	from    string         // see Model.PackedFrom
 }
 
 func (w *weights) free() error {
 	var errs []error
+	if w.file != nil {
+		errs = append(errs, w.file.Close())
+	}
 	for _, a := range w.arenas {
 		errs = append(errs, a.Free())
 	}
@@ -63,6 +70,9 @@ type loader struct {
 	joint reading
 	// packedCopies is what src had copied when the last jobs were packed.
 	packedCopies int64
+	print        fingerprint
+	// kept, when not nil, has the matrices packed.
+	kept *keptMatrices
 	// outline, when not nil, gets the matrices in place of memory for them.
 	outline *Outline
 }
@@ -72,6 +82,9 @@ type loader struct {
 const arenaChunk = 256 << 20
 
 func (l *loader) alloc(n int) []byte {
+	if l.kept.mapped() {
+		return l.kept.bytes()
+	}
 	if len(l.w.arenas) > 0 {
 		if b := l.w.arenas[len(l.w.arenas)-1].Alloc(n); b != nil {
 			return b
@@ -96,7 +109,10 @@ func (l *loader) find(name string, rows, cols int) (tensor.Mat, bool) {
 	if l.err != nil {
 		return tensor.Mat{}, false
 	}
-	m, ok, err := l.src.mat(name)
+	m, ok, err := l.kept.mat(name)
+	if !ok {
+		m, ok, err = l.src.mat(name)
+	}
 	switch {
 	case err != nil:
 		l.err = err
@@ -111,8 +127,8 @@ func (l *loader) find(name string, rows, cols int) (tensor.Mat, bool) {
 		return m, false
 	}
 	l.w.params += int64(m.Rows) * int64(m.Cols)
-	if l.outline == nil {
-		l.w.print.add(name, m)
+	if l.outline == nil && l.kept == nil {
+		l.print.add(name, m)
 		l.src.release(m.Data) // the samples' pages, and what is mapped around them
 	}
 	return m, true
@@ -161,10 +177,19 @@ func (l *loader) pack(name string, m tensor.Mat) *kernel.Packed {
 		l.outline.add(name, m)
 		return nil
 	}
+	if err := l.kept.next(name, m); err != nil {
+		l.fail("tensor %q: %w", name, err)
+		return nil
+	}
 	p, err := kernel.NewPacked(m, l.alloc)
 	if err != nil {
 		l.fail("tensor %q: %w", name, err)
 		return nil
+	}
+	l.w.bytes += int64(len(p.Data))
+	l.w.packed = append(l.w.packed, packedMatrix{name, p})
+	if l.kept.mapped() {
+		return p
 	}
 	at := l.joint
 	if at.total == 0 {
@@ -172,7 +197,7 @@ func (l *loader) pack(name string, m tensor.Mat) *kernel.Packed {
 	} else {
 		l.joint.first += p.Groups
 	}
-	l.jobs = append(l.jobs, packJob{p, m, at})
+	l.jobs = append(l.jobs, packJob{p, m, at, l.kept.offset()})
 	if l.src.copied()-l.packedCopies > maxCopied {
 		l.packPlanned()
 	}
@@ -191,7 +216,9 @@ func (l *loader) linear(name string, rows, cols int) nn.Linear {
 // split returns the rows [lo, hi) of a fused matrix and its bias.
 func (l *loader) split(name string, m tensor.Mat, bias []float32, lo, hi int) nn.Linear {
 	size := m.Type.RowBytes(m.Cols)
-	m.Data, m.Rows = m.Data[lo*size:hi*size], hi-lo
+	if m.Rows = hi - lo; l.kept == nil {
+		m.Data = m.Data[lo*size : hi*size]
+	}
 	lin := nn.Linear{W: l.pack(name, m)}
 	if bias != nil {
 		lin.Bias = bias[lo:hi]
@@ -199,18 +226,23 @@ func (l *loader) split(name string, m tensor.Mat, bias []float32, lo, hi int) nn
 	return lin
 }
 
-// load plans and packs all weights.
-func load(src source, c *Config, p *pool.Pool, progress func(done, total int64)) (*weights, error) {
-	l := &loader{src: src, c: c, w: &weights{print: newFingerprint(c)}, pool: p}
-	l.task = packTask{tell: progress, total: src.size(), release: src.release, apart: p.Spread()}
+// load plans and packs all weights, or takes them from where they are kept
+// packed, if kept is not nil.
+func load(src source, c *Config, p *pool.Pool, progress func(done, total int64), kept *keptMatrices) (*weights, error) {
+	l := &loader{src: src, c: c, w: &weights{}, print: newFingerprint(c), pool: p, kept: kept}
+	l.task = packTask{tell: progress, total: src.size(), release: src.release, apart: p.Spread(), kept: kept}
 	l.all()
 	if l.err == nil {
 		l.packPlanned()
+		l.err = kept.finish(l)
 	}
 	src.drop()
 	if l.err != nil {
 		l.w.free()
 		return nil, l.err
+	}
+	if kept == nil {
+		l.w.sum = l.print.Sum(nil)
 	}
 	if progress != nil {
 		progress(l.task.total, l.task.total)

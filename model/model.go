@@ -36,8 +36,9 @@ type Options struct {
 	BatchWorkers int
 	// Measured are the numbers of threads that are best on this machine for
 	// weights in memory next to them; 0 means not known.
-	Measured pool.Counts
-	Pin      bool // bind each thread to a processor of its own while it computes
+	Measured  pool.Counts
+	Pin       bool      // bind each thread to a processor of its own while it computes
+	PackCache PackCache // for quick starts
 	// Progress, when not nil, is told how many bytes of weights were packed.
 	Progress func(done, total int64)
 }
@@ -58,6 +59,7 @@ type Model struct {
 	run  runState
 
 	widths widths
+	keeper *keeper // nil if nothing is to be kept
 
 	tok       *tokenizer.Tokenizer
 	template  string
@@ -195,7 +197,7 @@ func (m *Model) setup(o Options) error {
 	func() {
 		m.pool.Enter()
 		defer m.pool.Leave()
-		m.w, err = load(m.src, c, m.pool, o.Progress)
+		err = m.readWeights(&o)
 	}()
 	wg.Wait()
 	if err == nil {
@@ -275,9 +277,18 @@ func (m *Model) Parameters() int64 { return m.w.params }
 // WeightBytes returns the bytes of matrices that a decoded token reads.
 func (m *Model) WeightBytes() int64 { return m.w.bytes }
 
+// PackedFrom says how the weights came to be packed: "" if that was done at the
+// start, "mapped" if they are used where Options.PackCache has them mapped,
+// "copied" if they were read from there into memory.
+func (m *Model) PackedFrom() string { return m.w.from }
+
 // Close gives memory and threads back.
 func (m *Model) Close() error {
 	var errs []error
+	if m.keeper != nil {
+		m.keeper.close()
+		m.keeper = nil
+	}
 	if m.pool != nil {
 		m.pool.Close()
 	}

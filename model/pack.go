@@ -13,6 +13,7 @@ type packJob struct {
 	dst *kernel.Packed
 	src tensor.Mat
 	reading
+	at int64 // offset of its first group in the file of kept matrices
 }
 
 // reading says how the threads share a matrix when they multiply with it.
@@ -52,6 +53,7 @@ type packTask struct {
 	total   int64
 	tell    func(done, total int64)
 	release func(src []byte)
+	kept    *keptMatrices // when not nil, has the groups packed
 }
 
 type packUnit struct{ job, g0, g1 int }
@@ -65,7 +67,6 @@ func (l *loader) packPlanned() {
 		for g := 0; g < j.dst.Groups; g += step {
 			t.units = append(t.units, packUnit{i, g, min(g+step, j.dst.Groups)})
 		}
-		l.w.bytes += int64(len(j.dst.Data))
 	}
 	t.next.Store(0)
 	l.pool.Run(t)
@@ -100,11 +101,15 @@ func (j *packJob) step() int { return max(1, unitBytes/j.dst.GroupBytes) }
 
 // pack packs the groups [g0, g1) of a matrix.
 func (t *packTask) pack(worker int, j *packJob, g0, g1 int) {
-	j.dst.Pack(j.src, g0, g1)
 	size := j.src.Type.RowBytes(j.src.Cols)
-	read := j.src.Data[g0*kernel.Lanes*size : min(g1*kernel.Lanes, j.src.Rows)*size]
-	t.release(read)
-	done := t.done.Add(int64(len(read)))
+	lo, hi := g0*kernel.Lanes*size, min(g1*kernel.Lanes, j.src.Rows)*size
+	if t.kept != nil {
+		t.kept.copy(j, g0, g1)
+	} else {
+		j.dst.Pack(j.src, g0, g1)
+		t.release(j.src.Data[lo:hi])
+	}
+	done := t.done.Add(int64(hi - lo))
 	if worker == 0 && t.tell != nil {
 		t.tell(done, t.total)
 	}

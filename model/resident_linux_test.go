@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"ridge/bench"
+	"ridge/internal/packfile"
 	"ridge/model"
 	"ridge/safetensors"
 	"ridge/tensor"
@@ -122,4 +123,67 @@ func TestLoadGivesPagesBack(t *testing.T) {
 			t.Logf("up to %d KiB of %d", most, st.Size()>>10)
 		})
 	}
+}
+
+// Weights that were kept take no memory of the process's own where they are
+// mapped, and once where they are copied: the mapping goes.
+func TestKeptWeightsResident(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	if err := bench.Synthetic(path, "smol:Q8_0", 1); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	o := model.Options{KV: tensor.F16, Workers: 2, Context: 64, PackCache: model.PackCache{Dir: dir, Warn: func(s string) { t.Error(s) }}}
+	for i := range 2 {
+		m, err := model.Open(path, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		size := int(m.WeightBytes() >> 10)
+		if i == 0 {
+			if err := m.Close(); err != nil { // the file is written then
+				t.Fatal(err)
+			}
+			continue
+		}
+		file := packfile.List(dir)[0].Path
+		mapped, own := mappedKB(t, file), statusKB(t, "RssAnon:")
+		t.Logf("%s: %d KiB of weights, %d mapped, %d of the process's own", m.PackedFrom(), size, mapped, own)
+		switch m.PackedFrom() {
+		case "mapped":
+			if mapped < size || own > size/2 {
+				t.Errorf("%d of %d KiB are mapped, and %d of its own", mapped, size, own)
+			}
+		case "copied":
+			if mapped > 0 {
+				t.Errorf("%d KiB are mapped still", mapped)
+			}
+		default:
+			t.Errorf("packed from %q", m.PackedFrom())
+		}
+		if left := mappedKB(t, path); left > 64 {
+			t.Errorf("%d KiB of the model's file are in memory", left)
+		}
+	}
+}
+
+// statusKB returns a line of the system's account of this process.
+func statusKB(t *testing.T, name string) int {
+	t.Helper()
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Skipf("no account of memory: %v", err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == name {
+			n, err := strconv.Atoi(f[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	t.Skipf("no %s in the account of memory", name)
+	return 0
 }

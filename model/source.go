@@ -23,6 +23,8 @@ type source interface {
 	release(data []byte)
 	drop()        // release of all
 	check() error // whether the files are what they were
+	// id tells the content of the files from any other, see mmap.Map.ID.
+	id() (id string, settled bool)
 	// copied returns how many bytes were copied to change them on the way.
 	copied() int64
 	close() error
@@ -37,12 +39,13 @@ func (s ggufSource) mat(name string) (tensor.Mat, bool, error) {
 	m, err := s.f.Mat(name)
 	return m, true, err
 }
-func (s ggufSource) name() string     { return s.f.Name() }
-func (s ggufSource) release(b []byte) { s.f.Release(b) }
-func (s ggufSource) drop()            { s.f.DropPages() }
-func (s ggufSource) check() error     { return s.f.Check() }
-func (s ggufSource) copied() int64    { return 0 }
-func (s ggufSource) close() error     { return s.f.Close() }
+func (s ggufSource) name() string       { return s.f.Name() }
+func (s ggufSource) release(b []byte)   { s.f.Release(b) }
+func (s ggufSource) drop()              { s.f.DropPages() }
+func (s ggufSource) check() error       { return s.f.Check() }
+func (s ggufSource) copied() int64      { return 0 }
+func (s ggufSource) id() (string, bool) { return s.f.ID() }
+func (s ggufSource) close() error       { return s.f.Close() }
 
 func (s ggufSource) size() int64 {
 	n := int64(0)
@@ -360,12 +363,13 @@ func (s *hfSource) stacked(names []string) (out tensor.Mat, ok bool, err error) 
 	return out, true, nil
 }
 
-func (s *hfSource) name() string     { return s.dir }
-func (s *hfSource) release(b []byte) { s.st.Release(b) }
-func (s *hfSource) drop()            { s.st.DropPages() }
-func (s *hfSource) check() error     { return s.st.Check() }
-func (s *hfSource) copied() int64    { return s.copies }
-func (s *hfSource) close() error     { return s.st.Close() }
+func (s *hfSource) name() string       { return s.dir }
+func (s *hfSource) release(b []byte)   { s.st.Release(b) }
+func (s *hfSource) drop()              { s.st.DropPages() }
+func (s *hfSource) check() error       { return s.st.Check() }
+func (s *hfSource) copied() int64      { return s.copies }
+func (s *hfSource) id() (string, bool) { return s.st.ID() }
+func (s *hfSource) close() error       { return s.st.Close() }
 
 func (s *hfSource) size() int64 {
 	n := int64(0)

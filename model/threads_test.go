@@ -90,7 +90,7 @@ func packedBy(t *testing.T, path string, workers int) (*weights, map[*kernel.Pac
 	if err := m.openSource(); err != nil {
 		t.Fatal(err)
 	}
-	l := &loader{src: m.src, c: &m.cfg, w: &weights{print: newFingerprint(&m.cfg)}}
+	l := &loader{src: m.src, c: &m.cfg, w: &weights{}, print: newFingerprint(&m.cfg)}
 	m.w = l.w
 	if l.all(); l.err != nil {
 		t.Fatal(l.err)
