@@ -10,68 +10,153 @@ import (
 	"ridge/gguf"
 	"ridge/internal/cpu"
 	"ridge/internal/testdata"
+	"ridge/kernel"
 	"ridge/model"
 	"ridge/tensor"
 	"ridge/tokenizer"
 )
 
-// budgetFormat bounds what kernels with quantized activations may change of a
-// model's perplexity, as a share, in every format that ridge can write.
-const budgetFormat = 1e-3
+// Bounds of BenchmarkFormats: of what kernels with activations of 16 bits may
+// change of a model's perplexity, as a share, in every format that ridge can
+// write; and of how far the float32 kernels are from the reference, the root
+// mean square over tokens of the change of the log probability.
+const (
+	budgetFormat = 1e-3
+	budgetExact  = 1e-4
+)
 
-// BenchmarkFormats compares the kernels of every format with the reference, by
-// the perplexity of one model that is converted to it: matrices whose columns
-// do not fill the format's blocks become Q8_0. RIDGE_FORMAT_TOKENS sets how much
-// text is read; the more, the less chance is in the figure.
+// Windows of the texts: one for what is compared with the reference, which is
+// slow, and longer ones for the rest.
+const (
+	formatWindow = 512
+	exactWindow  = 128
+)
+
+// BenchmarkFormats measures what quantizing activations changes, in every
+// format whose matrices read quantized ones, by the log probabilities of a text
+// under one model that is converted to it: matrices whose columns do not fill
+// the format's blocks become Q8_0. Activations are exact where the same matrices
+// are decoded to float32; that this is what the reference computes is checked on
+// a short text. RIDGE_FORMAT_TOKENS sets how much text is read; the more, the
+// less chance is in the figures.
 func BenchmarkFormats(b *testing.B) {
-	text, err := os.ReadFile(filepath.Join(testdata.Dir(b), "wikitext2_valid.txt"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	n := 512
+	n := 2 * formatWindow
 	if s := os.Getenv("RIDGE_FORMAT_TOKENS"); s != "" {
+		var err error
 		if n, err = strconv.Atoi(s); err != nil {
 			b.Fatal(err)
 		}
 	}
+	text, err := os.ReadFile(filepath.Join(testdata.Dir(b), "wikitext2_valid.txt"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	text = text[:min(len(text), 8*n)]
 	src := testdata.Model(b, "smollm2")
 	for t := tensor.F32; t <= tensor.MXFP4; t++ {
-		if !t.Valid() || !t.CanEncode() || !t.CanDecode() || t == tensor.F32 {
+		if !t.Valid() || !t.CanEncode() || !t.CanDecode() || !readsQuantized(b, t) {
 			continue
 		}
 		b.Run(t.String(), func(b *testing.B) {
-			path := filepath.Join(b.TempDir(), "model.gguf")
+			path, decoded := filepath.Join(b.TempDir(), "model.gguf"), filepath.Join(b.TempDir(), "decoded.gguf")
 			share := convert(b, src, path, t)
+			convert(b, path, decoded, tensor.F32)
 			for b.Loop() {
-				kernels := perplexityOn(b, path, string(text), n)
-				restore := cpu.Set(cpu.Ref)
-				ref := perplexityOn(b, path, string(text), n)
-				restore()
-				change := kernels/ref - 1
-				b.ReportMetric(ref, "ppl-ref")
-				b.ReportMetric(100*change, "%change")
+				checkExact(b, path, decoded, string(text))
+				w := Windows{Context: formatWindow, BOS: -1}
+				exact := logProbs(b, decoded, string(text), n, w, model.ActInt8)
+				b.ReportMetric(math.Exp(-mean(exact)), "ppl")
 				b.ReportMetric(100*share, "%converted")
-				if math.Abs(change) > budgetFormat {
-					b.Logf("%s: kernels change the perplexity by %+.3f%%, budget %.1f%%", t, 100*change, 100*budgetFormat)
+				for _, act := range []model.Act{model.ActInt8, model.ActInt16} {
+					c := changeOf(exact, logProbs(b, path, string(text), n, w, act))
+					b.ReportMetric(100*c.share, "%"+act.String())
+					b.ReportMetric(100*c.stdErr, "%err-"+act.String())
+					b.ReportMetric(c.rms, "rms-"+act.String())
+					if act == model.ActInt16 && math.Abs(c.share)-2*c.stdErr > budgetFormat {
+						b.Errorf("%v: activations as %v change the perplexity by %+.3f%% ± %.3f%%, budget %.1f%%", t, act, 100*c.share, 100*c.stdErr, 100*budgetFormat)
+					}
 				}
 			}
 		})
 	}
 }
 
-func perplexityOn(b *testing.B, path, text string, n int) float64 {
+// readsQuantized reports whether matrices in format t read quantized
+// activations.
+func readsQuantized(b *testing.B, t tensor.DType) bool {
 	b.Helper()
-	m, err := model.Open(path, model.Options{KV: tensor.F32, Context: 256})
+	p, err := kernel.NewPacked(tensor.Mat{Type: t, Rows: 1, Cols: t.BlockSize()}, func(n int) []byte { return make([]byte, n) })
+	if err != nil {
+		b.Fatal(err)
+	}
+	return p.UsesQuant()
+}
+
+// checkExact compares the float32 kernels on decoded matrices with the reference
+// on those of the format.
+func checkExact(b *testing.B, path, decoded, text string) {
+	b.Helper()
+	w := Windows{Context: exactWindow, BOS: -1}
+	exact := logProbs(b, decoded, text, exactWindow, w, model.ActInt8)
+	defer cpu.Set(cpu.Ref)()
+	c := changeOf(logProbs(b, path, text, exactWindow, w, model.ActInt8), exact)
+	b.ReportMetric(c.rms, "rms-exact")
+	if !(c.rms <= budgetExact) {
+		b.Errorf("decoded matrices change log probabilities of the reference by %v, want at most %v", c.rms, budgetExact)
+	}
+}
+
+// logProbs returns the log probabilities that the model at path gives the scored
+// tokens among the first n of the text.
+func logProbs(b *testing.B, path, text string, n int, w Windows, act model.Act) (out []float64) {
+	b.Helper()
+	m, err := model.Open(path, model.Options{KV: tensor.F32, Act: act, Context: w.Context})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer m.Close()
-	ids := m.Tokenizer().Encode(nil, text[:min(len(text), 8*n)], tokenizer.EncodeOptions{})
-	p, err := Predict(b.Context(), m, ids[:n], Windows{Context: 256, BOS: -1})
+	ids := m.Tokenizer().Encode(nil, text, tokenizer.EncodeOptions{})
+	wins, err := w.cut(min(n, len(ids)))
 	if err != nil {
 		b.Fatal(err)
 	}
-	return p.Perplexity
+	for _, win := range wins {
+		err := scan(b.Context(), m, w.tokens(ids, win), win.first, func(next int32, logits []float32) {
+			out = append(out, logProb(logits, next))
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	return out
+}
+
+// change is how predictions of the same tokens differ.
+type change struct {
+	share, stdErr float64 // of the perplexity, and the standard error of that
+	rms           float64 // of the tokens' log probabilities
+}
+
+// changeOf compares log probabilities, token by token: the spread of their
+// differences is much smaller than that of themselves.
+func changeOf(base, other []float64) change {
+	var sum, squares float64
+	for i := range base {
+		d := base[i] - other[i]
+		sum, squares = sum+d, squares+d*d
+	}
+	n := float64(len(base))
+	c := change{share: math.Expm1(sum / n), rms: math.Sqrt(squares / n)}
+	c.stdErr = (1 + c.share) * math.Sqrt(max(squares/n-sum/n*sum/n, 0)/(n-1))
+	return c
+}
+
+func mean(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(len(x))
 }
 
 // convert writes src with its matrices in format t, or Q8_0 where that does not

@@ -55,6 +55,31 @@ func TestQuantizePlanes(t *testing.T) {
 	}
 }
 
+// Rows of one plane are what QuantizeRow writes, and their products what they
+// were before there were planes.
+func TestOnePlane(t *testing.T) {
+	rng := rand.New(rand.NewPCG(17, 18))
+	const rows, cols, n = 2 * Lanes, 192, 3
+	p := packTest(t, randomMat(rng, tensor.Q8_0, rows, cols))
+	x := randomPlanes(rng, n, cols, 1)
+	y := *x
+	y.Q, y.Planes = make([]byte, len(x.Q)), 0
+	for r := range n {
+		QuantizeRow(y.Q[r*y.LDQ:], x.F32[r*x.LDF:][:cols])
+	}
+	if !bytes.Equal(x.Q, y.Q) {
+		t.Fatal("a row of one plane differs from that of QuantizeRow")
+	}
+	got, want := make([]float32, n*rows), make([]float32, n*rows)
+	p.Mul(got, rows, x, 0, n, 0, p.Groups)
+	p.mul(want, rows, &y, 0, n, 0, p.Groups)
+	for i, v := range got {
+		if math.Float32bits(v) != math.Float32bits(want[i]) {
+			t.Fatalf("output %d is %v, want %v", i, v, want[i])
+		}
+	}
+}
+
 // A value that is no number spoils its block in both planes.
 func TestQuantizePlanesNotFinite(t *testing.T) {
 	for _, bad := range []float64{math.Inf(1), math.NaN()} {

@@ -38,6 +38,7 @@ var All = []Technique{
 	{"autotune", "numbers of threads for decoding and for prompts, measured in turns and kept for the machine and the build", "ridge doctor", "internal/machine/threads.go", "internal/machine TestChooseThreads", "ridge doctor"},
 	{"library-gemm", "blocked products on repacked weights, one layout for one row and for many", "always on", "kernel/packed.go", "kernel TestMulAgainstDefinition", "kernel BenchmarkMulHot"},
 	{"int8-kernels", "int8 dot products with exact integer sums inside a block", "always on", "kernel/packed_generic.go", "kernel TestMulAgainstDefinition", "kernel BenchmarkMulHot"},
+	{"w8a8", "activations as bytes with a scale for 32 values, or as two such rows, nearly exact", "--act int8|int16", "kernel/acts.go", "model TestActInt16", "eval BenchmarkFormats"},
 	{"fast-gemv", "decode products that read weights strictly forward", "always on", "kernel/packed.go", "kernel TestMulAgainstDefinition", "kernel BenchmarkMulCold"},
 	{"flash-attention", "attention by blocks with an online softmax, no matrix of scores", "always on", "kernel/attn.go", "kernel TestAttendAgainstNaive", "kernel BenchmarkAttendPrefill"},
 	{"flash-decoding", "long contexts split over threads at fixed borders, merged in order", "always on", "nn/attention.go", "model TestOneAnswer", "kernel BenchmarkAttendDecode"},
