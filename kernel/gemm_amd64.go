@@ -42,9 +42,14 @@ var (
 // Those of AMD keep up with kernels of one row, and prefetching slows these.
 var isIntel = cpuVendor() == 'G'|'e'<<8|'n'<<16|'u'<<24
 
+// aheadBytes is how far ahead a kernel of that many rows prefetches: with fewer
+// than 4 rows into the second-level cache, with more into the first.
 func aheadBytes(rows int) int {
-	if isIntel || rows >= 4 {
+	switch {
+	case rows >= 4:
 		return 2048
+	case isIntel:
+		return 3072
 	}
 	return 0
 }

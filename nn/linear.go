@@ -36,6 +36,8 @@ type linearTask struct {
 	x     *kernel.Acts
 	resid *kernel.Acts
 	scale float32
+
+	shares pool.Shares // of all groups of the matrices, one after the other
 }
 
 // Linear multiplies the rows of x by up to three matrices in one region. The
@@ -55,25 +57,40 @@ func (e *Exec) LinearAdd(resid, y, x *kernel.Acts, l *Linear, scale float32) {
 }
 
 func (e *Exec) startLinear(t *linearTask) {
+	total, most := 0, 0
 	for _, o := range t.outs[:t.n] {
 		Rows(o.Dst, t.x.N, o.L.W.Rows, false)
+		total += o.L.W.Groups
+		most = max(most, o.L.W.GroupBytes)
 	}
-	e.pool.Run(t)
+	e.pool.RunShared(t, &t.shares, total, pieceGroups(t.x.N, most))
 }
 
-func (t *linearTask) Do(worker, workers int) {
-	total := 0
-	for i := range t.outs[:t.n] {
-		total += t.outs[i].L.W.Groups
+// pieceGroups returns how many groups of groupBytes a worker multiplies at a
+// time, at least: with few rows as many as take some 5 µs to read, with more
+// what the kernels need to make use of activations that they have brought near.
+func pieceGroups(rows, groupBytes int) int {
+	const (
+		fewRows    = 8
+		fewBytes   = 64 << 10
+		manyGroups = 16
+	)
+	if rows <= fewRows {
+		return max(fewBytes/max(groupBytes, 1), 1)
 	}
-	lo, hi := pool.Split(total, worker, workers)
-	first := 0
-	for i := range t.outs[:t.n] {
-		o := &t.outs[i]
-		if g0, g1 := max(lo-first, 0), min(hi-first, o.L.W.Groups); g0 < g1 {
-			t.part(o, g0, g1)
+	return manyGroups
+}
+
+func (t *linearTask) Do(worker, _ int) {
+	for lo, hi, ok := t.shares.Next(worker); ok; lo, hi, ok = t.shares.Next(worker) {
+		first := 0
+		for i := range t.outs[:t.n] {
+			o := &t.outs[i]
+			if g0, g1 := max(lo-first, 0), min(hi-first, o.L.W.Groups); g0 < g1 {
+				t.part(o, g0, g1)
+			}
+			first += o.L.W.Groups
 		}
-		first += o.L.W.Groups
 	}
 }
 

@@ -17,18 +17,25 @@ type gluTask struct {
 	x        *kernel.Acts
 	gate, up *kernel.Acts
 	quant    bool
+	shares   pool.Shares
 }
 
 // MLPHidden computes what goes into the down matrix, in the rows of up. gate
 // is scratch. The result is quantized if the down matrix needs it.
 func (e *Exec) MLPHidden(x, gate, up *kernel.Acts, m *MLP) {
 	t := &e.glu
-	*t = gluTask{m: m, x: x, gate: gate, up: up, quant: Quant(m.Down)}
+	t.m, t.x, t.gate, t.up, t.quant = m, x, gate, up, Quant(m.Down)
 	Rows(up, x.N, m.Up.W.Rows, t.quant)
 	if m.Gate != nil {
 		Rows(gate, x.N, m.Gate.W.Rows, false)
 	}
-	e.pool.Run(t)
+	w := m.Up.W
+	matrices := 1
+	if m.Gate != nil {
+		matrices = 2
+	}
+	units := (w.Groups + groupsPerUnit - 1) / groupsPerUnit
+	e.pool.RunShared(t, &t.shares, units, pieceGroups(x.N, matrices*w.GroupBytes)/groupsPerUnit)
 }
 
 // groupsPerUnit keeps a worker's share a whole number of quantized block
@@ -42,12 +49,16 @@ func MLPShare(n, worker, workers int) (g0, g1 int) {
 	return lo * groupsPerUnit, min(hi*groupsPerUnit, n)
 }
 
-func (t *gluTask) Do(worker, workers int) {
-	w := t.m.Up.W
-	g0, g1 := MLPShare(w.Groups, worker, workers)
-	if g0 >= g1 {
-		return
+func (t *gluTask) Do(worker, _ int) {
+	groups := t.m.Up.W.Groups
+	for lo, hi, ok := t.shares.Next(worker); ok; lo, hi, ok = t.shares.Next(worker) {
+		t.part(lo*groupsPerUnit, min(hi*groupsPerUnit, groups))
 	}
+}
+
+// part computes the columns of the groups [g0, g1).
+func (t *gluTask) part(g0, g1 int) {
+	w := t.m.Up.W
 	c0, c1 := 16*g0, min(16*g1, w.Rows)
 	if t.m.Gate != nil {
 		t.m.Gate.W.Mul(t.gate.F32, t.gate.LDF, t.x, 0, t.x.N, g0, g1)

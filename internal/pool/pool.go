@@ -194,9 +194,19 @@ func (p *Pool) Leave() {
 // the caller. It allocates nothing. Calls from several goroutines run one after the other. A
 // panic in any part ends in a panic here, after all parts are done. On a
 // closed pool the caller does all parts itself.
-func (p *Pool) Run(t Task) {
+func (p *Pool) Run(t Task) { p.run(t, nil, 0, 0) }
+
+// RunShared is Run for a task whose parts take their work from s: n units in
+// pieces of at least the given number. On a pool that is spread over memory nodes every
+// worker keeps to the units that lie next to it.
+func (p *Pool) RunShared(t Task, s *Shares, n, least int) { p.run(t, s, n, least) }
+
+func (p *Pool) run(t Task, s *Shares, n, least int) {
 	p.mu.Lock()
 	width := int(p.width.Load())
+	if s != nil {
+		s.reset(n, least, width, p.Spread())
+	}
 	if p.closed || width == 1 {
 		defer p.mu.Unlock()
 		for i := range width {

@@ -105,7 +105,7 @@ func mulAVX2(f format, mr int) {
 		Label("pair")
 	}
 	for b := range 2 {
-		prefetch(w, ahead, f.pairBytes(), b)
+		prefetch(w, ahead, f.pairBytes(), b, mr)
 		n.block(Mem{Base: w}, b, 0)
 		n.block(Mem{Base: w}, b, 1)
 	}

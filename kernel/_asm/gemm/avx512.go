@@ -106,7 +106,7 @@ func mul512(f format, mr int) {
 		Label("pair")
 	}
 	for b := range 2 {
-		prefetch(w, ahead, f.pairBytes(), b)
+		prefetch(w, ahead, f.pairBytes(), b, mr)
 		mulBlock512(u, a, Mem{Base: w}, b)
 	}
 	ADDQ(U32(uint32(f.pairBytes())), w)
@@ -152,10 +152,24 @@ func mulBlock512(u *unpacker, a *accumulator, w Mem, b int) {
 }
 
 // prefetch fetches the lines of block b of a pair that lies ahead bytes behind
-// the one at w.
-func prefetch(w reg.Register, ahead reg.Register, pairBytes, b int) {
+// the one at w, for a kernel of mr rows.
+func prefetch(w reg.Register, ahead reg.Register, pairBytes, b, mr int) {
 	lines := pairBytes / 64
 	for line := b * lines / 2; line < (b+1)*lines/2; line++ {
-		PREFETCHT0(Mem{Base: w, Index: ahead, Scale: 1, Disp: 64 * line})
+		fetch(Mem{Base: w, Index: ahead, Scale: 1, Disp: 64 * line}, mr)
+	}
+}
+
+// nearRows is the number of rows from which on what is prefetched goes into the
+// first-level cache. Kernels of fewer rows wait for memory only: more can be on
+// its way to the second level.
+const nearRows = 4
+
+// fetch prefetches the line at m for a kernel of mr rows.
+func fetch(m Mem, mr int) {
+	if mr < nearRows {
+		PREFETCHT1(m)
+	} else {
+		PREFETCHT0(m)
 	}
 }

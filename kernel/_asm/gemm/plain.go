@@ -50,7 +50,7 @@ func mulPlain(p plain, mr int, wide bool) {
 	columns := func(n int) {
 		for c := range n {
 			if c*16*p.size%64 == 0 { // the first column of a line
-				PREFETCHT0(Mem{Base: w, Index: ahead, Scale: 1, Disp: c * 16 * p.size})
+				fetch(Mem{Base: w, Index: ahead, Scale: 1, Disp: c * 16 * p.size}, mr)
 			}
 			plainColumn(p, w, x, weights, t, acc, c, mr)
 		}
