@@ -51,7 +51,8 @@ times each: llama-bench, llama-batched-bench, or any command with {model} {pp}
   ridge bench smollm2 -p 0 -n 64 -d 0,4096 -t 1,2 -o csv
   ridge bench --synthetic 1.1b:Q4_0 --npl 1-32*2 -p 0 -n 32 -d 128
   ridge bench smollm2 --peer "llama.cpp=llama-bench -fa on"
-  ridge bench kernels --types Q4_K,Q8_0 --rows 1,16,512`,
+  ridge bench kernels --types Q4_K,Q8_0 --rows 1,16,512
+  ridge bench suite docs/bench/speed.json --peer "llama.cpp=llama-bench -fa on"`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args) },
 	}
@@ -76,7 +77,7 @@ times each: llama-bench, llama-batched-bench, or any command with {model} {pp}
 	fs.DurationVar(&f.delay, "delay", 0, "pause before each test")
 	fs.DurationVar(&f.probe, "probe", 30*time.Millisecond, "how long the machine's limits are measured after each repetition; 0 for not at all")
 	fs.Uint64Var(&f.seed, "seed", 1, "seed of tokens and of synthetic weights")
-	c.AddCommand(benchKernelsCommand(), benchServeCommand())
+	c.AddCommand(benchKernelsCommand(), benchServeCommand(), benchSuiteCommand())
 	return c
 }
 

@@ -40,6 +40,7 @@ var mayImport = map[string][]string{
 	"grammar":     {},
 	"bench":       {"gguf", "kernel", "kvcache", "model", "plan", "tensor"},
 	"bench/load":  {},
+	"bench/suite": {"bench", "plan", "tensor"},
 	"plan":        {"kernel", "kvcache", "model", "tensor"},
 	"server":      {"chat", "engine", "gguf", "grammar", "hub", "model", "sample", "tokenizer"},
 	".":           {"chat", "hub", "kvcache", "model", "sample", "tensor", "tokenizer"},
