@@ -27,7 +27,7 @@ func TestOneAnswer(t *testing.T) {
 func TestOneAnswerOfTrainedModel(t *testing.T) {
 	oneAnswer(t, testdata.Tiny, randomPrompt(120), 1024, 3, Options{KV: tensor.F16})
 	oneAnswer(t, testdata.Tiny, randomPrompt(120), 1024, 3, Options{KV: tensor.Q8_0})
-	oneAnswer(t, testdata.Tiny, randomPrompt(120), 1024, 3, Options{KV: tensor.F16, Act: ActInt16})
+	oneAnswer(t, testdata.Tiny, randomPrompt(70), 1024, 2, Options{KV: tensor.F16, Act: ActInt16})
 }
 
 func randomPrompt(n int) []int32 {
