@@ -37,6 +37,11 @@ type Options struct {
 	BatchWorkers int  // threads for prompts; 0 means as many as Workers, if that is not 0
 	Pin          bool // bind each thread to a core of its own while it computes
 
+	// PackCache keeps the weights, as the kernels read them, in a file below the
+	// user's folder for caches, about as large as the model. Later starts map it
+	// instead of packing again. Hub.Notify is told why it could not be kept.
+	PackCache bool
+
 	Hub      hub.Options             // where models are looked for and kept
 	Progress func(done, total int64) // told how many bytes of weights are ready
 }
@@ -82,6 +87,9 @@ func OpenFile(path string, o Options) (*Model, error) {
 	mo.Workers, mo.BatchWorkers, mo.Measured, mo.Pin = o.Workers, o.BatchWorkers, machine.Known(), o.Pin
 	mo.PageTokens, mo.Progress = o.PageTokens, o.Progress
 	mo.Context, mo.MaxContext = o.Context, DefaultContext
+	if o.PackCache {
+		mo.PackCache = model.DefaultPackCache(o.Hub.Notify)
+	}
 	kv, err := ParseKV(o.KV)
 	if err != nil {
 		return nil, err

@@ -23,6 +23,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"ridge/internal/packfile"
 )
 
 // ErrNotFound is wrapped by the errors of Find, Remove and Resolve when no
@@ -64,6 +66,7 @@ type Model struct {
 	Note     string    // what a person should know before using it; mostly ""
 	Quant    string    // e.g. "Q4_K_M"; "" if the name does not tell
 	Size     int64     // bytes of all files together
+	Packed   int64     // bytes of the file with its packed weights that List found, 0 if there is none
 	SHA256   string    // hex digest of a single-file model; "" if not known
 	Modified time.Time // when the files were last written
 	Owner    Owner
@@ -215,18 +218,23 @@ func List(o Options) ([]Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(own, listCached(), listBuiltin()), nil
+	all := slices.Concat(own, listCached(), listBuiltin())
+	dir := packfile.Dir()
+	for i := range all {
+		all[i].Packed = packfile.Kept(dir, all[i].Path())
+	}
+	return all, nil
 }
 
 // Remove deletes a model from the store, with what an interrupted download of
-// it left. It refuses models that belong to other programs and local files.
+// it left, and with the file of its packed weights. It refuses models that belong to other programs and local files.
 func Remove(ref string, o Options) error {
 	r, err := parseRef(ref)
 	if err != nil {
 		return err
 	}
 	if r.kind != kindFile && r.kind != kindBare && r.kind != kindBuiltin {
-		removed, err := store{o.dir()}.remove(r.text)
+		removed, err := store{o.dir()}.removeAll(r.text)
 		if removed || err != nil {
 			return err
 		}
@@ -236,7 +244,7 @@ func Remove(ref string, o Options) error {
 		return err
 	}
 	if m.Owner == OwnerRidge { // found under the name of another reference
-		_, err := store{o.dir()}.remove(m.Ref)
+		_, err := store{o.dir()}.removeAll(m.Ref)
 		return err
 	}
 	if m.Owner == OwnerProgram {
@@ -247,6 +255,36 @@ func Remove(ref string, o Options) error {
 	}
 	return fmt.Errorf("hub: remove %s: its files belong to another program (%s): %s: remove it with that program",
 		r.text, m.Owner, m.Path())
+}
+
+// removeAll is remove for a model and for its packed weights, which lie
+// elsewhere.
+func (s store) removeAll(ref string) (bool, error) {
+	packed := ""
+	if m := s.find(ref); m != nil {
+		packed = packfile.Path(packfile.Dir(), m.Path()) // while there is a path
+	}
+	removed, err := s.remove(ref)
+	if removed && packed != "" {
+		os.Remove(packed) // if there is one
+	}
+	return removed, err
+}
+
+// RemovePacked deletes the file with the packed weights of a model on this
+// machine, whoever the model belongs to, and returns its size, 0 if there was
+// none. The model stays, and programs that use it go on.
+func RemovePacked(ref string, o Options) (int64, error) {
+	m, err := Find(ref, o)
+	if err != nil {
+		return 0, err
+	}
+	dir := packfile.Dir()
+	size := packfile.Kept(dir, m.Path())
+	if _, err := packfile.Remove(dir, m.Path()); err != nil {
+		return 0, fmt.Errorf("hub: remove the packed weights of %s: %w", m.Name, err)
+	}
+	return size, nil
 }
 
 func homeDir() string {

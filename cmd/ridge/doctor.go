@@ -31,13 +31,16 @@ type doctorReport struct {
 	ThreadFile  string           `json:"threads_kept_in,omitempty"`
 	MemoryNodes int              `json:"memory_nodes"`
 
-	ModelsDir string   `json:"models_dir"`
-	Models    int      `json:"models"`
-	Advice    []string `json:"advice,omitempty"`
+	ModelsDir string `json:"models_dir"`
+	Models    int    `json:"models"`
+
+	Packed packedInfo `json:"packed_weights"`
+
+	Advice []string `json:"advice,omitempty"`
 }
 
 func doctorCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, check bool
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check this machine: processor, cores given, memory, measured bandwidth, best numbers of threads",
@@ -46,10 +49,12 @@ are best for generating tokens and for reading prompts: the fewest within 2% of
 the best. These numbers are kept for this machine, the processors given to the
 process and this version of the program; run, serve and bench take them unless
 --threads is given. They are not kept when other programs disturbed the
-measurement.`,
+measurement.
+
+--check-packed reads all files with packed weights and compares their checksums.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, args []string) error {
-			r := examine(c.Context())
+			r := examine(c.Context(), check)
 			if asJSON {
 				return writeJSON(c.OutOrStdout(), r)
 			}
@@ -57,6 +62,7 @@ measurement.`,
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&check, "check-packed", false, "read the files with packed weights whole")
 	return c
 }
 
@@ -66,7 +72,7 @@ const doctorBuffer = 1 << 30
 // doctorTune is how long the numbers of threads are measured.
 const doctorTune = 2 * time.Second
 
-func examine(ctx context.Context) doctorReport {
+func examine(ctx context.Context, checkPacked bool) doctorReport {
 	r := doctorReport{Info: machine.Read(), Features: cpu.Features(), Tier: cpu.Current().String(), Workers: pool.DefaultWorkers(), ModelsDir: hub.DefaultDir()}
 	if models, err := hub.List(hub.Options{Offline: true}); err == nil {
 		r.Models = len(models)
@@ -80,6 +86,8 @@ func examine(ctx context.Context) doctorReport {
 	r.ReadAll = machine.ReadBandwidth(r.Workers, int(size), 250*time.Millisecond)
 	r.MemoryNodes = pool.MemoryNodes()
 	r.tune(ctx, size/2)
+	r.Packed = listPacked(checkPacked)
+	r.Advice = append(r.Advice, r.Packed.advice()...)
 	if r.CoresGiven < r.Cores {
 		r.Advice = append(r.Advice, fmt.Sprintf("%d of %d cores are given to this process", r.CoresGiven, r.Cores))
 	}
@@ -148,6 +156,9 @@ func (r *doctorReport) write(w io.Writer) error {
 		row("memory nodes", "%d: a model that fits in one is kept there, with its threads", r.MemoryNodes)
 	}
 	row("models", "%d in %s and other programs' caches", r.Models, r.ModelsDir)
+	if n := len(r.Packed.Files); n > 0 {
+		row("packed weights", "%d files, %s in %s", n, bytesText(r.Packed.Bytes), r.Packed.Dir)
+	}
 	for _, a := range r.Advice {
 		row("note", "%s", a)
 	}

@@ -65,6 +65,7 @@ const actHelp = "activations that quantized matrices are multiplied with: int8, 
 type modelFlags struct {
 	hubFlags
 	threadFlags
+	packFlag
 	context, chunk, page int
 	kv, act              string
 	ref                  bool
@@ -73,6 +74,7 @@ type modelFlags struct {
 func (f *modelFlags) add(c *cobra.Command) {
 	f.hubFlags.add(c)
 	f.threadFlags.add(c.Flags())
+	f.packFlag.add(c.Flags())
 	c.Flags().IntVarP(&f.context, "ctx", "c", 0, fmt.Sprintf("tokens of context (default: the model's own, at most %d)", ridge.DefaultContext))
 	c.Flags().IntVar(&f.chunk, "chunk", 0, "tokens of a prompt computed at once (default 512)")
 	c.Flags().IntVar(&f.page, "page", 0, "tokens in a page of keys and values, a multiple of 16 (default 64)")
@@ -89,6 +91,9 @@ func (f *modelFlags) open(c *cobra.Command, name, template string) (*ridge.Model
 	if err := f.threadFlags.check(); err != nil {
 		return nil, err
 	}
+	if f.packErr != nil {
+		return nil, f.packErr
+	}
 	if f.ref {
 		cpu.Set(cpu.Ref)
 	}
@@ -98,7 +103,7 @@ func (f *modelFlags) open(c *cobra.Command, name, template string) (*ridge.Model
 	if err != nil {
 		return nil, err
 	}
-	o := ridge.Options{Workers: f.threads, BatchWorkers: f.batch, Pin: f.pin, Context: f.context, Chunk: f.chunk, PageTokens: f.page, KV: f.kv, Act: f.act, Hub: ho}
+	o := ridge.Options{PackCache: f.packCache, Workers: f.threads, BatchWorkers: f.batch, Pin: f.pin, Context: f.context, Chunk: f.chunk, PageTokens: f.page, KV: f.kv, Act: f.act, Hub: ho}
 	if _, err := parseKV(f.kv); err != nil {
 		return nil, err
 	}

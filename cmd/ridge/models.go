@@ -16,6 +16,7 @@ import (
 	"ridge"
 	"ridge/gguf"
 	"ridge/hub"
+	"ridge/internal/packfile"
 	"ridge/tensor"
 )
 
@@ -85,10 +86,7 @@ func listCommand() *cobra.Command {
 			}
 			tw := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
 			defer tw.Flush()
-			fmt.Fprintln(tw, "NAME\tSIZE\tQUANT\tFROM\tMODIFIED")
-			for _, m := range models {
-				fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", m.Name, bytesText(m.Size), m.Quant, m.Owner, ago(m.Modified))
-			}
+			writeModels(tw, models)
 			if all {
 				for _, e := range hub.Catalog() {
 					fmt.Fprintf(tw, "%s\t%s\t\t(to pull)\t\n", e.Name, bytesText(e.Sources[0].Size))
@@ -104,13 +102,45 @@ func listCommand() *cobra.Command {
 	return c
 }
 
+// writeModels writes a line for each model; those whose packed weights are kept
+// say so at its end.
+func writeModels(w io.Writer, models []hub.Model) {
+	packed := slices.ContainsFunc(models, func(m hub.Model) bool { return m.Packed > 0 })
+	fmt.Fprint(w, "NAME\tSIZE\tQUANT\tFROM\tMODIFIED")
+	if packed {
+		fmt.Fprint(w, "\tPACKED")
+	}
+	fmt.Fprintln(w)
+	for _, m := range models {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s", m.Name, bytesText(m.Size), m.Quant, m.Owner, ago(m.Modified))
+		if m.Packed > 0 {
+			fmt.Fprint(w, "\t", bytesText(m.Packed))
+		}
+		fmt.Fprintln(w)
+	}
+}
+
 func rmCommand() *cobra.Command {
-	return &cobra.Command{
+	var packed bool
+	c := &cobra.Command{
 		Use:   "rm MODEL...",
 		Short: "Delete models that ridge downloaded",
-		Args:  cobra.MinimumNArgs(1),
+		Long: `Delete models that ridge downloaded, and the packed weights that --pack-cache has
+kept of them; with --packed only these, of any model.`,
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			for _, name := range args {
+				if packed {
+					n, err := hub.RemovePacked(name, hub.Options{Offline: true})
+					if err != nil {
+						return err
+					}
+					if n == 0 {
+						return fmt.Errorf("%s: packed weights: none are kept", name)
+					}
+					fmt.Fprintf(c.OutOrStdout(), "deleted the packed weights of %s (%s)\n", name, bytesText(n))
+					continue
+				}
 				if err := hub.Remove(name, hub.Options{}); err != nil {
 					return err
 				}
@@ -119,6 +149,8 @@ func rmCommand() *cobra.Command {
 			return nil
 		},
 	}
+	c.Flags().BoolVar(&packed, "packed", false, "delete the packed weights only")
+	return c
 }
 
 func showCommand() *cobra.Command {
@@ -173,6 +205,8 @@ type modelInfo struct {
 	KVBytes      int               `json:"bytes_per_position_kv"`
 	License      string            `json:"license,omitempty"`
 	HasTemplate  bool              `json:"chat_template"`
+	Packed       int64             `json:"packed_file_bytes,omitempty"`
+	PackedFile   string            `json:"packed_file,omitempty"`
 }
 
 func describeModel(m *ridge.Model) modelInfo {
@@ -187,6 +221,10 @@ func describeModel(m *ridge.Model) modelInfo {
 	}
 	for _, w := range c.Window {
 		info.Window = max(info.Window, w)
+	}
+	dir := packfile.Dir()
+	if info.Packed = packfile.Kept(dir, m.Path); info.Packed > 0 {
+		info.PackedFile = packfile.Path(dir, m.Path)
 	}
 	if f := in.GGUF(); f != nil {
 		info.Types = typesByClass(f.Tensors())
@@ -240,6 +278,9 @@ func writeModelInfo(w io.Writer, in modelInfo) error {
 		row("licence", "%s", in.License)
 	}
 	row("chat template", "%s", map[bool]string{true: "the model's own", false: "none; a default is used"}[in.HasTemplate])
+	if in.Packed > 0 {
+		row("packed weights", "%s, kept in %s", bytesText(in.Packed), in.PackedFile)
+	}
 	var names []string
 	for n := range in.Types {
 		names = append(names, n)

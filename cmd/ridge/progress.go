@@ -62,9 +62,13 @@ func (p *progress) close() {
 		b.Abort(false)
 	}
 	p.mu.Unlock()
-	if bars != nil {
-		bars.Wait()
+	if bars == nil {
+		return
 	}
+	bars.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.bars = nil // it prints no more
 }
 
 // add starts a bar.

@@ -193,7 +193,11 @@ const probeTime = 200 * time.Millisecond
 func (s *session) report(load time.Duration) {
 	st, inner := s.g.Stats, s.m.Inner()
 	if load > 0 {
-		fmt.Fprintf(s.err, "load     %8.3f s\n", load.Seconds())
+		packed := ""
+		if from := inner.PackedFrom(); from != "" {
+			packed = "  (packed weights " + from + ")"
+		}
+		fmt.Fprintf(s.err, "load     %8.3f s%s\n", load.Seconds(), packed)
 	}
 	computed := st.PromptTokens - st.CachedTokens
 	fmt.Fprintf(s.err, "prefill  %8.3f s  %5d tokens  %8.1f tok/s", st.Prefill.Seconds(), computed, rate(computed, st.Prefill))

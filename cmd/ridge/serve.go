@@ -41,6 +41,7 @@ const serveMemory = 4 << 30
 type serveOptions struct {
 	hubFlags
 	threadFlags
+	packFlag
 	context, page int
 	kv, act       string
 	memory        string
@@ -106,6 +107,7 @@ func (o *serveOptions) add(c *cobra.Command) {
 	fs.StringVar(&o.host, "host", "127.0.0.1", "address to listen on; 0.0.0.0 for all")
 	fs.IntVarP(&o.port, "port", "p", 8080, "port to listen on; 0 picks one")
 	o.threadFlags.add(fs)
+	o.packFlag.add(fs)
 	fs.IntVarP(&o.context, "ctx", "c", 0, fmt.Sprintf("tokens that a sequence may have (default: the model's own, at most %d)", serveContext))
 	fs.IntVar(&o.page, "page-size", servePage, "tokens in a page of keys and values, a multiple of 16")
 	fs.StringVar(&o.kv, "kv", "f16", kvHelp)
@@ -163,6 +165,9 @@ func (o *serveOptions) run(c *cobra.Command, args []string) error {
 	if err := o.threadFlags.check(); err != nil {
 		return err
 	}
+	if o.packErr != nil {
+		return o.packErr
+	}
 	if o.ref {
 		cpu.Set(cpu.Ref)
 	}
@@ -174,7 +179,7 @@ func (o *serveOptions) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	reg, err := o.registry(shelf)
+	reg, err := o.registry(shelf, func(text string) { log.Warn(text) })
 	if err != nil {
 		return err
 	}
@@ -284,8 +289,9 @@ func (o *serveOptions) listen() (net.Listener, error) {
 	return tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}), nil
 }
 
-// registry returns the registry of the engines.
-func (o *serveOptions) registry(s *serveShelf) (*engine.Registry, error) {
+// registry returns the registry of the engines. warn is told what does not keep
+// a model from being loaded.
+func (o *serveOptions) registry(s *serveShelf, warn func(string)) (*engine.Registry, error) {
 	if o.maxModels == 0 {
 		o.maxModels = max(1, len(s.models))
 		if s.local {
@@ -309,7 +315,7 @@ func (o *serveOptions) registry(s *serveShelf) (*engine.Registry, error) {
 	if want == 0 {
 		bytes = min(bytes, serveMemory)
 	}
-	return engine.NewRegistry(o.load(s), engine.RegistryOptions{PageBytes: bytes, FixedPages: o.contiguous, MaxModels: o.maxModels, KeepAlive: o.keepAlive})
+	return engine.NewRegistry(o.load(s, warn), engine.RegistryOptions{PageBytes: bytes, FixedPages: o.contiguous, MaxModels: o.maxModels, KeepAlive: o.keepAlive})
 }
 
 // room says whether weights of the given size fit beside the memory that is
@@ -323,7 +329,7 @@ func room(l kvcache.Limits, weights int64, pages kvcache.BudgetStats) error {
 }
 
 // load returns what opens a model for the registry.
-func (o *serveOptions) load(s *serveShelf) engine.LoadFunc {
+func (o *serveOptions) load(s *serveShelf, warn func(string)) engine.LoadFunc {
 	return func(ctx context.Context, name string, pages *kvcache.Budget) (*model.Model, engine.Options, error) {
 		var eo engine.Options
 		cfg, err := sched.Preset(o.preset)
@@ -346,6 +352,7 @@ func (o *serveOptions) load(s *serveShelf) engine.LoadFunc {
 		mo := model.DefaultOptions()
 		mo.Workers, mo.PageTokens, mo.KVBudget, mo.Context, mo.MaxContext = o.threads, o.page, pages, o.context, serveContext
 		mo.BatchWorkers, mo.Measured, mo.Pin = o.batch, o.measured(ctx), o.pin
+		mo.PackCache = o.cache(warn)
 		if mo.KV, err = parseKV(o.kv); err != nil {
 			return nil, eo, err
 		}

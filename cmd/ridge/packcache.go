@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/spf13/pflag"
+
+	"ridge/internal/packfile"
+	"ridge/model"
+)
+
+// packFlag says whether packed weights are kept for later starts.
+type packFlag struct {
+	packCache bool
+	packErr   error // of the environment
+}
+
+func (f *packFlag) add(fs *pflag.FlagSet) {
+	if text := os.Getenv("RIDGE_PACK_CACHE"); text != "" {
+		var err error
+		if f.packCache, err = strconv.ParseBool(text); err != nil {
+			f.packErr = fmt.Errorf("RIDGE_PACK_CACHE: expected 0 or 1, found %q", text)
+		}
+	}
+	fs.BoolVar(&f.packCache, "pack-cache", f.packCache, "keep the weights as the kernels read them in a file about as large as the model, which later starts map instead of packing again (also RIDGE_PACK_CACHE=1)")
+}
+
+// cache returns where packed weights are kept.
+func (f *packFlag) cache(warn func(string)) model.PackCache {
+	if !f.packCache {
+		return model.PackCache{}
+	}
+	return model.DefaultPackCache(warn)
+}
+
+// packedInfo is what doctor tells of the files with packed weights.
+type packedInfo struct {
+	Dir   string            `json:"dir"`
+	Files []packfile.Listed `json:"files"`
+	Bytes int64             `json:"bytes"`
+}
+
+// listPacked returns the files with packed weights; if check is set their whole
+// content is compared with its checksums.
+func listPacked(check bool) packedInfo {
+	in := packedInfo{Dir: packfile.Dir()}
+	if in.Dir == "" {
+		return in
+	}
+	in.Files = packfile.List(in.Dir)
+	for i := range in.Files {
+		f := &in.Files[i]
+		in.Bytes += f.Size
+		if check && f.Error == "" {
+			if err := packfile.Verify(f.Path); err != nil {
+				f.Error = err.Error()
+			}
+		}
+	}
+	return in
+}
+
+// advice says what is wrong with the files.
+func (in *packedInfo) advice() []string {
+	var out []string
+	for _, f := range in.Files {
+		if f.Error != "" {
+			out = append(out, fmt.Sprintf("packed weights: %s: delete it, it is written again: %s", f.Path, f.Error))
+		} else if _, err := os.Stat(f.Model); os.IsNotExist(err) {
+			out = append(out, fmt.Sprintf("packed weights: %s: its model %s is gone: it is deleted when the next one is written", f.Path, f.Model))
+		}
+	}
+	return out
+}
