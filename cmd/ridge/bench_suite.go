@@ -278,7 +278,7 @@ func (f *suiteFlags) write(c *cobra.Command, file string, rep *suite.Report, end
 		return nil // the document stays as it is, and the error is known
 	}
 	if failed := rep.Failed(); len(failed) > 0 {
-		return errors.Join(append(failed, fmt.Errorf("bench suite: %s stays as it is: %d rows failed", f.into, len(failed)))...)
+		return errors.Join(append(failed, fmt.Errorf("bench suite: %s stays as it is: %d of %d rows failed", f.into, len(failed), len(rep.Rows)))...)
 	}
 	if n := rep.Open(); n > 0 {
 		return fmt.Errorf("bench suite: %s stays as it is: %d of %d rows are still to be measured", f.into, n, len(rep.Rows))
