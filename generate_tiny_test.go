@@ -7,6 +7,8 @@ import (
 
 	"ridge/chat"
 	"ridge/hub"
+	"ridge/internal/testdata"
+	"ridge/model"
 )
 
 // The embedded model needs neither disk nor network, and its answers look like
@@ -36,5 +38,22 @@ func TestTiny(t *testing.T) {
 		if len(words) < 3 || twice > 1 {
 			t.Errorf("%s: %q", question, b.String())
 		}
+	}
+}
+
+// Options name the activations as the command line does, and mistakes are named.
+func TestOptionsAct(t *testing.T) {
+	for name, want := range map[string]model.Act{"": model.ActInt8, "int8": model.ActInt8, "int16": model.ActInt16} {
+		m, err := OpenFile(testdata.Tiny, Options{Act: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Inner().Act(); got != want {
+			t.Errorf("%q: activations as %v, want %v", name, got, want)
+		}
+		m.Close()
+	}
+	if _, err := OpenFile(testdata.Tiny, Options{Act: "int4"}); err == nil || !strings.Contains(err.Error(), `expected int8 or int16, found "int4"`) {
+		t.Errorf("int4: %v", err)
 	}
 }
