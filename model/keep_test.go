@@ -247,6 +247,8 @@ func TestKeptWeightsOfChangedFile(t *testing.T) {
 // The packed weights are found whichever way leads to the model, and are those
 // of the file, not of its name.
 func TestKeptWeightsByAnyPath(t *testing.T) {
+	defer func(was func(*Model, *packfile.File) bool) { inPlace = was }(inPlace)
+	inPlace = func(*Model, *packfile.File) bool { return false }
 	path := tinyCopy(t, "llama/llama.gguf")
 	s := &shelf{dir: t.TempDir()}
 	s.start(t, path, "")
@@ -310,6 +312,8 @@ func TestKeptWeightsDamaged(t *testing.T) {
 // A file of another version, of other matrices, or of another model under the
 // same name, is written again.
 func TestKeptWeightsOfAnotherKind(t *testing.T) {
+	defer func(was func(*Model, *packfile.File) bool) { inPlace = was }(inPlace)
+	inPlace = func(*Model, *packfile.File) bool { return false }
 	path := tinyCopy(t, "llama/llama.gguf")
 	s := &shelf{dir: t.TempDir()}
 	want := s.start(t, path, "")

@@ -49,7 +49,7 @@ type Writing struct {
 func Write(ctx context.Context, dir string, d *Directory, w Writing) error {
 	d.Model = whole(d.Model)
 	path := Path(dir, d.Model)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	l := flock.New(filepath.Join(dir, lockName))
