@@ -33,7 +33,7 @@ func CachePath() string {
 
 // Here returns this machine: from the file at cache if that is not older than
 // MaxAge, has the thread counts that o asks for and renew is not set, else
-// measured and kept there. Kernels that the file lacks are measured and added.
+// measured and kept there, unless other programs disturb that. Kernels that the file lacks are measured and added.
 // With an empty cache nothing is kept. note, when not nil, is told what is
 // measured, and why what was measured could not be kept.
 func Here(ctx context.Context, o MeasureOptions, cache string, renew bool, note func(string)) (*Machine, error) {
@@ -63,7 +63,9 @@ func Here(ctx context.Context, o MeasureOptions, cache string, renew bool, note 
 	if err != nil {
 		return nil, err
 	}
-	if changed && cache != "" {
+	if m.Disturbed {
+		note("other programs run: this machine's rates are too low and not kept")
+	} else if changed && cache != "" {
 		err := os.MkdirAll(filepath.Dir(cache), 0o755)
 		if err == nil {
 			err = m.Save(cache)

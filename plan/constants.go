@@ -10,9 +10,10 @@ type Constants struct {
 	// Cache is the rate of the matrix kernels inside a model, over their rate
 	// with one matrix in the cache.
 	Cache float64
-	// Overlap is the exponent p with which the times of reading and of
-	// computing combine to (rᵖ + cᵖ)^(1/p): infinity would be perfect overlap,
-	// 1 none.
+	// Overlap is the exponent p with which the times of reading from the cache
+	// that the cores share and of computing combine to (rᵖ + cᵖ)^(1/p):
+	// infinity would be perfect overlap, 1 none. With what is read from memory
+	// it is 1: there the times add up.
 	Overlap float64
 	// Region is what a parallel region costs beyond an empty one, in seconds:
 	// uneven workers, streams of reads that start anew.
@@ -33,7 +34,7 @@ type Constants struct {
 // Fitted returns the constants in use.
 func Fitted() Constants { return fitted }
 
-var fitted = Constants{Stream: 1.04, Cache: 1, Overlap: 1, Region: 5.1e-6, Element: 226, Attention: 0.61, Convert: 0.9, AttnStream: 0.75}
+var fitted = Constants{Stream: 0.98, Cache: 0.83, Overlap: 1.53, Region: 5.1e-7, Element: 129, Attention: 0.537, Convert: 0.71, AttnStream: 0.571}
 
 // peakFraction is the part of the integer (or float) peak that kernels reach by
 // the number of rows, where it is not measured: medians over formats and

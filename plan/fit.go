@@ -134,51 +134,6 @@ func (r *record) quiet() float64 {
 	return (good[(n-1)/2] + good[n/2]) / 2
 }
 
-// During returns the machine as it was during an observation: its rates scaled
-// so that they are those that were measured then. A machine with other work on
-// it, or a virtual one whose host has, changes from minute to minute.
-func (m *Machine) During(o Observation) *Machine {
-	r := m.rates(o.Threads)
-	one := m.rates(1)
-	n := *m
-	n.Threads = nil
-	cost := Cost{}
-	for st := range o.Work.Steps() {
-		cost.Add(o.Shape.Cost(st))
-		break
-	}
-	scale := func(now, usual float64) float64 {
-		if now <= 0 {
-			return 1
-		}
-		return now / usual
-	}
-	read, ints, floats := scale(o.Read, r.read(min(cost.Bytes(), probeCap))), scale(o.Int, r.IntOps), scale(o.Float, r.FloatOps)
-	if o.Int <= 0 {
-		ints = floats
-	}
-	for _, t := range []ThreadRates{one, r} {
-		t.IntOps, t.FloatOps = t.IntOps*ints, t.FloatOps*floats
-		points := t.Read
-		t.Read = nil
-		for _, p := range points {
-			t.Read = append(t.Read, ReadPoint{p.Bytes, p.Rate * read})
-		}
-		if len(n.Threads) == 0 || n.Threads[0].Threads < t.Threads {
-			n.Threads = append(n.Threads, t)
-		}
-	}
-	n.Kernels = nil
-	for _, k := range m.Kernels {
-		k.OpRate *= ints
-		n.Kernels = append(n.Kernels, k)
-	}
-	return &n
-}
-
-// probeCap is the largest buffer that package bench probes.
-const probeCap = 1 << 30
-
 // Error is how far off the prediction of an observation is: predicted over
 // measured speed, minus one.
 func (m *Machine) Error(o Observation, c *Constants) float64 {
@@ -187,7 +142,7 @@ func (m *Machine) Error(o Observation, c *Constants) float64 {
 
 // seconds is predict for what fitting needs of it.
 func (m *Machine) seconds(s *Shape, w Work, threads int, c *Constants) float64 {
-	p := m.estimate(s, threads, c).work(w)
+	p := m.estimate(s, w, threads, c).work(w)
 	return p.total()
 }
 

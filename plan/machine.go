@@ -28,7 +28,10 @@ type Machine struct {
 
 	Taken time.Time `json:"taken,omitzero"`
 	Load  float64   `json:"load_average,omitempty"` // while measuring
-	Build string    `json:"build,omitempty"`        // of the program that measured
+	// Disturbed says that other programs took processor time while the machine
+	// was measured: its rates are too low.
+	Disturbed bool   `json:"disturbed,omitempty"`
+	Build     string `json:"build,omitempty"` // of the program that measured
 
 	Threads []ThreadRates `json:"threads"` // by thread count, rising
 	// Kernels are rates of one thread with weights in its cache. A published
@@ -66,7 +69,7 @@ type KernelRate struct {
 }
 
 // machineFormat is the version of the JSON form of Machine.
-const machineFormat = 1
+const machineFormat = 2
 
 type machineFile struct {
 	Format  int      `json:"ridge_machine"`
@@ -197,4 +200,25 @@ func (t *ThreadRates) read(bytes int64) float64 {
 	}
 	f := math.Log(float64(bytes)/float64(r[i-1].Bytes)) / math.Log(float64(r[i].Bytes)/float64(r[i-1].Bytes))
 	return r[i-1].Rate + f*(r[i].Rate-r[i-1].Rate)
+}
+
+// ownTimes is how many times the size of the cores' own caches a buffer must
+// have to be read from behind them.
+const ownTimes = 4
+
+// cached returns the part of a working set of so many bytes that is read from
+// the cache that the cores share, l2 being the bytes of a core's own: the part
+// with which the rate of that cache and the rate of memory make the rate for
+// this size. It is 0 where the rates show no such cache.
+func (t *ThreadRates) cached(bytes, l2 int64) float64 {
+	own := ownTimes * l2 * int64(t.Threads)
+	i := slices.IndexFunc(t.Read, func(p ReadPoint) bool { return p.Bytes >= own })
+	if own <= 0 || i < 0 {
+		return 0
+	}
+	hit, miss := 1/t.Read[i].Rate, 1/t.Read[len(t.Read)-1].Rate // seconds of a byte
+	if hit >= miss {
+		return 0
+	}
+	return min(max((miss-1/t.read(bytes))/(miss-hit), 0), 1)
 }

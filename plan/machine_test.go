@@ -109,13 +109,13 @@ func TestMachineFile(t *testing.T) {
 	}
 	for want, text := range map[string]string{
 		"expected JSON":                                    `{`,
-		"ridge_machine: expected 1, found 0":               `{}`,
-		"ridge_machine: expected 1, found 2":               `{"ridge_machine": 2, "machine": {}}`,
-		"threads: expected at least one entry":             `{"ridge_machine": 1, "machine": {}}`,
-		"threads: expected rising counts, found 0 after 0": `{"ridge_machine": 1, "machine": {"threads": [{}]}}`,
-		"threads: 1: expected rates of reads":              `{"ridge_machine": 1, "machine": {"threads": [{"threads": 1}]}}`,
-		"read: expected rising sizes":                      `{"ridge_machine": 1, "machine": {"threads": [{"threads": 1, "int8_ops_per_s": 1, "f32_ops_per_s": 1, "read": [{"bytes": 1, "bytes_per_s": -1}]}]}}`,
-		"kernel_rates: expected a type, rows and a rate":   `{"ridge_machine": 1, "machine": {"threads": [{"threads": 1, "int8_ops_per_s": 1, "f32_ops_per_s": 1, "read": [{"bytes": 1, "bytes_per_s": 1}]}], "kernel_rates": [{"type": "Q9", "rows": 1, "ops_per_s": 1}]}}`,
+		"ridge_machine: expected 2, found 0":               `{}`,
+		"ridge_machine: expected 2, found 1":               `{"ridge_machine": 1, "machine": {}}`,
+		"threads: expected at least one entry":             `{"ridge_machine": 2, "machine": {}}`,
+		"threads: expected rising counts, found 0 after 0": `{"ridge_machine": 2, "machine": {"threads": [{}]}}`,
+		"threads: 1: expected rates of reads":              `{"ridge_machine": 2, "machine": {"threads": [{"threads": 1}]}}`,
+		"read: expected rising sizes":                      `{"ridge_machine": 2, "machine": {"threads": [{"threads": 1, "int8_ops_per_s": 1, "f32_ops_per_s": 1, "read": [{"bytes": 1, "bytes_per_s": -1}]}]}}`,
+		"kernel_rates: expected a type, rows and a rate":   `{"ridge_machine": 2, "machine": {"threads": [{"threads": 1, "int8_ops_per_s": 1, "f32_ops_per_s": 1, "read": [{"bytes": 1, "bytes_per_s": 1}]}], "kernel_rates": [{"type": "Q9", "rows": 1, "ops_per_s": 1}]}}`,
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)

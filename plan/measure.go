@@ -30,13 +30,14 @@ type effort struct {
 	window, readWindow, kernel time.Duration
 	windows                    int
 	sizes                      []int64 // of buffers that are read
+	share                      float64 // of the processor time of its threads that a measurement must get to count
 }
 
 // usualEffort takes short windows and many of them. Of operations a high
 // percentile counts, since other programs only ever make a core slower. Of
 // reads the median does: the memory is shared, and its best moments do not last
 // for a token.
-var usualEffort = effort{window: 3 * time.Millisecond, readWindow: 8 * time.Millisecond, kernel: 6 * time.Millisecond, windows: 40, sizes: readSizes}
+var usualEffort = effort{window: 3 * time.Millisecond, readWindow: 8 * time.Millisecond, kernel: 6 * time.Millisecond, windows: 40, sizes: readSizes, share: quietShare}
 
 // bestWindows is the percentile.
 const bestWindows = 0.9
@@ -80,11 +81,12 @@ func Measure(ctx context.Context, o MeasureOptions) (*Machine, error) {
 	}
 	m.Load = machine.LoadAverage()
 	for _, n := range o.Threads {
-		r, err := e.threads(ctx, n, most)
+		r, calm, err := e.threads(ctx, n, most)
 		if err != nil {
 			return nil, err
 		}
 		m.Threads = append(m.Threads, r)
+		m.Disturbed = m.Disturbed || !calm
 	}
 	if err := e.kernels(ctx, m, o.Types); err != nil {
 		return nil, err
@@ -93,35 +95,78 @@ func Measure(ctx context.Context, o MeasureOptions) (*Machine, error) {
 	return m, m.validate()
 }
 
-// threads measures what n threads do together.
-func (e *effort) threads(ctx context.Context, n int, most int64) (ThreadRates, error) {
-	r := ThreadRates{Threads: n}
+// threads measures what n threads do together. calm reports that other programs
+// did not disturb it.
+func (e *effort) threads(ctx context.Context, n int, most int64) (r ThreadRates, calm bool, err error) {
+	r.Threads = n
 	p, err := machine.NewProber(n, int(most))
 	if err != nil {
-		return r, fmt.Errorf("plan: %w", err)
+		return r, false, fmt.Errorf("plan: %w", err)
 	}
 	defer p.Close()
-	best := func(x []float64) float64 {
-		slices.Sort(x)
-		return x[int(bestWindows*float64(len(x)-1))]
-	}
+	calm = true
 	for _, size := range e.sizes {
 		if err := ctx.Err(); err != nil {
-			return r, err
+			return r, false, err
 		}
 		if size > most && len(r.Read) > 0 {
 			break
 		}
-		r.Read = append(r.Read, ReadPoint{size, sustained(p.Reads(int(size), e.readWindow, e.windows))})
+		reads, ok := e.collect(n, func(k int) []float64 { return p.Reads(int(size), e.readWindow, k) })
+		r.Read = append(r.Read, ReadPoint{size, sustained(reads)})
+		calm = calm && ok
 	}
-	var ints, floats []float64
-	for range e.windows {
-		ints = append(ints, p.Ops(true, e.window))
-		floats = append(floats, p.Ops(false, e.window))
-	}
-	r.IntOps, r.FloatOps = best(ints), best(floats)
+	ints, floats, ok := e.ops(p)
+	r.IntOps, r.FloatOps = ints, floats
 	r.Region = p.Region(e.window * time.Duration(e.windows)).Seconds()
-	return r, ctx.Err()
+	return r, calm && ok, ctx.Err()
+}
+
+// ops measures operations per second.
+func (e *effort) ops(p *machine.Prober) (ints, floats float64, calm bool) {
+	best := func(integer bool) (float64, bool) {
+		x, ok := e.collect(p.Threads(), func(k int) (x []float64) {
+			for range k {
+				x = append(x, p.Ops(integer, e.window))
+			}
+			return x
+		})
+		slices.Sort(x)
+		return x[int(bestWindows*float64(len(x)-1))], ok
+	}
+	ints, ok := best(true)
+	floats, ok2 := best(false)
+	return ints, floats, ok && ok2
+}
+
+// Measurements come in batches, long enough for the system to tell what
+// processor time they got, of which some more are taken than are needed.
+const (
+	batches   = 5
+	mostTries = 3 * batches
+	// clockStep is how far the system's count of processor time may lag behind.
+	clockStep = 4 * time.Millisecond
+)
+
+// collect takes batches of measurements that each take n windows, with threads
+// threads, until enough of them got their processor time. If that does not
+// come about, it returns all of them, and calm is false.
+func (e *effort) collect(threads int, take func(n int) []float64) (x []float64, calm bool) {
+	var good []float64
+	for tries, rest := mostTries, batches; rest > 0; tries-- {
+		if tries == 0 {
+			return x, false
+		}
+		start, used := time.Now(), machine.CPUTime()
+		batch := take(max(e.windows/batches, 1))
+		wall, cpu := time.Since(start), machine.CPUTime()-used
+		x = append(x, batch...)
+		if used == 0 || (cpu+clockStep).Seconds() >= e.share*wall.Seconds()*float64(threads) {
+			good = append(good, batch...)
+			rest--
+		}
+	}
+	return good, true
 }
 
 // kernels adds the rates of the kernels for types of weights that m has none of

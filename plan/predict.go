@@ -69,7 +69,7 @@ func (m *Machine) Predict(s *Shape, w Work, threads int) Prediction {
 }
 
 func (m *Machine) predict(s *Shape, w Work, threads int, c *Constants) Prediction {
-	e := m.estimate(s, threads, c)
+	e := m.estimate(s, w, threads, c)
 	p := Prediction{Work: w, Threads: threads, Parts: e.work(w)}
 	p.Seconds = p.Parts.total()
 	p.Limit = p.Parts.limit()
@@ -98,6 +98,8 @@ type estimate struct {
 	s          *Shape
 	c          *Constants
 	rates, one ThreadRates
+	working    int64   // bytes that a step of the work at hand reads
+	overlap    float64 // exponent for reads of such a working set
 	windows    []layerWindow
 	weights    map[[2]int]Parts      // by rows and outputs
 	kernels    map[kernelKey]float64 // see kernelRate
@@ -108,11 +110,16 @@ type kernelKey struct {
 	rows int
 }
 
-func (m *Machine) estimate(s *Shape, threads int, c *Constants) *estimate {
-	return &estimate{
-		m: m, s: s, c: c, rates: m.rates(threads), one: m.rates(1), windows: s.windows(),
+// estimate prepares for works that read as much in a step as w does.
+func (m *Machine) estimate(s *Shape, w Work, threads int, c *Constants) *estimate {
+	e := &estimate{
+		m: m, s: s, c: c, rates: m.rates(threads), one: m.rates(1), working: s.working(w), windows: s.windows(),
 		weights: map[[2]int]Parts{}, kernels: map[kernelKey]float64{},
 	}
+	// Loads from the shared cache come early enough to be hidden behind
+	// products; those from memory stop them.
+	e.overlap = 1 + (c.Overlap-1)*e.rates.cached(e.working, m.L2)
+	return e
 }
 
 // work returns the parts of a work. Long generations are computed at some
@@ -159,7 +166,7 @@ func (e *estimate) region(p *Parts, r *region, rows int) {
 		return
 	}
 	n := float64(e.rates.Threads)
-	rate := e.rates.read(e.s.WeightBytes) * e.c.Stream
+	rate := e.rates.read(e.working) * e.c.Stream
 	read, ops, groups := 0.0, 0.0, 0
 	for i := range r.mats {
 		m := &r.mats[i]
@@ -168,9 +175,11 @@ func (e *estimate) region(p *Parts, r *region, rows int) {
 		ops += 2 * float64(rows) * m.elems() / (n * e.kernelRate(m.Type, rows) * e.c.Cache)
 		groups += m.groups
 	}
-	t := norm(read, ops, e.c.Overlap) * uneven(float64(groups)/float64(r.unit*len(r.mats)), n)
+	t := norm(read, ops, e.overlap)
 	if r.unit == 1 {
-		t = norm(read, ops, e.c.Overlap) * uneven(float64(groups), n)
+		t *= uneven(float64(groups), n)
+	} else {
+		t *= uneven(float64(groups)/float64(r.unit*len(r.mats)), n)
 	}
 	if read > ops {
 		p.WeightRead += t
@@ -310,7 +319,7 @@ func (e *estimate) attention(st Step) float64 {
 		}
 		units += pieces * float64(c.KVHeads[0])
 	}
-	t := norm(read/(e.rates.read(e.s.WeightBytes)*e.c.AttnStream), ops/(e.rates.FloatOps*e.c.Attention), e.c.Overlap)
+	t := norm(read/(e.rates.read(e.working)*e.c.AttnStream), ops/(e.rates.FloatOps*e.c.Attention), e.overlap)
 	return t*uneven(units, n) + float64(c.Layers)*(e.rates.Region+e.c.Region)
 }
 

@@ -97,7 +97,11 @@ func (r *Report) Write(w io.Writer) error {
 	m := r.Machine
 	row("machine", "%s, %s kernels, %d threads", m.Name, m.Tier, r.Threads)
 	if m.Source == Measured {
-		row("", "measured %s, load average %.1f", m.Taken.Format("2006-01-02 15:04"), m.Load)
+		disturbed := ""
+		if m.Disturbed {
+			disturbed = "; other programs ran: these rates are too low"
+		}
+		row("", "measured %s, load average %.1f%s", m.Taken.Format("2006-01-02 15:04"), m.Load, disturbed)
 	} else {
 		row("", "%s", m.Note)
 	}

@@ -251,6 +251,13 @@ func (s *Shape) kvRead(g Segment) int64 {
 	return sum * s.kvHead()
 }
 
+// working returns the bytes that a step in the middle of w reads again and
+// again: weights, keys and values.
+func (s *Shape) working(w Work) int64 {
+	middle := Segment{Pos: w.Depth + (w.Prompt+w.Gen)/2, Rows: 1}
+	return s.WeightBytes + int64(w.seqs())*s.kvRead(middle)
+}
+
 // kvHead returns the bytes of the key, or of the value, of a token in one head.
 func (s *Shape) kvHead() int64 {
 	return int64(kvcache.TileBytes(s.Outline.Config.HeadDim, s.KV) / kvcache.TileTokens)

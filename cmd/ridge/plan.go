@@ -39,7 +39,8 @@ func planCommand() *cobra.Command {
 		Short: "Predict speed and memory of a model on this machine or another",
 		Long: `Predict, from the headers of a model's files, how fast it will run, what limits
 it, and what memory it takes. Nothing is loaded. This machine is measured the
-first time, in some seconds, and again after a week or with --measure.
+first time, in some seconds, and again after a week or with --measure; a short
+look each time tells how fast it is at the moment.
 
 --machine takes a file that --save wrote on another machine, or one of these,
 which are computed from published figures and not measured:
@@ -119,6 +120,9 @@ func (f *planFlags) run(c *cobra.Command, name string) error {
 	threads := f.threads
 	if threads == 0 {
 		threads = m.MaxThreads()
+	}
+	if f.machine == "" { // another one cannot be looked at
+		m = m.Now(c.Context(), s, threads)
 	}
 	r := plan.NewReport(s, m, f.use, threads, available)
 	r.File = paths[0]

@@ -175,15 +175,22 @@ func (t *rateTask) Do(worker, workers int) {
 }
 
 // Region measures what starting and ending a parallel region of all threads
-// costs: the shortest mean over a run of regions, among as many runs as fit in
-// about d.
+// costs beyond the work in it: the shortest mean over a run of regions, among as
+// many runs as fit in about d. The regions have some microseconds of work, for
+// a pool does without threads that it only waits for.
 func (p *Prober) Region(d time.Duration) time.Duration {
+	alone := shortest(d/4, func() { brief{}.Do(0, 1) })
+	return max(shortest(d*3/4, func() { p.pool.Run(brief{}) })-alone, 1)
+}
+
+// shortest returns the shortest mean duration of f over a run of calls.
+func shortest(d time.Duration, f func()) time.Duration {
 	const n = 30
 	best := time.Duration(1<<63 - 1)
 	for start := time.Now(); ; {
 		at := time.Now()
 		for range n {
-			p.pool.Run(empty{})
+			f()
 		}
 		best = min(best, time.Since(at)/n)
 		if time.Since(start) >= d {
@@ -192,6 +199,7 @@ func (p *Prober) Region(d time.Duration) time.Duration {
 	}
 }
 
-type empty struct{}
+// brief works for some microseconds.
+type brief struct{}
 
-func (empty) Do(worker, workers int) {}
+func (brief) Do(worker, workers int) { kernel.DotProbe(false, dotStep/10) }
