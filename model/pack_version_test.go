@@ -1,0 +1,51 @@
+package model
+
+import (
+	"fmt"
+	"hash/fnv"
+	"path/filepath"
+	"testing"
+
+	"ridge/internal/cpu"
+	"ridge/kernel"
+	"ridge/tensor"
+)
+
+// packHash is a hash of what is packed of the tiny models for each packVersion
+// there was; the last one is that of today.
+var packHash = map[int]uint64{
+	1: 0x8254b3e4787a4ce7,
+}
+
+// A change of what is packed, or of how it is changed before, is a change of
+// packVersion.
+func TestPackVersion(t *testing.T) {
+	if cpu.Current() == cpu.Ref {
+		t.Skip("skipped: the kernels of cpu.Ref pack nothing")
+	}
+	folders, err := filepath.Glob(filepath.Join(tinyModels, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := fnv.New64a()
+	for _, f := range folders {
+		for _, path := range []string{f, filepath.Join(f, filepath.Base(f)+".gguf")} {
+			if !exists(path) {
+				continue
+			}
+			m, err := Open(path, Options{KV: tensor.F32, Workers: 1, Context: 8})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range m.w.packed {
+				fmt.Fprintln(h, p.name, p.Type, p.Rows, p.Cols)
+				h.Write(p.Data)
+			}
+			m.Close()
+		}
+	}
+	if got := h.Sum64(); got != packHash[packVersion] && kernel.LayoutVersion == 1 {
+		t.Errorf("what is packed has the hash %#016x, that of version %d %#016x: raise packVersion, or LayoutVersion in package kernel if its test fails too, and enter the new hash",
+			got, packVersion, packHash[packVersion])
+	}
+}
