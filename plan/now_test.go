@@ -80,7 +80,7 @@ func TestNow(t *testing.T) {
 			t.Errorf("%s: %v of what was said", name, part)
 		}
 	}
-	if now.Kernels[2].OpRate/fast.Kernels[2].OpRate != now.Kernels[0].OpRate/fast.Kernels[0].OpRate {
+	if first, last := now.Kernels[0].OpRate/fast.Kernels[0].OpRate, now.Kernels[2].OpRate/fast.Kernels[2].OpRate; abs(last/first-1) > 1e-9 {
 		t.Errorf("kernels by different parts: %+v", now.Kernels)
 	}
 	if err := now.validate(); err != nil {
