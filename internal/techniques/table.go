@@ -48,6 +48,7 @@ var All = []Technique{
 	{"gguf", "GGUF reader and writer: v2, v3, shards, mmap, every type", "ridge inspect FILE", "gguf/open.go", "gguf TestRewrite", "gguf BenchmarkOpen"},
 	{"safetensors-hf", "Hugging Face checkpoints: config.json, tokenizer.json, shards", "ridge run DIRECTORY", "model/source.go", "model TestAgainstTransformers", ""},
 	{"gguf-quants", "GGUF's block formats, bit-exact with their definition", "ridge run MODEL", "tensor/codec.go", "tensor TestGoldenDecode", "tensor BenchmarkDecodeRow"},
+	{"engine-file", "packed weights in a file that later starts map; measured thread counts in one beside it", "--pack-cache", "model/keep.go", "model TestKeptWeightsSameBits", "model BenchmarkStart"},
 
 	// Keys and values.
 	{"kv-cache", "keys and values are kept and appended", "ridge run MODEL", "kvcache/pool.go", "model TestAgainstTransformers", ""},
