@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"ridge/internal/arena"
+	"ridge/internal/builtin"
 	"ridge/internal/cpu"
 	"ridge/internal/mmap"
 	"ridge/internal/packfile"
@@ -81,6 +82,9 @@ func newKeeper(m *Model, o PackCache) *keeper {
 	}
 	switch {
 	case id == "":
+		if !builtin.Is(m.path) {
+			k.warn(errors.New("this system does not tell whether a file was changed"))
+		}
 		return nil
 	case !settled:
 		k.warn(errors.New("the model's files were written in the last seconds: a change of them might not show"))
