@@ -1,8 +1,6 @@
 package nn
 
 import (
-	"sync/atomic"
-
 	"ridge/internal/pool"
 	"ridge/kernel"
 	"ridge/kvcache"
@@ -47,7 +45,7 @@ type attnTask struct {
 	a      AttnArgs
 	spec   kernel.AttnSpec
 	units  []attnUnit
-	next   atomic.Int64
+	shares pool.Shares
 
 	start, end []int32 // per row, the keys it sees
 	parts      []float32
@@ -69,8 +67,10 @@ func (e *Exec) Attention(dst, q *kernel.Acts, a *AttnArgs) {
 	t.dst, t.q, t.a = dst, q, *a
 	t.spec = kernel.AttnSpec{HeadDim: a.HeadDim, VHeadDim: a.HeadDim, Scale: a.Scale, Softcap: a.Softcap, KV: a.Pool.DType()}
 	t.plan()
-	t.next.Store(0)
-	e.pool.Run(t)
+	// Kernels fetch the keys behind those at hand: a worker takes units that lie
+	// one after the other.
+	t.shares.Anywhere = true // keys and values lie where there was room
+	e.pool.RunShared(t, &t.shares, len(t.units), 1)
 	t.merge()
 	if a.Quant {
 		e.Quantize(dst)
@@ -150,22 +150,24 @@ func (t *attnTask) call(c *kernel.AttnCall, u attnUnit) {
 	c.Tiles = kernel.Tiles{Pages: s.Seq.Bases(), PerPage: pl.PerPage, K: pl.K, V: pl.V, Step: pl.Step}
 }
 
-func (t *attnTask) Do(worker, workers int) {
-	w := &t.work[worker]
-	for {
-		i := int(t.next.Add(1)) - 1
-		if i >= len(t.units) {
-			return
+func (t *attnTask) Do(worker, _ int) {
+	for lo, hi, ok := t.shares.Next(worker); ok; lo, hi, ok = t.shares.Next(worker) {
+		for i := lo; i < hi; i++ {
+			t.unit(i, &t.work[worker])
 		}
-		u := t.units[i]
-		t.call(&w.call, u)
-		if u.split < 0 {
-			kernel.Attend(&w.call, &w.scratch)
-			continue
-		}
-		at := t.partAt[i]
-		kernel.AttendSplits(&w.call, &w.scratch, u.split, u.split+1, t.parts[at:at+w.call.PartFloats()])
 	}
+}
+
+// unit computes one unit.
+func (t *attnTask) unit(i int, w *attnWorker) {
+	u := t.units[i]
+	t.call(&w.call, u)
+	if u.split < 0 {
+		kernel.Attend(&w.call, &w.scratch)
+		return
+	}
+	at := t.partAt[i]
+	kernel.AttendSplits(&w.call, &w.scratch, u.split, u.split+1, t.parts[at:at+w.call.PartFloats()])
 }
 
 // merge folds the splits of each span and head, in order.

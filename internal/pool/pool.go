@@ -198,7 +198,7 @@ func (p *Pool) Run(t Task) { p.run(t, nil, 0, 0) }
 
 // RunShared is Run for a task whose parts take their work from s: n units in
 // pieces of at least the given number. On a pool that is spread over memory nodes every
-// worker keeps to the units that lie next to it.
+// worker keeps to the units that lie next to it, unless s says that none do.
 func (p *Pool) RunShared(t Task, s *Shares, n, least int) { p.run(t, s, n, least) }
 
 func (p *Pool) run(t Task, s *Shares, n, least int) {

@@ -11,6 +11,10 @@ import "sync/atomic"
 // Only work whose results do not depend on who does it, and in which pieces,
 // may be shared. The zero value is ready for Pool.RunShared.
 type Shares struct {
+	// Anywhere says that no worker is nearer to a unit than another, even where
+	// workers are spread over memory nodes.
+	Anywhere bool
+
 	runs  []run
 	least int  // units of a piece, if there are as many
 	fixed bool // everybody keeps to his own run
@@ -35,7 +39,7 @@ func (s *Shares) reset(n, least, workers int, fixed bool) {
 	if cap(s.runs) < workers {
 		s.runs = make([]run, workers)
 	}
-	s.runs, s.least, s.fixed = s.runs[:workers], max(least, 1), fixed
+	s.runs, s.least, s.fixed = s.runs[:workers], max(least, 1), fixed && !s.Anywhere
 	for i := range s.runs {
 		lo, hi := Split(n, i, workers)
 		s.runs[i].left.Store(span(lo, hi))

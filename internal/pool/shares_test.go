@@ -14,7 +14,7 @@ func TestSharesCoverOnce(t *testing.T) {
 	for range 3000 {
 		workers, n, least := 1+r.IntN(6), r.IntN(200), r.IntN(12)
 		fixed := r.IntN(3) == 0
-		var s Shares
+		s := Shares{Anywhere: r.IntN(3) == 0}
 		s.reset(r.IntN(50), 1, 1+r.IntN(8), false) // what was there before must not matter
 		s.reset(n, least, workers, fixed)
 		owner := make([]int, n)
@@ -37,7 +37,7 @@ func TestSharesCoverOnce(t *testing.T) {
 			}
 			first, end := Split(n, w, workers)
 			own := lo >= first && hi <= end
-			if fixed && !own {
+			if fixed && !s.Anywhere && !own {
 				t.Fatalf("fixed: worker %d of %d got [%d, %d), his run is [%d, %d)", w, workers, lo, hi, first, end)
 			}
 			if own && lo != last[w] {
@@ -51,6 +51,16 @@ func TestSharesCoverOnce(t *testing.T) {
 					t.Fatalf("unit %d was given to %d and %d", u, owner[u], w)
 				}
 				owner[u] = w
+			}
+		}
+		if fixed && s.Anywhere && workers > 1 && n > 0 {
+			s.reset(n, least, workers, fixed)
+			got := 0
+			for lo, hi, ok := s.Next(0); ok; lo, hi, ok = s.Next(0) {
+				got += hi - lo
+			}
+			if got != n {
+				t.Fatalf("anywhere: one worker of %d got %d of %d units", workers, got, n)
 			}
 		}
 		if i := slices.Index(owner, -1); i >= 0 {
@@ -77,8 +87,8 @@ func TestSharesPieces(t *testing.T) {
 // sharing counts who did the units of a region.
 type sharing struct {
 	s     Shares
-	units []int32 // times done; each by one worker only, so the race detector sees a second one
-	by    []int   // per worker
+	units []int32   // times done; each by one worker only, so the race detector sees a second one
+	by    []int     // per worker
 	done  chan bool // if not nil, the others begin when worker 0 is done
 }
 
