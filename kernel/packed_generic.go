@@ -3,6 +3,7 @@ package kernel
 import (
 	"encoding/binary"
 	"math"
+	"sync"
 
 	"ridge/tensor"
 )
@@ -27,10 +28,13 @@ func (l *layout) unpack(u *panelBlock, sb, pair []byte, b int) {
 	}
 }
 
+// blockPool lends blocks that weights are unpacked to.
+var blockPool = sync.Pool{New: func() any { return new(panelBlock) }}
+
 // mulGeneric multiplies groups of quantized weights.
 func (p *Packed) mulGeneric(dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
-	l := p.layout
-	var u panelBlock
+	l, u := p.layout, blockPool.Get().(*panelBlock)
+	defer blockPool.Put(u)
 	for g := g0; g < g1; g++ {
 		for r := r0; r < r1; r++ {
 			clear(dst[r*ldd+g*Lanes:][:Lanes])
@@ -40,10 +44,10 @@ func (p *Packed) mulGeneric(dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int)
 		for at := 0; at < blocks; at++ {
 			sb := data[at/(2*l.pairs)*l.superBytes():]
 			pair := sb[l.head+at/2%l.pairs*l.pairBytes():]
-			l.unpack(&u, sb, pair, at&1)
+			l.unpack(u, sb, pair, at&1)
 			for r := r0; r < r1; r++ {
 				acc := (*[Lanes]float32)(dst[r*ldd+g*Lanes:])
-				mulBlock(acc, l.form, &u, x.Q[r*x.LDQ+at*actBlock:][:actBlock])
+				mulBlock(acc, l.form, u, x.Q[r*x.LDQ+at*actBlock:][:actBlock])
 			}
 		}
 	}
