@@ -48,7 +48,6 @@ var All = []Technique{
 	{"gguf", "GGUF reader and writer: v2, v3, shards, mmap, every type", "ridge inspect FILE", "gguf/open.go", "gguf TestRewrite", "gguf BenchmarkOpen"},
 	{"safetensors-hf", "Hugging Face checkpoints: config.json, tokenizer.json, shards", "ridge run DIRECTORY", "model/source.go", "model TestAgainstTransformers", ""},
 	{"gguf-quants", "GGUF's block formats, bit-exact with their definition", "ridge run MODEL", "tensor/codec.go", "tensor TestGoldenDecode", "tensor BenchmarkDecodeRow"},
-	{"engine-file", "packed weights in a file that later starts map; measured thread counts in one beside it", "--pack-cache", "model/keep.go", "model TestKeptWeightsSameBits", "model BenchmarkStart"},
 
 	// Keys and values.
 	{"kv-cache", "keys and values are kept and appended", "ridge run MODEL", "kvcache/pool.go", "model TestAgainstTransformers", ""},
@@ -90,5 +89,6 @@ var All = []Technique{
 	// Choosing tokens, and measuring.
 	{"sampling", "greedy, temperature, top-k, top-p, min-p, typical, penalties, bias, seed", "ridge run --temp …", "sample/sampler.go", "sample TestNaiveModel", "sample BenchmarkSample"},
 	{"perplexity", "perplexity as llama.cpp computes it, and KL divergence from another model", "ridge eval ppl, ridge eval kl", "eval/perplexity.go", ". TestPerplexityAgainstPeer", ""},
+	{"roofline-report", "speeds and memory predicted from a file's header and the measured machine; every measured speed beside its part of the limit", "ridge plan MODEL, ridge bench MODEL", "plan/predict.go", "plan TestObserved", "ridge plan MODEL --check"},
 	{"go-llm-api", "open, generate as an iterator, chat, embed, tokenize from Go", "package ridge", "ridge.go", ". ExampleModel_Generate", ""},
 }
