@@ -188,18 +188,13 @@ func (f *File) Check() error {
 // ID returns what tells the content of the files from any other, see
 // mmap.Map.ID; "" if that is not known.
 func (f *File) ID() (id string, settled bool) {
-	settled = true
-	for _, s := range f.shards {
-		if s.m == nil {
-			return "", false
+	return mmap.IDs(func(yield func(*mmap.Map) bool) {
+		for _, s := range f.shards {
+			if !yield(s.m) {
+				return
+			}
 		}
-		one, ok := s.m.ID()
-		if one == "" {
-			return "", false
-		}
-		id, settled = id+one+"\n", settled && ok
-	}
-	return id, settled
+	})
 }
 
 func (f *File) advise(a mmap.Advice) {
