@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"ridge/internal/testdata"
 	"ridge/model"
 	"ridge/plan"
 	"ridge/tensor"
@@ -51,6 +52,19 @@ func samples() []*Result {
 	return all
 }
 
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := read(t, name); !bytes.Equal(got, want) {
+		t.Errorf("%s differs (-update writes it anew):\n%s", name, cmp.Diff(string(want), string(got)))
+	}
+}
+
 func TestOutput(t *testing.T) {
 	for _, format := range Formats {
 		for name, results := range map[string][]*Result{"": samples(), "-none": nil, "-plain": samples()[:1]} {
@@ -68,7 +82,7 @@ func TestOutput(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(results) > 0 || format == "json" {
-				testdata.Golden(t, "output"+name+"."+format, b.String(), *update)
+				golden(t, "output"+name+"."+format, b.Bytes())
 			} else if b.Len() > 0 {
 				t.Errorf("%s: no result prints %q", format, b.String())
 			}
@@ -163,5 +177,5 @@ func TestKernelTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testdata.Golden(t, "kernels.md", b.String(), *update)
+	golden(t, "kernels.md", b.Bytes())
 }

@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"ridge/internal/builtin"
 )
 
@@ -78,23 +76,4 @@ func Skip(t testing.TB, why string) {
 		t.Fatalf("not available, and CI=true: %s", why)
 	}
 	t.Skipf("skipped: %s", why)
-}
-
-// Golden compares got with the file of the given name in the test's folder
-// testdata, or writes it there if update is set.
-func Golden(t testing.TB, name, got string, update bool) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (-update writes it anew):\n%s", name, cmp.Diff(string(want), got))
-	}
 }
