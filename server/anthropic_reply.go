@@ -53,7 +53,9 @@ type anthropicOutput struct {
 	rep anthropicReply
 	t   totals
 
-	// Of a stream: the block that is open, and how many there were.
+	// Of a stream: whether message_start is out, the block that is open, and how
+	// many there were.
+	begun  bool
 	open   string
 	blocks int
 	input  int
@@ -117,7 +119,7 @@ func toolUseID(id string) string {
 func (o *anthropicOutput) stream(w http.ResponseWriter) error {
 	e := o.s.newEvents(w, o.r)
 	err := o.s.run(o.r.Context(), o.p, &o.t, func(d *delta) error { return o.delta(e, d) }, func() error {
-		if !e.started {
+		if !o.begun { // message_start is the first event
 			return e.comment("ping")
 		}
 		return e.named("ping", map[string]string{"type": "ping"})
@@ -139,6 +141,7 @@ func (o *anthropicOutput) stream(w http.ResponseWriter) error {
 // delta writes the events of a delta.
 func (o *anthropicOutput) delta(e *events, d *delta) error {
 	if d.prompt != nil {
+		o.begun = true
 		o.input, o.cached = d.prompt.Tokens-d.prompt.Cached, d.prompt.Cached
 		rep := o.rep
 		rep.Usage = anthropicUsage{Input: o.input, Read: o.cached, Output: 1}

@@ -25,7 +25,7 @@ func (s *Server) authorize(r *http.Request) (release func(), err *apiError) {
 		return func() {}, nil
 	}
 	secret := r.Header.Get("X-Api-Key")
-	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+	if scheme, bearer, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
 		secret = strings.TrimSpace(bearer)
 	}
 	if secret == "" {

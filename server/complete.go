@@ -53,10 +53,8 @@ func (c *completionRequest) plan(m *Model, in *prompt) (*plan, error) {
 			p.req.Tokens = []int32{m.tok.BOS()} // an empty prompt: the start of any text
 		}
 	}
-	for _, id := range in.tokens {
-		if id < 0 || int(id) >= m.tok.VocabSize() {
-			return nil, badRequest("prompt", "expected token ids from 0 to %d, found %d", m.tok.VocabSize()-1, id)
-		}
+	if err := m.checkIDs("prompt", in.tokens); err != nil {
+		return nil, err
 	}
 	if err := c.common.fill(p, c.sampling, c.defaults); err != nil {
 		return nil, err
@@ -74,6 +72,16 @@ func (c *completionRequest) plan(m *Model, in *prompt) (*plan, error) {
 		return nil, err
 	}
 	return p, p.finish(&c.common)
+}
+
+// checkIDs refuses tokens that m does not have.
+func (m *Model) checkIDs(field string, ids []int32) error {
+	for _, id := range ids {
+		if id < 0 || int(id) >= m.tok.VocabSize() {
+			return badRequest(field, "expected token ids from 0 to %d, found %d", m.tok.VocabSize()-1, id)
+		}
+	}
+	return nil
 }
 
 // promptText is the text of a plan's prompt.
@@ -146,9 +154,12 @@ type probWriter struct {
 	at    int // characters so far
 }
 
+// tokenName names a token by its id, as vLLM does if it is asked to.
+func tokenName(id int32) string { return "token_id:" + itoa(int(id)) }
+
 func (w *probWriter) name(id int32) string {
 	if w.asIDs {
-		return "token_id:" + itoa(int(id))
+		return tokenName(id)
 	}
 	return w.m.tokenText(id)
 }
@@ -171,7 +182,7 @@ func (w *probWriter) add(out *legacyProbs, id int32, prob *float32, top []sample
 	for _, t := range top {
 		name := w.name(t.Token)
 		if _, taken := names[name]; taken && t.Token != id {
-			name = "token_id:" + itoa(int(t.Token)) // another token of the same text
+			name = tokenName(t.Token) // another token of the same text
 		}
 		names[name] = logProb(t.LogProb)
 	}

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -67,6 +68,24 @@ func tooMany(retry time.Duration, format string, a ...any) *apiError {
 	return &apiError{Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "rate_limit_exceeded", Message: fmt.Sprintf(format, a...), RetryAfter: retry}
 }
 
+// codeContext is OpenAI's code for prompts that do not fit.
+const codeContext = "context_length_exceeded"
+
+// promptField is the field of a path's requests that has the prompt.
+func promptField(path string) string {
+	switch {
+	case strings.Contains(path, "embed"), strings.HasSuffix(path, "/responses"):
+		return "input"
+	case strings.Contains(path, "/chat"), dialectOf(path) == anthropic:
+		return "messages"
+	case strings.Contains(path, "rerank"):
+		return "documents"
+	case strings.HasSuffix(path, "/score"):
+		return "text_2"
+	}
+	return "prompt"
+}
+
 // statusClientGone is logged for clients that went away; nobody reads it.
 const statusClientGone = 499
 
@@ -85,8 +104,10 @@ func asAPIError(err error) *apiError {
 	case errors.As(err, &api):
 		return api
 	case errors.As(err, &ctxErr):
-		e := badRequest("", "this model's context holds %d tokens of a prompt, but the prompt has %d; shorten it (nothing is cut without being asked)", ctxErr.Context, ctxErr.Tokens)
-		e.Code, e.Param = "context_length_exceeded", "messages"
+		// Clients look for OpenAI's words and for Anthropic's in the message to
+		// tell this error from others.
+		e := badRequest("", "prompt is too long: %d tokens > %d maximum. This model's maximum context length is %[2]d tokens, and nothing is cut without being asked: shorten the prompt", ctxErr.Tokens, ctxErr.Context)
+		e.Code = codeContext
 		return e
 	case errors.As(err, &full):
 		return tooMany(full.RetryAfter, "the server is busy: %d requests wait, as many as may", full.Position)
@@ -167,9 +188,10 @@ func (e *apiError) ollama() any {
 // anthropic is the error as Anthropic's API has it.
 func (e *apiError) anthropic(requestID string) any {
 	typ := "api_error"
-	switch e.Status {
-	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+	if e.Status < 500 {
 		typ = "invalid_request_error"
+	}
+	switch e.Status {
 	case http.StatusUnauthorized:
 		typ = "authentication_error"
 	case http.StatusForbidden:
@@ -218,6 +240,9 @@ func dialectOf(path string) dialect {
 func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	e := asAPIError(err)
 	note(r.Context(), func(l *requestLog) { l.err = err })
+	if e.Code == codeContext {
+		e.Param = promptField(r.URL.Path)
+	}
 	status := e.Status
 	e.setRetry(w.Header())
 	var body any

@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // decodeBody reads a request's JSON body into v. Fields that v does not have
@@ -46,15 +47,52 @@ func decodeJSON(b []byte, v any) error {
 	case errors.As(err, &api):
 		return api
 	case errors.As(err, &typ):
-		return badRequest(typ.Field, "expected %s, found %s", kindName(typ), typ.Value)
+		return badRequest(bodyField(reflect.TypeOf(v), typ.Field), "expected %s, found %s", kindName(typ), typ.Value)
 	case errors.As(err, &syntax):
 		return badRequest("", "the body is not valid JSON: %v at byte %d", syntax, syntax.Offset)
 	}
 	return badRequest("", "the body cannot be used: %v", err)
 }
 
+// wrongType is the error of a value that T cannot be read from. The decoder
+// above it adds where in the body that is.
+func wrongType[T any](b []byte) error {
+	return &json.UnmarshalTypeError{Value: excerpt(b), Type: reflect.TypeFor[T]()}
+}
+
+// bodyField is where in a body the decoder met an error. The decoder has the
+// names of embedded types in the path; clients do not know them.
+func bodyField(t reflect.Type, path string) string {
+	for {
+		for t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		first, rest, more := strings.Cut(path, ".")
+		if !more || t.Kind() != reflect.Struct {
+			return path
+		}
+		f, ok := t.FieldByName(first)
+		if !ok || !f.Anonymous {
+			return path
+		}
+		t, path = f.Type, rest
+	}
+}
+
+// kindNames are what fields of this package's own types want.
+var kindNames = map[reflect.Type]string{
+	reflect.TypeFor[integer]():    "a whole number",
+	reflect.TypeFor[stringList](): "a string or a list of strings",
+	reflect.TypeFor[prompts]():    "a string, a list of strings, a list of token ids or a list of such lists",
+	reflect.TypeFor[prompt]():     "a string or a list of token ids",
+	reflect.TypeFor[passage]():    "a string, or an object with a text",
+}
+
 // kindName says in JSON's words what a field wants.
 func kindName(e *json.UnmarshalTypeError) string {
+	if name, ok := kindNames[e.Type]; ok {
+		return name
+	}
 	switch s := e.Type.String(); {
 	case s == "string":
 		return "a string"
@@ -68,11 +106,20 @@ func kindName(e *json.UnmarshalTypeError) string {
 	return "an object"
 }
 
-// excerpt shows the start of what a client sent.
+// excerpt shows the start of what a client sent: JSON as it is, anything else
+// in quotes.
 func excerpt(b []byte) string {
+	const most = 40
 	b = bytes.TrimSpace(b)
-	if len(b) > 40 {
-		return fmt.Sprintf("%.40q…", b)
+	if json.Valid(b) && utf8.Valid(b) {
+		b = compact(b)
+		if len(b) <= most {
+			return string(b)
+		}
+		return strings.ToValidUTF8(string(b[:most]), "") + "…"
+	}
+	if len(b) > most {
+		return strconv.Quote(string(b[:most])) + "…"
 	}
 	return strconv.Quote(string(b))
 }
@@ -90,7 +137,7 @@ func (n *integer) UnmarshalJSON(b []byte) error {
 	}
 	f, err := strconv.ParseFloat(string(b), 64)
 	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
-		return badRequest("", "expected a whole number, found %s", excerpt(b))
+		return wrongType[integer](b)
 	}
 	*n = integer(f)
 	return nil
@@ -104,7 +151,8 @@ func (n *integer) value(def int) int {
 	return int(max(math.MinInt32, min(math.MaxInt32, int64(*n))))
 }
 
-// seed is a seed of 64 bits; a negative one stands for a random one.
+// seed is a seed of 64 bits, of either sign; -1 stands for a random one, as in
+// Ollama, llama-server and vLLM.
 type seed struct {
 	value  uint64
 	random bool
@@ -123,7 +171,7 @@ func (s *seed) UnmarshalJSON(b []byte) error {
 	if err := n.UnmarshalJSON(b); err != nil {
 		return err
 	}
-	s.value, s.random = uint64(n), n < 0
+	s.value, s.random = uint64(n), n == -1
 	return nil
 }
 
@@ -141,7 +189,7 @@ func (l *stringList) UnmarshalJSON(b []byte) error {
 	}
 	var many []string
 	if json.Unmarshal(b, &many) != nil {
-		return badRequest("", "expected a string or a list of strings, found %s", excerpt(b))
+		return wrongType[stringList](b)
 	}
 	*l = many
 	return nil
@@ -168,7 +216,7 @@ func (p *prompts) UnmarshalJSON(b []byte) error {
 	}
 	var many []prompt
 	if json.Unmarshal(b, &many) != nil || len(many) == 0 {
-		return badRequest("", "expected a string, a list of strings, a list of token ids or a list of such lists, found %s", excerpt(b))
+		return wrongType[prompts](b)
 	}
 	*p = many
 	return nil
@@ -180,7 +228,7 @@ func (p *prompt) UnmarshalJSON(b []byte) error {
 	}
 	p.tokens = []int32{}
 	if err := json.Unmarshal(b, &p.tokens); err != nil || p.tokens == nil || len(p.tokens) == 0 {
-		return badRequest("", "expected a string or a list of token ids, found %s", excerpt(b))
+		return wrongType[prompt](b)
 	}
 	return nil
 }
@@ -192,6 +240,9 @@ type biases struct {
 	texts map[string]float32
 }
 
+// maxBias bounds the size of a bias: no logit comes near it.
+const maxBias = 1e30
+
 func (l *biases) UnmarshalJSON(b []byte) error {
 	l.ids, l.texts = map[int32]float32{}, map[string]float32{}
 	var byID map[string]float64
@@ -200,6 +251,9 @@ func (l *biases) UnmarshalJSON(b []byte) error {
 			id, err := strconv.ParseInt(strings.TrimSpace(k), 10, 32)
 			if err != nil || id < 0 {
 				return badRequest("logit_bias", "expected token ids as keys, found %q", k)
+			}
+			if math.Abs(v) > maxBias {
+				return badRequest("logit_bias", "expected numbers of at most %g, found %g", float64(maxBias), v)
 			}
 			l.ids[int32(id)] = float32(v)
 		}
@@ -213,8 +267,8 @@ func (l *biases) UnmarshalJSON(b []byte) error {
 		var v float64
 		if string(p[1]) == "false" {
 			v = math.Inf(-1)
-		} else if json.Unmarshal(p[1], &v) != nil {
-			return badRequest("logit_bias", "expected a number or false, found %s", excerpt(p[1]))
+		} else if json.Unmarshal(p[1], &v) != nil || math.Abs(v) > maxBias {
+			return badRequest("logit_bias", "expected a number of at most %g, or false, found %s", float64(maxBias), excerpt(p[1]))
 		}
 		var id int32
 		var text string

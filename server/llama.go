@@ -243,10 +243,8 @@ func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer m.release()
-	for _, id := range b.Tokens {
-		if id < 0 || int(id) >= m.tok.VocabSize() {
-			return badRequest("tokens", "expected token ids from 0 to %d, found %d", m.tok.VocabSize()-1, id)
-		}
+	if err := m.checkIDs("tokens", b.Tokens); err != nil {
+		return err
 	}
 	text := m.tok.DecodeSpecial(b.Tokens)
 	writeJSON(w, http.StatusOK, map[string]string{"content": text, "prompt": text})
@@ -340,18 +338,18 @@ type llamaRequest struct {
 
 // llamaReply is its answer, and a piece of it in a stream.
 type llamaReply struct {
-	Index     int      `json:"index"`
-	Content   string   `json:"content"`
-	Tokens    []int32  `json:"tokens"`
-	Stop      bool     `json:"stop"`
-	Model     string   `json:"model,omitempty"`
-	Predicted int      `json:"tokens_predicted"`
-	Evaluated int      `json:"tokens_evaluated"`
-	StopType  string   `json:"stop_type,omitempty"`
-	StopWord  string   `json:"stopping_word"`
-	Truncated bool     `json:"truncated"`
-	Timings   *timings `json:"timings,omitempty"`
-	Probs     any      `json:"completion_probabilities,omitempty"`
+	Index     int         `json:"index"`
+	Content   string      `json:"content"`
+	Tokens    []int32     `json:"tokens"`
+	Stop      bool        `json:"stop"`
+	Model     string      `json:"model,omitempty"`
+	Predicted int         `json:"tokens_predicted"`
+	Evaluated int         `json:"tokens_evaluated"`
+	StopType  string      `json:"stop_type,omitempty"`
+	StopWord  string      `json:"stopping_word"`
+	Truncated bool        `json:"truncated"`
+	Timings   *timings    `json:"timings,omitempty"`
+	Probs     []llamaProb `json:"completion_probabilities,omitempty"`
 }
 
 func (s *Server) llamaCompletion(w http.ResponseWriter, r *http.Request) error {
@@ -392,7 +390,11 @@ func (s *Server) llamaAnswer(w http.ResponseWriter, r *http.Request, m *Model, b
 		if !b.Stream {
 			return nil
 		}
-		return e.data(&llamaReply{Content: d.text(), Tokens: ids(d.tokens), Model: m.name})
+		rep := &llamaReply{Content: d.text(), Tokens: ids(d.tokens), Model: m.name}
+		if c.probs && len(d.tokens) > 0 {
+			rep.Probs = m.llamaProbs(d.tokens)
+		}
+		return e.data(rep)
 	}
 	if err := s.run(r.Context(), plans[0], &t, each, s.waitFor(b.Stream, e, r, m)); err != nil {
 		return s.streamError(e, r, err)
@@ -412,10 +414,33 @@ func (s *Server) llamaAnswer(w http.ResponseWriter, r *http.Request, m *Model, b
 		rep.Tokens = ids(a.tokens)
 	}
 	if c.probs {
-		rep.Probs = m.chatProbs(a.tokens).Content
+		rep.Probs = m.llamaProbs(a.tokens)
 	}
 	writeJSON(w, http.StatusOK, rep)
 	return nil
+}
+
+// llamaTop is a token among llama-server's log-probabilities, which have its id.
+type llamaTop struct {
+	ID int32 `json:"id"`
+	topProb
+}
+
+type llamaProb struct {
+	llamaTop
+	Top []llamaTop `json:"top_logprobs"`
+}
+
+// llamaProbs are the log-probabilities of some tokens.
+func (m *Model) llamaProbs(tokens []tokenInfo) []llamaProb {
+	out := make([]llamaProb, len(tokens))
+	for i, t := range tokens {
+		out[i] = llamaProb{llamaTop{t.id, m.topProb(t.id, t.prob)}, []llamaTop{}}
+		for _, o := range t.top {
+			out[i].Top = append(out[i].Top, llamaTop{o.Token, m.topProb(o.Token, o.LogProb)})
+		}
+	}
+	return out
 }
 
 // waitFor is what to do while nothing comes: a sign of life in streams.

@@ -276,10 +276,8 @@ func (s *Server) ollamaGenerate(w http.ResponseWriter, r *http.Request) error {
 		if err != nil || len(b.Context) == 0 {
 			return p, err
 		}
-		for _, id := range b.Context {
-			if id < 0 || int(id) >= m.tok.VocabSize() {
-				return nil, badRequest("context", "expected token ids from 0 to %d, found %d", m.tok.VocabSize()-1, id)
-			}
+		if err := m.checkIDs("context", b.Context); err != nil {
+			return nil, err
 		}
 		rest := p.req.Tokens
 		if len(rest) > 0 && rest[0] == m.tok.BOS() {

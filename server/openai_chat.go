@@ -120,7 +120,7 @@ func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	o := &chatOutput{s: s, r: r, m: m.Model, p: p, hide: b.IncludeThought != nil && !*b.IncludeThought, tokenIDs: b.TokenIDs, promptProbs: b.PromptLogprobs != nil,
+	o := &chatOutput{s: s, r: r, m: m.Model, p: p, hide: b.IncludeThought != nil && !*b.IncludeThought, tokenIDs: b.TokenIDs, asIDs: b.TokensAsIDs, promptProbs: b.PromptLogprobs != nil,
 		reply: chatReply{ID: newID("chatcmpl-"), Created: time.Now().Unix(), Model: m.name, Fingerprint: m.fingerprint()}}
 	if b.StreamOptions != nil {
 		o.usage, o.running = b.StreamOptions.IncludeUsage, b.StreamOptions.ContinuousUsage
@@ -142,10 +142,12 @@ type chatOutput struct {
 	usage, running bool // in a stream: at the end, and in every chunk
 	hide           bool // leave out reasoning
 	tokenIDs       bool
+	asIDs          bool // tokens are named by their ids
 	promptProbs    bool
 	t              totals
 	live           usage // so far
 	calls          []int // per choice
+	begun          bool  // the chunks with the role are out
 }
 
 // whole writes the answer in one piece.
@@ -163,7 +165,7 @@ func (o *chatOutput) whole(w http.ResponseWriter) error {
 			ch.Message.Reasoning = ""
 		}
 		if o.p.probs {
-			ch.Logprobs = o.m.chatProbs(a.tokens)
+			ch.Logprobs = o.chatProbs(a.tokens)
 		}
 		if o.tokenIDs {
 			ch.TokenIDs = ids(a.tokens)
@@ -210,16 +212,15 @@ func (o *chatOutput) stream(w http.ResponseWriter) error {
 
 // delta writes a chunk.
 func (o *chatOutput) delta(e *events, d *delta) error {
-	if !e.started {
-		for i := range o.calls {
-			empty := ""
-			if err := o.chunk(e, chatChoice{Index: i, Delta: &chatDelta{Role: "assistant", Content: &empty}}); err != nil {
-				return err
-			}
-		}
-	}
 	if d.prompt != nil {
 		o.live.Prompt, o.live.PromptMore.Cached = d.prompt.Tokens, d.prompt.Cached
+		o.live.Total = o.live.Prompt
+	}
+	if !o.begun { // a sign of life may have started the stream before
+		o.begun = true
+		if err := o.begin(e, d); err != nil {
+			return err
+		}
 	}
 	o.live.Completion += len(d.tokens)
 	o.live.Total = o.live.Prompt + o.live.Completion
@@ -229,7 +230,7 @@ func (o *chatOutput) delta(e *events, d *delta) error {
 	}
 	ch := chatChoice{Index: d.choice, Delta: msg}
 	if o.p.probs && len(d.tokens) > 0 {
-		ch.Logprobs = o.m.chatProbs(d.tokens)
+		ch.Logprobs = o.chatProbs(d.tokens)
 	}
 	if o.tokenIDs && len(d.tokens) > 0 {
 		ch.TokenIDs = ids(d.tokens)
@@ -252,8 +253,43 @@ func (o *chatOutput) delta(e *events, d *delta) error {
 	return o.chunk(e, chatChoice{Index: d.choice, Delta: &chatDelta{}, Finish: &d.finish, StopReason: o.p.stopReason(d.stopText, d.stopToken)})
 }
 
-func (o *chatOutput) chunk(e *events, ch chatChoice) error {
-	rep := o.reply
+// begin writes a chunk with the role for each choice. The first one has what
+// the client wants to know of the prompt.
+func (o *chatOutput) begin(e *events, d *delta) error {
+	for i := range o.calls {
+		rep := o.reply
+		if i == 0 && o.tokenIDs {
+			rep.PromptTokenIDs = o.p.req.Tokens
+		}
+		if i == 0 && o.promptProbs && d.prompt != nil {
+			rep.PromptLogprobs = o.m.promptProbs(o.p, d.prompt)
+		}
+		empty := ""
+		if err := o.send(e, rep, chatChoice{Index: i, Delta: &chatDelta{Role: "assistant", Content: &empty}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chatProbs are the log-probabilities of tokens as the client wants them named.
+func (o *chatOutput) chatProbs(tokens []tokenInfo) *chatProbs {
+	probs := o.m.chatProbs(tokens)
+	if o.asIDs {
+		for i := range probs.Content {
+			c := &probs.Content[i]
+			c.Token = tokenName(tokens[i].id)
+			for k := range c.Top {
+				c.Top[k].Token = tokenName(tokens[i].top[k].Token)
+			}
+		}
+	}
+	return probs
+}
+
+func (o *chatOutput) chunk(e *events, ch chatChoice) error { return o.send(e, o.reply, ch) }
+
+func (o *chatOutput) send(e *events, rep chatReply, ch chatChoice) error {
 	rep.Choices = []chatChoice{ch}
 	switch {
 	case o.usage && o.running:

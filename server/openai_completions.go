@@ -201,14 +201,28 @@ func (o *completionOutput) stream(w http.ResponseWriter) error {
 	return o.s.endStream(e, o.r, err)
 }
 
+// tellsPrompt reports whether the first chunk of a choice is about its prompt.
+func (o *completionOutput) tellsPrompt() bool {
+	return o.c.echo || o.c.TokenIDs || o.c.PromptLogprobs != nil
+}
+
 // delta writes a chunk.
 func (o *completionOutput) delta(e *events, i int, d *delta) error {
 	p := o.plans[i]
-	if o.c.echo && !o.begun[i] && d.prompt != nil {
+	if o.tellsPrompt() && !o.begun[i] && d.prompt != nil {
 		o.begun[i] = true
 		for j := range o.n {
-			ch := completionChoice{Index: i*o.n + j, Text: p.promptText()}
-			if o.c.probs {
+			ch := completionChoice{Index: i*o.n + j}
+			if o.c.TokenIDs {
+				ch.PromptTokenIDs = p.req.Tokens
+			}
+			if o.c.PromptLogprobs != nil {
+				ch.PromptLogprobs = o.m.promptProbs(p, d.prompt)
+			}
+			if o.c.echo {
+				ch.Text = p.promptText()
+			}
+			if o.c.echo && o.c.probs {
 				ch.Logprobs = &legacyProbs{}
 				o.probs[ch.Index].addPrompt(ch.Logprobs, p, d.prompt, o.c.top)
 			}

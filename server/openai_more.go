@@ -126,6 +126,9 @@ func (s *Server) embed(ctx context.Context, m *Model, b *embeddingRequest, t *to
 	}
 	var plans []*plan
 	for i, in := range b.Input {
+		if err := m.checkIDs("input", in.tokens); err != nil {
+			return nil, err
+		}
 		p := &plan{m: m, text: in.text}
 		if p.req.Tokens = in.tokens; in.tokens == nil {
 			p.req.Tokens = m.encode(in.text, true)

@@ -231,10 +231,8 @@ func (c *common) fillEnds(p *plan) error {
 	if r.IgnoreEOS = c.IgnoreEOS; !c.IgnoreEOS {
 		r.StopTokens = append(r.StopTokens, m.ends...)
 	}
-	for _, id := range append(c.StopTokenIDs, c.AllowedTokens...) {
-		if id < 0 || int(id) >= m.tok.VocabSize() {
-			return badRequest("stop_token_ids", "expected token ids from 0 to %d, found %d", m.tok.VocabSize()-1, id)
-		}
+	if err := errors.Join(m.checkIDs("stop_token_ids", c.StopTokenIDs), m.checkIDs("allowed_token_ids", c.AllowedTokens)); err != nil {
+		return err
 	}
 	r.StopTokens = append(r.StopTokens, c.StopTokenIDs...)
 	if n := c.PromptLogprobs; n != nil {

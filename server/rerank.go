@@ -22,14 +22,14 @@ func (p *passage) UnmarshalJSON(b []byte) error {
 			Text *string `json:"text"`
 		}
 		if err := json.Unmarshal(b, &o); err != nil {
-			return badRequest("", "expected a string, or an object with a text, found %s", excerpt(b))
+			return wrongType[passage](b)
 		}
 		text = o.Text
 	} else if err := json.Unmarshal(b, &text); err != nil {
 		text = nil
 	}
 	if text == nil {
-		return badRequest("", "expected a string, or an object with a text, found %s", excerpt(b))
+		return wrongType[passage](b)
 	}
 	*p = passage(*text)
 	return nil

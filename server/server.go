@@ -192,7 +192,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 func (s *Server) root(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = w.Write([]byte("Ollama is running\n(ridge, with Ollama's, OpenAI's and Anthropic's APIs)\n"))
+		_, _ = w.Write([]byte("Ollama is running")) // exactly: clients compare
 		return
 	}
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {

@@ -1,0 +1,142 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"ridge/engine"
+)
+
+// An error about a field names it as the client wrote it, whatever Go types
+// the body is put together from.
+func TestErrorsNameTheField(t *testing.T) {
+	srv, _ := scripted(t, "abc")
+	for _, c := range []struct{ path, body, field, message string }{
+		{"/v1/chat/completions", `"max_tokens":"abc"`, "max_tokens", `max_tokens: expected a whole number, found "abc"`},
+		{"/v1/chat/completions", `"max_tokens":1.5`, "max_tokens", `max_tokens: expected a whole number, found 1.5`},
+		{"/v1/chat/completions", `"temperature":"hot"`, "temperature", `temperature: expected a number in range, found string`},
+		{"/v1/chat/completions", `"stream":"yes"`, "stream", `stream: expected true or false, found string`},
+		{"/v1/chat/completions", `"stream_options":{"include_usage":5}`, "stream_options.include_usage", ``},
+		{"/v1/chat/completions", `"stop":{"a":[1, 2]}`, "stop", `stop: expected a string or a list of strings, found {"a":[1,2]}`},
+		{"/v1/chat/completions", `"seed":"x"`, "seed", `seed: expected a whole number, found "x"`},
+		{"/v1/chat/completions", `"logit_bias":{"5":1e39}`, "logit_bias", `logit_bias: expected numbers of at most 1e+30, found 1e+39`},
+		{"/v1/chat/completions", `"allowed_token_ids":[-1]`, "allowed_token_ids", ``},
+		{"/v1/chat/completions", `"stop_token_ids":["` + strings.Repeat("é", 50) + `"]`, "stop_token_ids", ``},
+		{"/v1/completions", `"prompt":{"é":1}`, "prompt", `prompt: expected a string, a list of strings, a list of token ids or a list of such lists, found {"é":1}`},
+		{"/v1/completions", `"prompt":[["` + strings.Repeat("é", 50) + `"]]`, "prompt", `prompt: expected a string, a list of strings, a list of token ids or a list of such lists, found [["` + strings.Repeat("é", 18) + `…`},
+		{"/v1/embeddings", `"input":[99999]`, "input", `input: expected token ids from 0 to 265, found 99999`},
+		{"/v1/embeddings", `"input":"x","dimensions":"y"`, "dimensions", ``},
+		{"/v1/rerank", `"query":5`, "query", `query: expected a string, or an object with a text, found 5`},
+		{"/v1/rerank", `"query":"x","documents":["a",5]`, "documents", `documents: expected a string, or an object with a text, found 5`},
+		{"/completion", `"prompt":"x","n_predict":"y"`, "n_predict", ``},
+	} {
+		body := `{"messages":[{"role":"user","content":"Hi"}],` + c.body + `}`
+		o := post(t, srv.URL+c.path, body, 400)
+		if got := o.at("error", "param"); got != c.field {
+			t.Errorf("%s %s: expected the field %s, found %v", c.path, c.body, c.field, got)
+		}
+		if got := o.at("error", "message"); c.message != "" && got != c.message {
+			t.Errorf("%s %s:\nexpected %s\nfound    %v", c.path, c.body, c.message, got)
+		}
+	}
+	for _, c := range []struct{ path, body, message string }{
+		{"/api/chat", `"options":{"temperature":"x"}`, `options.temperature: expected a number in range, found string`},
+		{"/api/chat", `"options":{"seed":"x"}`, `options.seed: expected a whole number, found "x"`},
+		{"/api/embed", `"input":7`, `input: expected a string, a list of strings, a list of token ids or a list of such lists, found 7`},
+	} {
+		o := post(t, srv.URL+c.path, `{"model":"fake",`+c.body+`}`, 400)
+		equal(t, c.body, o.at("error"), c.message)
+	}
+	o := post(t, srv.URL+"/v1/messages", `{"max_tokens":5,"top_k":[],`+hello+`}`, 400)
+	equal(t, "top_k", o.at("error", "message"), "top_k: expected a whole number, found []")
+	if status, _, b := send(t, http.MethodGet, srv.URL+"/v1/messages", ""); status != 405 || !strings.Contains(string(b), `"type":"invalid_request_error"`) {
+		t.Errorf("a wrong method: status %d: %s", status, b)
+	}
+}
+
+// A prompt that does not fit is an error that clients of all APIs know, with
+// the field that has the prompt.
+func TestContextErrors(t *testing.T) {
+	srv, b := scripted(t, "abc")
+	b.fail = &engine.ContextError{Tokens: 5030, Context: 4096}
+	for path, field := range map[string]string{
+		"/v1/chat/completions": "messages", "/v1/completions": "prompt", "/v1/responses": "input", "/v1/embeddings": "input", "/completion": "prompt",
+	} {
+		body := `{"` + field + `":"x"}`
+		if field == "messages" {
+			body = `{` + hello + `}`
+		}
+		o := post(t, srv.URL+path, body, 400)
+		equal(t, path, o.at("error", "param"), field)
+		equal(t, path, o.at("error", "code"), "context_length_exceeded")
+		for _, words := range []string{"prompt is too long: 5030 tokens > 4096 maximum", "This model's maximum context length is 4096 tokens"} {
+			if !strings.Contains(o.at("error", "message").(string), words) {
+				t.Errorf("%s: %q is not in %v", path, words, o.at("error", "message"))
+			}
+		}
+	}
+}
+
+// A sign of life that comes before the first token takes nothing from the
+// stream that follows.
+func TestStreamAfterPing(t *testing.T) {
+	srv, _ := scripted(t, "abc", func(o *Options, b *script) { o.Ping, b.delay = 5*time.Millisecond, 50*time.Millisecond })
+	_, evs := sse(t, srv.URL+"/v1/chat/completions", `{`+hello+`,"stream":true,"n":2}`)
+	for i := range 2 {
+		equal(t, "role", evs[i].at("choices", 0, "delta", "role"), "assistant")
+		equal(t, "choice", evs[i].at("choices", 0, "index"), i)
+	}
+	names, _ := sse(t, srv.URL+"/v1/messages", `{"max_tokens":5,"stream":true,`+hello+`}`)
+	equal(t, "Anthropic's first event", names[0], "message_start")
+	names, _ = sse(t, srv.URL+"/v1/responses", `{"input":"Hi","stream":true}`)
+	equal(t, "the first event of a response", names[0], "response.created")
+}
+
+// What a client asks to know of the prompt is in streams too.
+func TestStreamPrompt(t *testing.T) {
+	srv, b := scripted(t, "abc")
+	_, evs := sse(t, srv.URL+"/v1/chat/completions", `{`+hello+`,"stream":true,"return_token_ids":true,"prompt_logprobs":1,"stream_options":{"include_usage":true,"continuous_usage_stats":true}}`)
+	n := len(b.last().Tokens)
+	equal(t, "ids of the prompt", len(evs[0].at("prompt_token_ids").([]any)), n)
+	equal(t, "log-probabilities of the prompt", len(evs[0].at("prompt_logprobs").([]any)), n)
+	equal(t, "usage of the first chunk", evs[0].at("usage", "total_tokens"), n)
+	if evs[1].at("prompt_token_ids") != nil {
+		t.Error("the prompt comes twice")
+	}
+	_, evs = sse(t, srv.URL+"/v1/completions", `{"prompt":"xyz","stream":true,"return_token_ids":true,"prompt_logprobs":1,"n":2}`)
+	for i := range 2 {
+		equal(t, "ids of the prompt", len(evs[i].at("choices", 0, "prompt_token_ids").([]any)), 3)
+		equal(t, "log-probabilities of the prompt", len(evs[i].at("choices", 0, "prompt_logprobs").([]any)), 3)
+	}
+}
+
+// Tokens can be named by their ids, and llama-server's log-probabilities have
+// them always.
+func TestTokenIDsInLogprobs(t *testing.T) {
+	srv, _ := scripted(t, "ab")
+	o := post(t, srv.URL+"/v1/chat/completions", `{`+hello+`,"logprobs":true,"top_logprobs":1,"return_tokens_as_token_ids":true}`, 200)
+	equal(t, "token", o.at("choices", 0, "logprobs", "content", 0, "token"), "token_id:97")
+	if name := o.at("choices", 0, "logprobs", "content", 0, "top_logprobs", 0, "token").(string); !strings.HasPrefix(name, "token_id:") {
+		t.Errorf("the most probable token is named %s", name)
+	}
+	o = post(t, srv.URL+"/completion", `{"prompt":"x","n_probs":1}`, 200)
+	equal(t, "id", o.at("completion_probabilities", 1, "id"), 98)
+	equal(t, "token", o.at("completion_probabilities", 1, "token"), "b")
+	_, evs := sse(t, srv.URL+"/completion", `{"prompt":"x","n_probs":1,"stream":true}`)
+	equal(t, "id in a stream", evs[0].at("completion_probabilities", 0, "id"), 97)
+}
+
+// -1 is a random seed, other negative ones are seeds.
+func TestNegativeSeeds(t *testing.T) {
+	srv, b := scripted(t, "x")
+	for range 2 {
+		post(t, srv.URL+"/v1/chat/completions", `{`+hello+`,"seed":-5}`, 200)
+		equal(t, "seed", b.last().Sampling.Seed, uint64(1<<64-5))
+	}
+	post(t, srv.URL+"/api/chat", `{"model":"fake",`+hello+`,"stream":false,"options":{"seed":-1}}`, 200)
+	if b.last().Sampling.Seed == 1<<64-1 {
+		t.Error("the seed -1 is not random")
+	}
+}
