@@ -27,19 +27,13 @@ func mallocsOf(t *testing.T, e *Engine, reqs []Request) []uint64 {
 		}
 	}
 	var wg sync.WaitGroup
-	held, all := make(chan struct{}), make(chan struct{})
-	wg.Go(func() {
-		// The loop waits until it has all requests, so that they begin together.
-		if err := e.call(t.Context(), func() { e.inject = count; close(held); <-all }); err != nil {
-			t.Error(err)
-		}
-	})
-	<-held
+	release := hold(t, e)
+	e.inject = count
 	var streams []*Stream
 	for _, q := range reqs {
 		streams = append(streams, submit(t, e, q))
 	}
-	close(all)
+	release()
 	for _, s := range streams {
 		wg.Go(func() {
 			for ok := true; ok; {

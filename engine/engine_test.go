@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -65,14 +66,53 @@ func stop(t testing.TB, e *Engine, goroutines int) {
 	if err := e.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
-	for i := 0; runtime.NumGoroutine() > goroutines; i++ {
-		if i == 200 {
-			buf := make([]byte, 1<<16)
-			buf = buf[:runtime.Stack(buf, true)]
-			t.Fatalf("%d goroutines, %d before the engine\n%s", runtime.NumGoroutine(), goroutines, buf)
+	goroutinesEnd(t, goroutines)
+}
+
+// patience is how long tests wait for what has to happen: longer than it takes
+// on any machine, since it is not what they test.
+const patience = 3 * time.Minute
+
+// until polls for something that has to happen.
+func until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it does not happen that %s", what)
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
+}
+
+// goroutinesEnd waits until there are no more goroutines than before.
+func goroutinesEnd(t testing.TB, before int) {
+	t.Helper()
+	for end := time.Now().Add(patience); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			buf := make([]byte, 1<<16)
+			t.Fatalf("%d goroutines, %d before\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
+		}
+	}
+}
+
+// hold stops the loop between two steps until release is called: what is
+// submitted meanwhile begins together.
+func hold(t testing.TB, e *Engine) (release func()) {
+	t.Helper()
+	held, over, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() { ended <- e.call(context.Background(), func() { close(held); <-over }) }()
+	select {
+	case <-held:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	release = sync.OnceFunc(func() {
+		close(over)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(release) // for a test that fails meanwhile
+	return release
 }
 
 // answer is all that a stream delivered for one choice.
@@ -98,7 +138,7 @@ func (a *answer) add(ev *Event) {
 // read takes all events of a stream.
 func read(t testing.TB, s *Stream, choices int) ([]answer, *PromptInfo) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	out := make([]answer, choices)
 	var info *PromptInfo

@@ -53,12 +53,7 @@ func newRegistry(t *testing.T, load LoadFunc, o RegistryOptions) *Registry {
 		if err := r.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
-		for i := 0; runtime.NumGoroutine() > before && i < 200; i++ {
-			time.Sleep(5 * time.Millisecond)
-		}
-		if n := runtime.NumGoroutine(); n > before {
-			t.Errorf("%d goroutines, %d before", n, before)
-		}
+		goroutinesEnd(t, before)
 	})
 	return r
 }
@@ -78,18 +73,6 @@ func names(r *Registry) []string {
 		out = append(out, m.Name)
 	}
 	return out
-}
-
-// until polls for something that happens soon.
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for range 2000 {
-		if ok() {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-	t.Fatalf("it does not happen that %s", what)
 }
 
 func TestRegistryLoadsAndUnloads(t *testing.T) {
@@ -112,10 +95,15 @@ func TestRegistryLoadsAndUnloads(t *testing.T) {
 	if !slices.Equal(names(r), []string{"llama"}) {
 		t.Error("it was unloaded while in use")
 	}
+	b.KeepAlive(time.Hour) // it is looked at before it goes, however slow that is
 	b.Release()
 	if m := r.Loaded(); len(m) != 1 || m[0].Expires.IsZero() {
 		t.Errorf("loaded: %+v", m)
 	}
+	if err := r.Unload(t.Context(), "llama"); err != nil {
+		t.Error(err)
+	}
+	acquire(t, r, "llama").Release()
 	until(t, "it is unloaded", func() bool { return len(r.Loaded()) == 0 })
 
 	c := acquire(t, r, "llama")

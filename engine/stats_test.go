@@ -10,17 +10,13 @@ import (
 // Who asks during a long step and gives up does the engine no harm.
 func TestStatsGivesUp(t *testing.T) {
 	e := start(t, openTiny(t, "llama", 64), Options{})
-	busy, over := make(chan struct{}), make(chan struct{})
-	go func() {
-		_ = e.call(t.Context(), func() { close(busy); <-over })
-	}()
-	<-busy
+	release := hold(t, e)
 	begin := time.Now()
 	// What does not change is known all the same, though nobody had asked before.
 	if st := e.Stats(); st.Pool.Pages != 64 || st.Usage.Slots != 64*16 || time.Since(begin) < statsPatience {
 		t.Errorf("after %v: %+v", time.Since(begin), st)
 	}
-	close(over)
+	release()
 	if st := e.Stats(); st.Pool.Pages == 0 {
 		t.Errorf("%+v", st)
 	}
@@ -35,22 +31,12 @@ func TestLoopFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	busy, over := make(chan struct{}), make(chan struct{})
-	go func() { _ = e.call(t.Context(), func() { close(busy); <-over }) }()
-	<-busy
+	release := hold(t, e)
 	go func() { _ = e.call(t.Context(), func() { panic("a defect") }) }()
-	for { // until it is in the inbox, before the request
-		e.mu.Lock()
-		n := len(e.inbox)
-		e.mu.Unlock()
-		if n > 0 {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
+	until(t, "it is in the inbox, before the request", func() bool { return inbox(e) > 0 })
 	s := submit(t, e, long(2))
-	close(over)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	release()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for {
 		ev, ok := s.Next(ctx)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,24 +22,34 @@ func long(n int) Request {
 // waitFor polls until what ok looks for is so.
 func waitFor(t testing.TB, e *Engine, what string, ok func(Stats) bool) Stats {
 	t.Helper()
-	for range 2000 {
-		if st := e.Stats(); ok(st) {
+	var st Stats
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		if st = e.Stats(); ok(st) {
 			return st
 		}
-		time.Sleep(time.Millisecond)
+		if time.Now().After(end) {
+			t.Fatalf("it does not happen that %s: %+v", what, st)
+		}
 	}
-	t.Fatalf("it does not happen that %s: %+v", what, e.Stats())
-	return Stats{}
+}
+
+// inbox returns how many commands wait for the end of the step.
+func inbox(e *Engine) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.inbox)
 }
 
 // slowMask lets each step take some time, and counts them.
 type slowMask struct {
 	gate  chan struct{} // a step may go on for each value
-	steps *int
+	steps *atomic.Int32
 }
 
+func newSlowMask() slowMask { return slowMask{make(chan struct{}), new(atomic.Int32)} }
+
 func (m slowMask) Mask([]float32) {
-	*m.steps++
+	m.steps.Add(1)
 	<-m.gate
 }
 func (m slowMask) Accept(int32) error { return nil }
@@ -49,26 +60,24 @@ func TestAbortWithinOneStep(t *testing.T) {
 		"context": func(cancel context.CancelFunc, _ *Stream) { cancel() },
 		"close":   func(_ context.CancelFunc, s *Stream) { s.Close() },
 	} {
-		steps, gate := 0, make(chan struct{})
+		slow := newSlowMask()
 		r := long(100)
-		r.NewMasker = func() Masker { return slowMask{gate, &steps} }
+		r.NewMasker = func() Masker { return slow }
 		ctx, cancel := context.WithCancel(context.Background())
 		s, err := e.Submit(ctx, r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 3 {
-			gate <- struct{}{}
+			slow.gate <- struct{}{}
 		}
-		// The fourth step has begun, or is about to.
+		until(t, "the fourth step begins", func() bool { return slow.steps.Load() == 4 })
 		end(cancel, s)
-		if name == "context" {
-			time.Sleep(20 * time.Millisecond) // until the watch has posted it
-		}
-		close(gate)
+		until(t, "the loop is told", func() bool { return inbox(e) > 0 })
+		close(slow.gate)
 		waitFor(t, e, "the request ends", func(st Stats) bool { return st.Requests == 0 })
-		if steps > 5 {
-			t.Errorf("%s: %d steps after the third", name, steps-3)
+		if n := slow.steps.Load(); n != 4 {
+			t.Errorf("%s: %d steps after the fourth", name, n-4)
 		}
 		a := answer{}
 		for ev, ok := s.Next(context.Background()); ok; ev, ok = s.Next(context.Background()) {
@@ -195,11 +204,11 @@ func TestSlowReaderIsDropped(t *testing.T) {
 func TestQueueAndDrain(t *testing.T) {
 	cfg := sched.Config{MaxSeqs: 1, MaxQueue: 2}
 	e := start(t, openTiny(t, "llama", 64), Options{Sched: &cfg})
-	steps, gate := 0, make(chan struct{})
+	slow := newSlowMask()
 	r := long(3)
-	r.NewMasker = func() Masker { return slowMask{gate, &steps} }
+	r.NewMasker = func() Masker { return slow }
 	running := submit(t, e, r)
-	gate <- struct{}{} // it has been admitted
+	slow.gate <- struct{}{} // it has been admitted
 	var queued []*Stream
 	for range 2 {
 		queued = append(queued, submit(t, e, long(3)))
@@ -225,7 +234,7 @@ func TestQueueAndDrain(t *testing.T) {
 	if err := e.Drain(short); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("drain before the end: %v", err)
 	}
-	close(gate)
+	close(slow.gate)
 	if err := <-drained; err != nil {
 		t.Error(err)
 	}
@@ -275,21 +284,18 @@ func TestWatchdog(t *testing.T) {
 	if err := e.Healthy(); err != nil {
 		t.Error(err)
 	}
-	steps, gate := 0, make(chan struct{})
+	slow := newSlowMask()
 	r := long(2)
-	r.NewMasker = func() Masker { return slowMask{gate, &steps} }
+	r.NewMasker = func() Masker { return slow }
 	s := submit(t, e, r)
-	gate <- struct{}{} // the first step
-	time.Sleep(100 * time.Millisecond)
-	if err := e.Healthy(); err == nil {
-		t.Error("it is healthy")
-	}
+	slow.gate <- struct{}{} // the first step
+	until(t, "the second step takes too long", func() bool { return e.Healthy() != nil })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if err := e.Check(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("check: %v", err)
 	}
-	close(gate)
+	close(slow.gate)
 	read(t, s, 1)
 	// The last token can be read before its step is over.
 	if err := e.Check(t.Context()); err != nil {

@@ -2,37 +2,64 @@ package grammar
 
 import "slices"
 
-// oneOf asks that exactly one branch matches. An automaton can offer any of
-// them but not exclude the others, so the branches must not overlap: for each
-// pair, no text that is written for one may be valid for the other. What
-// follows proves that for the usual ways of writing unions (different types,
-// different constants under a common name, different required members) and
-// gives up otherwise.
+// oneOf asks that exactly one branch matches. For each pair of branches, no text
+// that is written for one may be valid for the other. What follows proves that
+// for the usual ways of writing unions (different types, different constants under
+// a common name, different required members); where it cannot, a branch is
+// written without what meets the other, if that has a negation.
 
-const maxApart = 6 // levels of members that the proof looks at
+const (
+	maxApart     = 6  // levels of members that the proof looks at
+	maxExclusive = 64 // branches that may need the negation of others
+)
 
-// tellApart refuses s if it cannot prove that the branches of its oneOf exclude
-// each other.
-func (c *schemaCompiler) tellApart(s *schema, path []*schema) {
+// exactlyOne returns the branches of the oneOf of s, such that nothing written
+// for one is valid for another.
+func (c *schemaCompiler) exactlyOne(s *schema, path []*schema) []*schema {
+	if c.o.LooseOneOf {
+		return s.one
+	}
+	if s.exclusive != nil {
+		return s.exclusive
+	}
+	s.exclusive = s.one
 	rest := *s
 	rest.one = nil
 	sets := make([][]*alternative, len(s.one))
 	for i, t := range s.one {
 		sets[i] = c.alternativesIn([]*schema{&rest, t}, path)
 	}
-	for i := range sets {
-		for j := range i {
+	branches := make([]*schema, len(s.one))
+	for i, t := range s.one {
+		branches[i] = t
+		var others []*schema
+		for j, u := range s.one {
 			if c.stopped() {
-				return
+				return nil
 			}
-			x, y := []*schema{&rest, s.one[i]}, []*schema{&rest, s.one[j]}
-			if !c.apartSets(sets[i], sets[j], x, y, 0) || !c.apartSets(sets[j], sets[i], y, x, 0) {
+			if i == j || c.apartSets(sets[i], sets[j], []*schema{&rest, t}, []*schema{&rest, u}, 0) {
+				continue
+			}
+			why := ""
+			if len(s.one) > maxExclusive {
+				why = "more than 64 branches"
+			} else if _, err := c.negation(u); err != nil {
+				why = err.Error()
+			}
+			if why != "" {
 				c.setErr(c.fail(s.at, "oneOf", Unsupported,
-					"branches %d and %d may both match and cannot be told apart; give them different types or a constant under a common required name, or use anyOf", j, i))
-				return
+					"branches %d and %d may both match and cannot be told apart; give them different types or a constant under a common required name, or use anyOf (%s)", min(i, j), max(i, j), why))
+				return nil
 			}
+			others = append(others, u)
+		}
+		if len(others) > 0 {
+			branches[i] = c.empty(t.at)
+			branches[i].all, branches[i].no = []*schema{t}, others
 		}
 	}
+	s.exclusive = branches
+	return branches
 }
 
 // apartConj reports whether provably nothing written for x is valid for y.

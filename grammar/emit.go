@@ -2,7 +2,8 @@ package grammar
 
 import (
 	"fmt"
-	"math/big"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -45,9 +46,8 @@ func (c *schemaCompiler) addValue(r *ruleGraph, from int32, conj []*schema, to i
 func (c *schemaCompiler) addAlternatives(r *ruleGraph, from int32, conj []*schema, to int32) {
 	if list := conj[0].union(); list != nil && len(conj) == 1 {
 		// Nothing to merge: branches that are references stay calls.
-		if s := conj[0]; len(s.one) > 0 && !s.apart && !c.o.LooseOneOf {
-			s.apart = true
-			c.tellApart(s, []*schema{s})
+		if s := conj[0]; len(s.one) > 0 {
+			list = c.exactlyOne(s, []*schema{s})
 		}
 		for _, t := range list {
 			c.addValue(r, from, []*schema{t}, to)
@@ -80,8 +80,11 @@ func (c *schemaCompiler) addAlternative(r *ruleGraph, from int32, a *alternative
 		r.text(from, "null", to)
 	}
 	if t&typeBool != 0 {
-		r.text(from, "true", to)
-		r.text(from, "false", to)
+		for _, truth := range [...]bool{true, false} {
+			if !slices.ContainsFunc(a.excluded, (&jsonValue{kind: jsonBool, truth: truth}).equal) {
+				r.text(from, strconv.FormatBool(truth), to)
+			}
+		}
 	}
 	if t&typeNumber != 0 {
 		r.call(from, c.numberRule(a, t, at), to)
@@ -90,7 +93,7 @@ func (c *schemaCompiler) addAlternative(r *ruleGraph, from int32, a *alternative
 		r.call(from, c.stringRule(a, at), to)
 	}
 	if t&typeArray != 0 {
-		c.addArray(r, from, a, to)
+		c.addArray(r, from, a, to, at)
 	}
 	if t&typeObject != 0 {
 		c.addObject(r, from, a, to, at)
@@ -107,13 +110,17 @@ func (c *schemaCompiler) blame(at *schema, keyword string) func() {
 
 // stringRule returns the rule of the strings of an alternative.
 func (c *schemaCompiler) stringRule(a *alternative, at *schema) *ruleGraph {
-	if len(a.patterns) == 0 && a.minLen == 0 && a.maxLen < 0 {
+	words := a.excludedTexts()
+	if len(a.patterns)+len(words) == 0 && a.minLen == 0 && a.maxLen < 0 {
 		return c.j.anyString()
 	}
 	var key strings.Builder
 	fmt.Fprintf(&key, "s %d %d", a.minLen, a.maxLen)
 	for _, d := range a.patterns {
 		fmt.Fprintf(&key, " %p", d)
+	}
+	for _, w := range words {
+		fmt.Fprintf(&key, " %q", w)
 	}
 	if r := c.leafRules[key.String()]; r != nil {
 		return r
@@ -128,12 +135,8 @@ func (c *schemaCompiler) stringRule(a *alternative, at *schema) *ruleGraph {
 	r.bytes(r.start, '"', '"', open)
 	r.bytes(closing, '"', '"', r.end)
 	switch {
-	case len(a.patterns) > 0:
-		d := c.joined(a.patterns)
-		if a.minLen > 0 || a.maxLen >= 0 {
-			d = intersect(c.b, d, lengthDFA(c.b, a.minLen, a.maxLen))
-		}
-		r.spellInside(open, d, closing)
+	case len(a.patterns)+len(words) > 0:
+		r.spellInside(open, c.stringDFA(a), closing)
 	case a.maxLen == 0:
 		r.skip(open, closing)
 	default:
@@ -142,140 +145,28 @@ func (c *schemaCompiler) stringRule(a *alternative, at *schema) *ruleGraph {
 	return r
 }
 
-// numberRule returns the rule of the numbers of an alternative.
-func (c *schemaCompiler) numberRule(a *alternative, t types, at *schema) *ruleGraph {
-	fractions := t&typeFraction != 0
-	if a.lo == nil && a.hi == nil && len(a.multiples) == 0 {
-		if fractions {
-			return c.j.anyNumber()
-		}
-		return c.j.anyInteger()
+// stringDFA returns the automaton of the texts of the strings of an alternative,
+// nil if these are all.
+func (c *schemaCompiler) stringDFA(a *alternative) *runeDFA {
+	parts := slices.Clone(a.patterns)
+	if words := a.excludedTexts(); len(words) > 0 {
+		parts = append(parts, wordsDFA(c.b, words).complement())
 	}
-	show := func(x *big.Rat) string {
-		if x == nil {
-			return "-"
-		}
-		return x.RatString()
+	if a.minLen > 0 || a.maxLen >= 0 {
+		parts = append(parts, lengthDFA(c.b, a.minLen, a.maxLen))
 	}
-	key := fmt.Sprintf("n %t %s %t %s %t", fractions, show(a.lo), a.openLo, show(a.hi), a.openHi)
-	for _, m := range a.multiples {
-		key += " " + show(m)
+	if len(parts) == 0 {
+		return nil
 	}
-	if r := c.leafRules[key]; r != nil {
-		return r
-	}
-	r := c.b.rule("number of " + at.at)
-	c.leafRules[key] = r
-	defer c.blame(at, "multipleOf")()
-	spec := numberSpec{fractions, a.lo, a.hi, a.openLo, a.openHi, nil}
-	if len(a.multiples) > 0 {
-		spec.multiple = a.multiples[0]
-	}
-	d := numberDFA(c.b, spec)
-	for _, m := range a.multiples[min(1, len(a.multiples)):] {
-		d = intersect(c.b, d, numberDFA(c.b, numberSpec{fractions: fractions, multiple: m}))
-	}
-	r.spell(r.start, d, r.end)
-	return r
+	return c.joined(parts)
 }
 
-// itemAt returns the schemas that item i of an array must meet.
-func itemAt(a *alternative, i int) []*schema {
-	var conj []*schema
-	for _, s := range a.arrays {
-		if i < len(s.prefix) {
-			conj = append(conj, s.prefix[i])
-		} else if s.items != nil {
-			conj = append(conj, s.items)
+func (a *alternative) excludedTexts() []string {
+	var words []string
+	for _, v := range a.excluded {
+		if v.kind == jsonString {
+			words = append(words, v.text)
 		}
 	}
-	return conj
-}
-
-func hasNever(conj []*schema) bool {
-	for _, s := range conj {
-		if s.never {
-			return true
-		}
-	}
-	return false
-}
-
-// addArray adds the arrays of an alternative: first the items that have places
-// of their own, then the rest.
-func (c *schemaCompiler) addArray(r *ruleGraph, from int32, a *alternative, to int32) {
-	places := 0
-	for _, s := range a.arrays {
-		places = max(places, len(s.prefix))
-	}
-	lo, hi := a.minItems, a.maxItems
-	for i := range places {
-		if hasNever(itemAt(a, i)) {
-			hi = least(hi, i)
-		}
-	}
-	rest := itemAt(a, places)
-	if hasNever(rest) {
-		hi = least(hi, places)
-	}
-	if hi >= 0 && hi < lo {
-		return
-	}
-	open, closing, done := r.state(), r.state(), r.state()
-	r.bytes(from, '[', '[', open)
-	if lo == 0 {
-		r.bytes(open, ']', ']', to)
-	}
-	if hi == 0 {
-		return
-	}
-	c.j.gap(r, done, beforeClose, closing)
-	r.bytes(closing, ']', ']', to)
-	next := r.state() // where the next item begins
-	c.j.gap(r, open, afterOpen, next)
-	for i := 0; i < places && (hi < 0 || i < hi); i++ {
-		after := r.state()
-		c.addValue(r, next, itemAt(a, i), after)
-		if i+1 >= lo {
-			r.skip(after, done)
-		}
-		if next = r.state(); i+1 < places || hi < 0 || places < hi {
-			c.addComma(r, after, next)
-		}
-	}
-	if hi >= 0 && hi <= places {
-		return
-	}
-	after := r.state()
-	left, most := max(0, lo-places), hi
-	if hi >= 0 {
-		most = hi - places
-	}
-	// One item of the rest stands at next already; more follow after commas.
-	if left <= 1 && most < 0 {
-		c.addValue(r, next, rest, after)
-		c.addComma(r, after, next)
-		r.skip(after, done)
-		return
-	}
-	item := c.conjRule(rest)
-	r.call(next, item, after)
-	if most == 1 {
-		r.skip(after, done)
-		return
-	}
-	more := c.b.rule("further items")
-	begin := more.state()
-	c.addComma(more, more.start, begin)
-	more.call(begin, item, more.end)
-	if most > 0 {
-		most--
-	}
-	r.call(after, c.b.loop("items", more, max(0, left-1), most), done)
-}
-
-func (c *schemaCompiler) addComma(r *ruleGraph, from, to int32) {
-	comma := r.state()
-	r.bytes(from, ',', ',', comma)
-	c.j.gap(r, comma, afterComma, to)
+	return words
 }

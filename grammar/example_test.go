@@ -34,10 +34,10 @@ func Example() {
 		fmt.Print(pieces[best])
 	}
 	fmt.Println()
-	_, err = grammar.JSONSchema(v, []byte(`{"items":{"not":{}}}`), grammar.Options{})
+	_, err = grammar.JSONSchema(v, []byte(`{"items":{"unevaluatedItems":false}}`), grammar.Options{})
 	fmt.Println(err)
 	// Output:
 	// {"answer":"
 	// {"answer":"no"}
-	// grammar: schema: #/items: "not": keyword not supported
+	// grammar: schema: #/items: "unevaluatedItems": keyword not supported
 }

@@ -3,8 +3,6 @@ package grammar
 import (
 	"math/big"
 	"strconv"
-	"strings"
-	"unicode/utf16"
 
 	"ridge/internal/diag"
 )
@@ -53,6 +51,16 @@ func init() {
 		"allOf":                func(k *keywordReader) error { return k.schemas(0, &k.s.all) },
 		"anyOf":                func(k *keywordReader) error { return k.schemas(0, &k.s.any) },
 		"oneOf":                func(k *keywordReader) error { return k.schemas(0, &k.s.one) },
+		"not":                  (*keywordReader).not,
+		"if":                   (*keywordReader).condition,
+		"then":                 (*keywordReader).without,
+		"else":                 (*keywordReader).without,
+		"dependentRequired":    (*keywordReader).dependentRequired,
+		"dependentSchemas":     (*keywordReader).dependentSchemas,
+		"dependencies":         (*keywordReader).dependencies,
+		"contains":             (*keywordReader).contains,
+		"minContains":          (*keywordReader).without,
+		"maxContains":          (*keywordReader).without,
 	}
 }
 
@@ -164,42 +172,6 @@ func (k *keywordReader) regex(at, expr string) (*runeDFA, error) {
 	return d, k.c.b.err
 }
 
-// fromECMA rewrites \uXXXX, which RE2 does not have, to \x{XXXX}.
-func fromECMA(expr string) (string, bool) {
-	if !strings.Contains(expr, `\u`) {
-		return expr, true
-	}
-	unit := func(i int) (rune, bool) {
-		if i+6 > len(expr) || expr[i:i+2] != `\u` {
-			return 0, false
-		}
-		n, err := strconv.ParseUint(expr[i+2:i+6], 16, 16)
-		return rune(n), err == nil
-	}
-	var b strings.Builder
-	for i := 0; i < len(expr); i++ {
-		r, ok := unit(i)
-		switch {
-		case ok:
-			i += 5
-			if utf16.IsSurrogate(r) {
-				low, _ := unit(i + 1)
-				if r = utf16.DecodeRune(r, low); r == 0xFFFD {
-					return "", false
-				}
-				i += 6
-			}
-			b.WriteString(`\x{` + strconv.FormatInt(int64(r), 16) + `}`)
-		case expr[i] == '\\' && i+1 < len(expr):
-			b.WriteString(expr[i : i+2])
-			i++
-		default:
-			b.WriteByte(expr[i])
-		}
-	}
-	return b.String(), true
-}
-
 func (k *keywordReader) format() error {
 	if err := k.expect(jsonString); err != nil {
 		return err
@@ -208,6 +180,7 @@ func (k *keywordReader) format() error {
 	if r, ok := numberFormats[name]; ok {
 		if r != nil { // those of OpenAPI; its floats are numbers like others
 			k.s.about |= typeInteger
+			k.s.inexact = k.key
 			k.raise(r[0], false)
 			k.lower(r[1], false)
 		}
@@ -221,6 +194,7 @@ func (k *keywordReader) format() error {
 		return k.fail(Unsupported, "format %s not supported", diag.Quote(name))
 	}
 	k.s.about |= typeString
+	k.s.inexact = k.key
 	k.s.patterns = append(k.s.patterns, d)
 	return nil
 }
@@ -341,13 +315,34 @@ func (k *keywordReader) additionalItems() error {
 	return k.schema(typeArray, &k.s.items)
 }
 
+// contains reads it with minContains and maxContains, which have no effect
+// without it.
+func (k *keywordReader) contains() error {
+	k.s.about |= typeArray
+	t, err := k.c.parse(k.x, pointer(k.s.at, k.key))
+	if err != nil {
+		return err
+	}
+	n := &contains{of: t, min: 1, max: -1}
+	read := func(key string, what func(*keywordReader) error) {
+		if x := k.whole.members[key]; x != nil && err == nil {
+			err = what(&keywordReader{k.c, k.s, key, k.whole, x})
+		}
+	}
+	read("minContains", func(k *keywordReader) error { return k.least(typeArray, &n.min) })
+	read("maxContains", func(k *keywordReader) error { return k.most(typeArray, &n.max) })
+	if n.min > 0 || n.max >= 0 {
+		k.s.contains = append(k.s.contains, n)
+	}
+	return err
+}
+
 func (k *keywordReader) uniqueItems() error {
+	k.s.about |= typeArray
 	if err := k.expect(jsonBool); err != nil {
 		return err
 	}
-	if k.x.truth {
-		return k.fail(Unsupported, "keyword not supported")
-	}
+	k.s.unique = k.x.truth
 	return nil
 }
 

@@ -18,15 +18,21 @@ type alternative struct {
 	values []*jsonValue
 	valued bool
 
+	excluded []*jsonValue // texts, numbers and booleans
+
 	patterns       []*runeDFA
 	minLen, maxLen int
 
 	lo, hi         *big.Rat
 	openLo, openHi bool
 	multiples      []*big.Rat
+	notMultiples   []*big.Rat
 
 	arrays             []*schema // those that say something of items
 	minItems, maxItems int
+
+	contains []*contains
+	unique   bool
 
 	objects            []*schema // those that say something of members
 	required           []string
@@ -120,15 +126,19 @@ func (c *schemaCompiler) apply(alts []*alternative, s *schema, path []*schema) [
 	for _, t := range s.all {
 		out = c.apply(out, t, path)
 	}
+	for _, t := range s.no {
+		n, err := c.negation(t)
+		if err != nil {
+			c.setErr(err)
+			return nil
+		}
+		out = c.apply(out, n, path)
+	}
 	if len(s.any) > 0 {
 		out = c.branches(out, s, s.any, path)
 	}
 	if len(s.one) > 0 {
-		if !s.apart && !c.o.LooseOneOf {
-			s.apart = true
-			c.tellApart(s, path)
-		}
-		out = c.branches(out, s, s.one, path)
+		out = c.branches(out, s, c.exactlyOne(s, path), path)
 	}
 	return out
 }
@@ -136,13 +146,41 @@ func (c *schemaCompiler) apply(alts []*alternative, s *schema, path []*schema) [
 func (c *schemaCompiler) branches(alts []*alternative, s *schema, branches []*schema, path []*schema) []*alternative {
 	var out []*alternative
 	for _, t := range branches {
-		out = append(out, c.apply(alts, t, path)...)
+		for _, a := range c.apply(alts, t, path) {
+			if c.possible(a) {
+				out = append(out, a)
+			}
+		}
 		if len(out) > maxAlternatives {
 			c.setErr(c.fail(s.at, "", TooLarge, "too large: more than %d combinations of anyOf and oneOf", maxAlternatives))
 			return nil
 		}
 	}
 	return out
+}
+
+// possible drops objects from the types of a if they obviously cannot be, and
+// reports whether any type is left: conditions on one and the same member make
+// many combinations, of which few agree.
+func (c *schemaCompiler) possible(a *alternative) bool {
+	if a.types&typeObject == 0 {
+		return true
+	}
+	for _, name := range a.required {
+		conj, _, allowed := c.member(a, name)
+		c.b.spend(1 + len(a.objects))
+		for _, s := range conj {
+			if s.valued && allowed {
+				allowed = len(c.conforming(s.values, conj)) > 0
+				break
+			}
+		}
+		if !allowed {
+			a.types &^= typeObject
+			break
+		}
+	}
+	return a.types != 0
 }
 
 func (c *schemaCompiler) setErr(err error) {
@@ -159,6 +197,8 @@ func (a *alternative) with(s *schema) *alternative {
 	if s.types != 0 {
 		b.types, b.typed = b.types&s.types, true
 	}
+	b.types &^= s.barred
+	b.excluded = merged(b.excluded, s.excluded)
 	b.about |= s.about
 	if s.valued {
 		b.typed = true
@@ -179,10 +219,13 @@ func (a *alternative) with(s *schema) *alternative {
 	raise(&b.lo, &b.openLo, s.lo, s.openLo)
 	lower(&b.hi, &b.openHi, s.hi, s.openHi)
 	b.multiples = merged(b.multiples, s.multiples)
+	b.notMultiples = merged(b.notMultiples, s.notMultiples)
 	if len(s.prefix) > 0 || s.items != nil {
 		b.arrays = merged(b.arrays, []*schema{s})
 	}
 	b.minItems, b.maxItems = max(b.minItems, s.minItems), least(b.maxItems, s.maxItems)
+	b.contains = merged(b.contains, s.contains)
+	b.unique = b.unique || s.unique
 	if s.properties != nil || s.additional != nil || len(s.patternNames) > 0 {
 		b.objects = merged(b.objects, []*schema{s})
 	}
@@ -214,7 +257,7 @@ func least(a, b int) int {
 }
 
 // plain reports whether a says nothing but its types.
-func (a *alternative) plain() bool { return !a.valued && a.about == 0 }
+func (a *alternative) plain() bool { return !a.valued && a.about == 0 && len(a.excluded) == 0 }
 
 // simplify returns a conjunction without schemas that say nothing, with bare
 // references replaced by what they refer to, in a fixed order.
@@ -234,7 +277,12 @@ func simplify(conj []*schema) []*schema {
 
 // bare reports whether s has no keywords but annotations and $ref.
 func (s *schema) bare() bool {
-	return !s.never && s.types == 0 && s.about == 0 && !s.valued && len(s.all)+len(s.any)+len(s.one) == 0
+	return s.plain() && len(s.all)+len(s.any)+len(s.one) == 0
+}
+
+// plain reports whether s says nothing but what $ref, allOf, anyOf and oneOf say.
+func (s *schema) plain() bool {
+	return !s.never && s.types == 0 && s.about == 0 && !s.valued && len(s.no) == 0 && s.barred == 0 && len(s.excluded) == 0
 }
 
 // refers reports whether s is said by way of references, in place.
@@ -242,7 +290,7 @@ func (s *schema) refers() bool {
 	if s.ref != nil {
 		return true
 	}
-	for _, list := range [...][]*schema{s.all, s.any, s.one} {
+	for _, list := range [...][]*schema{s.all, s.any, s.one, s.no} {
 		for _, t := range list {
 			if t.refers() {
 				return true
@@ -255,7 +303,7 @@ func (s *schema) refers() bool {
 // union returns the branches of a schema that is nothing but an anyOf or a
 // oneOf, nil for others.
 func (s *schema) union() []*schema {
-	if s.never || s.types != 0 || s.about != 0 || s.valued || s.ref != nil || len(s.all) > 0 || len(s.any) > 0 && len(s.one) > 0 {
+	if !s.plain() || s.ref != nil || len(s.all) > 0 || len(s.any) > 0 && len(s.one) > 0 {
 		return nil
 	}
 	if len(s.one) > 0 {
@@ -289,7 +337,7 @@ func (c *schemaCompiler) member(a *alternative, name string) (conj []*schema, me
 				conj, found = append(conj, s.patternSchemas[i]), true
 			}
 		}
-		mentioned = mentioned || found
+		mentioned = mentioned || found && !s.quiet
 		if !found && s.additional != nil {
 			conj, explicit = append(conj, s.additional), true
 		}
@@ -315,7 +363,7 @@ func (c *schemaCompiler) open(a *alternative) bool {
 			}
 			explicit = true
 		}
-		named = named || s.properties != nil || len(s.patternNames) > 0
+		named = named || s.properties != nil && !s.quiet || len(s.patternNames) > 0
 	}
 	return explicit || !named || c.o.Open
 }

@@ -1,7 +1,9 @@
 package grammar
 
 import (
+	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 )
 
@@ -44,12 +46,96 @@ func multipleParts(m *big.Rat) (p, scale int, ok bool) {
 	return int(n.Int64()), len(d.frac), len(d.frac) <= 17
 }
 
+// numberRule returns the rule of the numbers of an alternative.
+func (c *schemaCompiler) numberRule(a *alternative, t types, at *schema) *ruleGraph {
+	fractions, whole := t&typeFraction != 0, t&typeInteger != 0
+	gaps := a.excludedNumbers()
+	if a.lo == nil && a.hi == nil && len(a.multiples)+len(a.notMultiples)+len(gaps) == 0 && whole {
+		if fractions {
+			return c.j.anyNumber()
+		}
+		return c.j.anyInteger()
+	}
+	show := func(x *big.Rat) string {
+		if x == nil {
+			return "-"
+		}
+		return x.RatString()
+	}
+	key := fmt.Sprintf("n %t %t %s %t %s %t", fractions, whole, show(a.lo), a.openLo, show(a.hi), a.openHi)
+	for i, list := range [...][]*big.Rat{a.multiples, a.notMultiples, gaps} {
+		for _, m := range list {
+			key += fmt.Sprintf(" %d %s", i, show(m))
+		}
+	}
+	if r := c.leafRules[key]; r != nil {
+		return r
+	}
+	r := c.b.rule("number of " + at.at)
+	c.leafRules[key] = r
+	defer c.blame(at, "multipleOf")()
+	spec := numberSpec{fractions: fractions, lo: a.lo, hi: a.hi, openLo: a.openLo, openHi: a.openHi}
+	var rest *runeDFA // what the bounds do not say
+	and := func(s numberSpec) {
+		if d := numberDFA(c.b, s); rest == nil {
+			rest = d
+		} else {
+			rest = intersect(c.b, rest, d)
+		}
+	}
+	for i, m := range a.multiples {
+		if i == 0 {
+			spec.multiple = m
+		} else {
+			and(numberSpec{fractions: fractions, multiple: m})
+		}
+	}
+	for _, m := range a.notMultiples {
+		and(numberSpec{fractions: fractions, not: m})
+	}
+	if !whole {
+		and(numberSpec{fractions: true, not: big.NewRat(1, 1)})
+	}
+	// Numbers that are left out cut the range in pieces.
+	piece := func(s numberSpec) {
+		if s.lo != nil && s.hi != nil && below(s.hi, s.lo, s.openHi || s.openLo) {
+			return
+		}
+		d := numberDFA(c.b, s)
+		if rest != nil {
+			d = intersect(c.b, d, rest)
+		}
+		r.spell(r.start, d, r.end)
+	}
+	for _, x := range gaps {
+		left := spec
+		lower(&left.hi, &left.openHi, x, true)
+		raise(&spec.lo, &spec.openLo, x, true)
+		piece(left)
+	}
+	piece(spec)
+	return r
+}
+
+// excludedNumbers returns the numbers that are left out, ascending.
+func (a *alternative) excludedNumbers() []*big.Rat {
+	var list []*big.Rat
+	for _, v := range a.excluded {
+		if v.kind == jsonNumber {
+			list = append(list, v.rat)
+		}
+	}
+	slices.SortFunc(list, (*big.Rat).Cmp)
+	return slices.CompactFunc(list, func(x, y *big.Rat) bool { return x.Cmp(y) == 0 })
+}
+
 // numberSpec is what a schema says of numbers.
 type numberSpec struct {
 	fractions      bool
 	lo, hi         *big.Rat
 	openLo, openHi bool
 	multiple       *big.Rat // nil: any
+	not            *big.Rat // whose multiples are left out; nil: none. Not together with multiple
 }
 
 // numberState is how far a number has been read. The value is compared with the
@@ -93,6 +179,8 @@ func numberDFA(b *builder, spec numberSpec) *runeDFA {
 	if spec.multiple != nil {
 		w.p, w.scale, _ = multipleParts(spec.multiple)
 		w.maxF = int8(w.scale)
+	} else if spec.not != nil {
+		w.p, w.scale, _ = multipleParts(spec.not)
 	}
 	mag := func(x *big.Rat, open bool) *magnitude {
 		m := &magnitude{decimalOf(x), open}
@@ -170,10 +258,18 @@ func (w *numberWalk) next(s numberState, class int) (numberState, bool) {
 		s.low = digitCompare(s.low, class, int(s.frac), bound.low, true)
 		s.top = digitCompare(s.top, class, int(s.frac), bound.top, true)
 		s.frac++
+		if w.spec.not != nil && int(s.frac) > w.scale { // digits that no multiple has
+			if class != 0 || s.rest != 0 {
+				s.rest = noMultiple
+			}
+			return s, true
+		}
 	}
 	s.rest = int16((int(s.rest)*10 + class) % w.p)
 	return s, true
 }
+
+const noMultiple = -1 // the rest of a number that is none, however it goes on
 
 // digitCompare goes on with a comparison by the digit at a place before or
 // after the point.
@@ -221,7 +317,7 @@ func (w *numberWalk) final(s numberState) bool {
 	for i := int(s.frac); i < w.scale; i++ {
 		rest = rest * 10 % w.p
 	}
-	if rest%w.p != 0 {
+	if (rest != 0) != (w.spec.not != nil) {
 		return false
 	}
 	bound := &w.bound[w.sign(s)]

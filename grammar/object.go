@@ -54,8 +54,12 @@ func (c *schemaCompiler) addObject(r *ruleGraph, from int32, a *alternative, to 
 func (c *schemaCompiler) planObject(a *alternative, at *schema) (p objectPlan, ok bool) {
 	p.lo, p.hi = a.minProps, a.maxProps
 	var declared []string
-	for _, s := range a.objects {
-		declared = merged(declared, s.names)
+	for _, quiet := range [...]bool{false, true} {
+		for _, s := range a.objects {
+			if s.quiet == quiet {
+				declared = merged(declared, s.names)
+			}
+		}
 	}
 	for _, name := range merged(declared, a.required) {
 		conj, _, allowed := c.member(a, name)
@@ -73,7 +77,7 @@ func (c *schemaCompiler) planObject(a *alternative, at *schema) (p objectPlan, o
 		return p, false
 	}
 	p.extra = c.extraMembers(a, merged(declared, a.required), at)
-	if p.extra != nil && p.lo > max(1, len(a.required)) {
+	if p.extra != nil && p.lo > len(a.required)+1 {
 		// Members that nothing names may come twice and count once.
 		c.setErr(c.fail(at.at, "minProperties", Unsupported, "not supported with members that the schema does not name"))
 	}
@@ -102,7 +106,7 @@ func (c *schemaCompiler) extraMembers(a *alternative, listed []string, at *schem
 		keyword = "patternProperties"
 	}
 	defer c.blame(at, keyword)()
-	names := c.nameDFA(a, listed, at)
+	names := c.nameDFA(a, listed)
 	var rule *ruleGraph
 	for set := range 1 << len(patterns) {
 		if set == 0 && !c.open(a) || c.stopped() {
@@ -155,7 +159,7 @@ func (c *schemaCompiler) extraMembers(a *alternative, listed []string, at *schem
 
 // nameDFA returns the automaton of the names that are not listed and that
 // propertyNames allows, or nil if these are all.
-func (c *schemaCompiler) nameDFA(a *alternative, listed []string, at *schema) *runeDFA {
+func (c *schemaCompiler) nameDFA(a *alternative, listed []string) *runeDFA {
 	var d *runeDFA
 	if len(listed) > 0 {
 		d = wordsDFA(c.b, listed).complement()
@@ -170,32 +174,43 @@ func (c *schemaCompiler) nameDFA(a *alternative, listed []string, at *schema) *r
 			d = intersect(c.b, d, x)
 		}
 	}
-	alts := c.alternatives(simplify(a.propertyNames))
-	if len(alts) > 1 {
-		c.setErr(c.fail(at.at, "propertyNames", Unsupported, "anyOf and oneOf are not supported for names"))
-		return nothing()
-	}
-	if len(alts) == 0 || alts[0].types&typeString == 0 {
-		return nothing()
-	}
-	n := alts[0]
-	if n.valued {
-		var words []string
-		for _, v := range n.values {
-			if v.kind == jsonString {
-				words = append(words, v.text)
-			}
+	var ways []*runeDFA // what the names may be, one way for each alternative
+	for _, n := range c.alternatives(simplify(a.propertyNames)) {
+		if n.types&typeString == 0 {
+			continue
 		}
-		and(wordsDFA(c.b, words))
-		return d
+		way := c.stringDFA(n)
+		if n.valued {
+			var words []string
+			for _, v := range n.values {
+				if v.kind == jsonString {
+					words = append(words, v.text)
+				}
+			}
+			way = wordsDFA(c.b, words)
+		}
+		if way == nil {
+			return d
+		}
+		ways = append(ways, way)
 	}
-	for _, p := range n.patterns {
-		and(p)
-	}
-	if n.minLen > 0 || n.maxLen >= 0 {
-		and(lengthDFA(c.b, n.minLen, n.maxLen))
-	}
+	and(c.either(ways))
 	return d
+}
+
+// either returns the automaton of the texts that any of ways accepts.
+func (c *schemaCompiler) either(ways []*runeDFA) *runeDFA {
+	switch len(ways) {
+	case 0:
+		return nothing()
+	case 1:
+		return ways[0]
+	}
+	none := make([]*runeDFA, len(ways))
+	for i, w := range ways {
+		none[i] = w.complement()
+	}
+	return c.joined(none).complement().minimize(c.b)
 }
 
 // addMember adds member i, its name first.

@@ -50,7 +50,7 @@ func (r *randomSchema) members() map[string]any {
 
 func (r *randomSchema) keyword(s map[string]any) {
 	number := func() any { return r.one(-2, -1, 0, 1, 2, 3, 0.5, 1.5, -0.25) }
-	switch r.rng.IntN(24) {
+	switch r.rng.IntN(32) {
 	case 0, 1, 2:
 		s["type"] = r.one("null", "boolean", "integer", "number", "string", "array", "object", "object", "array", []string{"string", "integer"}, []string{"object", "null"})
 	case 3:
@@ -97,6 +97,40 @@ func (r *randomSchema) keyword(s map[string]any) {
 		} else {
 			s["$ref"] = "#/$defs/d"
 		}
+	default:
+		r.condition(s)
+	}
+}
+
+// condition writes one of the keywords that count, compare, negate or depend.
+func (r *randomSchema) condition(s map[string]any) {
+	switch r.rng.IntN(8) {
+	case 0, 1:
+		s["not"] = r.schema()
+	case 2:
+		s["if"] = r.schema()
+		for _, key := range []string{"then", "else"} {
+			if r.rng.IntN(3) > 0 {
+				s[key] = r.schema()
+			}
+		}
+	case 3, 4:
+		s["contains"] = r.schema()
+		for _, key := range []string{"minContains", "maxContains"} {
+			if r.rng.IntN(2) == 0 {
+				s[key] = r.rng.IntN(3)
+			}
+		}
+	case 5:
+		s["uniqueItems"] = true
+		if r.rng.IntN(4) > 0 {
+			s["items"] = r.one(map[string]any{"type": "boolean"}, map[string]any{"enum": []any{r.value(1), r.value(1), 1, 0.5}},
+				map[string]any{"type": []string{"integer", "null"}, "minimum": -1, "maximum": 2})
+		}
+	case 6:
+		s["dependentRequired"] = map[string]any{r.name(): []string{r.name()}}
+	case 7:
+		s["dependentSchemas"] = map[string]any{r.name(): r.schema(), "ab": r.schema()}
 	}
 }
 

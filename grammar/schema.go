@@ -80,7 +80,7 @@ type schemaCompiler struct {
 	err    error
 
 	parsed    map[*jsonValue]*schema
-	list      []*schema
+	schemas   int                   // made so far
 	rules     map[string]*ruleGraph // conjunction → its rule
 	leafRules map[string]*ruleGraph // string or number → its rule
 }
@@ -147,7 +147,26 @@ type schema struct {
 	propertyNames  *schema
 	ref            *schema
 	all, any, one  []*schema
-	apart          bool // the branches of one have been told apart
+	no             []*schema // those that must not be met
+	contains       []*contains
+	unique         bool   // no two items are equal
+	inexact        string // a keyword that is known in part only, so that it cannot be negated
+
+	// What only negation says (negate.go).
+	barred       types        // types that are left out
+	excluded     []*jsonValue // texts, numbers and booleans that are left out
+	notMultiples []*big.Rat
+	quiet        bool // that it names members does not mean that others are not wanted
+
+	negated   *schema   // its negation
+	exclusive []*schema // the branches of one, of which no two match
+}
+
+// empty returns a new schema that says nothing; at is its place in errors.
+func (c *schemaCompiler) empty(at string) *schema {
+	s := &schema{id: c.schemas, at: at, maxLen: -1, maxItems: -1, maxProps: -1}
+	c.schemas++
+	return s
 }
 
 // parse returns the schema that v is, parsed once.
@@ -155,9 +174,8 @@ func (c *schemaCompiler) parse(v *jsonValue, at string) (*schema, error) {
 	if s := c.parsed[v]; s != nil {
 		return s, nil
 	}
-	s := &schema{id: len(c.list), at: at, maxLen: -1, maxItems: -1, maxProps: -1}
+	s := c.empty(at)
 	c.parsed[v] = s
-	c.list = append(c.list, s)
 	switch v.kind {
 	case jsonBool:
 		s.never = !v.truth

@@ -135,17 +135,33 @@ func TestSchemaRefused(t *testing.T) {
 		kind   Kind
 		want   []string // parts of the message
 	}{
-		{`{"not":{"type":"null"}}`, Unsupported, []string{`#: "not"`}},
-		{`{"type":"object","properties":{"a/b":{"if":{}}}}`, Unsupported, []string{`#/properties/a~1b: "if"`}},
-		{`{"items":{"type":"array","uniqueItems":true}}`, Unsupported, []string{`#/items: "uniqueItems"`}},
-		{`{"contains":{}}`, Unsupported, []string{`"contains"`}},
-		{`{"minContains":1}`, Unsupported, []string{`"minContains"`}},
-		{`{"dependentRequired":{}}`, Unsupported, []string{`"dependentRequired"`}},
-		{`{"dependentSchemas":{}}`, Unsupported, []string{`"dependentSchemas"`}},
-		{`{"dependencies":{}}`, Unsupported, []string{`"dependencies"`}},
+		{`{"not":{"format":"email"}}`, Unsupported, []string{`#/not: "format"`, "not, if"}},
+		{`{"not":{"not":{"not":{"format":"int8"}}}}`, Unsupported, []string{`#/not/not/not: "format"`}},
+		{`{"properties":{"a/b":{"if":{"properties":{"x":{"format":"date"}}},"then":false}}}`, Unsupported, []string{`#/properties/a~1b/if/properties/x: "format"`}},
+		{`{"not":{"additionalProperties":{"type":"null"}}}`, Unsupported, []string{`#/not: "additionalProperties"`, "may come again"}},
+		{`{"not":{"patternProperties":{"^a":{"type":"null"}}}}`, Unsupported, []string{`#/not: "patternProperties"`}},
+		{`{"not":{"propertyNames":{"maxLength":3}}}`, Unsupported, []string{`#/not: "propertyNames"`}},
+		{`{"not":{"uniqueItems":true}}`, Unsupported, []string{`#/not: "uniqueItems"`}},
+		{`{"not":{"maxLength":2000000}}`, TooLarge, []string{`#/not: "maxLength"`}},
+		{`{"not":{"const":1.2e-70}}`, Unsupported, []string{`#/not: "enum"`, "digits"}},
+		{`{"type":"object","not":{"maxProperties":3}}`, Unsupported, []string{`"minProperties"`}},
+		{`{"not":{"$ref":"#"}}`, Unsupported, []string{"itself"}},
+		{`{"not":{}}`, Unmatchable, nil},
+		{`{"not":3}`, Invalid, []string{`#/not`}},
+		{`{"type":"array","not":{"contains":{"format":"date"}},"contains":{"minimum":3},"maxContains":2}`, Unsupported, []string{`"format"`}},
+		{`{"items":{"type":"array","uniqueItems":true}}`, Unsupported, []string{`#/items: "uniqueItems"`, "at most 64 values"}},
+		{`{"uniqueItems":true,"items":{"type":"string"},"maxItems":2}`, Unsupported, []string{`#: "uniqueItems"`}},
+		{`{"uniqueItems":true,"items":{"type":"integer","minimum":1,"maximum":20}}`, TooLarge, []string{`#: "uniqueItems"`, "maxItems"}},
+		{`{"uniqueItems":1}`, Invalid, []string{`#: "uniqueItems"`}},
+		{`{"contains":{"const":1},"minContains":5000}`, TooLarge, []string{`#: "contains"`}},
+		{`{"contains":{"format":"date"},"maxContains":2}`, Unsupported, []string{`#/contains: "format"`}},
+		{`{"contains":{"const":1},"minContains":"2"}`, Invalid, []string{`#: "minContains"`}},
+		{`{"contains":{"const":1},"minContains":3,"maxContains":2}`, Unmatchable, nil},
+		{`{"dependentRequired":{"a":"b"}}`, Invalid, []string{`#: "dependentRequired"`, "expected array"}},
+		{`{"dependentSchemas":{"a":["b"]}}`, Invalid, []string{`#/dependentSchemas/a`}},
+		{`{"dependencies":[]}`, Invalid, []string{`#: "dependencies"`}},
 		{`{"unevaluatedProperties":false}`, Unsupported, []string{`"unevaluatedProperties"`}},
 		{`{"unevaluatedItems":false}`, Unsupported, []string{`"unevaluatedItems"`}},
-		{`{"then":{}}`, Unsupported, []string{`"then"`}},
 		{`{"$dynamicRef":"#x"}`, Unsupported, []string{`"$dynamicRef"`}},
 		{`{"nullable":true,"type":"string"}`, Unsupported, []string{`"nullable"`}},
 		{`{"propertees":{}}`, Unsupported, []string{`"propertees"`}},
@@ -182,10 +198,8 @@ func TestSchemaRefused(t *testing.T) {
 		{`{"allOf":[{"$ref":"#"},{"type":"null"}]}`, Unsupported, []string{"itself"}},
 		{`{"$schema":"https://example.org/mine"}`, Unsupported, []string{`"$schema"`}},
 		{`{"items":{"$id":"x"}}`, Unsupported, []string{`"$id"`}},
-		{`{"oneOf":[{"type":"integer"},{"type":"number"}]}`, Unsupported, []string{`"oneOf"`, "branches 0 and 1"}},
-		{`{"oneOf":[{"type":"string","maxLength":3},{"type":"string","minLength":3}]}`, Unsupported, []string{`"oneOf"`}},
-		{`{"oneOf":[{"required":["a"]},{"required":["b"]}],"type":"object"}`, Unsupported, []string{`"oneOf"`}},
-		{`{"oneOf":[{"type":"string"},{"properties":{"a":{"type":"string"}}}]}`, Unsupported, []string{`"oneOf"`}},
+		{`{"oneOf":[{"format":"date"},{"type":"string"}]}`, Unsupported, []string{`"oneOf"`, "branches 0 and 1", `#/oneOf/0: "format"`}},
+		{`{"oneOf":[{"type":"string"},{"type":"string"}]}`, Unmatchable, nil},
 		{`{"type":"object","minProperties":2}`, Unsupported, []string{`"minProperties"`}},
 		{`{"type":"object","additionalProperties":{"type":"null"},"maxProperties":1000}`, TooLarge, []string{`"maxProperties"`}},
 		{`false`, Unmatchable, []string{"no finite text"}},
@@ -223,7 +237,7 @@ func TestSchemaRefused(t *testing.T) {
 }
 
 func TestLooseOneOf(t *testing.T) {
-	g, err := JSONSchema(nil, []byte(`{"oneOf":[{"type":"integer"},{"type":"number"}]}`), Options{LooseOneOf: true})
+	g, err := JSONSchema(nil, []byte(`{"oneOf":[{"type":"integer"},{"type":"number","format":"double"},{"format":"int8"}]}`), Options{LooseOneOf: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,6 +280,26 @@ func TestSchemaBounds(t *testing.T) {
 			return fmt.Sprintf(`"d%d":{"type":"object","properties":{"a":{"$ref":"#/$defs/d%d"},"b":{"$ref":"#/$defs/d%d"}}}`, i, (7*i+1)%2000, (13*i+5)%2000)
 		}) + `}}`, false},
 		{"a chain of definitions", `{"$ref":"#/$defs/d0","$defs":{` + list(2000, func(i int) string { return fmt.Sprintf(`"d%d":{"allOf":[{"$ref":"#/$defs/d%d"}]}`, i, i+1) }) + `,"d2000":true}}`, true},
+		{"forty conditions on a member", `{"type":"object","properties":{"c":{"type":"string"},"z":{"type":"string"}},"required":["c"],"allOf":[` + list(40, func(i int) string {
+			return fmt.Sprintf(`{"if":{"properties":{"c":{"const":"c%d"}}},"then":{"properties":{"z":{"minLength":%d}}}}`, i, i)
+		}) + `]}`, false},
+		{"conditions on many members", `{"type":"object","properties":{"c":{"type":"string"}},"allOf":[` + list(40, func(i int) string {
+			return fmt.Sprintf(`{"if":{"properties":{"c%d":{"const":1}}},"then":{"properties":{"z":{"minLength":%d}}}}`, i, i)
+		}) + `]}`, true},
+		{"many members that depend on others", `{"type":"object","dependentRequired":{` + list(40, func(i int) string { return fmt.Sprintf(`"a%d":["b%d"]`, i, i) }) + `}}`, true},
+		{"negations in each other", strings.Repeat(`{"not":{"properties":{"a":`, 40) + `{"minimum":3}` + strings.Repeat(`}}}`, 40), false},
+		{"negations of combinations", `{"not":` + strings.Repeat(`{"allOf":[{"anyOf":[{"minLength":3},{"maximum":4},`, 30) + `true` + strings.Repeat(`]},{"type":"string"}]}`, 30) + `}`, false},
+		{"a negation of many values", `{"not":{"enum":[` + list(3000, func(i int) string { return fmt.Sprintf(`"value %d",%d`, i, i) }) + `]}}`, false},
+		{"a negation of many numbers", `{"type":"number","not":{"enum":[` + list(3000, func(i int) string { return fmt.Sprintf(`%d.%d`, i*7919%1000, i) }) + `]}}`, false},
+		{"a negation of a long tuple", `{"not":{"prefixItems":[` + list(20000, func(i int) string { return `{"type":"null"}` }) + `]}}`, true},
+		{"a negation of a large object", `{"not":{"const":{` + list(400, func(i int) string { return fmt.Sprintf(`"p%d":[%d,{"a":%d}]`, i, i, i) }) + `}}}`, true},
+		{"unique of many", `{"uniqueItems":true,"items":{"enum":[` + list(64, func(i int) string { return fmt.Sprint(i) }) + `]}}`, true},
+		{"contains of contains", strings.Repeat(`{"minContains":3,"maxContains":60,"contains":`, 100) + `{"const":1}` + strings.Repeat(`}`, 100), false},
+		{"many of four contains", `{"allOf":[` + list(4, func(i int) string { return fmt.Sprintf(`{"contains":{"minimum":%d},"maxContains":20}`, i) }) + `]}`, true},
+		{"sixty branches that overlap", `{"type":"object","oneOf":[` + list(60, func(i int) string { return fmt.Sprintf(`{"required":["a%d"]}`, i) }) + `]}`, false},
+		{"branches of many members that overlap", `{"type":"object","oneOf":[` + list(20, func(i int) string {
+			return fmt.Sprintf(`{"required":["a%d"],"properties":{"a%d":{"type":"string"},"b%d":{"type":"integer"}}}`, i, i, i)
+		}) + `]}`, false},
 		{"a great pattern", `{"type":"string","pattern":"` + strings.Repeat(`\\p{L}`, 3000) + `"}`, true},
 		{"a great text", `{"enum":["` + strings.Repeat("x", 1<<19) + `"]}`, true},
 		{"too long", `{"title":"` + strings.Repeat("x", 1<<20) + `"}`, true},

@@ -2,16 +2,20 @@ package grammar
 
 import (
 	"math/big"
+	"slices"
 	"unicode/utf8"
 )
 
 // valid reports whether v meets s as the specification says. It is used for the
 // values of enum and const only, which are small.
 func (c *schemaCompiler) valid(s *schema, v *jsonValue, depth int) bool {
-	if depth > 4*maxNesting || !c.b.spend(4) {
-		return false // a schema that refers to itself; refused elsewhere
+	if depth > 4*maxNesting {
+		c.setErr(c.fail(s.at, "", TooLarge, "too large: more than %d schemas refer to each other", 4*maxNesting))
 	}
-	if s.never || s.types != 0 && s.types&typeOf(v) == 0 {
+	if c.err != nil || !c.b.spend(4) {
+		return false
+	}
+	if s.never || s.types != 0 && s.types&typeOf(v) == 0 || s.barred&typeOf(v) != 0 || slices.ContainsFunc(s.excluded, v.equal) {
 		return false
 	}
 	if s.valued {
@@ -48,6 +52,9 @@ func (c *schemaCompiler) valid(s *schema, v *jsonValue, depth int) bool {
 		if !c.valid(t, v, depth+1) {
 			return false
 		}
+	}
+	if c.countValid(s.no, v, depth) > 0 {
+		return false
 	}
 	return (len(s.any) == 0 || c.countValid(s.any, v, depth) > 0) &&
 		(len(s.one) == 0 || c.countValid(s.one, v, depth) == 1)
@@ -112,6 +119,11 @@ func validNumber(s *schema, x *big.Rat) bool {
 			return false
 		}
 	}
+	for _, m := range s.notMultiples {
+		if new(big.Rat).Quo(x, m).IsInt() {
+			return false
+		}
+	}
 	return true
 }
 
@@ -125,6 +137,31 @@ func (c *schemaCompiler) validArray(s *schema, v *jsonValue, depth int) bool {
 			t = s.prefix[i]
 		}
 		if t != nil && !c.valid(t, x, depth+1) {
+			return false
+		}
+	}
+	for _, k := range s.contains {
+		n := c.countItems(k, v, depth)
+		if n < k.min || k.max >= 0 && n > k.max {
+			return false
+		}
+	}
+	return !s.unique || c.allDiffer(v.items)
+}
+
+func (c *schemaCompiler) countItems(k *contains, v *jsonValue, depth int) int {
+	n := 0
+	for i, x := range v.items {
+		if i >= k.from && c.valid(k.of, x, depth+1) {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *schemaCompiler) allDiffer(items []*jsonValue) bool {
+	for i, x := range items {
+		if !c.b.spend(i+1) || slices.ContainsFunc(items[:i], x.equal) {
 			return false
 		}
 	}

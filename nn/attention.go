@@ -1,6 +1,8 @@
 package nn
 
 import (
+	"sync/atomic"
+
 	"ridge/internal/pool"
 	"ridge/kernel"
 	"ridge/kvcache"
@@ -38,6 +40,14 @@ type attnUnit struct {
 	span, head int
 	row, rows  int
 	split      int // -1: all keys
+	merge      int // with a split, the attnMerge that it is a part of
+}
+
+// attnMerge is the splits of one span and head: whoever computes the last of
+// them folds them all.
+type attnMerge struct {
+	first, n int   // their units
+	left     int32 // how many are not computed yet, changed atomically
 }
 
 type attnTask struct {
@@ -45,6 +55,7 @@ type attnTask struct {
 	a      AttnArgs
 	spec   kernel.AttnSpec
 	units  []attnUnit
+	merges []attnMerge
 	shares pool.Shares
 
 	start, end []int32 // per row, the keys it sees
@@ -71,7 +82,6 @@ func (e *Exec) Attention(dst, q *kernel.Acts, a *AttnArgs) {
 	// one after the other.
 	t.shares.Anywhere = true // keys and values lie where there was room
 	e.pool.RunShared(t, &t.shares, len(t.units), 1)
-	t.merge()
 	if a.Quant {
 		e.Quantize(dst)
 	}
@@ -80,7 +90,8 @@ func (e *Exec) Attention(dst, q *kernel.Acts, a *AttnArgs) {
 // plan cuts the work into units. How it is cut does not change results.
 func (t *attnTask) plan() {
 	a := &t.a
-	t.units, t.partAt, t.parts = t.units[:0], t.partAt[:0], t.parts[:0]
+	t.units, t.merges = t.units[:0], t.merges[:0]
+	t.partAt, t.parts = t.partAt[:0], t.parts[:0]
 	if cap(t.start) < t.q.N {
 		t.start, t.end = make([]int32, t.q.N), make([]int32, t.q.N)
 	}
@@ -109,8 +120,10 @@ func (t *attnTask) cut(span, head int) {
 		c := &t.work[0].call
 		t.call(c, attnUnit{span: span, head: head, rows: s.N})
 		if lo, hi := c.Splits(); hi-lo > 1 {
+			m := len(t.merges)
+			t.merges = append(t.merges, attnMerge{first: len(t.units), n: hi - lo, left: int32(hi - lo)})
 			for split := lo; split < hi; split++ {
-				t.units = append(t.units, attnUnit{span, head, 0, s.N, split})
+				t.units = append(t.units, attnUnit{span, head, 0, s.N, split, m})
 				t.partAt = append(t.partAt, len(t.parts))
 				t.parts = grow(t.parts, c.PartFloats())
 			}
@@ -121,7 +134,7 @@ func (t *attnTask) cut(span, head int) {
 		// The last rows see most keys and come first, so that the workers
 		// finish together.
 		row := (s.N - 1 - r) / attnRows * attnRows
-		t.units = append(t.units, attnUnit{span, head, row, min(attnRows, s.N-row), -1})
+		t.units = append(t.units, attnUnit{span, head, row, min(attnRows, s.N-row), -1, -1})
 		t.partAt = append(t.partAt, -1)
 	}
 }
@@ -168,24 +181,8 @@ func (t *attnTask) unit(i int, w *attnWorker) {
 	}
 	at := t.partAt[i]
 	kernel.AttendSplits(&w.call, &w.scratch, u.split, u.split+1, t.parts[at:at+w.call.PartFloats()])
-}
-
-// merge folds the splits of each span and head, in order.
-func (t *attnTask) merge() {
-	c := &t.work[0].call
-	for i := 0; i < len(t.units); {
-		u := t.units[i]
-		if u.split < 0 {
-			i++
-			continue
-		}
-		n := i + 1
-		for n < len(t.units) && t.units[n].span == u.span && t.units[n].head == u.head {
-			n++
-		}
-		t.call(c, u)
-		at := t.partAt[i]
-		kernel.MergeSplits(c, t.parts[at:at+(n-i)*c.PartFloats()])
-		i = n
+	if m := &t.merges[u.merge]; atomic.AddInt32(&m.left, -1) == 0 {
+		at := t.partAt[m.first]
+		kernel.MergeSplits(&w.call, t.parts[at:at+m.n*w.call.PartFloats()])
 	}
 }

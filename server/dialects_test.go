@@ -272,15 +272,12 @@ func upload(t *testing.T, url, purpose, content string) (int, object) {
 
 func waitBatch(t *testing.T, url, id string, over func(string) bool) object {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		o := get(t, url+"/v1/batches/"+id, 200)
-		if over(o["status"].(string)) {
-			return o
-		}
-		if time.Now().After(end) {
-			t.Fatalf("the batch stays %v", o)
-		}
-	}
+	var o object
+	until(t, "the batch comes to its end", func() bool {
+		o = get(t, url+"/v1/batches/"+id, 200)
+		return over(o["status"].(string))
+	})
+	return o
 }
 
 func TestBatch(t *testing.T) {
@@ -338,9 +335,9 @@ func TestBatchSurvives(t *testing.T) {
 	for i := range 30 {
 		fmt.Fprintf(&in, `{"custom_id":"c%d","method":"POST","url":"/v1/completions","body":{"prompt":"%02d"}}`+"\n", i, i)
 	}
-	start := func(delay time.Duration) (*Server, *script, func()) {
+	start := func(hold func(*engine.Request, int) <-chan struct{}) (*Server, *script, func()) {
 		tok := byteTokenizer(t)
-		b := &script{tok: tok, reply: func(*engine.Request, int) string { return "abc" }, delay: delay}
+		b := &script{tok: tok, reply: func(*engine.Request, int) string { return "abc" }, hold: hold}
 		m := fakeModel(t, tok, b)
 		s, err := New(Options{Models: []*Model{m}, DataDir: dir})
 		if err != nil {
@@ -352,7 +349,13 @@ func TestBatchSurvives(t *testing.T) {
 			}
 		}
 	}
-	s, first, stop := start(10 * time.Millisecond)
+	const before = 12 // lines that have a result when it ends
+	s, first, stop := start(func(r *engine.Request, _ int) <-chan struct{} {
+		if line := r.Tokens[len(r.Tokens)-2:]; 10*(line[0]-'0')+line[1]-'0' < before {
+			return nil
+		}
+		return never
+	})
 	f, err := s.batches.store(strings.NewReader(in.String()), "in", "batch", "")
 	if err != nil {
 		t.Fatal(err)
@@ -362,41 +365,39 @@ func TestBatchSurvives(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.batches.wake <- struct{}{}
-	for done := 0; done < 5; time.Sleep(time.Millisecond) {
+	until(t, "the first lines are done", func() bool {
 		b, err := s.batches.get(x.ID, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		done = b.Counts.Completed
-	}
+		return b.Counts.Completed == before
+	})
 	stop()
 	path := filepath.Join(dir, x.ID+".results")
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := bytes.Count(b, []byte("\n"))
-	if done < 5 || done >= 30 {
-		t.Fatalf("%d results before the end", done)
-	}
+	equal(t, "results before the end", bytes.Count(b, []byte("\n")), before)
 	if err := os.WriteFile(path, append(b, `{"id":"cut`...), 0o600); err != nil { // as a crash leaves it
 		t.Fatal(err)
 	}
-	s, second, stop := start(0)
+	s, second, stop := start(nil)
 	defer stop()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	until(t, "the batch is completed", func() bool {
 		got, err := s.batches.get(x.ID, "")
-		if err != nil || time.Now().After(end) {
-			t.Fatal(got, err)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if got.Status == "completed" {
-			equal(t, "counts", got.Counts, batchCounts{30, 30, 0})
-			break
+		if got.Status != "completed" {
+			return false
 		}
-	}
+		equal(t, "counts", got.Counts, batchCounts{30, 30, 0})
+		return true
+	})
 	second.mu.Lock()
 	defer second.mu.Unlock()
-	if n := len(second.requests); n != 30-done {
-		t.Errorf("%d requests after the start, %d were done before (%d asked)", n, done, len(first.requests))
+	if n := len(second.requests); n != 30-before {
+		t.Errorf("%d requests after the start, %d were done before (%d asked)", n, before, len(first.requests))
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"ridge/internal/testdata"
 	"ridge/model"
@@ -152,15 +151,7 @@ func storm(t *testing.T, srv *httptest.Server, clients, each int, seed uint64) {
 	}
 	wg.Wait()
 	http.DefaultClient.CloseIdleConnections()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		o := get(t, srv.URL+"/load", 200)
-		if o["server_load"] == 0.0 {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%v requests are left", o["server_load"])
-		}
-	}
+	until(t, "all requests end", func() bool { return get(t, srv.URL+"/load", 200)["server_load"] == 0.0 })
 }
 
 func TestStorm(t *testing.T) {
@@ -172,13 +163,7 @@ func TestStorm(t *testing.T) {
 		}
 		storm(t, tiny(t), 8, each, 1)
 	})
-	for i := 0; runtime.NumGoroutine() > before+2; i++ {
-		if i == 200 {
-			buf := make([]byte, 1<<16)
-			t.Fatalf("%d goroutines, %d before\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	until(t, "the goroutines end", func() bool { return runtime.NumGoroutine() <= before+2 })
 }
 
 // Real text through the whole way: template, tokens, engine, text, tools.

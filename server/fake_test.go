@@ -2,12 +2,14 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -66,9 +68,12 @@ type script struct {
 	tok   *tokenizer.Tokenizer
 	reply func(r *engine.Request, choice int) string
 	delay time.Duration // before each token
-	fail  error         // in place of a stream
-	broke error         // after the first token
-	end   int32         // stop token that ends answers, 0 for none
+	// hold returns what the token of a number waits for, nil for nothing: so a
+	// request is where a test wants it, however fast the machine is.
+	hold  func(r *engine.Request, token int) <-chan struct{}
+	fail  error // in place of a stream
+	broke error // after the first token
+	end   int32 // stop token that ends answers, 0 for none
 
 	mu       sync.Mutex
 	requests []engine.Request
@@ -106,6 +111,13 @@ func (b *script) Drain(context.Context) error { b.draining.Store(true); return n
 func (b *script) Healthy() error              { return nil }
 func (b *script) Close() error                { return nil }
 
+// never and open are what a token may wait for.
+var never, open = make(<-chan struct{}), func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
 type scriptStream struct {
 	b      *script
 	r      engine.Request
@@ -141,6 +153,14 @@ func (s *scriptStream) Next(ctx context.Context) (engine.Event, bool) {
 		return engine.Event{}, false
 	}
 	s.turn = (s.turn + 1) % len(s.ended)
+	if s.b.hold != nil {
+		select {
+		case <-cmp.Or(s.b.hold(&s.r, s.at[i]), open):
+		case <-ctx.Done():
+			s.turn = i
+			return engine.Event{}, false
+		}
+	}
 	if s.b.delay > 0 {
 		if s.due.IsZero() {
 			s.due = time.Now().Add(s.b.delay)
@@ -384,15 +404,21 @@ func get(t testing.TB, url string, status int) object {
 	return o
 }
 
-// sse sends a request and returns the events of the stream: their names, and
-// their data. The last one is nil for [DONE].
+// sse sends a request and returns the events of the stream.
 func sse(t testing.TB, url, body string) (names []string, data []object) {
 	t.Helper()
 	status, header, b := send(t, http.MethodPost, url, body)
 	if status != http.StatusOK || !strings.HasPrefix(header.Get("Content-Type"), "text/event-stream") {
 		t.Fatalf("%s %s: status %d, type %s: %s", url, body, status, header.Get("Content-Type"), b)
 	}
-	for _, ev := range bytes.Split(bytes.TrimSpace(b), []byte("\n\n")) {
+	return eventsOf(t, b)
+}
+
+// eventsOf returns the events of a stream: their names, and their data. The last
+// one is nil for [DONE].
+func eventsOf(t testing.TB, stream []byte) (names []string, data []object) {
+	t.Helper()
+	for _, ev := range bytes.Split(bytes.TrimSpace(stream), []byte("\n\n")) {
 		name := ""
 		for _, line := range bytes.Split(ev, []byte("\n")) {
 			switch {
@@ -413,6 +439,21 @@ func sse(t testing.TB, url, body string) (names []string, data []object) {
 		}
 	}
 	return names, data
+}
+
+// patience is how long tests wait for what has to happen: longer than it takes
+// on any machine, since it is not what they test.
+const patience = 3 * time.Minute
+
+// until polls for something that has to happen.
+func until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			buf := make([]byte, 1<<20)
+			t.Fatalf("it does not happen that %s\n%s", what, buf[:runtime.Stack(buf, true)])
+		}
+	}
 }
 
 func equal(t testing.TB, what string, got, want any) {

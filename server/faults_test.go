@@ -13,7 +13,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -53,31 +52,19 @@ func faulty(t *testing.T, queue int, change ...func(*Options)) (*Server, *httpte
 func nothingLeft(t *testing.T, before footprint) {
 	t.Helper()
 	http.DefaultClient.CloseIdleConnections()
-	for i := 0; ; i++ {
+	until(t, "nothing more is left than "+before.String(), func() bool {
 		after := measure()
-		if after.goroutines <= before.goroutines && after.fds <= before.fds+1 {
-			return
-		}
-		if i == 200 {
-			buf := make([]byte, 1<<20)
-			t.Fatalf("before: %v; after: %v\n%s", before, after, buf[:runtime.Stack(buf, true)])
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+		return after.goroutines <= before.goroutines && after.fds <= before.fds+1
+	})
 }
 
 // idle waits until e has nothing to do, and checks its books.
 func idle(t *testing.T, e *engine.Engine) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	until(t, "the engine is idle", func() bool {
 		st := e.Stats()
-		if st.Requests == 0 && st.Waiting == 0 && st.Pool.InUse == 0 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("not idle: %+v", st)
-		}
-	}
+		return st.Requests == 0 && st.Waiting == 0 && st.Pool.InUse == 0
+	})
 	if err := e.Check(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -213,18 +200,24 @@ func TestFullDisk(t *testing.T) {
 	}
 	s, srv := faulty(t, 0, func(o *Options) { o.DataDir = dir })
 	s.batches.pause = 20 * time.Millisecond
-	const lines = 40
+	const lines, room = 40, 80 << 10 // for the results of a third of the lines
 	var in strings.Builder
 	for i := range lines {
 		fmt.Fprintf(&in, `{"custom_id":"l%d","method":"POST","url":"/v1/completions","body":{"prompt":"the cat %d","max_tokens":60,"ignore_eos":true,"logprobs":3}}`+"\n", i, i)
 	}
 	_, file := upload(t, srv.URL, "batch", in.String())
 	ballast := filepath.Join(dir, "ballast")
+	testdata.Fill(t, ballast)
+	st, err := os.Stat(ballast)
+	if err == nil {
+		err = os.Truncate(ballast, st.Size()-room)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	b := post(t, srv.URL+"/v1/batches", fmt.Sprintf(`{"input_file_id":%q,"endpoint":"/v1/completions","completion_window":"24h"}`, file["id"]), 200)
 	state := func() object { return get(t, srv.URL+"/v1/batches/"+fmt.Sprint(b["id"]), 200) }
-	for state().at("request_counts", "completed") == 0.0 {
-		time.Sleep(time.Millisecond)
-	}
+	until(t, "the batch is under way", func() bool { return state().at("request_counts", "completed") != 0.0 })
 	testdata.Fill(t, ballast)
 	status, o := upload(t, srv.URL, "batch", in.String())
 	equal(t, "upload", status, http.StatusInsufficientStorage)
@@ -243,11 +236,7 @@ func TestFullDisk(t *testing.T) {
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(30 * time.Second); state()["status"] != "completed"; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("with room again: %v", state())
-		}
-	}
+	until(t, "the batch is completed when there is room again", func() bool { return state()["status"] == "completed" })
 	_, _, out := send(t, http.MethodGet, srv.URL+"/v1/files/"+fmt.Sprint(state()["output_file_id"])+"/content", "")
 	wholeBatch(t, out, lines)
 	o = get(t, srv.URL+"/v1/files", 200)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -262,7 +263,7 @@ func TestBodyLimits(t *testing.T) {
 	}
 	defer c.Close()
 	fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
-	_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = c.SetReadDeadline(time.Now().Add(patience))
 	b, _ := io.ReadAll(c)
 	if !strings.HasPrefix(string(b), "HTTP/1.1 400") {
 		t.Errorf("got %q", b)
@@ -279,30 +280,54 @@ func TestBodyTimeoutIsForTheBody(t *testing.T) {
 // A client that leaves ends its request at the engine.
 func TestClientGone(t *testing.T) {
 	for _, stream := range []string{"true", "false"} {
-		srv, b := scripted(t, strings.Repeat("a", 1000), func(_ *Options, b *script) { b.delay = 5 * time.Millisecond })
+		srv, b := scripted(t, strings.Repeat("a", 1000), func(_ *Options, b *script) { b.hold = after(10) })
 		ctx, cancel := context.WithCancel(context.Background())
 		r, _ := http.NewRequestWithContext(ctx, http.MethodPost, srv.URL+"/v1/chat/completions", strings.NewReader(`{`+hello+`,"stream":`+stream+`}`))
-		time.AfterFunc(50*time.Millisecond, cancel)
-		resp, err := http.DefaultClient.Do(r)
-		if err == nil {
-			_, _ = io.ReadAll(resp.Body)
-			resp.Body.Close()
-		}
-		left := time.Now()
-		for b.open.Load() > 0 {
-			if time.Since(left) > 2*time.Second {
-				t.Fatalf("stream %s: the request goes on", stream)
+		gone := make(chan struct{})
+		go func() {
+			defer close(gone)
+			resp, err := http.DefaultClient.Do(r)
+			if err != nil {
+				return
 			}
-			time.Sleep(time.Millisecond)
+			defer resp.Body.Close()
+			_, _ = io.ReadFull(resp.Body, make([]byte, 10)) // it leaves in the middle
+			cancel()
+		}()
+		until(t, "the request is under way", func() bool { return b.open.Load() > 0 })
+		if stream == "false" {
+			cancel()
 		}
+		<-gone
+		until(t, "the request of who has gone ends, stream "+stream, func() bool { return b.open.Load() == 0 })
+	}
+}
+
+// after lets that many tokens of each answer come, and no more.
+func after(n int) func(*engine.Request, int) <-chan struct{} {
+	return func(_ *engine.Request, token int) <-chan struct{} {
+		if token < n {
+			return nil
+		}
+		return never
 	}
 }
 
 func TestRequestTimeout(t *testing.T) {
-	srv, _ := scripted(t, strings.Repeat("a", 1000), func(o *Options, b *script) { o.RequestTimeout, b.delay = 50*time.Millisecond, 5*time.Millisecond })
-	equal(t, "code", post(t, srv.URL+"/v1/chat/completions", `{`+hello+`}`, 504).at("error", "code"), "timeout")
-	_, evs := sse(t, srv.URL+"/v1/chat/completions", `{`+hello+`,"stream":true}`)
-	equal(t, "code in a stream", evs[len(evs)-1].at("error", "code"), "timeout")
+	for limit := 50 * time.Millisecond; ; limit *= 4 {
+		srv, _ := scripted(t, strings.Repeat("a", 1000), func(o *Options, b *script) { o.RequestTimeout, b.hold = limit, after(3) })
+		if limit < 60*time.Millisecond {
+			equal(t, "code", post(t, srv.URL+"/v1/chat/completions", `{`+hello+`}`, 504).at("error", "code"), "timeout")
+		}
+		status, _, b := send(t, http.MethodPost, srv.URL+"/v1/chat/completions", `{`+hello+`,"stream":true}`)
+		if status == 504 && limit < patience {
+			continue // the time was over before the first token came
+		}
+		equal(t, "status of a stream", status, 200)
+		_, evs := eventsOf(t, b)
+		equal(t, "code in a stream", evs[len(evs)-1].at("error", "code"), "timeout")
+		return
+	}
 }
 
 // A client's own limit of time counts from the first token of an answer and
@@ -347,12 +372,22 @@ func TestTimeLimitBeforeSubmit(t *testing.T) {
 }
 
 func TestPing(t *testing.T) {
-	srv, _ := scripted(t, "a", func(o *Options, b *script) { o.Ping, b.delay = 20*time.Millisecond, 300*time.Millisecond })
-	_, _, body := send(t, http.MethodPost, srv.URL+"/v1/chat/completions", `{`+hello+`,"stream":true}`)
-	// How many come in time depends on the machine; one does.
-	before, _, _ := strings.Cut(string(body), "data: {")
-	if rest := strings.ReplaceAll(before, ": ping\n\n", ""); before == "" || rest != "" {
-		t.Errorf("got %.200s", body)
+	pinged := make(chan struct{})
+	srv, _ := scripted(t, "a", func(o *Options, b *script) {
+		o.Ping, b.hold = 20*time.Millisecond, func(*engine.Request, int) <-chan struct{} { return pinged }
+	})
+	resp, err := http.Post(srv.URL+"/v1/chat/completions", "application/json", strings.NewReader(`{`+hello+`,"stream":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body := bufio.NewReader(resp.Body)
+	first, err := body.ReadString('\n')
+	close(pinged) // now the answer may come
+	rest, _ := io.ReadAll(body)
+	before, _, answers := strings.Cut(first+string(rest), "data: {")
+	if err != nil || first != ": ping\n" || !answers || strings.ReplaceAll(before, ": ping\n\n", "") != "" {
+		t.Errorf("%v: got %.200s", err, first+string(rest))
 	}
 }
 
@@ -371,15 +406,13 @@ func TestDrain(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- s.Serve(ctx, l, 5*time.Second) }()
+	go func() { served <- s.Serve(ctx, l, patience) }()
 	url := "http://" + l.Addr().String()
 	answered := make(chan object, 1)
 	go func() {
 		answered <- post(t, url+"/v1/chat/completions", `{`+hello+`}`, 200)
 	}()
-	for b.open.Load() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	until(t, "the request is under way", func() bool { return b.open.Load() > 0 })
 	stop()
 	equal(t, "answer", (<-answered).at("choices", 0, "message", "content"), "abcdefghij")
 	if err := <-served; err != nil {

@@ -89,7 +89,7 @@ func startSoak(t *testing.T, dir string) (*soak, func()) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, l, 20*time.Second) }()
+	go func() { ended <- s.Serve(ctx, l, patience) }()
 	k := &soak{url: "http://" + l.Addr().String(), reg: reg, seen: map[string]int{}, answers: map[string]string{},
 		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}}}
 	return k, func() {
@@ -161,7 +161,7 @@ func (k *soak) pace(ctx context.Context, share float64) {
 func (k *soak) rest(t *testing.T) {
 	t.Helper()
 	k.http.CloseIdleConnections()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		var left []string
 		for _, m := range k.reg.Loaded() {
 			if err := m.Engine.Check(t.Context()); err != nil && !errors.Is(err, engine.ErrClosed) {
@@ -262,18 +262,12 @@ func (k *soak) report(t *testing.T) {
 // there before.
 func (k *soak) flat(t *testing.T, before footprint, samples []footprint) {
 	var after footprint
-	for range 200 {
+	until(t, fmt.Sprintf("no more goroutines are left than %d", before.goroutines), func() bool {
 		k.http.CloseIdleConnections()
-		if after = measure(); after.goroutines <= before.goroutines {
-			break
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+		after = measure()
+		return after.goroutines <= before.goroutines
+	})
 	t.Logf("before: %v; after: %v", before, after)
-	if after.goroutines > before.goroutines {
-		buf := make([]byte, 1<<20)
-		t.Errorf("%d goroutines, %d before\n%s", after.goroutines, before.goroutines, buf[:runtime.Stack(buf, true)])
-	}
 	if after.fds > before.fds+2 { // the poller's
 		t.Errorf("%d descriptors, %d before", after.fds, before.fds)
 	}
