@@ -23,6 +23,7 @@ var conditionCases = []schemaCase{
 	{name: "not, to the letter", schema: `{"not":{"properties":{"a":{"type":"integer"}}}}`, options: open, good: []string{`{"a":"x"}`, `{"a":1.5,"b":2}`}, bad: []string{`{}`, `1`, `{"a":1}`, `{"b":2}`}},
 	{name: "not a tuple", schema: `{"type":"array","items":{"type":"integer"},"not":{"prefixItems":[{"const":1},{"minimum":5}]}}`, good: []string{`[2]`, `[1,4]`, `[3,9,9]`}, bad: []string{`[]`, `[1]`, `[1,5]`, `[1,6,1]`}},
 	{name: "not all items", schema: `{"type":"array","items":{"type":"integer"},"not":{"items":{"minimum":0}}}`, good: []string{`[-1]`, `[1,-1,1]`}, bad: []string{`[]`, `[1,2]`}},
+	{name: "not all items after a tuple", schema: `{"type":"array","not":{"prefixItems":[{"type":"string"}],"items":{"type":"integer"}}}`, good: []string{`[1]`, `["a","b"]`, `["a",1,null]`, `[[],1]`}, bad: []string{`[]`, `["a"]`, `["a",1,2]`}},
 	{name: "not a number of items", schema: `{"type":"array","not":{"minItems":1,"maxItems":2}}`, good: []string{`[]`, `[1,2,3]`}, bad: []string{`[1]`, `["a",[]]`}},
 	{name: "twice not", schema: `{"not":{"not":{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}}}`, good: []string{`{"a":1}`}, bad: []string{`{}`, `1`, `{"a":"x"}`}},
 	{name: "not of combinations", schema: `{"type":"integer","not":{"allOf":[{"minimum":3},{"anyOf":[{"maximum":5},{"const":9}]}]}}`, good: []string{`2`, `6`, `8`, `10`}, bad: []string{`3`, `5`, `9`}},

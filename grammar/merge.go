@@ -337,7 +337,7 @@ func (c *schemaCompiler) member(a *alternative, name string) (conj []*schema, me
 				conj, found = append(conj, s.patternSchemas[i]), true
 			}
 		}
-		mentioned = mentioned || found && !s.quiet
+		mentioned = mentioned || found
 		if !found && s.additional != nil {
 			conj, explicit = append(conj, s.additional), true
 		}

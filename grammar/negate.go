@@ -10,7 +10,6 @@ import "math/big"
 // to themselves have negations that do.
 func (c *schemaCompiler) negation(s *schema) (*schema, error) {
 	if s.negated != nil {
-		s.negated.target = true // it comes more than once, perhaps in itself
 		return s.negated, nil
 	}
 	n := c.empty(s.at)

@@ -258,7 +258,7 @@ func (w *numberWalk) next(s numberState, class int) (numberState, bool) {
 		s.low = digitCompare(s.low, class, int(s.frac), bound.low, true)
 		s.top = digitCompare(s.top, class, int(s.frac), bound.top, true)
 		s.frac++
-		if w.spec.not != nil && int(s.frac) > w.scale { // digits that no multiple has
+		if w.spec.not != nil && int(s.frac) > w.scale { // digits that multiples have as zeros; of the rest only one thing matters
 			if class != 0 || s.rest != 0 {
 				s.rest = noMultiple
 			}
