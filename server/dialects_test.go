@@ -247,7 +247,7 @@ func TestPullNames(t *testing.T) {
 		"hf:org/repo": "hf:org/repo", "ollama:a:b": "ollama:a:b",
 		"": "", "/etc/passwd": "", "../x": "", "~/x": "", "http://h/x": "", "https://h/x.gguf": "", "file:///x": "", "ollama:host/ns/model": "", "a/b/c": "", "x y": "", "a//b": "", "HTTP://h/x": "",
 	} {
-		got, err := remoteRef(name)
+		got, err := RemoteRef(name)
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: got %q, %v, want %q", name, got, err, want)
 		}

@@ -18,6 +18,9 @@ type Source struct {
 	// Find tells which model a client means by a name ("" if it named none).
 	// Its Name is that in the registry; its Engine is not looked at.
 	Find func(name string) (ModelConfig, bool)
+	// List returns the models that clients may name, loaded or not. Nil: only
+	// those that are loaded are listed.
+	List func() []ModelConfig
 }
 
 // library finds the models that clients name.
@@ -90,14 +93,20 @@ func (l *library) taken(name string) bool {
 			return true
 		}
 	}
-	if l.src == nil {
-		return false
-	}
-	if _, ok := l.src.Find(name); ok {
-		return true
-	}
-	_, ok := l.src.Find(plainName(name))
+	_, ok := l.find(name)
 	return ok
+}
+
+// find is the model of the source that a name means, loaded or not.
+func (l *library) find(name string) (ModelConfig, bool) {
+	if l.src == nil {
+		return ModelConfig{}, false
+	}
+	c, ok := l.src.Find(name)
+	if !ok && plainName(name) != name {
+		c, ok = l.src.Find(plainName(name))
+	}
+	return c, ok
 }
 
 // files returns a model that has files. asked is the client's name for it.
@@ -107,15 +116,9 @@ func (l *library) files(ctx context.Context, name, asked string) (*loan, error) 
 			return &loan{Model: m}, nil
 		}
 	}
-	if l.src == nil {
-		return nil, modelNotFound(asked)
-	}
-	c, ok := l.src.Find(name)
-	if !ok && plainName(name) != name {
-		c, ok = l.src.Find(plainName(name))
-	}
+	c, ok := l.find(name)
 	if !ok {
-		if name == "" {
+		if name == "" && l.src != nil {
 			return nil, badRequest("model", "expected the name of a model, found nothing")
 		}
 		return nil, modelNotFound(asked)
@@ -200,6 +203,30 @@ func (l *library) alias(m *Model, name string) error {
 	}
 	l.aliases[key] = m.name
 	return nil
+}
+
+// unalias takes back a name that a client gave, and reports whether it was one.
+func (l *library) unalias(name string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := strings.ToLower(plainName(name))
+	_, ok := l.aliases[key]
+	delete(l.aliases, key)
+	return ok
+}
+
+// idle are the models that would be loaded if a client named them.
+func (l *library) idle() (out []ModelConfig) {
+	if l.src == nil || l.src.List == nil {
+		return nil
+	}
+	loaded := l.loaded()
+	for _, c := range l.src.List() {
+		if !slices.ContainsFunc(loaded, func(m *Model) bool { return m.name == c.Name }) {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // names are all names of a model.

@@ -2,10 +2,14 @@ package server
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"sync"
 	"testing"
+	"time"
 
 	"ridge/engine"
+	"ridge/hub"
 	"ridge/kvcache"
 	"ridge/model"
 	"ridge/tensor"
@@ -68,4 +72,81 @@ func TestLoadedForgetsNobody(t *testing.T) {
 	if err := l.close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// onDemand is a server with two models that are loaded when they are asked for.
+func onDemand(t *testing.T, change func(*Options)) *httptest.Server {
+	t.Helper()
+	const path = "../internal/tinymodel/testdata/llama/llama.gguf"
+	load := func(_ context.Context, _ string, n *kvcache.Budget) (*model.Model, engine.Options, error) {
+		m, err := model.Open(path, model.Options{KV: tensor.F16, Workers: 1, PageTokens: 16, KVBudget: n})
+		return m, engine.Options{}, err
+	}
+	reg, err := engine.NewRegistry(load, engine.RegistryOptions{PageBytes: 1 << 20, MaxModels: 2, KeepAlive: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	models := []ModelConfig{{Name: "one", Path: path, Size: 7, Quant: "F32"}, {Name: "two", Path: path}}
+	find := func(name string) (ModelConfig, bool) {
+		for _, c := range models {
+			if c.Name == name {
+				return c, true
+			}
+		}
+		return ModelConfig{}, false
+	}
+	o := Options{Source: &Source{Registry: reg, Find: find, List: func() []ModelConfig { return models }}}
+	if change != nil {
+		change(&o)
+	}
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(s.Handler())
+	t.Cleanup(func() {
+		srv.Close()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return srv
+}
+
+// Clients see the models that they may name, whether or not they are loaded.
+func TestModelsThatAreNotLoaded(t *testing.T) {
+	srv := onDemand(t, nil)
+	for _, loaded := range []bool{false, true} {
+		o := get(t, srv.URL+"/v1/models", 200)
+		equal(t, "models", len(o.at("data").([]any)), 2)
+		equal(t, "loaded", []any{o.at("data", 0, "id"), o.at("data", 0, "loaded"), o.at("data", 1, "loaded")}, []any{"one", loaded, false})
+		equal(t, "model", get(t, srv.URL+"/v1/models/TWO:latest", 200).at("id"), "two")
+		o = get(t, srv.URL+"/api/tags", 200)
+		equal(t, "tags", []any{len(o.at("models").([]any)), o.at("models", 0, "name"), o.at("models", 1, "name")}, []any{2, "one", "two"})
+		if !loaded {
+			equal(t, "size", o.at("models", 0, "size"), 7)
+		}
+		post(t, srv.URL+"/v1/completions", `{"model":"one","prompt":"a","max_tokens":1}`, 200)
+	}
+}
+
+// A client deletes what it may: names that it gave, and models that only clients
+// asked for, be they loaded.
+func TestDelete(t *testing.T) {
+	srv := onDemand(t, func(o *Options) { o.Hub = &hub.Options{Dir: t.TempDir(), Offline: true} })
+	remove := func(name string) int {
+		status, _, _ := send(t, http.MethodDelete, srv.URL+"/api/delete", `{"model":"`+name+`"}`)
+		return status
+	}
+	if status, _, b := send(t, http.MethodPost, srv.URL+"/api/copy", `{"source":"one","destination":"uno"}`); status != 200 {
+		t.Fatalf("copy: status %d: %s", status, b)
+	}
+	post(t, srv.URL+"/v1/completions", `{"model":"uno","prompt":"a","max_tokens":1}`, 200)
+	equal(t, "a name", remove("uno"), 200)
+	equal(t, "it again", remove("uno"), 404)
+	post(t, srv.URL+"/v1/completions", `{"model":"uno","prompt":"a","max_tokens":1}`, 404)
+	// The folder has no such model: it gets as far as there, though it is loaded.
+	equal(t, "a loaded model", remove("one"), 404)
+	post(t, srv.URL+"/api/generate", `{"model":"two","keep_alive":-1}`, 200)
+	equal(t, "a model that stays", remove("two"), 409)
 }

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"ridge/hub"
 )
 
 // licenses is a license or several.
@@ -211,9 +209,8 @@ func (s *Server) variantModel(v *variant) ollamaModel {
 	h := sha256.Sum256(b)
 	x := ollamaModel{Name: v.Name, Model: v.Name, Modified: v.Modified.Format(time.RFC3339Nano), Digest: hex.EncodeToString(h[:]),
 		Details: ollamaDetails{Parent: v.From, Format: "gguf", Families: []string{}}}
-	i := slices.IndexFunc(s.local(), func(l hub.Model) bool { return l.Name == v.From })
-	if i >= 0 {
-		x.Size = s.local()[i].Size
+	if c, ok := s.lib.find(v.From); ok {
+		x.Size, x.Details.Quant = c.Size, c.Quant
 	}
 	for _, m := range s.lib.loaded() {
 		if m.named(v.From) {

@@ -78,10 +78,10 @@ func (s *Server) ollamaTags(w http.ResponseWriter, _ *http.Request) error {
 		out = append(out, m.ollama())
 		seen[m.name] = true
 	}
-	for _, l := range s.local() {
-		if !seen[l.Name] {
-			out = append(out, ollamaModel{Name: l.Name, Model: l.Name, Modified: l.Modified.Format(time.RFC3339Nano), Size: l.Size, Digest: l.SHA256,
-				Details: ollamaDetails{Format: "gguf", Families: []string{}, Quant: l.Quant}})
+	for _, c := range s.lib.idle() {
+		if !seen[c.Name] {
+			out = append(out, ollamaModel{Name: c.Name, Model: c.Name, Modified: c.Modified.Format(time.RFC3339Nano), Size: c.Size, Digest: c.Digest,
+				Details: ollamaDetails{Format: "gguf", Families: []string{}, Quant: c.Quant}})
 		}
 	}
 	for _, v := range s.lib.created.list() {

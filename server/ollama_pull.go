@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,9 +12,9 @@ import (
 	"ridge/hub"
 )
 
-// remoteRef turns a name that a client may pull into a reference. Paths and
-// addresses are for the machine's own user only.
-func remoteRef(name string) (string, error) {
+// RemoteRef turns a name that a client may pull, or load, into a reference to
+// the hub. Paths and addresses are for the machine's own user only.
+func RemoteRef(name string) (string, error) {
 	name = strings.TrimSuffix(name, ":latest")
 	scheme, rest, hasScheme := strings.Cut(name, ":")
 	for _, e := range hub.Catalog() {
@@ -123,7 +122,7 @@ func (s *Server) ollamaPull(w http.ResponseWriter, r *http.Request) error {
 	err := b.read(r)
 	var ref string
 	if err == nil {
-		ref, err = remoteRef(b.Model)
+		ref, err = RemoteRef(b.Model)
 	}
 	if err == nil && s.o.Hub == nil {
 		err = notImplemented("models are not pulled by clients of this server")
@@ -215,49 +214,53 @@ func (s *Server) pull(ctx context.Context, ref string, say func(pullUpdate) erro
 	}
 }
 
-// ollamaDelete removes a model's files. One that is loaded stays until it is
-// unloaded.
+// ollamaDelete removes what a client made, or a model's files. A model that was
+// loaded on demand is unloaded then; those that the server was started with stay.
 func (s *Server) ollamaDelete(w http.ResponseWriter, r *http.Request) error {
 	var b nameRequest
-	err := b.read(r)
-	if err == nil && s.lib.created.find(b.Model) != nil {
-		found, err := s.lib.created.drop(b.Model, owner(r))
-		if err == nil && !found {
-			err = modelNotFound(b.Model)
-		}
-		if err == nil {
-			w.WriteHeader(http.StatusOK)
-		}
+	if err := b.read(r); err != nil {
 		return err
 	}
-	if err == nil && s.o.Hub == nil {
-		err = notImplemented("models are not deleted by clients of this server")
-	}
-	if err == nil {
-		name := strings.TrimSuffix(b.Model, ":latest")
-		known := false
-		for _, l := range s.local() {
-			known = known || l.Name == name || l.Ref == name
-		}
-		for _, m := range s.lib.loaded() {
-			if slices.Contains(s.lib.names(m), name) {
-				known = false
-				err = &apiError{Status: http.StatusConflict, Type: "invalid_request_error", Message: "the model is in use"}
-			}
-		}
-		switch {
-		case err != nil:
-		case !known:
-			err = modelNotFound(b.Model)
-		default:
-			err = s.remove(name)
-		}
-	}
-	if err != nil {
+	if err := s.deleteModel(r, b.Model); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusOK)
 	return nil
+}
+
+func (s *Server) deleteModel(r *http.Request, name string) error {
+	if s.lib.created.find(name) != nil {
+		found, err := s.lib.created.drop(name, owner(r))
+		if err == nil && !found {
+			err = modelNotFound(name)
+		}
+		return err
+	}
+	if s.lib.unalias(name) {
+		return nil
+	}
+	if s.o.Hub == nil {
+		return notImplemented("models are not deleted by clients of this server")
+	}
+	c, ok := s.lib.find(name)
+	if !ok {
+		return modelNotFound(name)
+	}
+	for _, m := range s.lib.loaded() {
+		if m.name != c.Name {
+			continue
+		}
+		if s.lib.expiry(m).IsZero() {
+			return &apiError{Status: http.StatusConflict, Type: "invalid_request_error", Message: "the model stays loaded, because the server was started with it or a client asked for that"}
+		}
+		loan, err := s.lib.acquire(r.Context(), c.Name)
+		if err != nil {
+			return err
+		}
+		loan.keep(0)
+		loan.release()
+	}
+	return s.remove(c.Name)
 }
 
 func (s *Server) remove(name string) error {

@@ -7,9 +7,9 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strings"
 
 	"ridge/engine"
-	"ridge/hub"
 )
 
 // modelCard is a model in OpenAI's list, with what vLLM adds.
@@ -37,10 +37,10 @@ func (s *Server) cards() []modelCard {
 			}
 		}
 	}
-	for _, l := range s.local() {
-		if !seen[l.Name] {
-			seen[l.Name] = true
-			out = append(out, modelCard{ID: l.Name, Object: "model", Created: l.Modified.Unix(), OwnedBy: "ridge", Root: l.Ref})
+	for _, c := range s.lib.idle() {
+		if !seen[c.Name] {
+			seen[c.Name] = true
+			out = append(out, modelCard{ID: c.Name, Object: "model", Created: max(0, c.Modified.Unix()), OwnedBy: "ridge", Root: c.Name})
 		}
 	}
 	for _, v := range s.lib.created.list() {
@@ -49,20 +49,6 @@ func (s *Server) cards() []modelCard {
 		}
 	}
 	return out
-}
-
-// local are the models on this machine, if clients may load them.
-func (s *Server) local() []hub.Model {
-	if s.o.Hub == nil || s.o.Source == nil {
-		return nil
-	}
-	o := *s.o.Hub
-	o.Offline = true
-	models, err := hub.List(o)
-	if err != nil {
-		s.log.Warn("models cannot be listed", "error", err)
-	}
-	return models
 }
 
 func (s *Server) listModels(w http.ResponseWriter, _ *http.Request) error {
@@ -76,7 +62,7 @@ func (s *Server) listModels(w http.ResponseWriter, _ *http.Request) error {
 func (s *Server) getModel(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	cards := s.cards()
-	i := slices.IndexFunc(cards, func(c modelCard) bool { return c.ID == id })
+	i := slices.IndexFunc(cards, func(c modelCard) bool { return strings.EqualFold(plainName(c.ID), plainName(id)) })
 	if i < 0 {
 		return modelNotFound(id)
 	}

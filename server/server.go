@@ -23,7 +23,7 @@ import (
 type Options struct {
 	Models []*Model     // loaded, and kept so; the first answers requests that name none
 	Source *Source      // of other models; nil: there are none
-	Hub    *hub.Options // where models are listed, pulled and removed; nil: not by clients
+	Hub    *hub.Options // where models are pulled and removed; nil: not by clients
 
 	Keys    []string // API keys; with KeyFile, none means that everybody may use the server
 	KeyFile string   // file of keys, read again when it changes

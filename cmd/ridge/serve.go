@@ -82,7 +82,8 @@ func serveCommand() *cobra.Command {
 the extra routes of llama-server and vLLM. docs/server.md lists them.
 
 The first MODEL answers requests that name none and stays loaded; the others
-are loaded when somebody asks for them. On SIGTERM or Ctrl-C the server takes no
+are loaded when somebody asks for them. Without MODEL, and without --local and
+--pull, it is smollm2, which is downloaded if it is not here. On SIGTERM or Ctrl-C the server takes no
 more requests and lets those that run finish.
 
 Each flag may also be given as an environment variable, RIDGE_SERVE_MAX_QUEUE
@@ -162,11 +163,8 @@ func (o *serveOptions) run(c *cobra.Command, args []string) error {
 	if len(args) == 0 && !o.local && !o.pull {
 		args = []string{defaultModel}
 	}
-	if err := o.threadFlags.check(); err != nil {
+	if err := o.check(); err != nil {
 		return err
-	}
-	if o.packErr != nil {
-		return o.packErr
 	}
 	if o.ref {
 		cpu.Set(cpu.Ref)
@@ -187,7 +185,7 @@ func (o *serveOptions) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	so.Source = &server.Source{Registry: reg, Find: shelf.find}
+	so.Source = &server.Source{Registry: reg, Find: shelf.find, List: shelf.list}
 	traces, endTraces, err := server.TracesFromEnv(c.Context(), version())
 	if err != nil {
 		return err
@@ -223,6 +221,32 @@ func (o *serveOptions) run(c *cobra.Command, args []string) error {
 	}
 	o.greet(c.OutOrStdout(), l.Addr(), shelf, reg, time.Since(start))
 	return s.Serve(c.Context(), l, o.grace)
+}
+
+// check refuses numbers that mean nothing.
+func (o *serveOptions) check() error {
+	for _, f := range []struct {
+		name     string
+		n, least int
+	}{
+		{"ctx", o.context, 0}, {"max-seqs", o.maxSeqs, 0}, {"max-queue", o.maxQueue, 1}, {"step-tokens", o.stepTokens, 0}, {"max-models", o.maxModels, 0}, {"page-size", o.page, 16},
+	} {
+		if f.n < f.least {
+			return fmt.Errorf("--%s: expected %d or more, found %d", f.name, f.least, f.n)
+		}
+	}
+	for _, f := range []struct {
+		name string
+		d    time.Duration
+	}{{"itl-target", o.itl}, {"timeout", o.timeout}, {"grace", o.grace}, {"ping", o.ping}} {
+		if f.d < 0 {
+			return fmt.Errorf("--%s: expected a time, found %v", f.name, f.d)
+		}
+	}
+	if !(o.watts >= 0 && o.watts <= 1e6) {
+		return fmt.Errorf("--watts: expected 0 to 1e6, found %g", o.watts)
+	}
+	return errors.Join(o.threadFlags.check(), o.packErr)
 }
 
 // logger writes to w.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -103,15 +104,49 @@ func (s *serveShelf) find(name string) (server.ModelConfig, bool) {
 	}
 	for i := range all {
 		if m := &all[i]; strings.EqualFold(m.Name, name) || strings.EqualFold(m.Ref, name) {
-			c := s.model(m)
-			if _, known := s.paths[c.Name]; !known {
-				s.paths[c.Name] = m.Path()
-				s.models = append(s.models, c)
-			}
-			return c, true
+			return s.know(m), true
 		}
 	}
-	return server.ModelConfig{}, false
+	// Or by another name of it: "smollm2" for "smollm2:135m".
+	ref, err := server.RemoteRef(name)
+	if err != nil {
+		return server.ModelConfig{}, false
+	}
+	m, err := hub.Find(ref, s.hub)
+	if err != nil || !slices.ContainsFunc(all, func(x hub.Model) bool { return x.Path() == m.Path() }) {
+		return server.ModelConfig{}, false
+	}
+	return s.know(m), true
+}
+
+// know keeps where a model of this machine is.
+func (s *serveShelf) know(m *hub.Model) server.ModelConfig {
+	c := s.model(m)
+	if _, known := s.paths[c.Name]; !known {
+		s.paths[c.Name] = m.Path()
+		s.models = append(s.models, c)
+	}
+	return c
+}
+
+// list returns the models that clients may name.
+func (s *serveShelf) list() []server.ModelConfig {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := slices.Clone(s.models[:s.named])
+	if !s.local {
+		return out
+	}
+	all, err := hub.List(s.hub)
+	if err != nil {
+		return out
+	}
+	for i := range all {
+		if !slices.ContainsFunc(out, func(c server.ModelConfig) bool { return c.Name == all[i].Name }) {
+			out = append(out, s.model(&all[i]))
+		}
+	}
+	return out
 }
 
 // path is the file of a model.

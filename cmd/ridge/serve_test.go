@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -91,6 +93,11 @@ func TestServeRefuses(t *testing.T) {
 		"--config /none MODEL":    "--config",
 		"/none/model.gguf":        "/none/model.gguf",
 		"--api-key-file /n MODEL": "keys",
+		"--ctx -5 MODEL":          "--ctx: expected 0 or more, found -5",
+		"--max-queue 0 MODEL":     "--max-queue: expected 1 or more, found 0",
+		"--max-seqs -1 MODEL":     "--max-seqs: expected 0 or more, found -1",
+		"--ping -1s MODEL":        "--ping: expected a time, found -1s",
+		"--watts -1 MODEL":        "--watts: expected 0 to 1e6, found -1",
 	} {
 		c := serveCommand()
 		c.SilenceUsage, c.SilenceErrors = true, true
@@ -100,6 +107,61 @@ func TestServeRefuses(t *testing.T) {
 		err := c.ExecuteContext(t.Context())
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: got %v, want %s", args, err, says)
+		}
+	}
+}
+
+// With --local clients see the models of this machine, and name them as a person
+// does; without it they see those that are served, loaded or not.
+func TestShelf(t *testing.T) {
+	dir := t.TempDir()
+	for _, v := range []string{"HOME", "HF_HUB_CACHE", "OLLAMA_MODELS", "LLAMA_CACHE", "XDG_CACHE_HOME"} {
+		t.Setenv(v, t.TempDir())
+	}
+	t.Setenv("RIDGE_MODELS", dir)
+	if err := os.MkdirAll(filepath.Join(os.Getenv("OLLAMA_MODELS"), "manifests/registry.ollama.ai/library/mini"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	blobs := filepath.Join(os.Getenv("OLLAMA_MODELS"), "blobs")
+	if err := os.MkdirAll(blobs, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile("../../internal/tinymodel/testdata/llama/llama.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := fmt.Sprintf("%x", sha256.Sum256(b))
+	manifest := fmt.Sprintf(`{"schemaVersion":2,"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:%s","size":%d}]}`, sum, len(b))
+	for file, text := range map[string][]byte{filepath.Join(blobs, "sha256-"+sum): b, filepath.Join(os.Getenv("OLLAMA_MODELS"), "manifests/registry.ollama.ai/library/mini/latest"): []byte(manifest)} {
+		if err := os.WriteFile(file, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := func(s *serveShelf) (out []string) {
+		for _, c := range s.list() {
+			out = append(out, c.Name)
+		}
+		return out
+	}
+	for _, local := range []bool{false, true} {
+		o := serveOptions{local: local}
+		o.offline = true
+		s, err := o.shelf(t.Context(), []string{"tiny"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := names(s); got[0] != "tiny" || len(got) != map[bool]int{false: 1, true: 2}[local] {
+			t.Errorf("local %v: the list is %v", local, got)
+		}
+		for _, name := range []string{"mini", "ollama:mini", "Ollama:Mini:latest"} {
+			if c, ok := s.find(name); ok != local || ok && s.path(c.Name) == "" {
+				t.Errorf("local %v: %s: found %v", local, name, ok)
+			}
+		}
+		for _, name := range []string{"nothing", "/etc/passwd", "../x", filepath.Join(blobs, "sha256-"+sum), "https://example.com/x.gguf"} {
+			if _, ok := s.find(name); ok {
+				t.Errorf("local %v: %s is found", local, name)
+			}
 		}
 	}
 }
