@@ -98,6 +98,8 @@ type server struct {
 	delay   time.Duration // before each 16 kB
 	hang    bool          // never answer
 	corrupt int           // flip a byte in the first so many bodies
+	limit   int64         // send no more than so many bytes in all, as long as it is not 0
+	part    int           // send no more than so many bytes of a body and then nothing, 0 for all
 
 	sent     int64
 	requests []string
@@ -147,7 +149,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 		return
 	}
-	http.ServeContent(&faultyWriter{ResponseWriter: w, s: s, noRanges: s.noRanges}, r, "", time.Time{}, bytes.NewReader(body))
+	http.ServeContent(&faultyWriter{ResponseWriter: w, s: s, noRanges: s.noRanges, ctx: r.Context()}, r, "", time.Time{}, bytes.NewReader(body))
 }
 
 type faultyWriter struct {
@@ -155,6 +157,29 @@ type faultyWriter struct {
 	s        *server
 	noRanges bool
 	n        int
+	ctx      context.Context // ends when the client has gone
+}
+
+// wait waits until n more bytes may be sent; after it the server's mutex is
+// held.
+func (w *faultyWriter) wait(n int) error {
+	w.s.mu.Lock()
+	for held := false; ; held = true {
+		if (w.s.limit == 0 || w.s.sent+int64(n) <= w.s.limit) && (w.s.part == 0 || w.n+n <= w.s.part) {
+			return nil
+		}
+		w.s.mu.Unlock()
+		if !held {
+			w.ResponseWriter.(http.Flusher).Flush()
+		}
+		select {
+		case <-w.ctx.Done():
+			w.s.mu.Lock()
+			return w.ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
+		w.s.mu.Lock()
+	}
 }
 
 func (w *faultyWriter) WriteHeader(code int) {
@@ -168,7 +193,10 @@ func (w *faultyWriter) Write(b []byte) (int, error) {
 	total := 0
 	for len(b) > 0 {
 		part := b[:min(len(b), 16<<10)]
-		w.s.mu.Lock()
+		if err := w.wait(len(part)); err != nil {
+			w.s.mu.Unlock()
+			return total, err
+		}
 		cut := w.s.cuts > 0 && w.n+len(part) > w.s.cutAt
 		if cut {
 			w.s.cuts--
@@ -204,6 +232,36 @@ func (w *faultyWriter) Write(b []byte) (int, error) {
 		}
 	}
 	return total, nil
+}
+
+// allow lets the server send so many bytes more than it has sent, 0 for all.
+func (s *server) allow(n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.limit = 0; n > 0 {
+		s.limit = s.sent + n
+	}
+}
+
+// forget makes the server count from 0 again.
+func (s *server) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent = 0
+}
+
+// patience is how long tests wait for what has to happen: longer than it takes
+// on any machine, since it is not what they test.
+const patience = 3 * time.Minute
+
+// until polls for something that has to happen.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it does not happen that %s", what)
+		}
+	}
 }
 
 // bytes is how much content was sent so far.
@@ -325,6 +383,18 @@ func (c *counter) Start(name string, total int64) Bar {
 func (b *counterBar) Add(n int64)    { b.mu.Lock(); b.done += n; b.mu.Unlock() }
 func (b *counterBar) Set(n int64)    { b.mu.Lock(); b.done = n; b.mu.Unlock() }
 func (b *counterBar) Done(err error) { b.mu.Lock(); b.ended, b.err = true, err; b.mu.Unlock() }
+
+// done is what all bars have counted.
+func (c *counter) done() (n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, b := range c.bars {
+		b.mu.Lock()
+		n += b.done
+		b.mu.Unlock()
+	}
+	return n
+}
 
 // check checks that every bar ended at its total.
 func (c *counter) check(t *testing.T) {

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"bytes"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"io"
@@ -48,7 +49,7 @@ func TestKill(t *testing.T) {
 	for _, name := range []string{"plain", "checksum", "wheel", "parts"} {
 		t.Run(name, func(t *testing.T) {
 			dir := sandbox(t)
-			s := &server{content: map[string][]byte{}, delay: 10 * time.Millisecond}
+			s := &server{content: map[string][]byte{}, limit: 2 << 20}
 			url := start(t, s, content)
 			serveWheel(s, url, "kill-me", "1.0", wheel)
 			serveWheel(s, url, "kp-part1", "1.0", part1)
@@ -62,8 +63,17 @@ func TestKill(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			waitSent(t, s, 2<<20)
-			time.Sleep(50 * time.Millisecond)
+			// What arrives is recorded now and then.
+			until(t, "most of two MiB are recorded", func() bool {
+				if recorded(dir) > 2<<20-128<<10 {
+					return true
+				}
+				if s.bytes() > 2<<20-16<<10 {
+					time.Sleep(2 * saveEvery)
+					s.allow(16 << 10)
+				}
+				return false
+			})
 			if err := cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
@@ -79,9 +89,8 @@ func TestKill(t *testing.T) {
 			if ggufs, _ := filepath.Glob(filepath.Join(dir, "*", "*.gguf")); len(ggufs) != 0 {
 				t.Fatalf("half a model under a final name: %v", ggufs)
 			}
-			s.mu.Lock()
-			s.sent, s.delay = 0, 0
-			s.mu.Unlock()
+			s.forget()
+			s.allow(0)
 			m, err := Resolve(t.Context(), ref, Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -94,19 +103,18 @@ func TestKill(t *testing.T) {
 	}
 }
 
-func waitSent(t *testing.T, s *server, n int64) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		s.mu.Lock()
-		sent := s.sent
-		s.mu.Unlock()
-		if sent >= n {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("only %d bytes sent", sent)
+// recorded is how many bytes the records of downloads in the store at dir say
+// are there.
+func recorded(dir string) (n int64) {
+	for _, f := range leftovers(dir) {
+		if b, err := os.ReadFile(filepath.Join(dir, f)); err == nil && strings.HasSuffix(f, stateSuffix) {
+			var st fetchState
+			if json.Unmarshal(b, &st) == nil {
+				n += st.present()
+			}
 		}
 	}
+	return n
 }
 
 // TestTwoProcesses pulls one model from three processes at once: it is fetched
@@ -153,13 +161,13 @@ func TestTwoProcesses(t *testing.T) {
 func TestWaiterTakesOver(t *testing.T) {
 	content := fakeGGUF(2<<20, 22)
 	sandbox(t)
-	s := &server{delay: 10 * time.Millisecond}
+	s := &server{limit: 1 << 20}
 	ref := start(t, s, content) + "/m.gguf"
 	first, _ := puller(ref)
 	if err := first.Start(); err != nil {
 		t.Fatal(err)
 	}
-	waitSent(t, s, 500_000)
+	until(t, "the download is under way", func() bool { return s.bytes() > 500_000 })
 	waiting := make(chan string, 10)
 	type result struct {
 		m   *Model
@@ -178,9 +186,7 @@ func TestWaiterTakesOver(t *testing.T) {
 	}
 	first.Process.Kill()
 	first.Wait()
-	s.mu.Lock()
-	s.delay = 0
-	s.mu.Unlock()
+	s.allow(0)
 	r := <-done
 	if r.err != nil {
 		t.Fatal(r.err)
