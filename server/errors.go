@@ -142,13 +142,18 @@ func diskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }
 
+// longestRetry is the longest wait that clients are told to sit out. They wait
+// as they like if it is longer, so that a quota of a day would only be asked for
+// again and again.
+const longestRetry = time.Minute
+
 // setRetry sets the headers that clients obey before they try again.
 func (e *apiError) setRetry(h http.Header) {
 	switch {
 	case e.RetryAfter > 0:
 		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
 		h.Set("Retry-After-Ms", strconv.FormatInt(e.RetryAfter.Milliseconds(), 10))
-		h.Set("X-Should-Retry", "true")
+		h.Set("X-Should-Retry", strconv.FormatBool(e.RetryAfter <= longestRetry))
 	case e.Status >= 500 || e.Status == http.StatusRequestTimeout:
 		h.Set("X-Should-Retry", "false")
 	}

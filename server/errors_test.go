@@ -1,6 +1,9 @@
 package server
 
 import (
+	"context"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -138,5 +141,44 @@ func TestNegativeSeeds(t *testing.T) {
 	post(t, srv.URL+"/api/chat", `{"model":"fake",`+hello+`,"stream":false,"options":{"seed":-1}}`, 200)
 	if b.last().Sampling.Seed == 1<<64-1 {
 		t.Error("the seed -1 is not random")
+	}
+}
+
+// A stream that is cut off when the server's time to end is over says why.
+func TestDrainCutsOff(t *testing.T) {
+	tok := byteTokenizer(t)
+	b := &script{tok: tok, reply: func(*engine.Request, int) string { return strings.Repeat("a", 3000) }, delay: 20 * time.Millisecond}
+	s, err := New(Options{Models: []*Model{fakeModel(t, tok, b)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx, l, time.Millisecond) }()
+	r, err := http.Post("http://"+l.Addr().String()+"/v1/chat/completions", "application/json", strings.NewReader(`{`+hello+`,"stream":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	stop()
+	rest, err := io.ReadAll(r.Body)
+	if err != nil || !strings.HasSuffix(string(rest), `data: {"error":{"message":"the server is shutting down: the answer was cut off","type":"unavailable_error","param":null,"code":503}}`+"\n\n") {
+		t.Errorf("%v: the stream ends with %s", err, rest[max(0, len(rest)-200):])
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+// Clients are told to try again where that helps soon.
+func TestRetryOfLongWaits(t *testing.T) {
+	for wait, again := range map[time.Duration]string{time.Second: "true", 10 * time.Hour: "false"} {
+		h := http.Header{}
+		tooMany(wait, "wait").setRetry(h)
+		equal(t, wait.String(), h.Get("X-Should-Retry"), again)
 	}
 }

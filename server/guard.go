@@ -86,7 +86,9 @@ func (w *watchedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		l := &requestLog{id: cleanID(r.Header.Get("X-Request-Id")), start: time.Now()}
-		ctx := context.WithValue(r.Context(), logKey, l)
+		ctx, cancel := context.WithCancelCause(context.WithValue(r.Context(), logKey, l))
+		defer cancel(nil)
+		defer context.AfterFunc(s.cut, func() { cancel(context.Cause(s.cut)) })()
 		if s.o.RequestTimeout > 0 {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, s.o.RequestTimeout)

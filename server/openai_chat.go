@@ -305,12 +305,12 @@ func (o *chatOutput) send(e *events, rep chatReply, ch chatChoice) error {
 }
 
 // alive shows a client that waits that it was not forgotten, and where in the
-// queue it is.
+// queue it is; the next one is at 1.
 func (s *Server) alive(e *events, r *http.Request, m *Model) error {
 	id := requestID(r.Context())
 	for _, q := range m.backend.Stats().Sequences {
 		if q.ID == id && q.Position >= 0 {
-			return e.comment("queue position " + itoa(q.Position))
+			return e.comment("queue position " + itoa(q.Position+1))
 		}
 	}
 	return e.comment("ping")

@@ -87,6 +87,8 @@ type Server struct {
 	mux      *http.ServeMux
 	handler  http.Handler
 	draining atomic.Bool
+	cut      context.Context // ends when requests under way must
+	cutOff   context.CancelCauseFunc
 	memory   memory
 	batches  *batches
 	pulls    atomic.Int64
@@ -100,6 +102,7 @@ func New(o Options) (*Server, error) {
 		return nil, errors.New("server: models: expected at least one, found none")
 	}
 	s := &Server{o: o, log: o.Log, started: time.Now()}
+	s.cut, s.cutOff = context.WithCancelCause(context.Background())
 	s.lib = newLibrary(o.Models, o.Source)
 	s.metrics = newMetrics(s.lib.loaded)
 	s.tracer, s.meter = tracer(o.Traces), newMeter("/sys", o.Watts)
@@ -205,6 +208,9 @@ func (s *Server) root(w http.ResponseWriter, r *http.Request) {
 	writeError(w, r, notFound("no such route: %s %s", r.Method, r.URL.Path))
 }
 
+// farewell is the time for requests that are cut off to tell their clients so.
+const farewell = time.Second
+
 // Serve answers on a listener until ctx ends. Then it takes no more requests,
 // lets those that run finish for at most grace, and closes its models.
 func (s *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration) error {
@@ -229,6 +235,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration)
 	if errors.Is(err, context.DeadlineExceeded) {
 		s.log.Warn("requests were cut off: the time for them to finish is over")
 		err = nil
+		s.cutOff(unavailable(5*time.Second, "the server is shutting down: the answer was cut off"))
+		fctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+		defer cancel()
+		_ = srv.Shutdown(fctx)
 	}
 	_ = srv.Close() // what is left has had its time
 	return errors.Join(err, s.Close())

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/chzyer/readline"
@@ -30,6 +31,19 @@ func (s *session) chat(ctx context.Context, load time.Duration) error {
 		return fmt.Errorf("terminal: %w", err)
 	}
 	defer rl.Close()
+	// The program's context does not tell SIGTERM from a Ctrl-C in an answer.
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, syscall.SIGTERM)
+	defer signal.Stop(end)
+	left := make(chan struct{})
+	defer close(left)
+	go func() {
+		select {
+		case <-end:
+			rl.Close() // ends the next or the present Readline
+		case <-left:
+		}
+	}()
 	fmt.Fprintf(s.err, "%s is ready. /? for help, Ctrl-D to leave.\n", s.m.Name)
 	if s.o.verbose {
 		fmt.Fprintf(s.err, "load     %8.3f s\n", load.Seconds())

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -125,6 +126,25 @@ func TestChat(t *testing.T) {
 	p.send("/bye\r")
 	if err := p.cmd.Wait(); err != nil {
 		t.Errorf("the program ended with %v", err)
+	}
+}
+
+// SIGTERM ends a chat that waits for a question.
+func TestChatTerminated(t *testing.T) {
+	p := startTerminal(t, "run", "../../internal/tinymodel/testdata/llama/llama.gguf")
+	p.expect("/? for help")
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- p.cmd.Wait() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("the program ended with %v", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("it did not end")
 	}
 }
 

@@ -9,7 +9,9 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -84,7 +86,7 @@ the extra routes of llama-server and vLLM. docs/server.md lists them.
 The first MODEL answers requests that name none and stays loaded; the others
 are loaded when somebody asks for them. Without MODEL, and without --local and
 --pull, it is smollm2, which is downloaded if it is not here. On SIGTERM or Ctrl-C the server takes no
-more requests and lets those that run finish.
+more requests and lets those that run finish; a second time ends it at once.
 
 Each flag may also be given as an environment variable, RIDGE_SERVE_MAX_QUEUE
 for --max-queue, or as a line "max-queue = 100" of the file named by --config.
@@ -219,6 +221,8 @@ func (o *serveOptions) run(c *cobra.Command, args []string) error {
 	if err := s.Warm(c.Context()); err != nil {
 		return errors.Join(err, s.Close())
 	}
+	// Who asks a second time does not want to wait for requests to finish.
+	defer context.AfterFunc(c.Context(), func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })()
 	o.greet(c.OutOrStdout(), l.Addr(), shelf, reg, time.Since(start))
 	return s.Serve(c.Context(), l, o.grace)
 }
