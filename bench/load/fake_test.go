@@ -1,10 +1,11 @@
 package load
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -114,9 +115,49 @@ func (f *fake) answer(w http.ResponseWriter, r *http.Request, chat bool, how str
 	send(`data: [DONE]`)
 }
 
+// start serves f on a network within the process. In a bubble of synctest, where
+// time passes when all wait, what clients see is the same on every machine.
 func (f *fake) start(t *testing.T) *Target {
 	t.Helper()
-	s := httptest.NewServer(f)
-	t.Cleanup(s.Close)
-	return &Target{Name: "fake", URL: s.URL + "/v1", Model: "fake-1"}
+	wire := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	s := &http.Server{Handler: f}
+	go func() { _ = s.Serve(wire) }() // until it is closed
+	target := &Target{Name: "fake", URL: "http://fake/v1", Model: "fake-1"}
+	tr := target.http().Transport.(*http.Transport)
+	tr.DialContext, tr.Proxy = wire.dial, nil
+	t.Cleanup(func() {
+		_ = s.Close()
+		tr.CloseIdleConnections()
+	})
+	return target
 }
+
+// pipes are a network of one server.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case p.conns <- theirs:
+		return ours, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { close(p.closed); return nil }
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "fake", Net: "pipe"} }
