@@ -1,8 +1,10 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -180,5 +182,29 @@ func TestRetryOfLongWaits(t *testing.T) {
 		h := http.Header{}
 		tooMany(wait, "wait").setRetry(h)
 		equal(t, wait.String(), h.Get("X-Should-Retry"), again)
+	}
+}
+
+// What is asked and answered is in the log if somebody wants it there, however it
+// is answered.
+func TestLogPrompts(t *testing.T) {
+	for _, wanted := range []bool{true, false} {
+		var log bytes.Buffer
+		srv, _ := scripted(t, "answer<tool_call>{\"name\":\"f\",\"arguments\":{\"a\":\"wombat\"}}</tool_call>", func(o *Options, _ *script) {
+			o.Log, o.LogPrompts = slog.New(slog.NewJSONHandler(&log, nil)), wanted
+		})
+		for _, c := range []struct{ path, body string }{
+			{"/v1/chat/completions", hello}, {"/v1/chat/completions", hello + `,"stream":true`}, {"/v1/completions", `"prompt":"Hi","max_tokens":99`},
+			{"/v1/completions", `"prompt":[72,105],"stream":true,"max_tokens":99`}, {"/v1/messages", hello + `,"max_tokens":99,"stream":true`}, {"/api/chat", hello},
+			{"/api/generate", `"prompt":"Hi"`}, {"/v1/responses", `"input":"Hi"`}, {"/completion", `"prompt":"Hi"`},
+		} {
+			log.Reset()
+			send(t, http.MethodPost, srv.URL+c.path, `{"model":"fake",`+c.body+`}`)
+			for _, text := range []string{"Hi", "answer", "wombat"} {
+				if strings.Contains(strings.ReplaceAll(log.String(), `"msg":"answer"`, ""), text) != wanted {
+					t.Errorf("%s {%s}: %q in the log: expected %v: %s", c.path, c.body, text, wanted, log.String())
+				}
+			}
+		}
 	}
 }

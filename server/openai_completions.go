@@ -143,7 +143,6 @@ func (o *completionOutput) whole(w http.ResponseWriter) error {
 	if o.reply.Usage, err = encodeJSON(o.t.usage()); err != nil {
 		return err
 	}
-	o.s.logAnswers(o.r.Context(), o.plans[0], answers)
 	writeJSON(w, http.StatusOK, &o.reply)
 	return nil
 }

@@ -97,6 +97,15 @@ func (t *totals) note(ctx context.Context) {
 
 func (s *Server) runOne(ctx context.Context, p *plan, t *totals, each func(*delta) error, wait func() error) error {
 	p.charge(ctx)
+	if s.o.LogPrompts {
+		answers := make([]answer, max(1, p.req.N))
+		tell := each
+		each = func(d *delta) error {
+			answers[d.choice].add(d)
+			return tell(d)
+		}
+		defer s.logAnswers(ctx, p, answers)
+	}
 	began := s.meter.read()
 	g, err := p.start(ctx)
 	if err != nil {
@@ -171,7 +180,6 @@ func (s *Server) collect(ctx context.Context, p *plan, t *totals) ([]answer, err
 		answers[d.choice].add(d)
 		return nil
 	}, nil)
-	s.logAnswers(ctx, p, answers)
 	return answers, err
 }
 
@@ -264,14 +272,15 @@ func (t *totals) add(o *totals) {
 	}
 }
 
-// logAnswers writes prompt and answers into the log, if the server was told to.
+// logAnswers writes prompt and answers into the log.
 func (s *Server) logAnswers(ctx context.Context, p *plan, answers []answer) {
-	if !s.o.LogPrompts {
-		return
-	}
 	var texts []string
 	for i := range answers {
-		texts = append(texts, answers[i].reasoning.String()+answers[i].text.String())
+		text := answers[i].reasoning.String() + answers[i].text.String()
+		for _, c := range answers[i].calls {
+			text += c.name + c.args.String()
+		}
+		texts = append(texts, text)
 	}
-	s.log.Info("answer", "request", requestID(ctx), "prompt", p.text, "answers", texts)
+	s.log.Info("answer", "request", requestID(ctx), "prompt", p.promptText(), "answers", texts)
 }
