@@ -11286,6 +11286,24 @@ attnScaleAVX512_query:
 	VZEROUPPER
 	RET
 
+// func attnTouchAVX512(tile **byte, tiles int)
+// Requires: AVX, MMX+
+TEXT ·attnTouchAVX512(SB), NOSPLIT, $0-16
+	MOVQ tile+0(FP), AX
+	MOVQ tiles+8(FP), CX
+
+attnTouchAVX512_tile:
+	MOVQ       (AX), DX
+	PREFETCHT1 (DX)
+	PREFETCHT1 64(DX)
+	PREFETCHT1 128(DX)
+	PREFETCHT1 192(DX)
+	ADDQ       $0x08, AX
+	DECQ       CX
+	JNE        attnTouchAVX512_tile
+	VZEROUPPER
+	RET
+
 // func scoresF32x1t1AVX2(s *float32, q *float32, hd int, k **byte, next uintptr, step int)
 // Requires: AVX, FMA3, MMX+
 TEXT ·scoresF32x1t1AVX2(SB), NOSPLIT, $0-48
@@ -16918,5 +16936,23 @@ attnScaleAVX2_query:
 	ADDQ    $0x08, DX
 	DECQ    BX
 	JNE     attnScaleAVX2_tile
+	VZEROUPPER
+	RET
+
+// func attnTouchAVX2(tile **byte, tiles int)
+// Requires: AVX, MMX+
+TEXT ·attnTouchAVX2(SB), NOSPLIT, $0-16
+	MOVQ tile+0(FP), AX
+	MOVQ tiles+8(FP), CX
+
+attnTouchAVX2_tile:
+	MOVQ       (AX), DX
+	PREFETCHT1 (DX)
+	PREFETCHT1 64(DX)
+	PREFETCHT1 128(DX)
+	PREFETCHT1 192(DX)
+	ADDQ       $0x08, AX
+	DECQ       CX
+	JNE        attnTouchAVX2_tile
 	VZEROUPPER
 	RET

@@ -59,6 +59,7 @@ type attnGroupState struct {
 	next   uintptr  // memory to prefetch: the first tile of the next block
 	half   uintptr  // and its third, where the weighted values are added, if it is elsewhere
 	ahead  bool     // whether to
+	far    [4]*byte // the tiles of a block behind the next
 	many   bool     // enough queries share the block for float32 copies to pay
 }
 
@@ -108,9 +109,18 @@ func (g *attnGroupState) attend(split int, st attnStates) {
 			n := tileSize(g.n - i)
 			g.tile(i, n, st)
 			i += n
+			g.ahead = false // the next block has been fetched
 		}
 	}
 }
+
+const (
+	// busyQueries is how many queries make a tile take longer to compute with
+	// than to read.
+	busyQueries = 4
+	// touchBlocks is how far behind the block at hand tiles are touched.
+	touchBlocks = 3
+)
 
 // tileSize returns the size of the next tile of n remaining queries: they are
 // spread evenly, so that the last tile is not a small one. Results do not
@@ -212,10 +222,23 @@ func (g *attnGroupState) loadBlock(first int) {
 	if vd := spec.VHeadDim; g.many && elem != elemF32 || vd != padded(vd) {
 		g.convertValues()
 	}
+	g.fetch(first / TileTokens)
+}
+
+// fetch has the kernels of the block that starts at the given tile fetch the
+// next one.
+func (g *attnGroupState) fetch(tile int) {
 	const blockTiles = attnBlock / TileTokens
-	after := first/TileTokens + blockTiles
+	spec, tiles := g.call.Spec, &g.call.Tiles
+	after := tile + blockTiles
 	if g.half = 0; g.many || after*TileTokens >= g.end {
 		return
+	}
+	if n := min(blockTiles, (g.end-1)/TileTokens+1-(tile+touchBlocks*blockTiles)); n > 0 && g.kernels.touch != nil {
+		for t := range n {
+			g.far[t] = tiles.key(tile + touchBlocks*blockTiles + t)
+		}
+		g.kernels.touch(&g.far[0], n)
 	}
 	switch {
 	case tiles.PerPage%blockTiles == 0:
@@ -273,10 +296,10 @@ func (g *attnGroupState) scores(q []float32, n, lo, hi int) {
 	}
 	kernels := &g.kernels.scores[g.kt][n]
 	for t := lo; t <= hi; {
-		// Several tiles at once are faster in the cache; from memory, tiles
-		// are read strictly forward, one by one.
+		// Several tiles at once are faster where arithmetic bounds; where
+		// memory does, tiles are read strictly forward, one by one.
 		size, step := 0, 0
-		for g.many && size < 2 && kernels[size+1] != nil && 2<<size <= attnBlock/TileTokens-t && size+2 <= hi-t+1 {
+		for (g.many || n >= busyQueries) && size < 2 && kernels[size+1] != nil && 2<<size <= attnBlock/TileTokens-t && size+2 <= hi-t+1 {
 			size++
 		}
 		if g.ahead {
@@ -340,6 +363,7 @@ type (
 	valuesFunc  func(acc, alpha *float32, stride int, p *float32, v **byte, offset, row, lo, hi int, next uintptr, step int)
 	softmaxFunc func(state *float32, stride int, s *float32, n int, scale float32)
 	scaleFunc   func(s *float32, n int, tile **byte, tiles int)
+	touchFunc   func(tile **byte, tiles int)
 
 	attnKernels struct {
 		scores  [3][attnTile + 1][3]scoresFunc
@@ -347,6 +371,7 @@ type (
 		softmax softmaxFunc
 		alibi   softmaxFunc
 		scale   scaleFunc
+		touch   touchFunc // nil for none
 	}
 )
 

@@ -604,6 +604,11 @@ func attnAlibiAVX512(state *float32, stride int, s *float32, n int, scale float3
 //go:noescape
 func attnScaleAVX512(s *float32, n int, tile **byte, tiles int)
 
+// attnTouchAVX512 prefetches the first 4 cache lines of each of some tiles.
+//
+//go:noescape
+func attnTouchAVX512(tile **byte, tiles int)
+
 // scoresF32x1t1AVX2 sets rows of s to the dot products of 1 queries at q, hd values each, with the keys of 1 tiles. For every two values it prefetches 2 cache lines at next, which it moves by step.
 //
 //go:noescape
@@ -918,3 +923,8 @@ func attnAlibiAVX2(state *float32, stride int, s *float32, n int, scale float32)
 //
 //go:noescape
 func attnScaleAVX2(s *float32, n int, tile **byte, tiles int)
+
+// attnTouchAVX2 prefetches the first 4 cache lines of each of some tiles.
+//
+//go:noescape
+func attnTouchAVX2(tile **byte, tiles int)

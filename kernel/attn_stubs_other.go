@@ -372,6 +372,8 @@ func attnAlibiAVX512(state *float32, stride int, s *float32, n int, scale float3
 
 func attnScaleAVX512(s *float32, n int, tile **byte, tiles int) { panic(noAssembly) }
 
+func attnTouchAVX512(tile **byte, tiles int) { panic(noAssembly) }
+
 func scoresF32x1t1AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
 
 func scoresF32x1t2AVX2(s, q *float32, hd int, k **byte, next uintptr, step int) { panic(noAssembly) }
@@ -557,3 +559,5 @@ func attnSoftmaxAVX2(state *float32, stride int, s *float32, n int, scale float3
 func attnAlibiAVX2(state *float32, stride int, s *float32, n int, scale float32) { panic(noAssembly) }
 
 func attnScaleAVX2(s *float32, n int, tile **byte, tiles int) { panic(noAssembly) }
+
+func attnTouchAVX2(tile **byte, tiles int) { panic(noAssembly) }

@@ -60,6 +60,7 @@ var attnAVX512 = attnKernels{
 	softmax: attnSoftmaxAVX512,
 	alibi:   attnAlibiAVX512,
 	scale:   attnScaleAVX512,
+	touch:   attnTouchAVX512,
 }
 
 var attnAVX2 = attnKernels{
@@ -118,4 +119,5 @@ var attnAVX2 = attnKernels{
 	softmax: attnSoftmaxAVX2,
 	alibi:   attnAlibiAVX2,
 	scale:   attnScaleAVX2,
+	touch:   attnTouchAVX2,
 }

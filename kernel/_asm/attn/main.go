@@ -53,6 +53,7 @@ func main() {
 		softmax(a)
 		alibi(a)
 		scaleTiles(a)
+		touch(a)
 	}
 	vec.WriteStandIns("attn")
 	writeTable()
@@ -358,7 +359,7 @@ func writeTable() {
 			}
 			b.WriteString("\t\t},\n")
 		}
-		fmt.Fprintf(&b, "\t},\n\tsoftmax: attnSoftmax%s,\n\talibi:   attnAlibi%s,\n\tscale:   attnScale%s,\n}\n\n", a, a, a)
+		fmt.Fprintf(&b, "\t},\n\tsoftmax: attnSoftmax%s,\n\talibi:   attnAlibi%s,\n\tscale:   attnScale%s,\n\ttouch:   attnTouch%s,\n}\n\n", a, a, a, a)
 	}
 	if err := os.WriteFile(*table, []byte(strings.TrimSpace(b.String())+"\n"), 0o666); err != nil {
 		fmt.Fprintln(os.Stderr, err)

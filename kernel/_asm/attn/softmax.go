@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -11,6 +13,8 @@ import (
 const (
 	negInf = 0xff800000
 	oneF32 = 0x3f800000
+
+	touchLines = 4
 )
 
 // softmax generates the softmax of a block of scores of some queries; see
@@ -201,6 +205,24 @@ func scaleTiles(a vec.ISA) {
 	DECQ(left)
 	JNE(f.Ref("query"))
 	ADDQ(operand.Imm(4*tileTokens), s)
+	ADDQ(operand.Imm(8), tile)
+	DECQ(tiles)
+	JNE(f.Ref("tile"))
+	f.End()
+}
+
+// touch generates the prefetch of what some tiles begin with: it finds their
+// pages, and the processor's own prefetching goes on from there.
+func touch(a vec.ISA) {
+	f := vec.Begin(a, "attnTouch", fmt.Sprintf("prefetches the first %d cache lines of each of some tiles.", touchLines),
+		"(tile **byte, tiles int)")
+	tile, tiles := f.Ptr("tile"), f.Ptr("tiles")
+	at := GP64()
+	f.Label("tile")
+	MOVQ(operand.Mem{Base: tile}, at)
+	for i := range touchLines {
+		PREFETCHT1(operand.Mem{Base: at, Disp: 64 * i})
+	}
 	ADDQ(operand.Imm(8), tile)
 	DECQ(tiles)
 	JNE(f.Ref("tile"))
