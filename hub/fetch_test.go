@@ -9,7 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"ridge/internal/disk"
@@ -405,7 +407,8 @@ func TestHugeSize(t *testing.T) {
 	}
 }
 
-// TestLimitRate checks the speed limit over several connections.
+// TestLimitRate checks the speed limit over several connections: that a download
+// keeps to it, and that it does not wait for more.
 func TestLimitRate(t *testing.T) {
 	sandbox(t)
 	content := fakeGGUF(300_000, 10)
@@ -415,9 +418,26 @@ func TestLimitRate(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkModel(t, m, content)
-	if d := time.Since(begin); d < 400*time.Millisecond || d > reasonable {
+	if d := time.Since(begin); d < 400*time.Millisecond {
 		t.Errorf("300 kB at 600 kB/s took %v", d)
 	}
+	synctest.Test(t, func(t *testing.T) {
+		begin, l := time.Now(), newLimiter(600_000)
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				for range 10 {
+					if err := l.wait(t.Context(), 10_000); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if d := time.Since(begin).Round(time.Millisecond); d != 500*time.Millisecond {
+			t.Errorf("300 kB at 600 kB/s should take %v", d)
+		}
+	})
 }
 
 // TestShards fetches all shards of a split file from their addresses.
