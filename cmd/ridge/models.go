@@ -82,6 +82,9 @@ func listCommand() *cobra.Command {
 				return err
 			}
 			if asJSON {
+				if all {
+					models = append(models, toPull()...)
+				}
 				return writeJSON(c.OutOrStdout(), models)
 			}
 			tw := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
@@ -98,8 +101,16 @@ func listCommand() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.Flags().BoolVar(&all, "all", false, "also list what the catalogue can pull")
+	c.Flags().BoolVar(&all, "all", false, "also list what the catalogue can pull; in JSON these have no files")
 	return c
+}
+
+// toPull are the models of the catalogue, as models without files.
+func toPull() (out []hub.Model) {
+	for _, e := range hub.Catalog() {
+		out = append(out, hub.Model{Name: e.Name, Ref: e.Sources[0].Ref, License: e.License, Size: e.Sources[0].Size})
+	}
+	return out
 }
 
 // writeModels writes a line for each model; those whose packed weights are kept
@@ -295,7 +306,7 @@ func writeModelInfo(w io.Writer, in modelInfo) error {
 func inspectCommand() *cobra.Command {
 	var asJSON, full bool
 	c := &cobra.Command{
-		Use:   "inspect FILE",
+		Use:   "inspect FILE|MODEL",
 		Short: "Print the metadata and the tensor directory of a GGUF or safetensors file",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

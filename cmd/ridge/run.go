@@ -155,7 +155,9 @@ func (s *session) ask(ctx context.Context, prompt string) error {
 	var answer strings.Builder
 	for tok, err := range s.m.GenerateTokens(ctx, ids, s.g) {
 		if err != nil {
-			fmt.Fprintln(s.out)
+			if answer.Len() > 0 {
+				fmt.Fprintln(s.out)
+			}
 			return err
 		}
 		answer.WriteString(tok.Text)
