@@ -1,0 +1,214 @@
+package nn
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"ridge/internal/pool"
+	"ridge/kernel"
+	"ridge/kvcache"
+	"ridge/tensor"
+)
+
+// attnCase is attention of some sequences, with everything that was stored.
+type attnCase struct {
+	name                    string
+	heads, kvHeads, headDim int
+	lens, rows              []int // per sequence: tokens, and how many of the last are rows
+	softcap                 float32
+	window                  int
+	slopes                  []float32
+}
+
+var attnCases = []attnCase{
+	{name: "one row, splits", heads: 6, kvHeads: 2, headDim: 16, lens: []int{1100}, rows: []int{1}},
+	{name: "few rows, splits", heads: 4, kvHeads: 2, headDim: 16, lens: []int{900, 257}, rows: []int{4, 3}},
+	{name: "prompt", heads: 3, kvHeads: 3, headDim: 24, lens: []int{75}, rows: []int{75}},
+	{name: "mixed", heads: 8, kvHeads: 1, headDim: 16, lens: []int{1, 33, 600, 256, 700}, rows: []int{1, 33, 1, 2, 5}},
+	{name: "window", heads: 2, kvHeads: 1, headDim: 16, lens: []int{900, 40}, rows: []int{2, 40}, window: 300},
+	{name: "soft cap and slopes", heads: 4, kvHeads: 2, headDim: 16, lens: []int{530, 20}, rows: []int{1, 20}, softcap: 3, slopes: []float32{0.5, 0.25, 0.1, 0}},
+}
+
+// attnInput is a case's rows and what its sequences hold.
+type attnInput struct {
+	args    AttnArgs
+	q       kernel.Acts
+	k, v    [][][]float32 // per sequence and token, the values of all kv heads
+	queries [][]float32   // per row
+}
+
+func newAttnInput(t *testing.T, c *attnCase) *attnInput {
+	t.Helper()
+	p, err := kvcache.New(kvcache.Config{
+		Layers:     []kvcache.LayerShape{{Heads: 1, KDim: 8, VDim: 8}, {Heads: c.kvHeads, KDim: c.headDim, VDim: c.headDim}},
+		PageTokens: 32, DType: tensor.F32, MaxBytes: 16 << 20,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	r := rand.New(rand.NewPCG(1, uint64(c.headDim)))
+	in := &attnInput{args: AttnArgs{
+		Pool: p, Layer: 1, Heads: c.heads, KVHeads: c.kvHeads, HeadDim: c.headDim,
+		Scale: 0.3, Softcap: c.softcap, Window: c.window, Slopes: c.slopes, Quant: true,
+	}}
+	random := func(n int) []float32 {
+		x := make([]float32, n)
+		for i := range x {
+			x[i] = float32(r.NormFloat64())
+		}
+		return x
+	}
+	rows := 0
+	for i, n := range c.lens {
+		s := p.NewSeq()
+		if err := p.Grow(s, n); err != nil {
+			t.Fatal(err)
+		}
+		var ks, vs [][]float32
+		for at := range n {
+			k, v := random(c.kvHeads*c.headDim), random(c.kvHeads*c.headDim)
+			for h := range c.kvHeads {
+				kt, vt := p.Tile(1, h, s, at/kvcache.TileTokens)
+				kernel.StoreKV(kt, vt, at%kvcache.TileTokens, k[h*c.headDim:][:c.headDim], v[h*c.headDim:][:c.headDim], tensor.F32)
+			}
+			ks, vs = append(ks, k), append(vs, v)
+		}
+		in.k, in.v = append(in.k, ks), append(in.v, vs)
+		in.args.Spans = append(in.args.Spans, Span{Seq: s, Row: rows, N: c.rows[i], Pos: n - c.rows[i]})
+		rows += c.rows[i]
+	}
+	Rows(&in.q, rows, c.heads*c.headDim, false)
+	for i := range rows {
+		in.queries = append(in.queries, random(c.heads*c.headDim))
+		copy(Row(&in.q, i), in.queries[i])
+	}
+	return in
+}
+
+// naive is the attention of row i of span s for a head, in float64.
+func (in *attnInput) naive(s, i, head int) []float64 {
+	a, sp := &in.args, &in.args.Spans[s]
+	kv, pos := head/(a.Heads/a.KVHeads)*a.HeadDim, sp.Pos+i
+	q := in.queries[sp.Row+i][head*a.HeadDim:][:a.HeadDim]
+	out, sum := make([]float64, a.HeadDim), 0.0
+	first := 0
+	if a.Window > 0 {
+		first = max(0, pos+1-a.Window)
+	}
+	for j := first; j <= pos; j++ {
+		score := 0.0
+		for d, x := range q {
+			score += float64(x) * float64(in.k[s][j][kv+d])
+		}
+		score *= float64(a.Scale)
+		if a.Softcap > 0 {
+			score = float64(a.Softcap) * math.Tanh(score/float64(a.Softcap))
+		}
+		if a.Slopes != nil {
+			score += float64(a.Slopes[head]) * float64(j-pos)
+		}
+		w := math.Exp(score)
+		sum += w
+		for d := range out {
+			out[d] += w * float64(in.v[s][j][kv+d])
+		}
+	}
+	for d := range out {
+		out[d] /= sum
+	}
+	return out
+}
+
+// Attention over pages, splits and several sequences is that of the definition,
+// and the same bits for any number of workers.
+func TestAttention(t *testing.T) {
+	for _, c := range attnCases {
+		t.Run(c.name, func(t *testing.T) {
+			in := newAttnInput(t, &c)
+			var first kernel.Acts
+			for _, workers := range []int{1, 2, 3, 5} {
+				p := pool.New(workers)
+				e := NewExec(p)
+				var dst kernel.Acts
+				for range 3 { // what one step leaves does not reach the next
+					e.Attention(&dst, &in.q, &in.args)
+				}
+				p.Close()
+				if workers == 1 {
+					first = dst
+					in.compare(t, &dst)
+					continue
+				}
+				sameActs(t, fmt.Sprintf("%d workers", workers), &dst, &first)
+			}
+		})
+	}
+}
+
+// A row has the same bits alone and with the rows of other spans.
+func TestAttentionAlone(t *testing.T) {
+	p := pool.New(2)
+	defer p.Close()
+	for _, c := range attnCases {
+		in := newAttnInput(t, &c)
+		e := NewExec(p)
+		var all, one kernel.Acts
+		e.Attention(&all, &in.q, &in.args)
+		for _, s := range in.args.Spans {
+			for i := range s.N {
+				var q kernel.Acts
+				Rows(&q, 1, in.q.K, false)
+				copy(Row(&q, 0), in.queries[s.Row+i])
+				a := in.args
+				a.Spans = []Span{{Seq: s.Seq, N: 1, Pos: s.Pos + i}}
+				e.Attention(&one, &q, &a)
+				want := kernel.Acts{N: 1, K: all.K, F32: Row(&all, s.Row+i), LDF: all.LDF, Q: all.Q[(s.Row+i)*all.LDQ:][:all.LDQ], LDQ: all.LDQ}
+				sameActs(t, fmt.Sprintf("%s: row %d alone", c.name, s.Row+i), &one, &want)
+			}
+		}
+	}
+}
+
+func (in *attnInput) compare(t *testing.T, dst *kernel.Acts) {
+	t.Helper()
+	a := &in.args
+	worst := 0.0
+	for s := range a.Spans {
+		for i := range a.Spans[s].N {
+			got := Row(dst, a.Spans[s].Row+i)
+			for h := range a.Heads {
+				for d, want := range in.naive(s, i, h) {
+					worst = max(worst, math.Abs(float64(got[h*a.HeadDim+d])-want))
+				}
+			}
+		}
+	}
+	if !(worst <= 2e-5) {
+		t.Errorf("differs from the definition by up to %g", worst)
+	}
+}
+
+// sameActs compares rows bit for bit, their quantized form too.
+func sameActs(t *testing.T, what string, got, want *kernel.Acts) {
+	t.Helper()
+	if got.N != want.N || got.K != want.K || len(got.Q) != len(want.Q) {
+		t.Fatalf("%s: %d x %d, %d quantized bytes; want %d x %d, %d", what, got.N, got.K, len(got.Q), want.N, want.K, len(want.Q))
+	}
+	for r := range got.N {
+		for i, x := range Row(got, r) {
+			if w := Row(want, r)[i]; math.Float32bits(x) != math.Float32bits(w) {
+				t.Fatalf("%s: row %d, value %d: %v, want %v", what, r, i, x, w)
+			}
+		}
+	}
+	if string(got.Q) != string(want.Q) {
+		t.Fatalf("%s: other quantized values", what)
+	}
+}
