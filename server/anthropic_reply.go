@@ -25,6 +25,7 @@ type anthropicUsage struct {
 	Output int `json:"output_tokens"`
 	Create int `json:"cache_creation_input_tokens"`
 	Read   int `json:"cache_read_input_tokens"`
+	Forced int `json:"jump_ahead_tokens,omitempty"` // of the output, not drawn
 }
 
 type textBlock struct {
@@ -104,7 +105,7 @@ func (o *anthropicOutput) whole(w http.ResponseWriter) error {
 	o.rep.Content = append(o.rep.Content, calls...)
 	reason, seq := o.stopReason(a.finish, a.stopText)
 	o.rep.Stop, o.rep.Sequence = &reason, seq
-	o.rep.Usage = anthropicUsage{Input: o.t.prompt - o.t.cached, Output: o.t.tokens, Read: o.t.cached}
+	o.rep.Usage = anthropicUsage{Input: o.t.prompt - o.t.cached, Output: o.t.tokens, Read: o.t.cached, Forced: o.t.forced}
 	writeJSON(w, http.StatusOK, &o.rep)
 	return nil
 }
@@ -224,7 +225,7 @@ func (o *anthropicOutput) end(e *events) error {
 	err := e.named("message_delta", map[string]any{
 		"type":  "message_delta",
 		"delta": map[string]any{"stop_reason": reason, "stop_sequence": seq},
-		"usage": anthropicUsage{Input: o.input, Read: o.cached, Output: o.tokens},
+		"usage": anthropicUsage{Input: o.input, Read: o.cached, Output: o.tokens, Forced: o.t.forced},
 	})
 	if err != nil {
 		return err

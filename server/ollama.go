@@ -162,6 +162,7 @@ type ollamaTimes struct {
 	PromptTime  int64 `json:"prompt_eval_duration"`
 	Count       int   `json:"eval_count"`
 	Time        int64 `json:"eval_duration"`
+	Forced      int   `json:"jump_ahead_tokens,omitempty"` // of eval_count, not drawn
 }
 
 func now() string { return time.Now().UTC().Format(time.RFC3339Nano) }
@@ -459,7 +460,7 @@ func (o *ollamaOutput) last(a *answer, t *totals, p *plan, streams bool) *ollama
 	if !o.chat {
 		rep.Context = append(append([]int32(nil), p.req.Tokens...), ids(a.tokens)...)
 	}
-	rep.ollamaTimes = &ollamaTimes{PromptCount: t.prompt, PromptTime: t.prefill.Nanoseconds(), Count: t.tokens, Time: t.decode.Nanoseconds()}
+	rep.ollamaTimes = &ollamaTimes{PromptCount: t.prompt, PromptTime: t.prefill.Nanoseconds(), Count: t.tokens, Time: t.decode.Nanoseconds(), Forced: t.forced}
 	return rep
 }
 

@@ -114,6 +114,7 @@ type timings struct {
 	PredictedMS    float64 `json:"predicted_ms"`
 	PredictedTokMS float64 `json:"predicted_per_token_ms"`
 	PredictedSec   float64 `json:"predicted_per_second"`
+	ForcedN        int     `json:"jump_ahead_n,omitempty"` // of predicted_n, not drawn
 	QueueMS        float64 `json:"queue_ms"`
 	FirstMS        float64 `json:"first_token_ms"`
 	// Energy is an estimate: the request's share, by tokens, in what the
@@ -126,7 +127,7 @@ func (t *totals) timings() *timings {
 	n := t.prompt - t.cached
 	x := &timings{
 		CacheN: t.cached, PromptN: n, PromptMS: ms(t.prefill.Seconds()), PredictedN: t.tokens, PredictedMS: ms(t.decode.Seconds()),
-		QueueMS: ms(t.queued.Seconds()), FirstMS: ms(t.ttft.Seconds()),
+		ForcedN: t.forced, QueueMS: ms(t.queued.Seconds()), FirstMS: ms(t.ttft.Seconds()),
 	}
 	x.PromptTokenMS, x.PromptPerSec = per(x.PromptMS, n), rate(n, x.PromptMS)
 	if t.meter != nil {

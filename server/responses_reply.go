@@ -242,9 +242,13 @@ func (o *responsesOutput) complete() error {
 	if o.finish == finishLength {
 		o.rep.Status, o.rep.Incomplete = "incomplete", map[string]string{"reason": "max_output_tokens"}
 	}
+	details := map[string]int{"reasoning_tokens": o.t.reasoning}
+	if o.t.forced > 0 {
+		details["jump_ahead_tokens"] = o.t.forced
+	}
 	o.rep.Usage = map[string]any{
 		"input_tokens": o.t.prompt, "input_tokens_details": map[string]int{"cached_tokens": o.t.cached},
-		"output_tokens": o.t.tokens, "output_tokens_details": map[string]int{"reasoning_tokens": o.t.reasoning}, "total_tokens": o.t.prompt + o.t.tokens,
+		"output_tokens": o.t.tokens, "output_tokens_details": details, "total_tokens": o.t.prompt + o.t.tokens,
 	}
 	if !o.rep.Store {
 		return nil

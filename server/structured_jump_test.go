@@ -182,6 +182,58 @@ func TestJumpAheadOfConst(t *testing.T) {
 	}
 }
 
+// Every protocol says how many tokens were not drawn, where its counts are, and
+// says nothing of it where all were.
+func TestJumpAheadCounts(t *testing.T) {
+	_, srv := serveAs(t, openTiny(t, tinyPath, 1), ModelConfig{Path: tinyPath, JumpAhead: true}, engine.Options{})
+	const schema = `{"const":{"name":"a cat and a dog"}}`
+	for _, c := range []struct {
+		path, body, format, usage string
+		tokens, forced            []any
+	}{
+		{"/v1/chat/completions", `"messages":[{"role":"user","content":"x"}],"max_tokens":60,"stream_options":{"include_usage":true}`, `"response_format":{"type":"json_schema","json_schema":{"name":"c","schema":` + schema + `}}`, "usage",
+			[]any{"completion_tokens"}, []any{"completion_tokens_details", "jump_ahead_tokens"}},
+		{"/v1/responses", `"input":"x","max_output_tokens":60`, `"text":{"format":{"type":"json_schema","name":"c","schema":` + schema + `}}`, "usage",
+			[]any{"output_tokens"}, []any{"output_tokens_details", "jump_ahead_tokens"}},
+		{"/v1/messages", `"messages":[{"role":"user","content":"x"}],"max_tokens":60`, `"output_format":{"type":"json_schema","schema":` + schema + `}`, "usage",
+			[]any{"output_tokens"}, []any{"jump_ahead_tokens"}},
+		{"/api/chat", `"messages":[{"role":"user","content":"x"}],"options":{"num_predict":60}`, `"format":` + schema, "", []any{"eval_count"}, []any{"jump_ahead_tokens"}},
+		{"/api/generate", `"prompt":"x","options":{"num_predict":60}`, `"format":` + schema, "", []any{"eval_count"}, []any{"jump_ahead_tokens"}},
+		{"/completion", `"prompt":"x","n_predict":60`, `"json_schema":` + schema, "timings", []any{"predicted_n"}, []any{"jump_ahead_n"}},
+	} {
+		for _, stream := range []bool{false, true} {
+			for _, format := range []string{c.format, `"seed":1`} {
+				body := fmt.Sprintf(`{"model":"tiny","stream":%v,%s,%s}`, stream, c.body, format)
+				var last object // what has the counts
+				switch {
+				case !stream:
+					last = post(t, srv.URL+c.path, body, 200)
+				case strings.HasPrefix(c.path, "/api/"):
+					all := lines(t, srv.URL+c.path, body)
+					last = all[len(all)-1]
+				default:
+					_, all := sse(t, srv.URL+c.path, body)
+					for _, o := range all {
+						if r, ok := o["response"].(map[string]any); ok {
+							o = r
+						}
+						if o[c.usage] != nil {
+							last = o
+						}
+					}
+				}
+				if c.usage != "" {
+					last, _ = last[c.usage].(map[string]any)
+				}
+				tokens, forced := last.at(c.tokens...), last.at(c.forced...)
+				if format == c.format && (forced == nil || forced != tokens) || format != c.format && (forced != nil || tokens == nil) {
+					t.Errorf("%s, stream %v, %s: %v of %v tokens forced in %v", c.path, stream, format, forced, tokens, last)
+				}
+			}
+		}
+	}
+}
+
 // Stop strings and limits end an answer within forced text, and a stream has the
 // same text in pieces.
 func TestJumpAheadLimits(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 )
 
 // start serves a small real model and returns the server's address.
-func start(t *testing.T) string {
+func start(t *testing.T, change ...func(*server.ModelConfig)) string {
 	t.Helper()
 	path := testdata.Model(t, "smollm2")
 	o := model.DefaultOptions()
@@ -26,7 +26,11 @@ func start(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sm, err := server.NewModel(server.ModelConfig{Name: "smollm2", Path: path, Engine: e})
+	c := server.ModelConfig{Name: "smollm2", Path: path, Engine: e}
+	for _, f := range change {
+		f(&c)
+	}
+	sm, err := server.NewModel(c)
 	if err != nil {
 		t.Fatal(err)
 	}
