@@ -57,6 +57,7 @@ type File struct {
 	tensors   []TensorInfo
 	byName    map[string]int
 	shards    []*shard
+	maps      mmap.Files // of the shards; none for OpenBytes
 
 	mu  sync.Mutex
 	err error // first misuse of a typed getter
@@ -65,9 +66,8 @@ type File struct {
 // shard is one file on disk, or the bytes given to OpenBytes.
 type shard struct {
 	name   string
-	m      *mmap.Map // nil for OpenBytes
-	data   []byte    // the data section: all bytes after the directory and its padding
-	padded bool      // the file ends with padding to the alignment
+	data   []byte // the data section: all bytes after the directory and its padding
+	padded bool   // the file ends with padding to the alignment
 }
 
 // Name returns the path or name the file was opened with.
@@ -225,70 +225,36 @@ func (f *File) Mat(name string) (tensor.Mat, error) {
 
 // Prefetch asks the system to read all tensor data into memory now, ahead of
 // its use. It returns at once.
-func (f *File) Prefetch() { f.advise(mmap.WillNeed) }
+func (f *File) Prefetch() { f.maps.Advise(mmap.WillNeed) }
 
 // DropPages gives the memory of pages read so far back to the system. The data
 // stays valid; reading it again reads the file again. Call it when the weights
 // have been copied elsewhere.
-func (f *File) DropPages() { f.advise(mmap.DontNeed) }
+func (f *File) DropPages() { f.maps.Advise(mmap.DontNeed) }
 
 // Release is DropPages for b alone, a view that Data or Mat gave. Other memory
 // is left alone, so that a caller need not know whether it has a view.
 func (f *File) Release(b []byte) {
-	for _, s := range f.shards {
-		if s.m != nil {
-			_ = s.m.Release(b) // a hint, as above
-		}
-	}
+	f.maps.Release(b)
 }
 
 // Check returns an error with mmap.ErrChanged if one of the files was written
 // to or cut short since it was opened: then no data of it can be relied on.
 func (f *File) Check() error {
-	for _, s := range f.shards {
-		if s.m != nil {
-			if err := s.m.Check(); err != nil {
-				return fmt.Errorf("gguf: %s: %w", diag.Path(s.name), mmap.ErrChanged)
-			}
-		}
-	}
-	return nil
+	return mmap.Explain("gguf", f.maps.Check())
 }
 
 // ID returns what tells the content of the files from any other, see
 // mmap.Map.ID; "" if that is not known.
-func (f *File) ID() (id string, settled bool) {
-	return mmap.IDs(func(yield func(*mmap.Map) bool) {
-		for _, s := range f.shards {
-			if !yield(s.m) {
-				return
-			}
-		}
-	})
-}
-
-func (f *File) advise(a mmap.Advice) {
-	for _, s := range f.shards {
-		if s.m != nil {
-			_ = s.m.Advise(a) // advice is a hint: nothing depends on it
-		}
-	}
-}
+func (f *File) ID() (id string, settled bool) { return f.maps.ID() }
 
 // Close removes the mapping: all tensor data is invalid afterwards, metadata is
 // not. Closing twice does nothing.
 func (f *File) Close() error {
-	var first error
 	for _, s := range f.shards {
 		s.data = nil
-		if s.m == nil {
-			continue
-		}
-		if err := s.m.Close(); err != nil && first == nil {
-			first = fmt.Errorf("gguf: %s: close: %w", diag.Path(s.name), err)
-		}
 	}
-	return first
+	return mmap.Explain("gguf", f.maps.Close())
 }
 
 // asUint returns the value of an integer of any type, false if v is no integer

@@ -1,9 +1,7 @@
 package gguf
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -62,18 +60,14 @@ func OpenBytes(name string, b []byte) (*File, error) { return decode(name, b) }
 func openOne(path string) (*File, error) {
 	m, err := mmap.Open(path)
 	if err != nil {
-		var pe *fs.PathError
-		if errors.As(err, &pe) { // names the path a second time
-			err = pe.Err
-		}
-		return nil, fmt.Errorf("gguf: %s: open: %w", diag.Path(path), err)
+		return nil, mmap.Explain("gguf", err)
 	}
 	f, err := decode(path, m.Bytes())
 	if err != nil {
 		_ = m.Close() // the first error is the one to report
 		return nil, err
 	}
-	f.shards[0].m = m
+	f.maps = mmap.Files{m}
 	return f, nil
 }
 
@@ -185,7 +179,7 @@ func join(parts []*File) (*File, error) {
 			f.byName[t.Name] = len(f.tensors)
 			f.tensors = append(f.tensors, t)
 		}
-		f.shards = append(f.shards, p.shards...)
+		f.shards, f.maps = append(f.shards, p.shards...), append(f.maps, p.maps...)
 	}
 	return f, nil
 }

@@ -24,7 +24,7 @@ const (
 func Open(path string) (*File, error) {
 	st, err := os.Stat(path)
 	if err != nil {
-		return nil, openError(path, err)
+		return nil, mmap.Explain("safetensors", err)
 	}
 	switch {
 	case st.IsDir():
@@ -50,7 +50,7 @@ func openDir(dir string) (*File, error) {
 			return c.open(path)
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
-			return nil, openError(path, err)
+			return nil, mmap.Explain("safetensors", err)
 		}
 	}
 	return nil, fault(dir, "folder", singleName+" or "+indexName, "neither")
@@ -59,23 +59,15 @@ func openDir(dir string) (*File, error) {
 func openOne(path string) (*File, error) {
 	m, err := mmap.Open(path)
 	if err != nil {
-		return nil, openError(path, err)
+		return nil, mmap.Explain("safetensors", err)
 	}
 	f, err := decode(path, m.Bytes())
 	if err != nil {
 		_ = m.Close() // the first error is the one to report
 		return nil, err
 	}
-	f.shards[0].m = m
+	f.maps = mmap.Files{m}
 	return f, nil
-}
-
-func openError(path string, err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) { // names the path a second time
-		err = pe.Err
-	}
-	return fmt.Errorf("safetensors: %s: open: %w", diag.Path(path), err)
 }
 
 // openIndex opens all files that the index at path names, in the order it first
@@ -83,7 +75,7 @@ func openError(path string, err error) error {
 func openIndex(path string) (_ *File, err error) {
 	m, err := mmap.Open(path)
 	if err != nil {
-		return nil, openError(path, err)
+		return nil, mmap.Explain("safetensors", err)
 	}
 	entries, err := readIndex(path, m.Bytes())
 	_ = m.Close() // only read; entries are copies
@@ -125,7 +117,7 @@ func openIndex(path string) (_ *File, err error) {
 // join adds the tensors of part, one file, to f, and takes its mapping over.
 func (f *File) join(part *File) error {
 	no := len(f.shards)
-	f.shards = append(f.shards, part.shards...)
+	f.shards, f.maps = append(f.shards, part.shards...), append(f.maps, part.maps...)
 	for _, t := range part.tensors {
 		if first, ok := f.Tensor(t.Name); ok {
 			return fault(part.name, tensorField(t.Name), "each name once", "it in "+diag.Path(f.shards[first.Shard].name)+" too")

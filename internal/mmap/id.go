@@ -1,9 +1,6 @@
 package mmap
 
-import (
-	"iter"
-	"time"
-)
+import "time"
 
 // ID returns a text that tells this content of this file from every other, as
 // far as the system's accounts do: the file's number, its size, and the times at
@@ -25,21 +22,4 @@ func (m *Map) ID() (id string, settled bool) {
 		tick = 3 * time.Second
 	}
 	return id, id != "" && time.Since(changed) > tick
-}
-
-// IDs joins the IDs of the files of one model. It is empty if one of them is, or
-// is not mapped (nil), and settled if all are.
-func IDs(files iter.Seq[*Map]) (id string, settled bool) {
-	settled = true
-	for m := range files {
-		if m == nil {
-			return "", false
-		}
-		one, ok := m.ID()
-		if one == "" {
-			return "", false
-		}
-		id, settled = id+one+"\n", settled && ok
-	}
-	return id, settled
 }
