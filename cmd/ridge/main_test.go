@@ -9,6 +9,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"ridge"
+	"ridge/hub"
 	"ridge/internal/badfiles"
 	"ridge/internal/testdata"
 )
@@ -80,5 +81,14 @@ func TestBrokenFiles(t *testing.T) {
 				t.Errorf("error: %q\nwant:  %q", err, c.Want)
 			}
 		})
+	}
+}
+
+// What can be pulled is what is not here.
+func TestToPull(t *testing.T) {
+	all := toPull(nil)
+	rest := toPull([]hub.Model{{Name: "other"}, {Name: all[1].Name}})
+	if len(all) != len(hub.Catalog()) || len(rest) != len(all)-1 || rest[0].Name != all[0].Name || rest[1].Name != all[2].Name {
+		t.Errorf("%d models in all, without %s %d", len(all), all[1].Name, len(rest))
 	}
 }

@@ -83,7 +83,7 @@ func listCommand() *cobra.Command {
 			}
 			if asJSON {
 				if all {
-					models = append(models, toPull()...)
+					models = append(models, toPull(models)...)
 				}
 				return writeJSON(c.OutOrStdout(), models)
 			}
@@ -91,8 +91,8 @@ func listCommand() *cobra.Command {
 			defer tw.Flush()
 			writeModels(tw, models)
 			if all {
-				for _, e := range hub.Catalog() {
-					fmt.Fprintf(tw, "%s\t%s\t\t(to pull)\t\n", e.Name, bytesText(e.Sources[0].Size))
+				for _, m := range toPull(models) {
+					fmt.Fprintf(tw, "%s\t%s\t\t(to pull)\t\n", m.Name, bytesText(m.Size))
 				}
 			} else if !slices.ContainsFunc(models, func(m hub.Model) bool { return m.Owner != hub.OwnerProgram }) {
 				fmt.Fprintln(c.ErrOrStderr(), "No other models here. ridge list --all shows what can be pulled by name.")
@@ -105,9 +105,13 @@ func listCommand() *cobra.Command {
 	return c
 }
 
-// toPull are the models of the catalogue, as models without files.
-func toPull() (out []hub.Model) {
+// toPull are the models of the catalogue that are not here, as models without
+// files.
+func toPull(here []hub.Model) (out []hub.Model) {
 	for _, e := range hub.Catalog() {
+		if slices.ContainsFunc(here, func(m hub.Model) bool { return m.Name == e.Name }) {
+			continue
+		}
 		out = append(out, hub.Model{Name: e.Name, Ref: e.Sources[0].Ref, License: e.License, Size: e.Sources[0].Size})
 	}
 	return out
