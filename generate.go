@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"time"
 
 	"ridge/chat"
@@ -221,19 +220,4 @@ type ContextError struct{ Tokens, Context int }
 
 func (e *ContextError) Error() string {
 	return fmt.Sprintf("ridge: prompt: expected at most %d tokens, the context, found %d", e.Context, e.Tokens)
-}
-
-// unit scales x to length 1.
-func unit(x []float64) []float32 {
-	sum := 0.0
-	for _, v := range x {
-		sum += v * v
-	}
-	out := make([]float32, len(x))
-	for i, v := range x {
-		if sum > 0 {
-			out[i] = float32(v / math.Sqrt(sum))
-		}
-	}
-	return out
 }

@@ -214,7 +214,7 @@ func (m *Model) Embed(ctx context.Context, text string, p Pooling) ([]float32, e
 			}
 		}
 	}
-	return unit(sum), nil
+	return model.Unit(sum), nil
 }
 
 // forget drops the keys and values of the last generation.

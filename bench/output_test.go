@@ -3,21 +3,17 @@ package bench
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"ridge/internal/golden"
 	"ridge/model"
 	"ridge/plan"
 	"ridge/tensor"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // samples are results with made-up numbers.
 func samples() []*Result {
@@ -52,19 +48,6 @@ func samples() []*Result {
 	return all
 }
 
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if want := read(t, name); !bytes.Equal(got, want) {
-		t.Errorf("%s differs (-update writes it anew):\n%s", name, cmp.Diff(string(want), string(got)))
-	}
-}
-
 func TestOutput(t *testing.T) {
 	for _, format := range Formats {
 		for name, results := range map[string][]*Result{"": samples(), "-none": nil, "-plain": samples()[:1]} {
@@ -82,7 +65,7 @@ func TestOutput(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(results) > 0 || format == "json" {
-				golden(t, "output"+name+"."+format, b.Bytes())
+				golden.Text(t, "output"+name+"."+format, b.String())
 			} else if b.Len() > 0 {
 				t.Errorf("%s: no result prints %q", format, b.String())
 			}
@@ -177,5 +160,5 @@ func TestKernelTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "kernels.md", b.Bytes())
+	golden.Text(t, "kernels.md", b.String())
 }

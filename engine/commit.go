@@ -2,10 +2,10 @@ package engine
 
 import (
 	"errors"
-	"math"
 	"slices"
 
 	"ridge/kvcache"
+	"ridge/model"
 	"ridge/sample"
 	"ridge/sched"
 )
@@ -52,31 +52,16 @@ func (e *Engine) scored(q *sequence, row *rowState) *Event {
 	ev := &Event{Token: -1, StopToken: -1, Finish: FinishLength}
 	switch g.req.Embed {
 	case PoolingMean:
-		ev.Finish, ev.Embedding = FinishStop, unit(g.sum)
+		ev.Finish, ev.Embedding = FinishStop, model.Unit(g.sum)
 	case PoolingLast:
 		h := e.m.Hidden(row.out + row.outs - 1)
 		sum := make([]float64, len(h))
 		for i, v := range h {
 			sum[i] = float64(v)
 		}
-		ev.Finish, ev.Embedding = FinishStop, unit(sum)
+		ev.Finish, ev.Embedding = FinishStop, model.Unit(sum)
 	}
 	return ev
-}
-
-// unit scales x to length 1.
-func unit(x []float64) []float32 {
-	sum := 0.0
-	for _, v := range x {
-		sum += v * v
-	}
-	out := make([]float32, len(x))
-	for i, v := range x {
-		if sum > 0 {
-			out[i] = float32(v / math.Sqrt(sum))
-		}
-	}
-	return out
 }
 
 // branch gives every choice its first token. The root's sequence has computed

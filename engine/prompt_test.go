@@ -28,7 +28,7 @@ func pooled(t testing.TB, m *model.Model, tokens []int32, p Pooling) []float32 {
 			sum[d] += float64(v)
 		}
 	}
-	return unit(sum)
+	return model.Unit(sum)
 }
 
 // Embeddings and scores of prompts are the same however the prompts are cut,

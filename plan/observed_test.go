@@ -15,7 +15,7 @@ import (
 	"ridge/tensor"
 )
 
-var observations = flag.String("observations", "", "with -update: folder of the machines and of what ridge bench -o jsonl printed, from which testdata/observed.json is written anew")
+var observations = flag.String("observations", "", "folder of the machines and of what ridge bench -o jsonl printed, from which testdata/observed.json is written anew")
 
 // observed is what testdata/observed.json keeps of models that were measured.
 type observed struct {
@@ -110,7 +110,7 @@ func TestConstantsAreFitted(t *testing.T) {
 func readObserved(t *testing.T) *observed {
 	t.Helper()
 	path := filepath.Join("testdata", "observed.json")
-	if *update && *observations != "" {
+	if *observations != "" {
 		writeObserved(t, path)
 	}
 	b, err := os.ReadFile(path)

@@ -3,7 +3,6 @@ package plan
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,13 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"ridge/internal/golden"
 	"ridge/kernel"
 	"ridge/model"
 	"ridge/nn"
 	"ridge/tensor"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // shapeOf makes a shape like that of SmolLM2-135M, with all matrices of type t.
 func shapeOf(t testing.TB, layers int, typ tensor.DType) *Shape {
@@ -305,7 +303,7 @@ func TestReport(t *testing.T) {
 	// Predictions change with the constants: only their shape is kept.
 	text := b.String()
 	head, _, _ := strings.Cut(text, "\n\n")
-	golden(t, "report.txt", head+"\n\n"+text[strings.LastIndex(text, "\n\n")+2:])
+	golden.Text(t, "report.txt", head+"\n\n"+text[strings.LastIndex(text, "\n\n")+2:])
 	for _, want := range []string{"pp512", "pp4096", "tg128 x2", "tg128 @ d3968 x2", "limited by", "memory: reading weights"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
@@ -327,22 +325,5 @@ func TestReport(t *testing.T) {
 	}
 	if r := NewReport(s, m, Use{}, 1, 0); r.Context != 4096 || r.Seqs != 1 || r.Fit.Fits {
 		t.Errorf("without a use: %+v", r)
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (-update writes it anew):\n%s", name, cmp.Diff(string(want), got))
 	}
 }

@@ -3,7 +3,6 @@ package suite
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,9 +14,8 @@ import (
 
 	"ridge/bench"
 	"ridge/internal/cpu"
+	"ridge/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // lab measures with made-up numbers and notes what it was asked.
 type lab struct {
@@ -118,7 +116,7 @@ func TestRun(t *testing.T) {
 	if len(l.progress) != 10 || l.progress[0] != "1/5 begins" || l.progress[9] != "5/5 is measured" {
 		t.Errorf("progress %q", l.progress)
 	}
-	golden(t, "all.md", rep.Markdown("ridge bench suite speed.json"))
+	golden.Text(t, "all.md", rep.Markdown("ridge bench suite speed.json"))
 
 	l = &lab{t: t}
 	o := l.options(s)
@@ -149,7 +147,7 @@ func TestRunGaps(t *testing.T) {
 	if want := []string{"1/6 begins", "1/6 is measured", "2/6 begins", "2/6 fails", "3/6 begins", "3/6 is measured", "4/6 begins", "4/6 is left out", "5/6 begins", "5/6 is measured"}; !cmp.Equal(l.progress, want) {
 		t.Error(cmp.Diff(want, l.progress))
 	}
-	golden(t, "gaps.md", rep.Markdown("ridge bench suite speed.json"))
+	golden.Text(t, "gaps.md", rep.Markdown("ridge bench suite speed.json"))
 
 	// Nothing at all was measured.
 	o.Only = func(*Case) bool { return false }
@@ -280,22 +278,5 @@ func TestIdentity(t *testing.T) {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (-update writes it anew):\n%s", name, cmp.Diff(string(want), got))
 	}
 }
