@@ -303,7 +303,7 @@ func (s *session) free() {
 func (s *session) once(ctx context.Context, w plan.Work, r *Result) error {
 	defer s.rewind(w)
 	pauses := machine.ReadPauses()
-	start, used := time.Now(), machine.CPUTime()
+	start, used := time.Now(), cpu.Time()
 	for st := range w.Steps() {
 		at := time.Now()
 		if err := s.step(ctx, st); err != nil {
@@ -315,7 +315,7 @@ func (s *session) once(ctx context.Context, w plan.Work, r *Result) error {
 	}
 	t := time.Since(start).Seconds()
 	r.Seconds = append(r.Seconds, t)
-	if now := machine.CPUTime(); now > 0 {
+	if now := cpu.Time(); now > 0 {
 		r.shares = append(r.shares, min(1, (now-used).Seconds()/(t*float64(r.Threads))))
 	}
 	n, longest := machine.ReadPauses().Since(pauses)

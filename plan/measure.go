@@ -157,11 +157,11 @@ func (e *effort) collect(threads int, take func(n int) []float64) (x []float64, 
 		if tries == 0 {
 			return x, false
 		}
-		start, used := time.Now(), machine.CPUTime()
+		start, used := time.Now(), cpu.Time()
 		batch := take(max(e.windows/batches, 1))
-		wall, cpu := time.Since(start), machine.CPUTime()-used
+		wall, own := time.Since(start), cpu.Time()-used
 		x = append(x, batch...)
-		if used == 0 || (cpu+clockStep).Seconds() >= e.share*wall.Seconds()*float64(threads) {
+		if used == 0 || (own+clockStep).Seconds() >= e.share*wall.Seconds()*float64(threads) {
 			good = append(good, batch...)
 			rest--
 		}

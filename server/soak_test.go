@@ -16,11 +16,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"ridge/engine"
+	"ridge/internal/cpu"
 	"ridge/internal/testdata"
 	"ridge/kvcache"
 	"ridge/model"
@@ -127,25 +127,16 @@ func measure() footprint {
 	return u
 }
 
-// cpuTime is the processor time of this process.
-func cpuTime() time.Duration {
-	var ru syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &ru) != nil {
-		return 0
-	}
-	return time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
-}
-
 // pace keeps the processor time of the process near share of a core.
 func (k *soak) pace(ctx context.Context, share float64) {
 	const every = time.Second
-	for last, now := cpuTime(), time.Duration(0); ; last = now {
+	for last, now := cpu.Time(), time.Duration(0); ; last = now {
 		select {
 		case <-time.After(every):
 		case <-ctx.Done():
 			return
 		}
-		now = cpuTime()
+		now = cpu.Time()
 		think := k.think.Load()
 		if float64(now-last) > share*float64(every) {
 			think += think/4 + int64(time.Millisecond)

@@ -1,4 +1,5 @@
-// Package cpu picks the instruction-set tier that the kernels run on.
+// Package cpu picks the instruction-set tier that the kernels run on, and tells the
+// processor time of the process.
 package cpu
 
 import (

@@ -1,22 +1,15 @@
 package pool
 
 import (
+	"errors"
 	"reflect"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// cpuTime returns the processor time of this process.
-func cpuTime() time.Duration {
-	var u unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
 
 // whereabouts notes the mask of each worker's thread.
 type whereabouts struct{ masks [4]affinity }
@@ -30,6 +23,9 @@ func TestPinnedWorkers(t *testing.T) {
 	}
 	before := threadMasks(t)
 	p, err := NewPlaced(Placement{Workers: 3, CPUs: each(cpus[0], cpus[1], cpus[0])})
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS) {
+		t.Skipf("the system lets nobody choose processors: %v", err)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,14 +81,13 @@ func threadMasks(t *testing.T) map[affinity]int {
 
 // A processor that is not there is an error, and no thread stays behind.
 func TestPinnedToNothing(t *testing.T) {
-	var none []int
-	for id := range 1024 {
-		if cpus := allowedCPUs(); id > cpus[len(cpus)-1] {
-			none = []int{id}
-			break
-		}
-	}
 	ok := allowedCPUs()
+	if len(ok) == 0 || slices.Contains(ok, 1023) {
+		t.Skip("needs a processor that is not there")
+	}
+	// The last that a mask has: one next to those of this process may be there, and
+	// be kept from it only by what it may change itself.
+	none := []int{1023}
 	for _, pl := range []Placement{
 		{Workers: 2, CPUs: [][]int{ok, none}},
 		{Workers: 2, CPUs: [][]int{none, ok}},

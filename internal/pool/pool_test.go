@@ -152,7 +152,7 @@ func TestGarbageCollection(t *testing.T) {
 	took := time.Since(start)
 	stop.Store(true)
 	<-done
-	if took > 5*time.Second {
+	if took > time.Minute { // some milliseconds, on a machine with nothing else to do
 		t.Errorf("5 collections took %v", took)
 	}
 }

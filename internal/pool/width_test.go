@@ -1,10 +1,13 @@
 package pool
 
 import (
+	"math"
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"ridge/internal/cpu"
 )
 
 // parts counts which parts of how many a region had.
@@ -82,7 +85,7 @@ const idleTime = 10 * time.Millisecond
 // An idle pool takes no processor time, whether its workers took part in the
 // last region or not.
 func TestIdlePoolSleeps(t *testing.T) {
-	if cpuTime() == 0 {
+	if cpu.Time() == 0 {
 		t.Skip("the system does not tell the processor time of a process")
 	}
 	p := allPart(New(4))
@@ -95,13 +98,20 @@ func TestIdlePoolSleeps(t *testing.T) {
 		for range 200 { // patience grows to its longest
 			p.Run(&parts{})
 		}
-		time.Sleep(20 * time.Millisecond)
-		used := cpuTime()
-		time.Sleep(time.Second)
-		if used = cpuTime() - used; used > idleTime {
-			t.Errorf("a pool of width %d used %v of processor time in an idle second, want at most %v", width, used, idleTime)
+		// Where others have the processors the pool takes longer to fall asleep, and
+		// the runtime has work of its own now and then: one quiet second of some is
+		// enough, for a pool that watches has none.
+		least := time.Duration(math.MaxInt64)
+		for try := 0; try < 5 && least > idleTime; try++ {
+			time.Sleep(20 * time.Millisecond)
+			used := cpu.Time()
+			time.Sleep(time.Second)
+			least = min(least, cpu.Time()-used)
 		}
-		t.Logf("width %d: %v in an idle second", width, used)
+		if least > idleTime {
+			t.Errorf("a pool of width %d used %v of processor time in an idle second, want at most %v", width, least, idleTime)
+		}
+		t.Logf("width %d: %v in an idle second", width, least)
 	}
 }
 
@@ -118,7 +128,7 @@ func (b *busy) Do(worker, workers int) {
 
 // Workers that are left out sleep while the others work.
 func TestLeftOutWorkersSleep(t *testing.T) {
-	if cpuTime() == 0 {
+	if cpu.Time() == 0 {
 		t.Skip("the system does not tell the processor time of a process")
 	}
 	p := allPart(New(4))
@@ -127,12 +137,12 @@ func TestLeftOutWorkersSleep(t *testing.T) {
 	p.Run(b)
 	p.SetWidth(1)
 	time.Sleep(5 * time.Millisecond)
-	start, used := time.Now(), cpuTime()
+	start, used := time.Now(), cpu.Time()
 	for range 2000 {
 		p.Run(b)
 	}
 	wall := time.Since(start)
-	if used = cpuTime() - used; used > wall+wall/4 {
+	if used = cpu.Time() - used; used > wall+wall/4 {
 		t.Errorf("regions of one worker used %v of processor time in %v", used, wall)
 	}
 	if n := b.n.Load(); n != 4+2000 {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package machine
+package cpu
 
 import (
 	"time"
@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CPUTime returns the processor time that this process has used, on all
-// threads; 0 if the system does not tell.
-func CPUTime() time.Duration {
+// Time returns the processor time that this process has used, on all threads;
+// 0 if the system does not tell.
+func Time() time.Duration {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
 		return 0
