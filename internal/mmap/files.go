@@ -82,6 +82,9 @@ func (f Files) Close() error {
 // Explain makes of a *fs.PathError an error of the reader of a file format, with
 // the path, once, and the operation. Other errors stay as they are, nil too.
 func Explain(format string, err error) error {
+	if err == nil {
+		return nil // without the memory that As takes: Check is called at every step
+	}
 	var pe *fs.PathError
 	if !errors.As(err, &pe) {
 		return err
