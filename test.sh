@@ -90,5 +90,5 @@ else
   skip "qemu-aarch64-static is not there and cannot be fetched"
 fi
 step "race detector"
-CGO_ENABLED=1 go test -race -short . ./internal/... ./hub ./chat ./tokenizer ./kvcache ./sched ./engine ./server
+CGO_ENABLED=1 go test -race -short . ./internal/... ./hub ./nn ./chat ./tokenizer ./kvcache ./sched ./engine ./server
 step "all passed"
