@@ -208,3 +208,31 @@ func TestLogPrompts(t *testing.T) {
 		}
 	}
 }
+
+// A route that other servers have and this one lacks is a 501, one that nobody has
+// a 404.
+func TestMissingRoutes(t *testing.T) {
+	srv, _ := scripted(t, "abc")
+	for route, want := range map[string]int{
+		"POST /v1/moderations": 501, "POST /v1/audio/speech": 501, "POST /v1/images/generations": 501, "GET /v1/chat/completions/chatcmpl-1": 501,
+		"GET /v1/responses/resp_1/input_items": 501, "GET /v1/chat/completions": 405, "POST /v1/audiobook": 404, "POST /v1/nothing": 404,
+	} {
+		method, path, _ := strings.Cut(route, " ")
+		status, h, b := send(t, method, srv.URL+path, "")
+		if status != want || status == 501 && (h.Get("X-Should-Retry") != "false" || !strings.Contains(string(b), "not_supported_error")) {
+			t.Errorf("%s: status %d, expected %d: %s", route, status, want, b)
+		}
+	}
+}
+
+// Routes that clients look for with another base address, or in another API.
+func TestBorrowedRoutes(t *testing.T) {
+	srv, b := scripted(t, "abc")
+	equal(t, "chat", post(t, srv.URL+"/chat/completions", `{`+hello+`}`, 200).at("object"), "chat.completion")
+	equal(t, "completion", post(t, srv.URL+"/completions", `{"prompt":"x"}`, 200).at("object"), "text_completion")
+	o := get(t, srv.URL+"/models", 200)
+	equal(t, "for Anthropic's clients", []any{o.at("data", 0, "type"), o.at("data", 0, "display_name"), o.at("data", 0, "created_at"), o.at("has_more"), o.at("first_id"), o.at("last_id")},
+		[]any{"model", "fake", "2001-09-09T01:46:40Z", false, "fake", "fake"})
+	post(t, srv.URL+"/v1/responses", `{"input":"Hi"}`, 200)
+	equal(t, "tokens of the input", post(t, srv.URL+"/v1/responses/input_tokens", `{"input":"Hi"}`, 200).at("input_tokens"), len(b.last().Tokens))
+}

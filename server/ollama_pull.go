@@ -17,6 +17,9 @@ import (
 func RemoteRef(name string) (string, error) {
 	name = strings.TrimSuffix(name, ":latest")
 	scheme, rest, hasScheme := strings.Cut(name, ":")
+	if strings.EqualFold(name, hub.EmbeddedName) {
+		return hub.EmbeddedName, nil
+	}
 	for _, e := range hub.Catalog() {
 		for _, n := range append([]string{e.Name}, e.Aliases...) {
 			if strings.EqualFold(n, name) {

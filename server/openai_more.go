@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"ridge/engine"
 )
@@ -22,6 +23,18 @@ type modelCard struct {
 	Parent  *string `json:"parent"`
 	MaxLen  int     `json:"max_model_len,omitempty"`
 	Loaded  bool    `json:"loaded"`
+	// Anthropic's clients look for these, on the same route.
+	Type    string `json:"type"`
+	Display string `json:"display_name"`
+	Date    string `json:"created_at"` // RFC 3339
+}
+
+// newCard is what a list says of a model of a name.
+func newCard(name, root string, created time.Time) modelCard {
+	if created.Unix() < 0 {
+		created = time.Unix(0, 0) // of a model that is part of the program
+	}
+	return modelCard{ID: name, Object: "model", Created: created.Unix(), OwnedBy: "ridge", Root: root, Type: "model", Display: name, Date: created.UTC().Format(time.RFC3339)}
 }
 
 // cards are the models that clients may name: those loaded, and those that can
@@ -33,29 +46,40 @@ func (s *Server) cards() []modelCard {
 		for _, name := range s.lib.names(m) {
 			if !seen[name] {
 				seen[name] = true
-				out = append(out, modelCard{ID: name, Object: "model", Created: m.created.Unix(), OwnedBy: "ridge", Root: m.name, MaxLen: m.context, Loaded: true})
+				c := newCard(name, m.name, m.created)
+				c.MaxLen, c.Loaded = m.context, true
+				out = append(out, c)
 			}
 		}
 	}
 	for _, c := range s.lib.idle() {
 		if !seen[c.Name] {
 			seen[c.Name] = true
-			out = append(out, modelCard{ID: c.Name, Object: "model", Created: max(0, c.Modified.Unix()), OwnedBy: "ridge", Root: c.Name})
+			out = append(out, newCard(c.Name, c.Name, c.Modified))
 		}
 	}
 	for _, v := range s.lib.created.list() {
 		if !seen[v.Name] {
-			out = append(out, modelCard{ID: v.Name, Object: "model", Created: v.Modified.Unix(), OwnedBy: "ridge", Root: v.From, Parent: &v.From})
+			c := newCard(v.Name, v.From, v.Modified)
+			c.Parent = &v.From
+			out = append(out, c)
 		}
 	}
 	return out
 }
 
 func (s *Server) listModels(w http.ResponseWriter, _ *http.Request) error {
-	writeJSON(w, http.StatusOK, struct {
+	list := struct {
 		Object string      `json:"object"`
 		Data   []modelCard `json:"data"`
-	}{"list", append([]modelCard{}, s.cards()...)})
+		More   bool        `json:"has_more"`
+		First  *string     `json:"first_id"`
+		Last   *string     `json:"last_id"`
+	}{Object: "list", Data: append([]modelCard{}, s.cards()...)}
+	if n := len(list.Data); n > 0 {
+		list.First, list.Last = &list.Data[0].ID, &list.Data[n-1].ID
+	}
+	writeJSON(w, http.StatusOK, list)
 	return nil
 }
 

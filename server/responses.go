@@ -193,33 +193,56 @@ func (s *Server) deleteResponse(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// responses is POST /v1/responses.
-func (s *Server) responses(w http.ResponseWriter, r *http.Request) error {
-	var b responsesRequest
-	if err := decodeBody(r, &b); err != nil {
-		return err
+// responsesPlan reads a request, and makes a plan of it. The model must be
+// released.
+func (s *Server) responsesPlan(r *http.Request, b *responsesRequest) (*plan, *chatRequest, *loan, error) {
+	if err := decodeBody(r, b); err != nil {
+		return nil, nil, nil, err
 	}
 	var earlier []chat.Message
 	if b.Previous != "" {
 		x, err := s.memory.get(b.Previous, owner(r))
 		if err != nil {
-			return err
+			return nil, nil, nil, err
 		}
 		earlier = x.Messages
 	}
 	c, err := b.request(earlier)
 	if err != nil {
-		return err
+		return nil, nil, nil, err
 	}
 	m, err := s.model(r, b.Model)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	p, err := c.plan(m.Model)
+	if err != nil {
+		m.release()
+		return nil, nil, nil, err
+	}
+	return p, c, m, nil
+}
+
+// countInput is POST /v1/responses/input_tokens.
+func (s *Server) countInput(w http.ResponseWriter, r *http.Request) error {
+	var b responsesRequest
+	p, _, m, err := s.responsesPlan(r, &b)
 	if err != nil {
 		return err
 	}
 	defer m.release()
-	p, err := c.plan(m.Model)
+	writeJSON(w, http.StatusOK, map[string]any{"object": "response.input_tokens", "input_tokens": len(p.req.Tokens)})
+	return nil
+}
+
+// responses is POST /v1/responses.
+func (s *Server) responses(w http.ResponseWriter, r *http.Request) error {
+	var b responsesRequest
+	p, c, m, err := s.responsesPlan(r, &b)
 	if err != nil {
 		return err
 	}
+	defer m.release()
 	o := &responsesOutput{s: s, r: r, p: p, b: &b, c: c, rep: newResponse(&b, m.Model)}
 	if b.Stream {
 		return o.stream(w)

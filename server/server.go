@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -163,8 +164,8 @@ func (s *Server) routes(mux *http.ServeMux) {
 		"GET /v1/models/{id...}":    s.getModel,
 		"POST /v1/responses":        s.responses,
 		"GET /v1/responses/{id}":    s.getResponse,
-		"DELETE /v1/responses/{id}": s.deleteResponse,
-		"POST /v1/files":            s.postFile, "GET /v1/files": s.listFiles, "GET /v1/files/{id}": s.getFile,
+		"DELETE /v1/responses/{id}": s.deleteResponse, "POST /v1/responses/input_tokens": s.countInput,
+		"POST /v1/files": s.postFile, "GET /v1/files": s.listFiles, "GET /v1/files/{id}": s.getFile,
 		"GET /v1/files/{id}/content": s.fileContent, "DELETE /v1/files/{id}": s.deleteFile,
 		"POST /v1/batches": s.postBatch, "GET /v1/batches": s.listBatches, "GET /v1/batches/{id}": s.getBatch, "POST /v1/batches/{id}/cancel": s.cancelBatch,
 		// rerankers
@@ -185,6 +186,8 @@ func (s *Server) routes(mux *http.ServeMux) {
 		"POST /tokenize": s.tokenize, "POST /detokenize": s.detokenize, "POST /apply-template": s.applyTemplate, "POST /v1/chat/completions/render": s.applyTemplate,
 		"GET /tokenizer_info": s.tokenizerInfo, "POST /infill": s.infill, "POST /embedding": s.rawEmbedding, "POST /embeddings": s.embeddings,
 		"POST /completion": s.llamaCompletion, "GET /lora-adapters": s.noAdapters,
+		// for clients whose base address lacks /v1, as llama-server has them
+		"POST /chat/completions": s.chatCompletions, "POST /completions": s.completions, "GET /models": s.listModels,
 	} {
 		mux.Handle(pattern, h)
 	}
@@ -205,8 +208,18 @@ func (s *Server) root(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	for _, prefix := range missing {
+		if r.URL.Path == prefix || strings.HasPrefix(r.URL.Path, prefix+"/") {
+			writeError(w, r, notImplemented("%s is not offered by this server", prefix))
+			return
+		}
+	}
 	writeError(w, r, notFound("no such route: %s %s", r.Method, r.URL.Path))
 }
+
+// missing are routes of OpenAI's API that this server does not have.
+var missing = []string{"/v1/assistants", "/v1/audio", "/v1/chat/completions", "/v1/conversations", "/v1/evals", "/v1/fine_tuning", "/v1/images",
+	"/v1/moderations", "/v1/realtime", "/v1/responses", "/v1/threads", "/v1/uploads", "/v1/vector_stores", "/v1/videos"}
 
 // farewell is the time for requests that are cut off to tell their clients so.
 const farewell = time.Second
