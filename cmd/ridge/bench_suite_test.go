@@ -87,7 +87,7 @@ func TestSuiteInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	var running int
-	for end := time.Now().Add(time.Minute); running == 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); running == 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		text, _ := os.ReadFile(pid)
 		running, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 	}

@@ -37,7 +37,7 @@ func launch(t *testing.T, args ...string) *process {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.end(t, syscall.SIGKILL) })
-	for end := time.Now().Add(30 * time.Second); p.url == ""; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); p.url == ""; time.Sleep(5 * time.Millisecond) {
 		if m := regexp.MustCompile(`at (http://\S+) \(ready`).FindStringSubmatch(p.out.String()); m != nil {
 			p.url = m[1]
 		}
@@ -123,7 +123,7 @@ func TestKilledDuringBatch(t *testing.T) {
 	kept := map[string]bool{}
 	for kill := 1; kill <= 2; kill++ {
 		counted := 0.0
-		for end := time.Now().Add(30 * time.Second); counted < float64(8*kill); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(patience); counted < float64(8*kill); time.Sleep(time.Millisecond) {
 			_, o, b := p.ask(t, http.MethodGet, "/v1/batches/"+id, "", "")
 			if counted, _ = o["request_counts"].(map[string]any)["completed"].(float64); counted >= lines || time.Now().After(end) {
 				t.Fatalf("the batch is not under way: %s", b)
@@ -140,7 +140,7 @@ func TestKilledDuringBatch(t *testing.T) {
 		p = launch(t, args...)
 	}
 	var o map[string]any
-	for end := time.Now().Add(60 * time.Second); o["status"] != "completed"; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); o["status"] != "completed"; time.Sleep(10 * time.Millisecond) {
 		if _, o, b = p.ask(t, http.MethodGet, "/v1/batches/"+id, "", ""); time.Now().After(end) || o["status"] == "failed" {
 			t.Fatalf("%s", b)
 		}
@@ -221,6 +221,7 @@ func TestModelFileReplaced(t *testing.T) {
 		b    []byte
 	}{{"cut to nothing", nil}, {"cut in the middle", b[:len(b)/2]}, {"nonsense", bytes.Repeat([]byte{0x5a}, len(b))}} {
 		wants("before it was "+c.name, want)
+		time.Sleep(20 * time.Millisecond) // clocks of file systems are coarse, and the size may stay
 		stream := make(chan string, 1)
 		go func() { // one that is under way
 			resp, err := http.Post(p.url+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"the","max_tokens":100,"ignore_eos":true,"n":4,"stream":true}`))

@@ -41,7 +41,7 @@ func TestProgressCloses(t *testing.T) {
 	go func() { p.close(); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("close does not return")
 	}
 }

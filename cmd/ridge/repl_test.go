@@ -66,7 +66,7 @@ func startTerminalWith(t *testing.T, env []string, args ...string) *terminal {
 // expect.
 func (p *terminal) expect(text string) {
 	p.t.Helper()
-	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		p.mu.Lock()
 		i := strings.Index(p.out.String(), text)
 		if i >= 0 {
@@ -80,6 +80,22 @@ func (p *terminal) expect(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.t.Fatalf("%q did not appear in:\n%s", text, p.out.String())
+}
+
+// flows waits until so many bytes were printed since the last expect.
+func (p *terminal) flows(n int) {
+	p.t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		p.mu.Lock()
+		text := p.out.String()
+		p.mu.Unlock()
+		if len(text) >= n {
+			return
+		}
+		if time.Now().After(end) {
+			p.t.Fatalf("%d bytes did not appear:\n%s", n, text)
+		}
+	}
 }
 
 func (p *terminal) send(text string) {
@@ -158,7 +174,7 @@ func TestChatInterrupt(t *testing.T) {
 	p := startTerminal(t, "run", tiny, "--raw", "--ignore-eos", "--ref", "--ctx", "128000")
 	p.expect("/? for help")
 	p.send("ab\r")
-	time.Sleep(300 * time.Millisecond)
+	p.flows(1000) // the answer has begun
 	p.send("\x03")
 	p.expect("(stopped)")
 	p.send("/bye\r")

@@ -81,7 +81,7 @@ func TestServeDrains(t *testing.T) {
 		if err != nil {
 			t.Errorf("it ended with %v", err)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(patience):
 		t.Error("it did not end")
 	}
 	if status("/live") != 0 {

@@ -19,6 +19,10 @@ import (
 	"ridge/kvcache"
 )
 
+// patience is how long tests wait for what has to happen: longer than it takes
+// on any machine, since it is not what they test.
+const patience = 3 * time.Minute
+
 // output may be written and read at the same time.
 type output struct {
 	mu sync.Mutex
@@ -49,7 +53,7 @@ func TestServe(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- c.ExecuteContext(ctx) }()
 	var url string
-	for end := time.Now().Add(20 * time.Second); url == ""; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); url == ""; time.Sleep(5 * time.Millisecond) {
 		if m := regexp.MustCompile(`at (http://\S+) \(ready`).FindStringSubmatch(out.String()); m != nil {
 			url = m[1]
 		}
