@@ -88,10 +88,10 @@ func (b *anthropicRequest) request(count bool) (*chatRequest, error) {
 			return nil, badRequest("thinking.type", "expected enabled, adaptive or disabled, found %q", t.Type)
 		}
 	}
-	form := b.OutputFormat
+	form, field := b.OutputFormat, "output_format"
 	if o := b.Output; o != nil {
 		if present(o.Format) {
-			form = o.Format
+			form, field = o.Format, "output_config.format"
 		}
 		if o.Effort == "max" {
 			o.Effort = "xhigh"
@@ -102,7 +102,7 @@ func (b *anthropicRequest) request(count bool) (*chatRequest, error) {
 			}
 		}
 	}
-	c.format, err = responseFormat(form)
+	c.format, err = responseFormat(field, form)
 	return c, err
 }
 

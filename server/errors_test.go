@@ -236,3 +236,35 @@ func TestBorrowedRoutes(t *testing.T) {
 	post(t, srv.URL+"/v1/responses", `{"input":"Hi"}`, 200)
 	equal(t, "tokens of the input", post(t, srv.URL+"/v1/responses/input_tokens", `{"input":"Hi"}`, 200).at("input_tokens"), len(b.last().Tokens))
 }
+
+// What is wrong with a grammar is told with the field that has it.
+func TestGrammarFields(t *testing.T) {
+	srv, _ := scripted(t, "abc")
+	bad := `{"type":"bogus"}`
+	tool := `"tools":[{"type":"function","function":{"name":"f","strict":true,"parameters":` + bad + `}}],"tool_choice":"required"`
+	loose := `"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}]`
+	for _, c := range []struct{ path, body, field string }{
+		{"/v1/chat/completions", `"response_format":{"type":"json_schema","json_schema":{"schema":` + bad + `}}`, "response_format"},
+		{"/v1/chat/completions", `"response_format":{"type":"json_schema","json_schema":{"schema":` + bad + `}},` + loose, "response_format"},
+		{"/v1/chat/completions", `"structured_outputs":{"json":` + bad + `}`, "structured_outputs.json"},
+		{"/v1/chat/completions", `"structured_outputs":{"regex":"(("}`, "structured_outputs.regex"},
+		{"/v1/chat/completions", `"structured_outputs":{"choice":[]}`, "structured_outputs.choice"},
+		{"/v1/chat/completions", `"guided_json":"{\"type\":\"bogus\"}"`, "guided_json"},
+		{"/v1/chat/completions", `"grammar":"root ::= x","jump_ahead":false`, "grammar"},
+		{"/v1/chat/completions", `"guided_regex":"a","guided_choice":["b"]`, "guided_choice"},
+		{"/v1/chat/completions", tool, "tools"},
+		{"/v1/responses", `"input":"x","text":{"format":{"type":"json_schema","name":"n","schema":` + bad + `}}`, "text.format"},
+		{"/completion", `"prompt":"x","json_schema":` + bad, "json_schema"},
+	} {
+		o := post(t, srv.URL+c.path, `{`+hello+`,`+c.body+`}`, 400)
+		equal(t, c.body, o.at("error", "param"), c.field)
+	}
+	o := post(t, srv.URL+"/api/chat", `{"model":"fake",`+hello+`,"format":`+bad+`}`, 400)
+	if !strings.HasPrefix(o.at("error").(string), "format: ") {
+		t.Errorf("Ollama's format: %v", o)
+	}
+	o = post(t, srv.URL+"/v1/messages", `{"max_tokens":9,`+hello+`,"output_config":{"format":{"type":"json_schema","schema":`+bad+`}}}`, 400)
+	if !strings.HasPrefix(o.at("error", "message").(string), "output_config.format: ") {
+		t.Errorf("Anthropic's output_config: %v", o)
+	}
+}

@@ -63,12 +63,12 @@ func (b *ollamaCommon) apply(c *chatRequest) error {
 		switch text {
 		case "":
 		case "json":
-			c.format = format{kind: "json"}
+			c.format = format{kind: "json", field: "format"}
 		default:
 			return badRequest("format", "expected \"json\" or a JSON schema, found %q", text)
 		}
 	default:
-		c.format = format{kind: "schema", source: b.Format}
+		c.format = format{kind: "schema", field: "format", source: b.Format}
 	}
 	return b.thinking(c)
 }

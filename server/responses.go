@@ -73,7 +73,7 @@ func (b *responsesRequest) request(earlier []chat.Message) (*chatRequest, error)
 		return nil, err
 	}
 	if b.Text != nil {
-		if c.format, err = responseFormat(b.Text.Format); err != nil {
+		if c.format, err = responseFormat("text.format", b.Text.Format); err != nil {
 			return nil, err
 		}
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 // anything.
 type format struct {
 	kind    string // "", "json", "schema", "regex", "choice", "gbnf" or "tag"
+	field   string // of the request that asks for it
 	source  []byte
 	choices []string
 	jump    bool // forced text is not drawn
@@ -47,53 +49,42 @@ type structured struct {
 // format returns the one format that the fields ask for.
 func (s *structured) format() (format, error) {
 	var found []format
-	add := func(kind string, source []byte) {
+	add := func(field, kind string, source []byte) {
 		if len(source) > 0 && string(source) != "null" {
-			found = append(found, format{kind: kind, source: source})
+			found = append(found, format{kind: kind, field: field, source: source})
 		}
 	}
-	f, err := responseFormat(s.ResponseFormat)
+	f, err := responseFormat("response_format", s.ResponseFormat)
 	if err != nil {
 		return f, err
 	}
 	if f.kind != "" {
 		found = append(found, f)
 	}
-	schemas := []json.RawMessage{s.GuidedJSON, s.JSONSchema}
-	regexes, grammars, choices := []string{s.GuidedRegex, s.Regex}, []string{s.GuidedGrammar, s.Grammar, s.EBNF}, [][]string{s.GuidedChoice}
+	add("guided_json", "schema", unquoted(s.GuidedJSON))
+	add("json_schema", "schema", unquoted(s.JSONSchema))
+	add("guided_regex", "regex", []byte(s.GuidedRegex))
+	add("regex", "regex", []byte(s.Regex))
+	add("guided_grammar", "gbnf", []byte(s.GuidedGrammar))
+	add("grammar", "gbnf", []byte(s.Grammar))
+	add("ebnf", "gbnf", []byte(s.EBNF))
+	if s.GuidedChoice != nil {
+		found = append(found, format{kind: "choice", field: "guided_choice", choices: s.GuidedChoice})
+	}
 	if o := s.Structured; o != nil {
-		tag := o.Tag
-		var text string
-		if json.Unmarshal(tag, &text) == nil && text != "" { // as text
-			tag = json.RawMessage(text)
-		}
-		add("tag", tag)
-		schemas, regexes = append(schemas, o.JSON), append(regexes, o.Regex)
-		grammars, choices = append(grammars, o.Grammar), append(choices, o.Choice)
+		add("structured_outputs.structural_tag", "tag", unquoted(o.Tag))
+		add("structured_outputs.json", "schema", unquoted(o.JSON))
+		add("structured_outputs.regex", "regex", []byte(o.Regex))
+		add("structured_outputs.grammar", "gbnf", []byte(o.Grammar))
 		if o.JSONObject {
-			add("json", []byte("{}"))
+			add("structured_outputs.json_object", "json", []byte("{}"))
 		}
-	}
-	for _, v := range schemas {
-		var text string
-		if json.Unmarshal(v, &text) == nil && text != "" { // a schema as text
-			v = json.RawMessage(text)
-		}
-		add("schema", v)
-	}
-	for _, v := range regexes {
-		add("regex", []byte(v))
-	}
-	for _, v := range grammars {
-		add("gbnf", []byte(v))
-	}
-	for _, v := range choices {
-		if v != nil {
-			found = append(found, format{kind: "choice", choices: v})
+		if o.Choice != nil {
+			found = append(found, format{kind: "choice", field: "structured_outputs.choice", choices: o.Choice})
 		}
 	}
 	if len(found) > 1 {
-		return f, badRequest("response_format", "expected at most one of response_format, structured_outputs, grammar, json_schema and regex, found %d", len(found))
+		return f, badRequest(found[1].field, "expected at most one field that says what the answer looks like, found %s too", found[0].field)
 	}
 	if len(found) == 1 {
 		f = found[0]
@@ -108,8 +99,18 @@ func (s *structured) format() (format, error) {
 	return f, nil
 }
 
-// responseFormat reads OpenAI's response_format, and llama-server's additions.
-func responseFormat(raw json.RawMessage) (format, error) {
+// unquoted is JSON that may have come as a text with JSON in it.
+func unquoted(raw json.RawMessage) json.RawMessage {
+	var text string
+	if json.Unmarshal(raw, &text) == nil && text != "" {
+		return json.RawMessage(text)
+	}
+	return raw
+}
+
+// responseFormat reads OpenAI's response_format, and llama-server's additions,
+// from a field of that form.
+func responseFormat(field string, raw json.RawMessage) (format, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return format{}, nil
 	}
@@ -124,34 +125,34 @@ func responseFormat(raw json.RawMessage) (format, error) {
 		} `json:"json_schema"`
 	}
 	if err := json.Unmarshal(raw, &f); err != nil {
-		return format{}, badRequest("response_format", "expected an object with a type, found %s", excerpt(raw))
+		return format{}, badRequest(field, "expected an object with a type, found %s", excerpt(raw))
 	}
 	switch f.Type {
 	case "text":
 		return format{}, nil
 	case "json_object":
 		if len(f.Schema) > 0 && string(f.Schema) != "null" {
-			return format{kind: "schema", source: f.Schema}, nil
+			return format{kind: "schema", field: field, source: f.Schema}, nil
 		}
-		return format{kind: "json"}, nil
+		return format{kind: "json", field: field}, nil
 	case "json_schema":
 		schema := f.Schema
 		if f.JSONSchema != nil {
 			schema = f.JSONSchema.Schema
 		}
 		if len(schema) == 0 || string(schema) == "null" {
-			return format{}, badRequest("response_format.json_schema.schema", "expected a JSON schema, found nothing")
+			return format{}, badRequest(field+".json_schema.schema", "expected a JSON schema, found nothing")
 		}
-		return format{kind: "schema", source: schema}, nil
+		return format{kind: "schema", field: field, source: schema}, nil
 	case "structural_tag":
-		return format{kind: "tag", source: raw}, nil
+		return format{kind: "tag", field: field, source: raw}, nil
 	}
-	return format{}, badRequest("response_format.type", "expected text, json_object, json_schema or structural_tag, found %q", f.Type)
+	return format{}, badRequest(field+".type", "expected text, json_object, json_schema or structural_tag, found %q", f.Type)
 }
 
 // compile compiles f for m, or finds it among what was compiled before.
 func (f format) compile(m *Model) (*grammar.Grammar, error) {
-	return m.grammars.Get(f.key(), func() (*grammar.Grammar, error) {
+	g, err := m.grammars.Get(f.key(), func() (*grammar.Grammar, error) {
 		v := m.vocabulary()
 		switch f.kind {
 		case "json":
@@ -167,6 +168,16 @@ func (f format) compile(m *Model) (*grammar.Grammar, error) {
 		}
 		return grammar.GBNF(v, string(f.source))
 	})
+	return g, grammarError(f.field, err)
+}
+
+// grammarError says of what is wrong with a grammar which field it came from.
+func grammarError(field string, err error) error {
+	var g *grammar.Error
+	if errors.As(err, &g) {
+		return badRequest(field, "%v", g)
+	}
+	return err
 }
 
 // key names what f compiles to.
@@ -189,7 +200,7 @@ func (f format) part() (grammar.Part, error) {
 	case "gbnf":
 		return grammar.Part{GBNF: string(f.source)}, nil
 	}
-	return grammar.Part{}, unsupported("response_format", "structural_tag cannot be combined with tools that the model may call or not; the calls can be tags of it")
+	return grammar.Part{}, unsupported(f.field, "structural_tag cannot be combined with tools that the model may call or not; the calls can be tags of it")
 }
 
 // maxGrammars is how many compiled grammars a model keeps.

@@ -299,7 +299,7 @@ func (m *Model) compileTools(tools []tool, o grammar.ToolOptions, or *format) (*
 			key.WriteByte(1)
 		}
 	}
-	return m.grammars.Get(key.String(), func() (*grammar.Grammar, error) {
+	g, err := m.grammars.Get(key.String(), func() (*grammar.Grammar, error) {
 		list := make([]grammar.Tool, len(tools))
 		for i, t := range tools {
 			list[i] = grammar.Tool{Name: t.name, Parameters: t.parameters}
@@ -322,6 +322,12 @@ func (m *Model) compileTools(tools []tool, o grammar.ToolOptions, or *format) (*
 		}
 		return compile(list)
 	})
+	if err != nil && or != nil {
+		if _, e := or.compile(m); e != nil {
+			return nil, e // with the format's field
+		}
+	}
+	return g, grammarError("tools", err)
 }
 
 func orObject(schema json.RawMessage) []byte {
