@@ -66,6 +66,15 @@ var fileTypes = map[uint64]string{
 	29: "IQ2_M", 30: "IQ4_XS", 31: "IQ1_M", 32: "BF16", 36: "TQ1_0", 37: "TQ2_0", 38: "MXFP4",
 }
 
+// FileType is what a GGUF file says of its quantization, such as "Q4_K_M"; ""
+// if it says nothing.
+func (m *Model) FileType() string {
+	if m.gg == nil {
+		return ""
+	}
+	return fileType(m.gg)
+}
+
 func fileType(f *gguf.File) string {
 	if _, ok := f.Lookup("general.file_type"); !ok {
 		return ""

@@ -268,3 +268,9 @@ func TestGrammarFields(t *testing.T) {
 		t.Errorf("Anthropic's output_config: %v", o)
 	}
 }
+
+// A model's quantization is told from its file if the name says nothing.
+func TestQuantOfFile(t *testing.T) {
+	srv := tiny(t)
+	equal(t, "quantization", get(t, srv.URL+"/api/tags", 200).at("models", 0, "details", "quantization_level"), "F32")
+}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -156,7 +157,7 @@ func NewModel(c ModelConfig) (*Model, error) {
 	}
 	m.info = modelInfo{
 		Arch: mm.Config().Arch, Parameters: mm.Parameters(), Hidden: mm.Config().Hidden, Train: mm.Config().Context, Workers: mm.Workers(),
-		Quant: c.Quant, Digest: c.Digest, Size: c.Size, Modified: c.Modified, PageTokens: mm.Pool().PageTokens(), KV: mm.Pool().DType().String(), Act: mm.Act(), Pages: c.Engine.Pages(),
+		Quant: cmp.Or(c.Quant, mm.FileType()), Digest: c.Digest, Size: c.Size, Modified: c.Modified, PageTokens: mm.Pool().PageTokens(), KV: mm.Pool().DType().String(), Act: mm.Act(), Pages: c.Engine.Pages(),
 	}
 	if kv := m.info.KV; kv != "F16" && kv != "F32" {
 		m.info.Lossy = "kv-" + strings.ToLower(kv)
