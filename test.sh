@@ -12,6 +12,9 @@ skip() { # why: what is missing; fails when CI=true
   echo "$1: skipped"
 }
 step() { printf '\n== %s (%ds)\n' "$1" "$SECONDS"; }
+said=$(mktemp)
+trap 'rm -f "$said"' EXIT
+try() { "$@" >"$said" 2>&1; } # a command whose words are only of interest when it fails
 
 # The loopback of a new network namespace is down; the tests' servers need it.
 ip link set lo up 2>/dev/null || true
@@ -26,12 +29,18 @@ for target in linux/arm64 darwin/arm64 windows/amd64; do
 done
 
 step "static checks"
-unformatted=$(gofmt -l $(git ls-files '*.go'))
+files=$(git ls-files '*.go')
+unformatted=$(gofmt -l $files)
 if [ -n "$unformatted" ]; then echo "gofmt would change: $unformatted" >&2; exit 1; fi
 go vet ./...
 GOARCH=arm64 go vet ./...
 staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
-if go run $staticcheck -version >/dev/null 2>&1; then go run $staticcheck ./...; else skip "staticcheck cannot be fetched"; fi
+if try go run $staticcheck -version; then
+  go run $staticcheck ./...
+else
+  cat "$said" >&2
+  skip "staticcheck cannot be fetched"
+fi
 
 step "generated code is up to date"
 before=$(cat kernel/*.s kernel/*stubs*.go kernel/*table*.go | sha256sum)
@@ -56,12 +65,21 @@ else
 fi
 
 step "tests"
-go test ./...
+go test -timeout 30m ./...
 step "official clients against the server"
-if (cd server/clienttest && go list -deps -test ./... >/dev/null 2>&1); then
-  (cd server/clienttest && go test ./...)
-else
+# A module of its own: what the network does not give is left out, what our files
+# lack is an error.
+clients() { try go -C server/clienttest "$@"; }
+found() { clients list -deps -test ./...; }
+if ! found && clients mod edit -json && ! clients mod download && ! grep -q 'checksum mismatch' "$said"; then
+  cat "$said" >&2
   skip "the clients' modules cannot be fetched"
+elif ! found; then
+  cat "$said" >&2
+  echo "server/clienttest cannot be built" >&2
+  exit 1
+else
+  (cd server/clienttest && go vet ./... && go test -timeout 30m ./...)
 fi
 step "tests on the other tiers"
 for tier in avx2 generic; do
@@ -77,9 +95,10 @@ emulator() {
     (cd "$tools"
      apt-get download qemu-user-static || { apt-get update && apt-get download qemu-user-static; }
      dpkg-deb --fsys-tarfile qemu-user-static_*.deb | tar -x --strip-components=3 ./usr/bin/qemu-aarch64-static
-     rm -f qemu-user-static_*.deb) >/dev/null 2>&1
+     rm -f qemu-user-static_*.deb) >"$said" 2>&1
   fi
-  [ -x "$tools/qemu-aarch64-static" ] && echo "$tools/qemu-aarch64-static"
+  if [ ! -x "$tools/qemu-aarch64-static" ]; then cat "$said" >&2; return 1; fi
+  echo "$tools/qemu-aarch64-static"
 }
 if [ "$(go env GOARCH)" = arm64 ]; then
   echo "the steps above ran them"
@@ -90,5 +109,10 @@ else
   skip "qemu-aarch64-static is not there and cannot be fetched"
 fi
 step "race detector"
-CGO_ENABLED=1 go test -race -short . ./internal/... ./hub ./nn ./chat ./tokenizer ./kvcache ./sched ./engine ./server
+cc=$(CGO_ENABLED=1 go env CC)
+if command -v "${cc%% *}" >/dev/null; then
+  CGO_ENABLED=1 go test -timeout 30m -race -short . ./internal/... ./hub ./nn ./chat ./tokenizer ./kvcache ./sched ./engine ./server
+else
+  skip "$cc is not there, and the race detector needs a C compiler"
+fi
 step "all passed"
