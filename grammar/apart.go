@@ -13,53 +13,116 @@ const (
 	maxExclusive = 64 // branches that may need the negation of others
 )
 
-// exactlyOne returns the branches of the oneOf of s, such that nothing written
-// for one is valid for another.
-func (c *schemaCompiler) exactlyOne(s *schema, path []*schema) []*schema {
+// duty is that an alternative, which has been merged with branch i of the oneOf
+// of a schema, does not match branch j. Whether it can depends on all that is
+// merged, so it is seen to at the end.
+type duty struct {
+	of   *schema
+	i, j int
+}
+
+// exactlyOne merges each branch of the oneOf of s into each of alts.
+func (c *schemaCompiler) exactlyOne(alts []*alternative, s *schema, path []*schema) []*alternative {
+	var out []*alternative
+	for i, t := range s.one {
+		branch := c.apply(alts, t, path)
+		for _, a := range branch {
+			a.duties = a.duties[:len(a.duties):len(a.duties)]
+			for j := range s.one {
+				if i != j && !c.o.LooseOneOf && c.b.spend(1) {
+					a.duties = append(a.duties, duty{s, i, j})
+				}
+			}
+		}
+		out = c.more(out, branch, s)
+	}
+	return out
+}
+
+// discharge sees to the duties of the alternatives of a conjunction.
+func (c *schemaCompiler) discharge(alts []*alternative, conj []*schema) []*alternative {
+	if c.proofs > 0 {
+		return alts
+	}
+	var out []*alternative
+next:
+	for len(alts) > 0 && !c.stopped() {
+		a := alts[0]
+		alts = alts[1:]
+		for len(a.duties) > 0 {
+			d := a.duties[0]
+			a.duties = a.duties[1:]
+			if other := d.of.one[d.j]; !c.apartFrom([]*alternative{a}, conj, other) {
+				if c.excludes(d) {
+					alts = c.more(alts, c.apply([]*alternative{a}, other.negated, nil), d.of)
+				}
+				continue next
+			}
+		}
+		if out = append(out, a); len(out) > maxAlternatives {
+			c.setErr(c.fail(conj[0].at, "oneOf", TooLarge, "too large: more than %d combinations", maxAlternatives))
+		}
+	}
+	return out
+}
+
+// apartFrom reports whether provably nothing written for as, alternatives of x,
+// is valid for t.
+func (c *schemaCompiler) apartFrom(as []*alternative, x []*schema, t *schema) bool {
+	// The proof looks at schemas without their duties: they allow more then, and
+	// a duty would ask for a proof again, without end.
+	c.proofs++
+	defer func() { c.proofs-- }()
+	y := []*schema{t}
+	if !t.isMerged {
+		t.merged, t.isMerged = c.alternatives(y), true
+	}
+	return !c.stopped() && c.apartSets(as, t.merged, x, y, 0)
+}
+
+// excludes finds the negation that a duty needs, or refuses the oneOf.
+func (c *schemaCompiler) excludes(d duty) bool {
+	_, err := c.negation(d.of.one[d.j])
+	if err != nil {
+		c.setErr(c.fail(d.of.at, "oneOf", Unsupported,
+			"branches %d and %d may both match and cannot be told apart; give them different types or a constant under a common required name, or use anyOf (%v)", min(d.i, d.j), max(d.i, d.j), err))
+	}
+	return err == nil
+}
+
+// exclusive returns the branches of a schema that says nothing but oneOf, such
+// that nothing written for one is valid for another.
+func (c *schemaCompiler) exclusive(s *schema) []*schema {
 	if c.o.LooseOneOf {
 		return s.one
 	}
 	if s.exclusive != nil {
 		return s.exclusive
 	}
-	s.exclusive = s.one
-	rest := *s
-	rest.one = nil
-	sets := make([][]*alternative, len(s.one))
+	list := make([]*schema, len(s.one))
 	for i, t := range s.one {
-		sets[i] = c.alternativesIn([]*schema{&rest, t}, path)
-	}
-	branches := make([]*schema, len(s.one))
-	for i, t := range s.one {
-		branches[i] = t
+		list[i] = t
 		var others []*schema
+		as := c.alternatives([]*schema{t})
 		for j, u := range s.one {
-			if c.stopped() {
-				return nil
-			}
-			if i == j || c.apartSets(sets[i], sets[j], []*schema{&rest, t}, []*schema{&rest, u}, 0) {
+			if i == j || c.apartFrom(as, []*schema{t}, u) {
 				continue
 			}
-			why := ""
 			if len(s.one) > maxExclusive {
-				why = "more than 64 branches"
-			} else if _, err := c.negation(u); err != nil {
-				why = err.Error()
+				c.setErr(c.fail(s.at, "oneOf", TooLarge, "too large: branches %d and %d of more than %d may both match", min(i, j), max(i, j), maxExclusive))
 			}
-			if why != "" {
-				c.setErr(c.fail(s.at, "oneOf", Unsupported,
-					"branches %d and %d may both match and cannot be told apart; give them different types or a constant under a common required name, or use anyOf (%s)", min(i, j), max(i, j), why))
+			if c.stopped() || !c.excludes(duty{s, i, j}) {
 				return nil
 			}
 			others = append(others, u)
 		}
 		if len(others) > 0 {
-			branches[i] = c.empty(t.at)
-			branches[i].all, branches[i].no = []*schema{t}, others
+			list[i] = c.empty(t.at)
+			list[i].all, list[i].no = []*schema{t}, others
 		}
 	}
-	s.exclusive = branches
-	return branches
+	s.exclusive = list
+	return list
 }
 
 // apartConj reports whether provably nothing written for x is valid for y.
@@ -89,7 +152,8 @@ func (c *schemaCompiler) apart(a, b *alternative, x, y []*schema, depth int) boo
 	case a.valued:
 		return len(c.conforming(a.values, y)) == 0
 	case b.valued:
-		return len(c.conforming(b.values, x)) == 0
+		// What a does not match beside its branches is not seen to yet.
+		return !slices.ContainsFunc(b.values, func(v *jsonValue) bool { return c.meetsLoosely(v, x) })
 	}
 	common := c.written(a) & b.types
 	for _, t := range [...]types{typeNull, typeBool, typeInteger, typeFraction, typeString, typeArray, typeObject} {

@@ -14,7 +14,7 @@ func (k *keywordReader) not() error {
 // without them.
 func (k *keywordReader) condition() error {
 	then, other := k.whole.members["then"], k.whole.members["else"]
-	if then == nil && other == nil {
+	if then == nil && other == nil && !k.c.annotated {
 		return nil
 	}
 	test, err := k.c.parse(k.x, pointer(k.s.at, k.key))
@@ -22,7 +22,10 @@ func (k *keywordReader) condition() error {
 		return err
 	}
 	yes, no := k.c.empty(k.s.at), k.c.empty(k.s.at)
-	yes.all, no.no = []*schema{test}, []*schema{test}
+	yes.all = []*schema{test}
+	if then != nil || other != nil {
+		no.no = []*schema{test}
+	}
 	for _, part := range [...]struct {
 		key string
 		x   *jsonValue
@@ -41,10 +44,11 @@ func (k *keywordReader) condition() error {
 	return nil
 }
 
-// cases adds that one of several schemas is met.
+// cases adds that one of several schemas is met, of which no two can be, or need
+// to be told apart.
 func (k *keywordReader) cases(list ...*schema) {
 	any := k.c.empty(k.s.at)
-	any.any = list
+	any.any, any.disjoint = list, true
 	k.s.all = append(k.s.all, any)
 }
 

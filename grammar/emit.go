@@ -47,7 +47,7 @@ func (c *schemaCompiler) addAlternatives(r *ruleGraph, from int32, conj []*schem
 	if list := conj[0].union(); list != nil && len(conj) == 1 {
 		// Nothing to merge: branches that are references stay calls.
 		if s := conj[0]; len(s.one) > 0 {
-			list = c.exactlyOne(s, []*schema{s})
+			list = c.exclusive(s)
 		}
 		for _, t := range list {
 			c.addValue(r, from, []*schema{t}, to)

@@ -34,10 +34,10 @@ func Example() {
 		fmt.Print(pieces[best])
 	}
 	fmt.Println()
-	_, err = grammar.JSONSchema(v, []byte(`{"items":{"unevaluatedItems":false}}`), grammar.Options{})
+	_, err = grammar.JSONSchema(v, []byte(`{"items":{"nullable":true}}`), grammar.Options{})
 	fmt.Println(err)
 	// Output:
 	// {"answer":"
 	// {"answer":"no"}
-	// grammar: schema: #/items: "unevaluatedItems": keyword not supported
+	// grammar: schema: #/items: "nullable": keyword not supported
 }

@@ -36,8 +36,13 @@ type alternative struct {
 
 	objects            []*schema // those that say something of members
 	required           []string
+	wanted             []string // those required other than by a negation
 	minProps, maxProps int
 	propertyNames      []*schema
+
+	duties []duty    // see apart.go
+	scoped bool      // what is merged goes into scope
+	scope  []*schema // see unevaluated.go
 }
 
 // written returns the types that texts are written in: without Open, keywords
@@ -57,14 +62,11 @@ func (c *schemaCompiler) written(a *alternative) types {
 
 // alternatives returns the ways to meet all schemas of a conjunction.
 func (c *schemaCompiler) alternatives(conj []*schema) []*alternative {
-	return c.alternativesIn(conj, nil)
-}
-
-func (c *schemaCompiler) alternativesIn(conj, path []*schema) []*alternative {
 	alts := []*alternative{{types: allTypes, maxLen: -1, maxItems: -1, maxProps: -1}}
 	for _, s := range conj {
-		alts = c.apply(alts, s, path)
+		alts = c.apply(alts, s, nil)
 	}
+	alts = c.discharge(alts, conj)
 	out := alts[:0]
 	for _, a := range alts {
 		if a.valued {
@@ -98,6 +100,16 @@ func (c *schemaCompiler) meets(v *jsonValue, conj []*schema) bool {
 	return true
 }
 
+// meetsLoosely is meets with each oneOf read as anyOf.
+func (c *schemaCompiler) meetsLoosely(v *jsonValue, conj []*schema) bool {
+	for _, s := range conj {
+		if !c.validAs(s, v, 0, true) {
+			return false
+		}
+	}
+	return true
+}
+
 // apply merges s into each of alts. path holds the schemas that are being
 // merged: meeting one again means that it is defined by itself.
 func (c *schemaCompiler) apply(alts []*alternative, s *schema, path []*schema) []*alternative {
@@ -114,6 +126,15 @@ func (c *schemaCompiler) apply(alts []*alternative, s *schema, path []*schema) [
 		return nil
 	}
 	path = append(path[:len(path):len(path)], s)
+	if s.unevaluatedMembers != nil || s.unevaluatedItems != nil {
+		return c.applyScoped(alts, s, path)
+	}
+	return c.applyParts(alts, s, path)
+}
+
+// applyParts merges the keywords of s into each of alts, and the schemas that it
+// applies in place.
+func (c *schemaCompiler) applyParts(alts []*alternative, s *schema, path []*schema) []*alternative {
 	out := alts[:0:0]
 	for _, a := range alts {
 		if b := a.with(s); b.types != 0 {
@@ -132,13 +153,13 @@ func (c *schemaCompiler) apply(alts []*alternative, s *schema, path []*schema) [
 			c.setErr(err)
 			return nil
 		}
-		out = c.apply(out, n, path)
+		out = c.unscoped(out, func(a []*alternative) []*alternative { return c.apply(a, n, path) })
 	}
 	if len(s.any) > 0 {
-		out = c.branches(out, s, s.any, path)
+		out = c.branches(out, s, c.together(out, s), path)
 	}
 	if len(s.one) > 0 {
-		out = c.branches(out, s, c.exactlyOne(s, path), path)
+		out = c.exactlyOne(out, s, path)
 	}
 	return out
 }
@@ -146,15 +167,21 @@ func (c *schemaCompiler) apply(alts []*alternative, s *schema, path []*schema) [
 func (c *schemaCompiler) branches(alts []*alternative, s *schema, branches []*schema, path []*schema) []*alternative {
 	var out []*alternative
 	for _, t := range branches {
-		for _, a := range c.apply(alts, t, path) {
-			if c.possible(a) {
-				out = append(out, a)
-			}
+		out = c.more(out, c.apply(alts, t, path), s)
+	}
+	return out
+}
+
+// more appends what is possible of alternatives to others.
+func (c *schemaCompiler) more(out, alts []*alternative, s *schema) []*alternative {
+	for _, a := range alts {
+		if c.possible(a) {
+			out = append(out, a)
 		}
-		if len(out) > maxAlternatives {
-			c.setErr(c.fail(s.at, "", TooLarge, "too large: more than %d combinations of anyOf and oneOf", maxAlternatives))
-			return nil
-		}
+	}
+	if len(out) > maxAlternatives {
+		c.setErr(c.fail(s.at, "", TooLarge, "too large: more than %d combinations of anyOf and oneOf", maxAlternatives))
+		return nil
 	}
 	return out
 }
@@ -167,15 +194,16 @@ func (c *schemaCompiler) possible(a *alternative) bool {
 		return true
 	}
 	for _, name := range a.required {
-		conj, _, allowed := c.member(a, name)
+		conj, _, _ := c.member(a, name)
 		c.b.spend(1 + len(a.objects))
+		ok := !hasNever(conj)
 		for _, s := range conj {
-			if s.valued && allowed {
-				allowed = len(c.conforming(s.values, conj)) > 0
+			if s.valued && ok {
+				ok = len(c.conforming(s.values, conj)) > 0
 				break
 			}
 		}
-		if !allowed {
+		if !ok {
 			a.types &^= typeObject
 			break
 		}
@@ -194,6 +222,9 @@ func (c *schemaCompiler) stopped() bool { return c.err != nil || c.b.err != nil 
 // with returns a with the keywords of s itself merged in.
 func (a *alternative) with(s *schema) *alternative {
 	b := *a
+	if a.scoped {
+		b.scope = merged(b.scope, []*schema{s})
+	}
 	if s.types != 0 {
 		b.types, b.typed = b.types&s.types, true
 	}
@@ -230,6 +261,9 @@ func (a *alternative) with(s *schema) *alternative {
 		b.objects = merged(b.objects, []*schema{s})
 	}
 	b.required = merged(b.required, s.required)
+	if !s.quiet {
+		b.wanted = merged(b.wanted, s.required)
+	}
 	b.minProps, b.maxProps = max(b.minProps, s.minProps), least(b.maxProps, s.maxProps)
 	if s.propertyNames != nil {
 		b.propertyNames = merged(b.propertyNames, []*schema{s.propertyNames})
@@ -337,12 +371,12 @@ func (c *schemaCompiler) member(a *alternative, name string) (conj []*schema, me
 				conj, found = append(conj, s.patternSchemas[i]), true
 			}
 		}
-		mentioned = mentioned || found
+		mentioned = mentioned || found && !s.quiet
 		if !found && s.additional != nil {
 			conj, explicit = append(conj, s.additional), true
 		}
 	}
-	allowed = mentioned || explicit || c.open(a) || slices.Contains(a.required, name)
+	allowed = mentioned || explicit || c.open(a) || slices.Contains(a.wanted, name)
 	for _, s := range conj {
 		allowed = allowed && !s.never
 	}

@@ -198,6 +198,11 @@ func (c *schemaCompiler) otherThan(v *jsonValue, at string) (*schema, error) {
 }
 
 func (w *negator) strings() error {
+	for key, t := range map[string]*schema{"unevaluatedProperties": w.s.unevaluatedMembers, "unevaluatedItems": w.s.unevaluatedItems} {
+		if t != nil {
+			return w.refuse(key, Unsupported, notNegated+"it depends on what else is met")
+		}
+	}
 	if w.s.inexact != "" {
 		return w.refuse(w.s.inexact, Unsupported, notNegated+"not every text of a format is known")
 	}

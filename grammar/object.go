@@ -87,15 +87,9 @@ func (c *schemaCompiler) planObject(a *alternative, at *schema) (p objectPlan, o
 // extraMembers returns the rule of the members whose names are not listed, or
 // nil if there are none.
 func (c *schemaCompiler) extraMembers(a *alternative, listed []string, at *schema) *ruleGraph {
-	type named struct {
-		owner, index int
-		d            *runeDFA
-	}
-	var patterns []named
-	for i, s := range a.objects {
-		for j, d := range s.patternNames {
-			patterns = append(patterns, named{i, j, d})
-		}
+	var patterns []*runeDFA
+	for _, s := range a.objects {
+		patterns = merged(patterns, s.patternNames)
 	}
 	if len(patterns) > maxPatterns {
 		c.setErr(c.fail(at.at, "patternProperties", TooLarge, "too large: more than %d patterns", maxPatterns))
@@ -115,11 +109,15 @@ func (c *schemaCompiler) extraMembers(a *alternative, listed []string, at *schem
 		d := names
 		var conj []*schema
 		matched := make([]bool, len(a.objects))
-		for i, p := range patterns {
-			q := p.d
+		for i, q := range patterns {
 			if set>>i&1 != 0 {
-				conj = append(conj, a.objects[p.owner].patternSchemas[p.index])
-				matched[p.owner] = true
+				for owner, s := range a.objects {
+					for j, p := range s.patternNames {
+						if p == q {
+							conj, matched[owner] = append(conj, s.patternSchemas[j]), true
+						}
+					}
+				}
 			} else {
 				q = q.complement()
 			}

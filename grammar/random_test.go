@@ -50,7 +50,7 @@ func (r *randomSchema) members() map[string]any {
 
 func (r *randomSchema) keyword(s map[string]any) {
 	number := func() any { return r.one(-2, -1, 0, 1, 2, 3, 0.5, 1.5, -0.25) }
-	switch r.rng.IntN(32) {
+	switch r.rng.IntN(35) {
 	case 0, 1, 2:
 		s["type"] = r.one("null", "boolean", "integer", "number", "string", "array", "object", "object", "array", []string{"string", "integer"}, []string{"object", "null"})
 	case 3:
@@ -102,9 +102,9 @@ func (r *randomSchema) keyword(s map[string]any) {
 	}
 }
 
-// condition writes one of the keywords that count, compare, negate or depend.
+// condition writes one of the keywords that count, compare, negate, or depend on others.
 func (r *randomSchema) condition(s map[string]any) {
-	switch r.rng.IntN(8) {
+	switch r.rng.IntN(11) {
 	case 0, 1:
 		s["not"] = r.schema()
 	case 2:
@@ -131,6 +131,10 @@ func (r *randomSchema) condition(s map[string]any) {
 		s["dependentRequired"] = map[string]any{r.name(): []string{r.name()}}
 	case 7:
 		s["dependentSchemas"] = map[string]any{r.name(): r.schema(), "ab": r.schema()}
+	case 8, 9:
+		s["unevaluatedProperties"] = r.one(false, r.schema())
+	case 10:
+		s["unevaluatedItems"] = r.one(false, r.schema())
 	}
 }
 

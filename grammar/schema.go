@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"bytes"
 	"fmt"
 	"math/big"
 	"net/url"
@@ -53,7 +54,7 @@ func schemaRule(j *jsonText, text []byte, o Options, prefix string) (*ruleGraph,
 	if err != nil {
 		return nil, c.fail("", "", Invalid, "%s", err)
 	}
-	c.doc = doc
+	c.doc, c.annotated = doc, bytes.Contains(text, []byte("unevaluated"))
 	c.parsed = map[*jsonValue]*schema{}
 	c.rules = map[string]*ruleGraph{}
 	c.leafRules = map[string]*ruleGraph{}
@@ -77,7 +78,11 @@ type schemaCompiler struct {
 	o      Options
 	prefix string
 	doc    *jsonValue
-	err    error
+	// Some schema asks which members and items others are about, so that these
+	// are kept where they do not say anything else.
+	annotated bool
+	proofs    int // that are being made, see apart.go
+	err       error
 
 	parsed    map[*jsonValue]*schema
 	schemas   int                   // made so far
@@ -147,10 +152,13 @@ type schema struct {
 	propertyNames  *schema
 	ref            *schema
 	all, any, one  []*schema
+	disjoint       bool      // of any no two can be met
 	no             []*schema // those that must not be met
-	contains       []*contains
-	unique         bool   // no two items are equal
-	inexact        string // a keyword that is known in part only, so that it cannot be negated
+	// What members and items must meet that nothing else in the schema is about.
+	unevaluatedMembers, unevaluatedItems *schema
+	contains                             []*contains
+	unique                               bool   // no two items are equal
+	inexact                              string // a keyword that is known in part only, so that it cannot be negated
 
 	// What only negation says (negate.go).
 	barred       types        // types that are left out
@@ -159,7 +167,10 @@ type schema struct {
 	quiet        bool // that it names members does not mean that others are not wanted
 
 	negated   *schema   // its negation
+	sets      []*schema // the sets of any of which all can be met
 	exclusive []*schema // the branches of one, of which no two match
+	merged    []*alternative
+	isMerged  bool // merged is known, without duties
 }
 
 // empty returns a new schema that says nothing; at is its place in errors.

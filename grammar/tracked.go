@@ -215,8 +215,8 @@ func (c *schemaCompiler) finite(conj []*schema) ([]*jsonValue, bool) {
 // differ reports whether no two items of the arrays of an alternative can be
 // equal, whatever they are.
 func (c *schemaCompiler) differ(a *alternative, places, hi int) bool {
-	if hi < 0 || hi > maxPairwise {
-		return false
+	if hi < 0 || hi > maxPairwise || hi > 1 && len(a.contains) > 0 {
+		return false // an item that is counted may be of another type
 	}
 	for i := range hi {
 		for j := range i {

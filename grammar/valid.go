@@ -9,6 +9,12 @@ import (
 // valid reports whether v meets s as the specification says. It is used for the
 // values of enum and const only, which are small.
 func (c *schemaCompiler) valid(s *schema, v *jsonValue, depth int) bool {
+	return c.validAs(s, v, depth, false)
+}
+
+// validAs is valid; with loose, what is said in place by oneOf counts as said by
+// anyOf.
+func (c *schemaCompiler) validAs(s *schema, v *jsonValue, depth int, loose bool) bool {
 	if depth > 4*maxNesting {
 		c.setErr(c.fail(s.at, "", TooLarge, "too large: more than %d schemas refer to each other", 4*maxNesting))
 	}
@@ -45,25 +51,34 @@ func (c *schemaCompiler) valid(s *schema, v *jsonValue, depth int) bool {
 			return false
 		}
 	}
-	if s.ref != nil && !c.valid(s.ref, v, depth+1) {
+	if s.ref != nil && !c.validAs(s.ref, v, depth+1, loose) {
 		return false
 	}
 	for _, t := range s.all {
-		if !c.valid(t, v, depth+1) {
+		if !c.validAs(t, v, depth+1, loose) {
 			return false
 		}
 	}
-	if c.countValid(s.no, v, depth) > 0 {
+	if c.countValid(s.no, v, depth, false) > 0 {
 		return false
 	}
-	return (len(s.any) == 0 || c.countValid(s.any, v, depth) > 0) &&
-		(len(s.one) == 0 || c.countValid(s.one, v, depth) == 1)
+	if !c.validUnevaluated(s, v, depth) {
+		return false
+	}
+	if len(s.any) > 0 && c.countValid(s.any, v, depth, loose) == 0 {
+		return false
+	}
+	n := 1
+	if len(s.one) > 0 {
+		n = c.countValid(s.one, v, depth, loose)
+	}
+	return n == 1 || n > 1 && loose
 }
 
-func (c *schemaCompiler) countValid(list []*schema, v *jsonValue, depth int) int {
+func (c *schemaCompiler) countValid(list []*schema, v *jsonValue, depth int, loose bool) int {
 	n := 0
 	for _, t := range list {
-		if c.valid(t, v, depth+1) {
+		if c.validAs(t, v, depth+1, loose) {
 			n++
 		}
 	}
