@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ridge/engine"
+	"ridge/gguf"
 )
 
 // Source is where models come from that are not loaded.
@@ -39,11 +40,15 @@ type library struct {
 type loan struct {
 	*Model
 	lease *engine.Lease // nil for a model that stays anyway
+	file  *gguf.File    // of a model of which only the headers were read
 }
 
 func (l *loan) release() {
 	if l.lease != nil {
 		l.lease.Release()
+	}
+	if l.file != nil {
+		_ = l.file.Close() // it was only read
 	}
 }
 
@@ -64,6 +69,11 @@ func plainName(name string) string { return strings.TrimSuffix(name, ":latest") 
 // acquire returns the model that a client named ("": the first one), loading
 // it if need be.
 func (l *library) acquire(ctx context.Context, name string) (*loan, error) {
+	return l.named(ctx, name, l.files)
+}
+
+// named finds the model that a client named. files returns one that has files.
+func (l *library) named(ctx context.Context, name string, files func(ctx context.Context, name, asked string) (*loan, error)) (*loan, error) {
 	l.mu.Lock()
 	asked := name
 	if real, ok := l.aliases[strings.ToLower(plainName(name))]; ok {
@@ -72,18 +82,22 @@ func (l *library) acquire(ctx context.Context, name string) (*loan, error) {
 	l.mu.Unlock()
 	v := l.created.find(name)
 	if v == nil {
-		return l.files(ctx, name, asked)
+		return files(ctx, name, asked)
 	}
-	base, err := l.files(ctx, v.From, v.From)
+	base, err := files(ctx, v.From, v.From)
 	if err != nil {
 		return nil, err
 	}
-	m, err := l.created.dress(v, base.Model)
+	dress := l.created.dress
+	if base.file != nil { // not to be kept
+		dress = func(v *variant, base *Model) (*Model, error) { return base.derive(v) }
+	}
+	m, err := dress(v, base.Model)
 	if err != nil {
 		base.release()
 		return nil, err
 	}
-	return &loan{m, base.lease}, nil
+	return &loan{m, base.lease, base.file}, nil
 }
 
 // taken reports whether a model with files has a name.
@@ -132,7 +146,7 @@ func (l *library) files(ctx context.Context, name, asked string) (*loan, error) 
 		lease.Release()
 		return nil, loadError(ctx, c.Name, err)
 	}
-	return &loan{m, lease}, nil
+	return &loan{Model: m, lease: lease}, nil
 }
 
 // loadError is what a client is told when a model cannot be loaded.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -149,4 +150,32 @@ func TestDelete(t *testing.T) {
 	equal(t, "a loaded model", remove("one"), 404)
 	post(t, srv.URL+"/api/generate", `{"model":"two","keep_alive":-1}`, 200)
 	equal(t, "a model that stays", remove("two"), 409)
+}
+
+// A client that asks about a model does not have it loaded, and is told the same
+// as of one that is.
+func TestShowDoesNotLoad(t *testing.T) {
+	srv := onDemand(t, func(o *Options) { o.DataDir = t.TempDir() })
+	send(t, http.MethodPost, srv.URL+"/api/create", `{"model":"three","from":"two","system":"Be brief."}`)
+	send(t, http.MethodPost, srv.URL+"/api/copy", `{"source":"two","destination":"deux"}`)
+	post(t, srv.URL+"/api/generate", `{"model":"two","keep_alive":0}`, 200)
+	loaded := func() int { return len(get(t, srv.URL+"/api/ps", 200).at("models").([]any)) }
+	until(t, "the model is unloaded", func() bool { return loaded() == 0 })
+	names := []string{"two", "two:latest", "three", "deux"}
+	before := map[string]object{}
+	for _, name := range names {
+		before[name] = post(t, srv.URL+"/api/show", `{"model":"`+name+`"}`, 200)
+	}
+	equal(t, "models loaded", loaded(), 0)
+	equal(t, "system", before["three"].at("system"), "Be brief.")
+	post(t, srv.URL+"/v1/completions", `{"model":"two","prompt":"a","max_tokens":1}`, 200)
+	for _, name := range names {
+		after := post(t, srv.URL+"/api/show", `{"model":"`+name+`"}`, 200)
+		for _, key := range []string{"template", "parameters", "modelfile", "system", "capabilities", "model_info", "license", "modified_at"} {
+			if !reflect.DeepEqual(before[name].at(key), after.at(key)) {
+				t.Errorf("%s: %s: %v, and once it is loaded %v", name, key, before[name].at(key), after.at(key))
+			}
+		}
+	}
+	post(t, srv.URL+"/api/show", `{"model":"four"}`, 404)
 }

@@ -144,20 +144,9 @@ func NewModel(c ModelConfig) (*Model, error) {
 			return err
 		},
 	}
-	source := c.Template
-	if source == "" {
-		source = mm.ChatTemplate()
-	}
-	m.ownTmpl = source != ""
-	if !m.ownTmpl {
-		source = chat.Default(mm.Config().Arch)
-	}
-	if err := m.setTemplate(source, c.Reasoning); err != nil {
-		return nil, err
-	}
 	m.info = modelInfo{
 		Arch: mm.Config().Arch, Parameters: mm.Parameters(), Hidden: mm.Config().Hidden, Train: mm.Config().Context, Workers: mm.Workers(),
-		Quant: cmp.Or(c.Quant, mm.FileType()), Digest: c.Digest, Size: c.Size, Modified: c.Modified, PageTokens: mm.Pool().PageTokens(), KV: mm.Pool().DType().String(), Act: mm.Act(), Pages: c.Engine.Pages(),
+		Quant: mm.FileType(), PageTokens: mm.Pool().PageTokens(), KV: mm.Pool().DType().String(), Act: mm.Act(), Pages: c.Engine.Pages(),
 	}
 	if kv := m.info.KV; kv != "F16" && kv != "F32" {
 		m.info.Lossy = "kv-" + strings.ToLower(kv)
@@ -165,7 +154,24 @@ func NewModel(c ModelConfig) (*Model, error) {
 	if m.jump = c.JumpAhead; m.jump {
 		m.info.Lossy = strings.TrimPrefix(m.info.Lossy+"+jump-ahead", "+")
 	}
-	m.readDefaults(mm.GGUF())
+	if err := m.describe(&c, mm.ChatTemplate(), mm.GGUF()); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// describe fills in what c and the file say of m, whether or not it is loaded.
+func (m *Model) describe(c *ModelConfig, template string, f *gguf.File) error {
+	source := cmp.Or(c.Template, template)
+	m.ownTmpl = source != ""
+	if !m.ownTmpl {
+		source = chat.Default(m.info.Arch)
+	}
+	if err := m.setTemplate(source, c.Reasoning); err != nil {
+		return err
+	}
+	m.info.Quant, m.info.Digest, m.info.Size, m.info.Modified = cmp.Or(c.Quant, m.info.Quant), c.Digest, c.Size, c.Modified
+	m.readDefaults(f)
 	// What was known of the file holds as long as nobody has written to it.
 	size, modified := sizeOf(c.Path)
 	if changed := c.Digest != "" && size > 0 && (size != c.Size || !modified.Equal(c.Modified)); changed {
@@ -179,7 +185,7 @@ func NewModel(c ModelConfig) (*Model, error) {
 		h := sha256.Sum256([]byte(fmt.Sprint(c.Path, m.info.Size, m.info.Modified.UnixNano())))
 		m.info.Digest = hex.EncodeToString(h[:])
 	}
-	return m, nil
+	return nil
 }
 
 // engine is the engine behind m, nil in tests without one.

@@ -142,7 +142,7 @@ func (s *Server) ollamaShow(w http.ResponseWriter, r *http.Request) error {
 	if err := b.read(r); err != nil {
 		return err
 	}
-	m, err := s.model(r, b.Model)
+	m, err := s.lib.describe(r.Context(), b.Model)
 	if err != nil {
 		return err
 	}

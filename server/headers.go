@@ -1,0 +1,59 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"ridge/gguf"
+	"ridge/model"
+	"ridge/tokenizer"
+)
+
+// describe returns the model that a client named, to be shown. Of one that is not
+// loaded only the headers of its file are read, so that a client that asks about
+// every model does not have them all loaded; such a model cannot answer.
+func (l *library) describe(ctx context.Context, name string) (*loan, error) {
+	return l.named(ctx, name, l.headers)
+}
+
+func (l *library) headers(ctx context.Context, name, asked string) (*loan, error) {
+	c, ok := l.find(name)
+	if !ok || slices.ContainsFunc(l.loaded(), func(m *Model) bool { return m.name == c.Name }) {
+		return l.files(ctx, name, asked)
+	}
+	m, f, err := readHeaders(&c)
+	if err != nil { // safetensors, or a file that cannot be used: loading it tells
+		return l.files(ctx, name, asked)
+	}
+	return &loan{Model: m, file: f}, nil
+}
+
+// readHeaders makes a model of the headers of a GGUF file, which must stay open
+// while it is used.
+func readHeaders(c *ModelConfig) (*Model, *gguf.File, error) {
+	f, err := gguf.Open(c.Path)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := headerModel(c, f)
+	if err != nil {
+		_ = f.Close() // it was only read
+		return nil, nil, err
+	}
+	return m, f, nil
+}
+
+func headerModel(c *ModelConfig, f *gguf.File) (*Model, error) {
+	out, err := model.ReadOutline(c.Path)
+	if err != nil {
+		return nil, err
+	}
+	tok, err := tokenizer.FromGGUF(f)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{name: c.Name, aliases: c.Aliases, path: c.Path, tok: tok, context: out.Config.Context, created: time.Now()}
+	m.info = modelInfo{Arch: out.Config.Arch, Parameters: out.Parameters, Hidden: out.Config.Hidden, Train: out.Config.Context, Quant: out.FileType}
+	return m, m.describe(c, f.String("tokenizer.chat_template", ""), f)
+}
