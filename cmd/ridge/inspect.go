@@ -54,7 +54,7 @@ func inspect(path string, full bool) (*inspection, error) {
 		return inspectGGUF(path, full)
 	}
 	f, err := safetensors.Open(path)
-	if err != nil && info != nil && info.Mode().IsRegular() && !strings.EqualFold(filepath.Ext(path), ".safetensors") {
+	if err != nil && info != nil && info.Mode().IsRegular() && !strings.Contains(strings.ToLower(filepath.Base(path)), ".safetensors") { // nor an index of such
 		return nil, fmt.Errorf("%s: expected a GGUF or safetensors file, and it begins as neither", path)
 	}
 	if err != nil {
