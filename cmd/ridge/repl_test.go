@@ -33,11 +33,7 @@ func startTerminal(t *testing.T, args ...string) *terminal {
 // startTerminalWith adds variables to the environment.
 func startTerminalWith(t *testing.T, env []string, args ...string) *terminal {
 	t.Helper()
-	bin := filepath.Join(t.TempDir(), "ridge")
-	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	c := exec.Command(bin, args...)
+	c := exec.Command("ridge", args...)
 	home := t.TempDir()
 	c.Env = append(os.Environ(), "HOME="+home, "XDG_CACHE_HOME="+home, "RIDGE_MODELS="+filepath.Join(home, "models"), "TERM=xterm")
 	c.Env = append(c.Env, env...)
