@@ -36,7 +36,6 @@ type alternative struct {
 
 	objects            []*schema // those that say something of members
 	required           []string
-	wanted             []string // those required other than by a negation
 	minProps, maxProps int
 	propertyNames      []*schema
 
@@ -261,9 +260,6 @@ func (a *alternative) with(s *schema) *alternative {
 		b.objects = merged(b.objects, []*schema{s})
 	}
 	b.required = merged(b.required, s.required)
-	if !s.quiet {
-		b.wanted = merged(b.wanted, s.required)
-	}
 	b.minProps, b.maxProps = max(b.minProps, s.minProps), least(b.maxProps, s.maxProps)
 	if s.propertyNames != nil {
 		b.propertyNames = merged(b.propertyNames, []*schema{s.propertyNames})
@@ -371,12 +367,12 @@ func (c *schemaCompiler) member(a *alternative, name string) (conj []*schema, me
 				conj, found = append(conj, s.patternSchemas[i]), true
 			}
 		}
-		mentioned = mentioned || found && !s.quiet
+		mentioned = mentioned || found
 		if !found && s.additional != nil {
 			conj, explicit = append(conj, s.additional), true
 		}
 	}
-	allowed = mentioned || explicit || c.open(a) || slices.Contains(a.wanted, name)
+	allowed = mentioned || explicit || c.open(a) || slices.Contains(a.required, name)
 	for _, s := range conj {
 		allowed = allowed && !s.never
 	}
