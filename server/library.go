@@ -229,27 +229,42 @@ func (l *library) unalias(name string) bool {
 	return ok
 }
 
-// idle are the models that would be loaded if a client named them.
-func (l *library) idle() (out []ModelConfig) {
-	if l.src == nil || l.src.List == nil {
-		return nil
-	}
+// listed is a model that clients may name.
+type listed struct {
+	name  string
+	names []string    // all of it, that first
+	c     ModelConfig // if it is not loaded
+	m     *Model      // if it is, else nil
+}
+
+// list returns the models that clients may name, those of the source in its order
+// and then what is loaded besides.
+func (l *library) list() (out []listed) {
 	loaded := l.loaded()
-	for _, c := range l.src.List() {
-		if !slices.ContainsFunc(loaded, func(m *Model) bool { return m.name == c.Name }) {
-			out = append(out, c)
+	if l.src != nil && l.src.List != nil {
+		for _, c := range l.src.List() {
+			x := listed{name: c.Name, names: l.names(c.Name, c.Aliases), c: c}
+			if i := slices.IndexFunc(loaded, func(m *Model) bool { return m.name == c.Name }); i >= 0 {
+				x.m = loaded[i]
+				loaded = slices.Delete(loaded, i, i+1)
+			}
+			out = append(out, x)
 		}
+	}
+	for _, m := range loaded {
+		out = append(out, listed{name: m.name, names: l.names(m.name, m.aliases), m: m})
 	}
 	return out
 }
 
-// names are all names of a model.
-func (l *library) names(m *Model) []string {
+// names are all names of a model: its own, other ones that it has, and those that
+// clients gave it.
+func (l *library) names(name string, others []string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := append([]string{m.name}, m.aliases...)
-	for alias, name := range l.aliases {
-		if name == m.name && !slices.Contains(out, alias) {
+	out := append([]string{name}, others...)
+	for alias, real := range l.aliases {
+		if real == name && !slices.Contains(out, alias) {
 			out = append(out, alias)
 		}
 	}

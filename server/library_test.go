@@ -87,7 +87,7 @@ func onDemand(t *testing.T, change func(*Options)) *httptest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	models := []ModelConfig{{Name: "one", Path: path, Size: 7, Quant: "F32"}, {Name: "two", Path: path}}
+	models := []ModelConfig{{Name: "one", Path: path, Size: 7, Quant: "F32"}, {Name: "two", Path: path, Aliases: []string{"zwei"}}}
 	find := func(name string) (ModelConfig, bool) {
 		for _, c := range models {
 			if c.Name == name {
@@ -119,15 +119,15 @@ func TestModelsThatAreNotLoaded(t *testing.T) {
 	srv := onDemand(t, nil)
 	for _, loaded := range []bool{false, true} {
 		o := get(t, srv.URL+"/v1/models", 200)
-		equal(t, "models", len(o.at("data").([]any)), 2)
-		equal(t, "loaded", []any{o.at("data", 0, "id"), o.at("data", 0, "loaded"), o.at("data", 1, "loaded")}, []any{"one", loaded, false})
+		equal(t, "models", len(o.at("data").([]any)), 3)
+		for i, name := range []string{"one", "two", "zwei"} {
+			equal(t, "model", []any{o.at("data", i, "id"), o.at("data", i, "loaded")}, []any{name, loaded && i > 0})
+		}
 		equal(t, "model", get(t, srv.URL+"/v1/models/TWO:latest", 200).at("id"), "two")
 		o = get(t, srv.URL+"/api/tags", 200)
 		equal(t, "tags", []any{len(o.at("models").([]any)), o.at("models", 0, "name"), o.at("models", 1, "name")}, []any{2, "one", "two"})
-		if !loaded {
-			equal(t, "size", o.at("models", 0, "size"), 7)
-		}
-		post(t, srv.URL+"/v1/completions", `{"model":"one","prompt":"a","max_tokens":1}`, 200)
+		equal(t, "size", o.at("models", 0, "size"), 7)
+		post(t, srv.URL+"/v1/completions", `{"model":"two","prompt":"a","max_tokens":1}`, 200)
 	}
 }
 

@@ -73,16 +73,13 @@ func (m *Model) ollama() ollamaModel {
 // ollamaTags lists the models that can be used.
 func (s *Server) ollamaTags(w http.ResponseWriter, _ *http.Request) error {
 	out := []ollamaModel{}
-	seen := map[string]bool{}
-	for _, m := range s.lib.loaded() {
-		out = append(out, m.ollama())
-		seen[m.name] = true
-	}
-	for _, c := range s.lib.idle() {
-		if !seen[c.Name] {
-			out = append(out, ollamaModel{Name: c.Name, Model: c.Name, Modified: c.Modified.Format(time.RFC3339Nano), Size: c.Size, Digest: c.Digest,
-				Details: ollamaDetails{Format: "gguf", Families: []string{}, Quant: c.Quant}})
+	for _, x := range s.lib.list() {
+		if x.m != nil {
+			out = append(out, x.m.ollama())
+			continue
 		}
+		out = append(out, ollamaModel{Name: x.name, Model: x.name, Modified: x.c.Modified.Format(time.RFC3339Nano), Size: x.c.Size, Digest: x.c.Digest,
+			Details: ollamaDetails{Format: "gguf", Families: []string{}, Quant: x.c.Quant}})
 	}
 	for _, v := range s.lib.created.list() {
 		out = append(out, s.variantModel(v))

@@ -42,20 +42,18 @@ func newCard(name, root string, created time.Time) modelCard {
 func (s *Server) cards() []modelCard {
 	var out []modelCard
 	seen := map[string]bool{}
-	for _, m := range s.lib.loaded() {
-		for _, name := range s.lib.names(m) {
-			if !seen[name] {
-				seen[name] = true
-				c := newCard(name, m.name, m.created)
-				c.MaxLen, c.Loaded = m.context, true
-				out = append(out, c)
+	for _, x := range s.lib.list() {
+		for _, name := range x.names {
+			if seen[name] {
+				continue
 			}
-		}
-	}
-	for _, c := range s.lib.idle() {
-		if !seen[c.Name] {
-			seen[c.Name] = true
-			out = append(out, newCard(c.Name, c.Name, c.Modified))
+			seen[name] = true
+			c := newCard(name, x.name, x.c.Modified)
+			if x.m != nil {
+				c = newCard(name, x.name, x.m.created)
+				c.MaxLen, c.Loaded = x.m.context, true
+			}
+			out = append(out, c)
 		}
 	}
 	for _, v := range s.lib.created.list() {
