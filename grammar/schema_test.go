@@ -152,7 +152,7 @@ func TestSchemaRefused(t *testing.T) {
 		{`{"items":{"type":"array","uniqueItems":true}}`, Unsupported, []string{`#/items: "uniqueItems"`, "at most 64 values"}},
 		{`{"uniqueItems":true,"items":{"type":"string"},"maxItems":2}`, Unsupported, []string{`#: "uniqueItems"`}},
 		{`{"uniqueItems":true,"items":{"type":"integer","minimum":1,"maximum":20}}`, TooLarge, []string{`#: "uniqueItems"`, "maxItems"}},
-		{`{"uniqueItems":true,"maxItems":2,"prefixItems":[{"properties":{"a":true}},{"type":"string"}],"contains":{"type":"string"},"minContains":2}`, Unsupported, []string{`#: "uniqueItems"`}},
+		{`{"uniqueItems":true,"maxItems":2,"prefixItems":[{"type":"string"},{"properties":{"a":true}}],"contains":{"type":"string"},"minContains":2}`, Unsupported, []string{`#: "uniqueItems"`}},
 		{`{"uniqueItems":1}`, Invalid, []string{`#: "uniqueItems"`}},
 		{`{"contains":{"const":1},"minContains":5000}`, TooLarge, []string{`#: "contains"`}},
 		{`{"contains":{"format":"date"},"maxContains":2}`, Unsupported, []string{`#/contains: "format"`}},
