@@ -29,6 +29,7 @@ func TestErrorsNameTheField(t *testing.T) {
 		{"/v1/chat/completions", `"logit_bias":{"5":1e39}`, "logit_bias", `logit_bias: expected numbers of at most 1e+30, found 1e+39`},
 		{"/v1/chat/completions", `"allowed_token_ids":[-1]`, "allowed_token_ids", ``},
 		{"/v1/chat/completions", `"stop_token_ids":["` + strings.Repeat("é", 50) + `"]`, "stop_token_ids", ``},
+		{"/v1/completions", `"prompt":"x","request_id":"a\u001b[2J"`, "request_id", `request_id: expected at most 128 letters, digits and -_.:/, found "a\x1b[2J"`},
 		{"/v1/completions", `"prompt":{"é":1}`, "prompt", `prompt: expected a string, a list of strings, a list of token ids or a list of such lists, found {"é":1}`},
 		{"/v1/completions", `"prompt":[["` + strings.Repeat("é", 50) + `"]]`, "prompt", `prompt: expected a string, a list of strings, a list of token ids or a list of such lists, found [["` + strings.Repeat("é", 18) + `…`},
 		{"/v1/embeddings", `"input":[99999]`, "input", `input: expected token ids from 0 to 265, found 99999`},
@@ -273,4 +274,15 @@ func TestGrammarFields(t *testing.T) {
 func TestQuantOfFile(t *testing.T) {
 	srv := tiny(t)
 	equal(t, "quantization", get(t, srv.URL+"/api/tags", 200).at("models", 0, "details", "quantization_level"), "F32")
+}
+
+// Before the least number of tokens a stop string ends nothing.
+func TestMinTokensAndStop(t *testing.T) {
+	srv, b := scripted(t, "abcabcabc")
+	o := post(t, srv.URL+"/v1/completions", `{"prompt":"x","stop":["bc"],"min_tokens":4,"max_tokens":20,"request_id":"mine-1"}`, 200)
+	equal(t, "text", o.at("choices", 0, "text"), "abca")
+	equal(t, "reason", o.at("choices", 0, "stop_reason"), "bc")
+	equal(t, "id", b.last().ID, "mine-1")
+	_, evs := sse(t, srv.URL+"/v1/completions", `{"prompt":"x","stop":["bc"],"max_tokens":20,"stream":true}`)
+	equal(t, "without it", evs[0].at("choices", 0, "text"), "a")
 }

@@ -243,7 +243,10 @@ func (g *generation) token(c *choice, ev *engine.Event, d *delta) {
 	}
 	d.tokens = append(d.tokens, g.tokenInfo(ev))
 	c.dec.Special = g.p.special || c.parser != nil && g.p.m.marks[ev.Token]
-	text, stopped := c.stop.Add(c.dec.Add(ev.Token))
+	text, stopped := c.dec.Add(ev.Token), false
+	if c.tokens > g.p.req.MinTokens { // before, a stop string is text like any other
+		text, stopped = c.stop.Add(text)
+	}
 	if stopped && g.p.includeStop {
 		text += c.stop.Matched()
 	}

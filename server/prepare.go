@@ -219,6 +219,9 @@ func (c *common) fill(p *plan, s, defaults sampling) error {
 			return badRequest("stop", "expected strings of at most %d bytes, found one of %d", maxStopBytes, len(s))
 		}
 	}
+	if id := c.RequestID; id != "" && cleanID(id) != id { // people see it on their terminals
+		return badRequest("request_id", "expected at most 128 letters, digits and -_.:/, found %s", excerpt([]byte(id)))
+	}
 	p.stops, p.includeStop = c.Stop, c.IncludeStop
 	r.Priority, r.CacheSalt, r.ID = c.Priority.value(0), c.CacheSalt, c.RequestID
 	p.special = c.SkipSpecial != nil && !*c.SkipSpecial
