@@ -128,7 +128,9 @@ func saveSession(r *http.Request, e *engine.Engine, dir, path string, ses engine
 	err := atomicfile.Write(path, func(w io.Writer) error {
 		var err error
 		size.w = w
-		n, err = e.SaveSession(r.Context(), size, ses)
+		if n, err = e.SaveSession(r.Context(), size, ses); err == nil && n == 0 {
+			err = badRequest("prompt", "none of it is computed, so that there is nothing to save: let the model read it first, with max_tokens 0 if need be")
+		}
 		return err
 	})
 	if err != nil {

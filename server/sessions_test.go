@@ -23,6 +23,9 @@ func TestSessions(t *testing.T) {
 		t.Fatalf("got %v", o)
 	}
 	second := tiny(t, func(o *Options) { o.DataDir = dir })
+	o = post(t, second.URL+"/slots/0?action=save", `{"filename":"b.session","prompt":`+ids+`}`, 400)
+	equal(t, "nothing to save", o.at("error", "param"), "prompt")
+	post(t, second.URL+"/slots/0?action=restore", `{"filename":"b.session"}`, 404)
 	o = post(t, second.URL+"/slots/0?action=restore", `{"filename":"a.session"}`, 200)
 	if n, ok := o["n_restored"].(float64); !ok || n < 32 {
 		t.Fatalf("got %v", o)
