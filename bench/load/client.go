@@ -343,6 +343,10 @@ func (t *Target) FirstModel(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("load: models of %s: %w", t.Name, err)
 	}
 	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		b, _ := io.ReadAll(io.LimitReader(resp.Body, 500)) // what the server says, as far as it comes
+		return "", fmt.Errorf("load: models of %s: status %s: %s", t.Name, resp.Status, bytes.TrimSpace(b))
+	}
 	var list struct {
 		Data []struct {
 			ID string `json:"id"`

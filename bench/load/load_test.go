@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -114,6 +116,16 @@ func TestNoServer(t *testing.T) {
 	}
 	if _, err = Run(t.Context(), Options{Target: gone, Workload: fixed(4, 6), Clients: 2, Sessions: 4, Warmup: 1}); err == nil {
 		t.Error("a server that is not there passes the warm-up")
+	}
+}
+
+// A server that refuses to list its models is quoted.
+func TestModelsRefused(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no key", http.StatusUnauthorized) }))
+	defer srv.Close()
+	target := &Target{Name: "it", URL: srv.URL}
+	if _, err := target.FirstModel(t.Context()); err == nil || !strings.Contains(err.Error(), "401 Unauthorized: no key") {
+		t.Errorf("got %v", err)
 	}
 }
 

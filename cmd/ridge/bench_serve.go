@@ -152,6 +152,9 @@ func (f *benchServeFlags) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := writable(f.html); err != nil { // a run is long, and its page comes last
+		return fmt.Errorf("--html: %w", err)
+	}
 	bars := newProgress(os.Stderr)
 	defer bars.close()
 	targets, stop, err := f.targets(c, args, bars)
@@ -183,6 +186,22 @@ func (f *benchServeFlags) run(c *cobra.Command, args []string) error {
 		load.Sweep(c.OutOrStdout(), all)
 	}
 	return errors.Join(f.write(c, all), c.Context().Err())
+}
+
+// writable reports why a file cannot be written, "" can. What is in it stays.
+func writable(path string) error {
+	if path == "" {
+		return nil
+	}
+	_, absent := os.Stat(path)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		return err
+	}
+	if err := file.Close(); err != nil || absent == nil {
+		return err
+	}
+	return os.Remove(path)
 }
 
 // rounded runs one load on all targets in turns, with texts that no other load
