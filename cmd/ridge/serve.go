@@ -417,6 +417,8 @@ func (o *serveOptions) greet(w io.Writer, addr net.Addr, s *serveShelf, reg *eng
 	key := ""
 	if len(o.keys) > 0 || o.keyFile != "" {
 		key = ` -H "Authorization: Bearer $KEY"`
+	} else if a, ok := addr.(*net.TCPAddr); ok && !a.IP.IsLoopback() {
+		fmt.Fprintln(w, "  whoever reaches this address may use it: no API key is asked for (--api-key, --api-key-file)")
 	}
 	fmt.Fprintf(w, "  curl %s/v1/chat/completions%s -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Why is the sky blue?\"}]}'\n", url, key)
 	fmt.Fprintf(w, "  OPENAI_BASE_URL=%s/v1   OLLAMA_HOST=%s   ANTHROPIC_BASE_URL=%s\n", url, url, url)

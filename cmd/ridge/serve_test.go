@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,7 +18,9 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"ridge/engine"
 	"ridge/kvcache"
+	"ridge/model"
 )
 
 // patience is how long tests wait for what has to happen: longer than it takes
@@ -166,6 +170,30 @@ func TestShelf(t *testing.T) {
 			if _, ok := s.find(name); ok {
 				t.Errorf("local %v: %s is found", local, name)
 			}
+		}
+	}
+}
+
+// A server that others can reach without a key says so.
+func TestGreetOpen(t *testing.T) {
+	load := func(context.Context, string, *kvcache.Budget) (*model.Model, engine.Options, error) {
+		return nil, engine.Options{}, errors.New("not here")
+	}
+	reg, err := engine.NewRegistry(load, engine.RegistryOptions{PageBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reg.Close(t.Context())
+	for _, c := range []struct {
+		ip   net.IP
+		keys []string
+		open bool
+	}{{net.IPv4zero, nil, true}, {net.IPv6unspecified, nil, true}, {net.IPv4(10, 0, 0, 1), nil, true}, {net.IPv4(127, 0, 0, 1), nil, false}, {net.IPv6loopback, nil, false}, {net.IPv4zero, []string{"k"}, false}} {
+		var out bytes.Buffer
+		o := serveOptions{keys: c.keys}
+		o.greet(&out, &net.TCPAddr{IP: c.ip, Port: 80}, &serveShelf{}, reg, 0)
+		if strings.Contains(out.String(), "whoever reaches this address") != c.open {
+			t.Errorf("%v with keys %v: %s", c.ip, c.keys, out.String())
 		}
 	}
 }
