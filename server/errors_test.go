@@ -220,7 +220,7 @@ func TestMissingRoutes(t *testing.T) {
 	} {
 		method, path, _ := strings.Cut(route, " ")
 		status, h, b := send(t, method, srv.URL+path, "")
-		if status != want || status == 501 && (h.Get("X-Should-Retry") != "false" || !strings.Contains(string(b), "not_supported_error")) {
+		if status != want || status == 501 && (h.Get("X-Should-Retry") != "false" || !strings.Contains(string(b), route+" is not offered")) {
 			t.Errorf("%s: status %d, expected %d: %s", route, status, want, b)
 		}
 	}

@@ -210,7 +210,7 @@ func (s *Server) root(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, prefix := range missing {
 		if r.URL.Path == prefix || strings.HasPrefix(r.URL.Path, prefix+"/") {
-			writeError(w, r, notImplemented("%s is not offered by this server", prefix))
+			writeError(w, r, notImplemented("%s %s is not offered by this server", r.Method, r.URL.Path))
 			return
 		}
 	}
