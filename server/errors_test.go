@@ -286,3 +286,22 @@ func TestMinTokensAndStop(t *testing.T) {
 	_, evs := sse(t, srv.URL+"/v1/completions", `{"prompt":"x","stop":["bc"],"max_tokens":20,"stream":true}`)
 	equal(t, "without it", evs[0].at("choices", 0, "text"), "a")
 }
+
+// Reasoning is left out, or has its newer name too, as the client wants it.
+func TestReasoningNames(t *testing.T) {
+	srv, _ := scripted(t, "<think>so</think>yes")
+	for _, c := range []struct{ body, old, name string }{{``, "so", ""}, {`,"include_reasoning":true`, "so", "so"}, {`,"include_reasoning":false`, "", ""}} {
+		text := func(v any) string { s, _ := v.(string); return s }
+		m := post(t, srv.URL+"/v1/chat/completions", `{`+hello+c.body+`}`, 200)
+		got := []any{text(m.at("choices", 0, "message", "reasoning_content")), text(m.at("choices", 0, "message", "reasoning")), m.at("choices", 0, "message", "content")}
+		equal(t, c.body, got, []any{c.old, c.name, "yes"})
+		got = []any{"", "", ""}
+		_, evs := sse(t, srv.URL+"/v1/chat/completions", `{`+hello+c.body+`,"stream":true}`)
+		for _, e := range evs {
+			for i, key := range []string{"reasoning_content", "reasoning", "content"} {
+				got[i] = got[i].(string) + text(e.at("choices", 0, "delta", key))
+			}
+		}
+		equal(t, c.body+" in a stream", got, []any{c.old, c.name, "yes"})
+	}
+}

@@ -120,7 +120,7 @@ func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	o := &chatOutput{s: s, r: r, m: m.Model, p: p, hide: b.IncludeThought != nil && !*b.IncludeThought, tokenIDs: b.TokenIDs, asIDs: b.TokensAsIDs, promptProbs: b.PromptLogprobs != nil,
+	o := &chatOutput{s: s, r: r, m: m.Model, p: p, hide: b.IncludeThought != nil && !*b.IncludeThought, alias: b.IncludeThought != nil && *b.IncludeThought, tokenIDs: b.TokenIDs, asIDs: b.TokensAsIDs, promptProbs: b.PromptLogprobs != nil,
 		reply: chatReply{ID: newID("chatcmpl-"), Created: time.Now().Unix(), Model: m.name, Fingerprint: m.fingerprint()}}
 	if b.StreamOptions != nil {
 		o.usage, o.running = b.StreamOptions.IncludeUsage, b.StreamOptions.ContinuousUsage
@@ -141,6 +141,7 @@ type chatOutput struct {
 
 	usage, running bool // in a stream: at the end, and in every chunk
 	hide           bool // leave out reasoning
+	alias          bool // and say it under its newer name, too: OpenRouter's clients ask for that, and vLLM's
 	tokenIDs       bool
 	asIDs          bool // tokens are named by their ids
 	promptProbs    bool
@@ -163,6 +164,9 @@ func (o *chatOutput) whole(w http.ResponseWriter) error {
 		ch := chatChoice{Index: i, Message: a.message(), Finish: &a.finish, StopReason: o.p.stopReason(a.stopText, a.stopToken)}
 		if o.hide {
 			ch.Message.Reasoning = ""
+		}
+		if o.alias {
+			ch.Message.Alias = ch.Message.Reasoning
 		}
 		if o.p.probs {
 			ch.Logprobs = o.chatProbs(a.tokens)
@@ -227,6 +231,9 @@ func (o *chatOutput) delta(e *events, d *delta) error {
 	msg := deltaOf(d.parts, &o.calls[d.choice])
 	if o.hide {
 		msg.Reasoning = ""
+	}
+	if o.alias {
+		msg.Alias = msg.Reasoning
 	}
 	ch := chatChoice{Index: d.choice, Delta: msg}
 	if o.p.probs && len(d.tokens) > 0 {

@@ -13,6 +13,7 @@ type chatMessage struct {
 	Role      string     `json:"role,omitempty"`
 	Content   *string    `json:"content"`
 	Reasoning string     `json:"reasoning_content,omitempty"`
+	Alias     string     `json:"reasoning,omitempty"` // the same, for clients that ask for it
 	Refusal   *string    `json:"refusal"`
 	ToolCalls []chatCall `json:"tool_calls,omitempty"`
 }
@@ -22,6 +23,7 @@ type chatDelta struct {
 	Role      string     `json:"role,omitempty"`
 	Content   *string    `json:"content,omitempty"`
 	Reasoning string     `json:"reasoning_content,omitempty"`
+	Alias     string     `json:"reasoning,omitempty"`
 	ToolCalls []chatCall `json:"tool_calls,omitempty"`
 }
 
