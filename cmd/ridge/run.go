@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"ridge"
 	"ridge/chat"
+	"ridge/hub"
 	"ridge/internal/machine"
 )
 
@@ -120,7 +122,11 @@ func (o *runOptions) openNamed(c *cobra.Command, name string) (*ridge.Model, err
 	if name == "" {
 		return o.openBest(c)
 	}
-	return o.open(c, name, o.template)
+	m, err := o.open(c, name, o.template)
+	if errors.Is(err, hub.ErrOffline) || errors.As(err, new(*net.OpError)) {
+		err = fmt.Errorf("%w\nThe small model inside ridge needs no network: ridge run %s", err, hub.EmbeddedName)
+	}
+	return m, err
 }
 
 // stdinText returns what is piped into the program, or that its input is a
