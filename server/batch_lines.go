@@ -197,10 +197,11 @@ func (b *batches) runLines(ctx context.Context, x *batch, lines []batchLine, out
 				cancel(err)
 				return
 			}
-			p.mu.Lock()
-			counts := p.counts
-			p.mu.Unlock()
-			_, err := b.change(x.ID, func(x *batch) { x.Counts.Completed, x.Counts.Failed = counts.Completed, counts.Failed })
+			_, err := b.change(x.ID, func(x *batch) {
+				p.mu.Lock() // what is counted now: the account of another line may be entered before
+				defer p.mu.Unlock()
+				x.Counts.Completed, x.Counts.Failed = p.counts.Completed, p.counts.Failed
+			})
 			if err != nil {
 				cancel(err)
 			}
