@@ -100,17 +100,7 @@ func onDemand(t *testing.T, change func(*Options)) *httptest.Server {
 	if change != nil {
 		change(&o)
 	}
-	s, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := httptest.NewServer(s.Handler())
-	t.Cleanup(func() {
-		srv.Close()
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	_, srv := listen(t, o)
 	return srv
 }
 

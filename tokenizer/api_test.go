@@ -295,7 +295,7 @@ func TestLongPieces(t *testing.T) {
 	}
 	for name, tok := range toks {
 		for i, s := range texts {
-			testdata.Within(t, 20*time.Second, fmt.Sprintf("%s: text %d", name, i), func() { // usually well below one
+			testdata.Within(t, 10*time.Second, fmt.Sprintf("%s: text %d", name, i), func() { // usually well below one
 				tok.Encode(nil, s, tokenizer.EncodeOptions{ParseSpecial: true})
 			})
 		}

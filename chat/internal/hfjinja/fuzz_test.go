@@ -34,7 +34,7 @@ func FuzzTemplate(f *testing.F) {
 		for k, v := range vars {
 			all[k] = v
 		}
-		testdata.Within(t, 30*time.Second, "rendering", func() {
+		testdata.Within(t, 10*time.Second, "rendering", func() {
 			_, err = p.Render(all, Options{Now: testNow, Limits: Limits{Time: 2 * time.Second, Steps: 20_000, Bytes: 4 << 20}})
 		})
 		if err != nil {

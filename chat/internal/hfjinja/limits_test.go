@@ -90,7 +90,7 @@ func TestHostileTemplates(t *testing.T) {
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
 				var out string
-				testdata.Within(t, 30*time.Second, "rendering", func() { out, err = p.Render(nil, Options{Limits: testLimits}) })
+				testdata.Within(t, 15*time.Second, "rendering", func() { out, err = p.Render(nil, Options{Limits: testLimits}) })
 				runtime.ReadMemStats(&after)
 				if err == nil {
 					t.Errorf("no error; output of %d bytes", len(out))
@@ -157,7 +157,7 @@ func TestHostileSources(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var err error
-			testdata.Within(t, 30*time.Second, "compiling and rendering", func() {
+			testdata.Within(t, 10*time.Second, "compiling and rendering", func() {
 				var p *Program
 				if p, err = Compile(c.source); err == nil {
 					_, err = p.Render(nil, Options{Limits: testLimits})
