@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"ridge"
-	"ridge/chat"
 	"ridge/hub"
 	"ridge/sample"
+	"ridge/text/chat"
 )
 
 // tiny is a model of random weights: it shows the calls, not good answers.

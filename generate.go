@@ -7,10 +7,10 @@ import (
 	"iter"
 	"time"
 
-	"ridge/chat"
 	"ridge/model"
 	"ridge/sample"
-	"ridge/tokenizer"
+	"ridge/text/chat"
+	"ridge/text/tokenizer"
 )
 
 // Generation says how text is generated. The zero value generates greedily

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"ridge/chat"
 	"ridge/hub"
 	"ridge/internal/testdata"
 	"ridge/model"
+	"ridge/text/chat"
 )
 
 // The embedded model needs neither disk nor network, and its answers look like

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"testing"
 
-	"ridge/eval"
 	"ridge/internal/testdata"
+	"ridge/measure/eval"
 	"ridge/model"
-	"ridge/tokenizer"
+	"ridge/text/tokenizer"
 )
 
 // peerGolden is what llama.cpp gave for the same files: testdata/peer.json, made

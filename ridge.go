@@ -15,13 +15,13 @@ import (
 	"strings"
 	"sync"
 
-	"ridge/chat"
 	"ridge/hub"
-	"ridge/internal/machine"
 	"ridge/kvcache"
+	"ridge/measure/machine"
 	"ridge/model"
-	"ridge/tensor"
-	"ridge/tokenizer"
+	"ridge/text/chat"
+	"ridge/text/tokenizer"
+	"ridge/weights/tensor"
 )
 
 // Options are the choices at opening a model. The zero value suits most uses.

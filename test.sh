@@ -111,7 +111,7 @@ fi
 step "race detector"
 cc=$(CGO_ENABLED=1 go env CC)
 if command -v "${cc%% *}" >/dev/null; then
-  CGO_ENABLED=1 go test -timeout 30m -race -short . ./internal/... ./hub ./nn ./chat ./tokenizer ./kvcache ./sched ./engine ./server
+  CGO_ENABLED=1 go test -timeout 30m -race -short . ./internal/... ./hub ./nn ./text/chat ./text/tokenizer ./kvcache ./sched ./engine ./server
 else
   skip "$cc is not there, and the race detector needs a C compiler"
 fi

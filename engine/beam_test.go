@@ -10,7 +10,7 @@ import (
 
 	"ridge/sample"
 	"ridge/sched"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // beamCase is a search of Hugging Face transformers: see testdata/beam.py.

@@ -13,7 +13,7 @@ import (
 	"ridge/model"
 	"ridge/sample"
 	"ridge/sched"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // share starts an engine on a model that takes its pages from a budget.

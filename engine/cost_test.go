@@ -11,8 +11,8 @@ import (
 	"ridge/model"
 	"ridge/sample"
 	"ridge/sched"
-	"ridge/tensor"
-	"ridge/tokenizer"
+	"ridge/text/tokenizer"
+	"ridge/weights/tensor"
 )
 
 // mallocsOf returns the number of objects allocated before each step that a

@@ -13,7 +13,7 @@ import (
 
 	"ridge/model"
 	"ridge/sample"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 const tinyModels = "../internal/tinymodel/testdata"

@@ -11,7 +11,7 @@ import (
 	"ridge/model"
 	"ridge/sample"
 	"ridge/sched"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // riddle is a Jumper without a grammar: what it forbids, what it forces and

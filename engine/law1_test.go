@@ -12,7 +12,7 @@ import (
 	"ridge/model"
 	"ridge/sample"
 	"ridge/sched"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // workload makes random requests, many of them with common prefixes.

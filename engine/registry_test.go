@@ -17,7 +17,7 @@ import (
 	"ridge/kvcache"
 	"ridge/model"
 	"ridge/sample"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // loader opens tiny models and counts.

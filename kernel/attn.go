@@ -7,7 +7,7 @@ import (
 	"math"
 	"unsafe"
 
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // Attention with an online softmax over tiles of keys and values.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"ridge/internal/cpu"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // BenchmarkAttendPrefill: a chunk of 512 rows from the start of a sequence.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"ridge/internal/cpu"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // attnBudget bounds the error of attention against float64 arithmetic on the

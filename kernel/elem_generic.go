@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // The definitions of the elementwise operations. Sums and transcendental

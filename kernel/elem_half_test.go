@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 func TestHalfConversions(t *testing.T) {

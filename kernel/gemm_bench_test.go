@@ -9,7 +9,7 @@ import (
 
 	"ridge/internal/arena"
 	"ridge/internal/cpu"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // coldMats packs as many copies of a matrix as fill the given number of bytes,

@@ -2,7 +2,7 @@
 
 package kernel
 
-import "ridge/tensor"
+import "ridge/weights/tensor"
 
 var mul512 = [numTypes][]mulFunc{
 	tensor.Q8_0:    {nil, mulQ80x1AVX512, mulQ80x2AVX512, mulQ80x3AVX512, mulQ80x4AVX512, mulQ80x5AVX512, mulQ80x6AVX512, mulQ80x7AVX512, mulQ80x8AVX512},

@@ -2,7 +2,7 @@
 
 package kernel
 
-import "ridge/tensor"
+import "ridge/weights/tensor"
 
 // The loops over kernels that read packed weights themselves.
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"ridge/internal/cpu"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // TestMulGrouped routes rows at random and compares every result, bit for bit,

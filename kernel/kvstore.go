@@ -6,7 +6,7 @@ import (
 	"unsafe"
 
 	"ridge/internal/cpu"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 const (

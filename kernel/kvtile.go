@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"unsafe"
 
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // TileTokens is the number of tokens in a tile of keys and values: one lane of

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"ridge/internal/cpu"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // budgetKVQ8 bounds what Q8_0 tiles may change of the result of attention with

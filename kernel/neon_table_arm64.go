@@ -2,7 +2,7 @@
 
 package kernel
 
-import "ridge/tensor"
+import "ridge/weights/tensor"
 
 var packedNEON = [numTypes][]mulFunc{
 	tensor.Q8_0:    {nil, mulQ80x1NEON, mulQ80x2NEON, mulQ80x3NEON},

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // The IQ1, IQ2 and IQ3 formats code 4 or 8 values at a time as an index into a

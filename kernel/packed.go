@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"ridge/internal/cpu"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // Lanes is the number of output rows in a group of packed weights: one lane of

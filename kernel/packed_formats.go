@@ -3,7 +3,7 @@ package kernel
 import (
 	"encoding/binary"
 
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // How the values of a block of 32 come from its unsigned bytes u and its

@@ -5,7 +5,7 @@ import (
 	"math"
 	"sync"
 
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // The definition of Mul on packed weights. The assembly gives the same bits:

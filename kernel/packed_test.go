@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"ridge/internal/cpu"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // Budgets of the matrix kernels.

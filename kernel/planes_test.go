@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"ridge/internal/cpu"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // budgetPlanes bounds the error of an activation of two planes, relative to the

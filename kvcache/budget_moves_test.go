@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // tenant is the owner of one pool of a budget: it runs sequences of a known

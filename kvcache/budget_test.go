@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 func mustPool(t *testing.T, b *Budget, page int) *Pool {

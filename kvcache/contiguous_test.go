@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // The contiguous allocator against an array that says who has each slot.

@@ -15,7 +15,7 @@ import (
 	"errors"
 	"fmt"
 
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // TileTokens is the number of tokens in a tile, the unit that the attention

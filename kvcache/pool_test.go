@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 func shapes(n int) []LayerShape {

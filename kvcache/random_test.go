@@ -12,7 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // world runs operations on a pool and a tree beside a model that knows nothing

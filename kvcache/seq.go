@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // noPage marks the pages of a sequence that have left its window.

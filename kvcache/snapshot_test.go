@@ -10,7 +10,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 var snapshotLayers = []LayerShape{{Heads: 2, KDim: 3, VDim: 1}, {State: 5}, {Heads: 1, KDim: 1, VDim: 2}}

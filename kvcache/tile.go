@@ -1,6 +1,6 @@
 package kvcache
 
-import "ridge/tensor"
+import "ridge/weights/tensor"
 
 // scaleBytes is the size of the scale of one token, where tiles have scales.
 const scaleBytes = 4

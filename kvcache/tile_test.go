@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 func TestTileBytes(t *testing.T) {

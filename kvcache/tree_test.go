@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // smallPool returns a pool of pages of 16 tokens of one layer.

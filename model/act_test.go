@@ -7,7 +7,7 @@ import (
 
 	"ridge/internal/cpu"
 	"ridge/internal/testdata"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // budgetAct16 bounds what activations of 16 bits may change of the logits, as a

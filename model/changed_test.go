@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // What happens to the file of a model that is open. Nothing crashes, nothing is

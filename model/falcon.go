@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"ridge/nn"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // Falcon: attention and MLP side by side behind one LayerNorm (7B) or one each

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"ridge/nn"
-	"ridge/safetensors"
-	"ridge/tensor"
+	"ridge/weights/safetensors"
+	"ridge/weights/tensor"
 )
 
 // family is one architecture: how its configuration is read from either kind

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"hash"
 
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // fingerprint sums up what a model computes with while it is loaded. It looks at

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // The fixes below bring weights of Hugging Face checkpoints into the order

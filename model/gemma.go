@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"ridge/nn"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // Gemma 1, 2 and 3 (text): scaled embeddings, tied output, GELU gate. Gemma 2

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"ridge/internal/cpu"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // golden is what Hugging Face transformers computed for a tiny model of random

@@ -2,7 +2,7 @@ package model
 
 import (
 	"ridge/nn"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // The GPT-2 line: LayerNorm, biases, learned positions or ALiBi, fused

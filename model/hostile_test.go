@@ -11,9 +11,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"ridge/gguf"
 	"ridge/internal/testdata"
-	"ridge/tensor"
+	"ridge/weights/gguf"
+	"ridge/weights/tensor"
 )
 
 // rewrite copies a tiny model to a file of dir with some of its metadata and

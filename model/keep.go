@@ -18,7 +18,7 @@ import (
 	"ridge/internal/mmap"
 	"ridge/internal/packfile"
 	"ridge/kernel"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // PackCache says where the packed weights are kept for later starts, which

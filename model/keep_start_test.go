@@ -14,7 +14,7 @@ import (
 
 	"ridge/internal/packfile"
 	"ridge/internal/testdata"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // childStart tells a test process what to start, in which folder.

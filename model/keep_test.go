@@ -20,7 +20,7 @@ import (
 	"ridge/internal/cpu"
 	"ridge/internal/packfile"
 	"ridge/internal/testdata"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // eachWay runs f for the ways in which kept weights are taken.

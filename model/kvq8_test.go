@@ -5,7 +5,7 @@ import (
 
 	"ridge/kernel"
 	"ridge/kvcache"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // The pool places tiles as large as the kernels read them.

@@ -8,7 +8,7 @@ import (
 
 	"ridge/internal/testdata"
 	"ridge/kvcache"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // One answer: the logits of a sequence have the same bits whatever else is in

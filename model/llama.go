@@ -2,7 +2,7 @@ package model
 
 import (
 	"ridge/nn"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // Llama, and what is built like it: Mistral, SmolLM, TinyLlama. RMSNorm before

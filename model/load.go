@@ -9,7 +9,7 @@ import (
 	"ridge/internal/pool"
 	"ridge/kernel"
 	"ridge/nn"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // block is one transformer layer.

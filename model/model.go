@@ -9,14 +9,14 @@ import (
 	"runtime/debug"
 	"sync"
 
-	"ridge/gguf"
 	"ridge/internal/mmap"
 	"ridge/internal/pool"
 	"ridge/kvcache"
 	"ridge/nn"
-	"ridge/safetensors"
-	"ridge/tensor"
-	"ridge/tokenizer"
+	"ridge/text/tokenizer"
+	"ridge/weights/gguf"
+	"ridge/weights/safetensors"
+	"ridge/weights/tensor"
 )
 
 // Options are the choices that Open leaves to its caller.

@@ -1,8 +1,8 @@
 package model
 
 import (
-	"ridge/gguf"
-	"ridge/tensor"
+	"ridge/weights/gguf"
+	"ridge/weights/tensor"
 )
 
 // Outline is what the headers of a model's files tell, without its weights.

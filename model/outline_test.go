@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"ridge/kernel"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // The outline of every tiny model says what Open finds.

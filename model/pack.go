@@ -6,7 +6,7 @@ import (
 	"ridge/internal/pool"
 	"ridge/kernel"
 	"ridge/nn"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 type packJob struct {

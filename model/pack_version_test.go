@@ -8,7 +8,7 @@ import (
 
 	"ridge/internal/cpu"
 	"ridge/kernel"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // packHash is a hash of what is packed of the tiny models for each packVersion

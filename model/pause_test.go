@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"ridge/internal/testdata"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // Collections that run all the time beside steps do not show in what is computed.

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"ridge/bench"
 	"ridge/internal/packfile"
+	"ridge/measure/bench"
 	"ridge/model"
-	"ridge/safetensors"
-	"ridge/tensor"
+	"ridge/weights/safetensors"
+	"ridge/weights/tensor"
 )
 
 // mappedKB returns how much of the mapping of path is in this process's memory.

@@ -7,9 +7,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"ridge/gguf"
-	"ridge/safetensors"
-	"ridge/tensor"
+	"ridge/weights/gguf"
+	"ridge/weights/safetensors"
+	"ridge/weights/tensor"
 )
 
 // source gives an architecture's weights by the names that GGUF uses.

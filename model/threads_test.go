@@ -11,7 +11,7 @@ import (
 	"ridge/internal/pool"
 	"ridge/kernel"
 	"ridge/nn"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // Logits have the same bits whatever the numbers of threads of narrow and wide

@@ -6,9 +6,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"ridge/gguf"
 	"ridge/internal/builtin"
-	"ridge/tokenizer"
+	"ridge/text/tokenizer"
+	"ridge/weights/gguf"
 )
 
 // OpenTokenizer reads only the tokenizer of the model at path, which is as for

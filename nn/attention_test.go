@@ -9,7 +9,7 @@ import (
 	"ridge/internal/pool"
 	"ridge/kernel"
 	"ridge/kvcache"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // attnCase is attention of some sequences, with everything that was stored.

@@ -9,7 +9,7 @@ import (
 
 	"ridge/internal/pool"
 	"ridge/kernel"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // matrix is a Linear and its weights as they are decoded.

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ridge/kvcache"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // world runs a scheduler, a pool and a tree as an engine would, with a model

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"ridge/kvcache"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // testMemory returns a memory of pages of 16 tokens.

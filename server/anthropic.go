@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strings"
 
-	"ridge/chat"
+	"ridge/text/chat"
 )
 
 // anthropicRequest is the body of POST /v1/messages.

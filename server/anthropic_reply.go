@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"ridge/chat"
+	"ridge/text/chat"
 )
 
 type anthropicReply struct {

@@ -3,7 +3,7 @@ package server
 import (
 	"ridge/engine"
 	"ridge/sample"
-	"ridge/tokenizer"
+	"ridge/text/tokenizer"
 )
 
 // maxPrompts bounds the prompts of one request.

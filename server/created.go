@@ -16,9 +16,9 @@ import (
 	"sync"
 	"time"
 
-	"ridge/chat"
-	"ridge/grammar"
 	"ridge/internal/atomicfile"
+	"ridge/text/chat"
+	"ridge/text/grammar"
 )
 
 // variant is another model's files with words and numbers of its own, as

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"ridge/engine"
-	"ridge/grammar"
 	"ridge/model"
+	"ridge/text/grammar"
 )
 
 // apiError is an answer other than the one asked for. Each dialect writes it

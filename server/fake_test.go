@@ -17,12 +17,12 @@ import (
 	"time"
 
 	"ridge/engine"
-	"ridge/grammar"
 	"ridge/internal/testdata"
 	"ridge/model"
 	"ridge/sample"
-	"ridge/tensor"
-	"ridge/tokenizer"
+	"ridge/text/grammar"
+	"ridge/text/tokenizer"
+	"ridge/weights/tensor"
 )
 
 // byteTokenizer has a token for each byte and a few of chats.

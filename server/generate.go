@@ -8,10 +8,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"ridge/chat"
 	"ridge/engine"
 	"ridge/sample"
-	"ridge/tokenizer"
+	"ridge/text/chat"
+	"ridge/text/tokenizer"
 )
 
 // plan is a request to a model, ready to be run: what the engine gets, and how

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"ridge/gguf"
 	"ridge/model"
-	"ridge/tokenizer"
+	"ridge/text/tokenizer"
+	"ridge/weights/gguf"
 )
 
 // describe returns the model that a client named, to be shown. Of one that is not

@@ -17,8 +17,8 @@ import (
 	"sync"
 	"time"
 
-	"ridge/chat"
 	"ridge/internal/atomicfile"
+	"ridge/text/chat"
 )
 
 // memory keeps the answers that later requests may go on from. With a folder

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"ridge/chat"
+	"ridge/text/chat"
 )
 
 // An answer of one server can be asked for, gone on from and deleted at the next

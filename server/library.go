@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"ridge/engine"
-	"ridge/gguf"
+	"ridge/weights/gguf"
 )
 
 // Source is where models come from that are not loaded.

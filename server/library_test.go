@@ -13,7 +13,7 @@ import (
 	"ridge/hub"
 	"ridge/kvcache"
 	"ridge/model"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // A model that is in use stays the same for all who ask for it, however often

@@ -10,7 +10,7 @@ import (
 
 	"ridge/engine"
 	"ridge/model"
-	"ridge/tokenizer"
+	"ridge/text/tokenizer"
 )
 
 // health is liveness and readiness in one, as llama-server has it.

@@ -7,7 +7,7 @@ import (
 
 	"ridge/internal/testdata"
 	"ridge/model"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // Keys and values as bytes change answers, and answers and metrics say so.

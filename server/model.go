@@ -14,12 +14,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"ridge/chat"
 	"ridge/engine"
-	"ridge/gguf"
-	"ridge/grammar"
 	"ridge/model"
-	"ridge/tokenizer"
+	"ridge/text/chat"
+	"ridge/text/grammar"
+	"ridge/text/tokenizer"
+	"ridge/weights/gguf"
 )
 
 // backend is what the server needs of an engine.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"ridge/chat"
+	"ridge/text/chat"
 )
 
 // ollamaOptions are the options of a request.

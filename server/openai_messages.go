@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"ridge/chat"
+	"ridge/text/chat"
 )
 
 // openAIMessage is a message of a request.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"unicode/utf8"
 
-	"ridge/chat"
+	"ridge/text/chat"
 )
 
 // chatMessage is a message of an answer, and a piece of one in a stream.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"ridge/chat"
 	"ridge/engine"
-	"ridge/tokenizer"
+	"ridge/text/chat"
+	"ridge/text/tokenizer"
 )
 
 // common are the fields that chat completions and completions share, beside

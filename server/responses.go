@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"ridge/chat"
+	"ridge/text/chat"
 )
 
 // responsesRequest is the body of POST /v1/responses.

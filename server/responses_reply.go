@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strings"
 
-	"ridge/chat"
+	"ridge/text/chat"
 )
 
 // outputText is a part of a message in a response.

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"ridge/chat"
 	"ridge/engine"
+	"ridge/text/chat"
 )
 
 // call is a tool call of an answer.

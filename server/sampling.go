@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"ridge/sample"
-	"ridge/tokenizer"
+	"ridge/text/tokenizer"
 )
 
 // sampling are the fields that choose tokens, with the names of OpenAI, vLLM

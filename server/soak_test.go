@@ -25,7 +25,7 @@ import (
 	"ridge/kvcache"
 	"ridge/model"
 	"ridge/sched"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // soakModels are served by the soak, two at a time.

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"ridge/engine"
-	"ridge/grammar"
+	"ridge/text/grammar"
 )
 
 // format is what the text of an answer must look like. The zero value allows

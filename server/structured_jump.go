@@ -4,8 +4,8 @@ import (
 	"bytes"
 
 	"ridge/engine"
-	"ridge/grammar"
-	"ridge/tokenizer"
+	"ridge/text/grammar"
+	"ridge/text/tokenizer"
 )
 
 // Jump-ahead: text that a grammar forces is not drawn. It is asked for by name,

@@ -13,12 +13,12 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"ridge/engine"
-	"ridge/gguf"
 	"ridge/internal/testdata"
 	"ridge/model"
 	"ridge/sched"
-	"ridge/tensor"
-	"ridge/tokenizer"
+	"ridge/text/tokenizer"
+	"ridge/weights/gguf"
+	"ridge/weights/tensor"
 )
 
 // randomSchema returns a schema of values of bounded size, with names of many

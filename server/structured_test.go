@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"ridge/engine"
-	"ridge/tokenizer"
+	"ridge/text/tokenizer"
 )
 
 // writes reports whether a masker lets the tokens of text come one after the

@@ -5,10 +5,10 @@ import (
 	"strconv"
 	"strings"
 
-	"ridge/chat"
 	"ridge/engine"
-	"ridge/grammar"
-	"ridge/tokenizer"
+	"ridge/text/chat"
+	"ridge/text/grammar"
+	"ridge/text/tokenizer"
 )
 
 // toolChoice says whether the model may, must or must not call tools.

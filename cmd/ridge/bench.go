@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"ridge"
-	"ridge/bench"
 	"ridge/hub"
+	"ridge/measure/bench"
 	"ridge/model"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // benchFlags are what is measured, spelled as llama-bench spells it where its

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ridge/bench"
 	"ridge/internal/cpu"
-	"ridge/tensor"
+	"ridge/measure/bench"
+	"ridge/weights/tensor"
 )
 
 func benchKernelsCommand() *cobra.Command {

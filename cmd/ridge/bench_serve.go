@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ridge/bench/load"
+	"ridge/measure/bench/load"
 )
 
 // benchServeFlags are what a load test does.

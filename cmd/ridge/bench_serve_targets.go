@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ridge/bench/load"
 	"ridge/hub"
-	"ridge/tokenizer"
+	"ridge/measure/bench/load"
+	"ridge/text/tokenizer"
 )
 
 // targets finds or starts the servers.

@@ -14,10 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ridge/bench/suite"
 	"ridge/hub"
 	"ridge/internal/cmdline"
-	"ridge/internal/machine"
+	"ridge/measure/bench/suite"
+	"ridge/measure/machine"
 )
 
 // suiteFlags are what of a suite is measured, and where it goes.

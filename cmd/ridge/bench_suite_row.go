@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"ridge/bench"
-	"ridge/bench/suite"
 	"ridge/hub"
+	"ridge/measure/bench"
+	"ridge/measure/bench/suite"
 )
 
 // rowRunner measures a row by a process of its own: the kernels are picked when

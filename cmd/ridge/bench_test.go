@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ridge/plan"
+	"ridge/measure/roofline"
 )
 
 const tinyLlama = "../../internal/tinymodel/testdata/llama/llama.gguf"
@@ -96,18 +96,18 @@ func thisMachine(t *testing.T) {
 	t.Helper()
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("XDG_CACHE_HOME", "")
-	path := plan.CachePath()
+	path := roofline.CachePath()
 	if path == "" {
 		t.Skip("no folder for caches")
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	m, err := plan.PublishedMachine("epyc-9654")
+	m, err := roofline.PublishedMachine("epyc-9654")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Source, m.Tier = plan.Measured, strings.TrimPrefix(strings.Split(filepath.Base(path), "-")[1], "-")
+	m.Source, m.Tier = roofline.Measured, strings.TrimPrefix(strings.Split(filepath.Base(path), "-")[1], "-")
 	m.Taken = time.Now().UTC()
 	if err := m.Save(path); err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func TestPlanCommand(t *testing.T) {
 		}
 	}
 	out, err = runCobra(t, planCommand(), tinyLlama, "--machine", saved, "--json", "--batch", "3")
-	var r plan.Report
+	var r roofline.Report
 	if err != nil || json.Unmarshal([]byte(out), &r) != nil || r.Seqs != 3 || len(r.Predictions) < 2 || r.Memory.Total() <= 0 {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -15,10 +15,10 @@ import (
 	"golang.org/x/term"
 
 	"ridge"
-	"ridge/gguf"
 	"ridge/hub"
-	"ridge/internal/machine"
+	"ridge/measure/machine"
 	"ridge/model"
+	"ridge/weights/gguf"
 )
 
 // hasScheme matches references that say where a model comes from.

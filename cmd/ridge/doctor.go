@@ -13,8 +13,8 @@ import (
 
 	"ridge/hub"
 	"ridge/internal/cpu"
-	"ridge/internal/machine"
 	"ridge/internal/pool"
+	"ridge/measure/machine"
 )
 
 // doctorReport is what doctor found.

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"ridge"
-	"ridge/eval"
 	"ridge/hub"
-	"ridge/tokenizer"
+	"ridge/measure/eval"
+	"ridge/text/tokenizer"
 )
 
 // evalFlags are what the measurements on texts share.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ridge/eval"
+	"ridge/measure/eval"
 )
 
 func choicesCommand() *cobra.Command {

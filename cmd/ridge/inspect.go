@@ -10,10 +10,10 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"ridge/gguf"
 	"ridge/hub"
 	"ridge/internal/builtin"
-	"ridge/safetensors"
+	"ridge/weights/gguf"
+	"ridge/weights/safetensors"
 )
 
 // inspection is what a file says of itself.

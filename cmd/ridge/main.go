@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ridge/internal/cpu"
-	"ridge/internal/machine"
+	"ridge/measure/machine"
 )
 
 func main() { os.Exit(run()) }

@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"ridge"
-	"ridge/gguf"
 	"ridge/hub"
 	"ridge/internal/packfile"
-	"ridge/tensor"
+	"ridge/weights/gguf"
+	"ridge/weights/tensor"
 )
 
 // modelNames are the names that completion offers: what is here and what the

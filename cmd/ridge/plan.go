@@ -10,18 +10,18 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ridge/bench"
-	"ridge/internal/machine"
 	"ridge/internal/pool"
+	"ridge/measure/bench"
+	"ridge/measure/machine"
+	"ridge/measure/roofline"
 	"ridge/model"
-	"ridge/plan"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // planFlags say for which machine and which use a model is planned.
 type planFlags struct {
 	hubFlags
-	use           plan.Use
+	use           roofline.Use
 	threads       int
 	kv, act       string
 	machine, save string
@@ -44,7 +44,7 @@ look each time tells how fast it is at the moment.
 
 --machine takes a file that --save wrote on another machine, or one of these,
 which are computed from published figures and not measured:
-  ` + strings.Join(plan.PublishedNames(), ", ") + `
+  ` + strings.Join(roofline.PublishedNames(), ", ") + `
 
 --check runs "ridge bench" as well and prints how far off the predictions are.
 --against does the same for what "ridge bench -o json" printed before.`,
@@ -103,7 +103,7 @@ func (f *planFlags) run(c *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	s, err := plan.Read(paths[0], kv)
+	s, err := roofline.Read(paths[0], kv)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (f *planFlags) run(c *cobra.Command, name string) error {
 	if f.machine == "" { // another one cannot be looked at
 		m = m.Now(c.Context(), s, threads)
 	}
-	r := plan.NewReport(s, m, f.use, threads, available)
+	r := roofline.NewReport(s, m, f.use, threads, available)
 	r.File = paths[0]
 	if f.check {
 		if err := f.measure(c, s, m, r); err != nil {
@@ -139,7 +139,7 @@ func (f *planFlags) run(c *cobra.Command, name string) error {
 
 // theMachine returns the machine to plan for and its memory in bytes, 0 if not
 // known.
-func (f *planFlags) theMachine(c *cobra.Command, types []tensor.DType, bars *progress) (*plan.Machine, int64, error) {
+func (f *planFlags) theMachine(c *cobra.Command, types []tensor.DType, bars *progress) (*roofline.Machine, int64, error) {
 	if f.machine != "" {
 		m, err := otherMachine(f.machine)
 		if err != nil {
@@ -147,7 +147,7 @@ func (f *planFlags) theMachine(c *cobra.Command, types []tensor.DType, bars *pro
 		}
 		return m, m.Memory, nil
 	}
-	o := plan.MeasureOptions{Types: types, Build: version()}
+	o := roofline.MeasureOptions{Types: types, Build: version()}
 	if f.threads > 0 && f.threads != 1 && f.threads != pool.DefaultWorkers() {
 		o.Threads = []int{1, f.threads}
 	}
@@ -156,7 +156,7 @@ func (f *planFlags) theMachine(c *cobra.Command, types []tensor.DType, bars *pro
 			bars.note(what)
 		}
 	}
-	m, err := plan.Here(c.Context(), o, plan.CachePath(), f.renew, note)
+	m, err := roofline.Here(c.Context(), o, roofline.CachePath(), f.renew, note)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -168,21 +168,21 @@ func (f *planFlags) theMachine(c *cobra.Command, types []tensor.DType, bars *pro
 	return m, available, nil
 }
 
-func otherMachine(name string) (*plan.Machine, error) {
+func otherMachine(name string) (*roofline.Machine, error) {
 	if _, err := os.Stat(name); err == nil {
-		return plan.LoadMachine(name)
+		return roofline.LoadMachine(name)
 	}
-	return plan.PublishedMachine(name)
+	return roofline.PublishedMachine(name)
 }
 
 // measure runs the works that were predicted and adds the errors.
-func (f *planFlags) measure(c *cobra.Command, s *plan.Shape, m *plan.Machine, r *plan.Report) error {
+func (f *planFlags) measure(c *cobra.Command, s *roofline.Shape, m *roofline.Machine, r *roofline.Report) error {
 	o := bench.Options{Models: []string{r.File}, Threads: []int{r.Threads}, KV: []tensor.DType{s.KV}, Act: []model.Act{s.Act}, Repeat: f.checkRepeat, Seed: 1, Probe: checkProbe}
 	for _, p := range r.Predictions {
 		o.Works = append(o.Works, p.Work)
 	}
 	err := bench.Run(c.Context(), o, func(b *bench.Result) error {
-		seen := plan.Observation{
+		seen := roofline.Observation{
 			Shape: s, Work: b.Work, Threads: b.Threads, Seconds: float64(b.Work.Tokens()) / b.Speed.Median, Read: b.ReadRate, Int: b.IntRate, Float: b.FloatRate,
 		}
 		r.Checks = append(r.Checks, m.NewCheck(seen, b.Speed.Min, b.Speed.Max))
@@ -199,7 +199,7 @@ const checkProbe = 30 * time.Millisecond
 
 // compare predicts what was measured before.
 func (f *planFlags) compare(c *cobra.Command) error {
-	obs, busy, err := plan.ReadObservations(f.against)
+	obs, busy, err := roofline.ReadObservations(f.against)
 	if err != nil {
 		return err
 	}
@@ -222,14 +222,14 @@ func (f *planFlags) compare(c *cobra.Command) error {
 		return err
 	}
 	w := c.OutOrStdout()
-	constants := plan.Fitted()
+	constants := roofline.Fitted()
 	if f.fit {
-		constants = plan.FitConstants(obs, m.During, constants)
+		constants = roofline.FitConstants(obs, m.During, constants)
 		fmt.Fprintf(w, "constants that fit best: %+v\n\n", constants)
 	}
 	list := m.Against(obs, constants)
 	if f.asJSON {
 		return writeJSON(w, list)
 	}
-	return plan.WriteComparisons(w, list, obs)
+	return roofline.WriteComparisons(w, list, obs)
 }

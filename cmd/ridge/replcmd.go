@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 
-	"ridge/chat"
 	"ridge/internal/atomicfile"
+	"ridge/text/chat"
 )
 
 const replHelp = `/set system TEXT            set the system message

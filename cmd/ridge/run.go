@@ -14,9 +14,9 @@ import (
 	"golang.org/x/term"
 
 	"ridge"
-	"ridge/chat"
 	"ridge/hub"
-	"ridge/internal/machine"
+	"ridge/measure/machine"
+	"ridge/text/chat"
 )
 
 // defaultModel is what run downloads when no model is named and none is here.

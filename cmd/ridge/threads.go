@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"ridge/internal/machine"
 	"ridge/internal/pool"
+	"ridge/measure/machine"
 )
 
 // threadFlags say how many threads compute, and where.

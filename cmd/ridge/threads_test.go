@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"ridge/internal/machine"
 	"ridge/internal/pool"
+	"ridge/measure/machine"
 )
 
 func TestThreadFlags(t *testing.T) {

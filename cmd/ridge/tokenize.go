@@ -12,7 +12,7 @@ import (
 
 	"ridge/hub"
 	"ridge/model"
-	"ridge/tokenizer"
+	"ridge/text/tokenizer"
 )
 
 func tokenizeCommand() *cobra.Command {

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"ridge/gguf"
 	"ridge/internal/badfiles"
-	"ridge/safetensors"
+	"ridge/weights/gguf"
+	"ridge/weights/safetensors"
 )
 
 // TestWrite opens every broken file from the disk with the reader that has to

@@ -31,23 +31,23 @@ var All = []Technique{
 	{"mqa", "multi-query attention", "ridge run MODEL", "kernel/attn.go", "model TestAgainstTransformers", ""},
 	{"swa", "sliding-window attention", "ridge run gemma3:270m", "nn/attention.go", "model TestAgainstTransformers", ""},
 	{"rope", "rotary positions with linear, dynamic, Llama 3, YaRN and LongRoPE scaling", "ridge run MODEL", "model/rope.go", "model TestAgainstTransformers", ""},
-	{"tokenizers", "byte-level BPE, SentencePiece, unigram, WordPiece", "ridge tokenize", "tokenizer/tokenizer.go", "tokenizer TestPairs", "tokenizer BenchmarkEncode"},
+	{"tokenizers", "byte-level BPE, SentencePiece, unigram, WordPiece", "ridge tokenize", "text/tokenizer/tokenizer.go", "text/tokenizer TestPairs", "text/tokenizer BenchmarkEncode"},
 
 	// Kernels.
 	{"isa-dispatch", "kernels for AVX-512 VNNI, AVX2, NEON and plain Go, picked at run time", "RIDGE_CPU=avx512|avx2|neon|generic|ref", "internal/cpu/cpu.go", "kernel TestMulAgainstDefinition", "kernel BenchmarkMulHot"},
-	{"autotune", "numbers of threads for decoding and for prompts, measured in turns and kept for the machine and the build", "ridge doctor", "internal/machine/threads.go", "internal/machine TestChooseThreads", "ridge doctor"},
+	{"autotune", "numbers of threads for decoding and for prompts, measured in turns and kept for the machine and the build", "ridge doctor", "measure/machine/threads.go", "measure/machine TestChooseThreads", "ridge doctor"},
 	{"library-gemm", "blocked products on repacked weights, one layout for one row and for many", "always on", "kernel/packed.go", "kernel TestMulAgainstDefinition", "kernel BenchmarkMulHot"},
 	{"int8-kernels", "int8 dot products with exact integer sums inside a block", "always on", "kernel/packed_generic.go", "kernel TestMulAgainstDefinition", "kernel BenchmarkMulHot"},
-	{"w8a8", "activations as bytes with a scale for 32 values, or as two such rows, nearly exact", "--act int8|int16", "kernel/acts.go", "model TestActInt16", "eval BenchmarkFormats"},
+	{"w8a8", "activations as bytes with a scale for 32 values, or as two such rows, nearly exact", "--act int8|int16", "kernel/acts.go", "model TestActInt16", "measure/eval BenchmarkFormats"},
 	{"fast-gemv", "decode products that read weights strictly forward", "always on", "kernel/packed.go", "kernel TestMulAgainstDefinition", "kernel BenchmarkMulCold"},
 	{"flash-attention", "attention by blocks with an online softmax, no matrix of scores", "always on", "kernel/attn.go", "kernel TestAttendAgainstNaive", "kernel BenchmarkAttendPrefill"},
 	{"flash-decoding", "long contexts split over threads at fixed borders, merged in order", "always on", "nn/attention.go", "model TestOneAnswer", "kernel BenchmarkAttendDecode"},
 	{"kernel-fusion", "gate, up, activation and quantization in one region; residual addition in the product's", "always on", "nn/mlp.go", "model TestAgainstTransformers", ""},
 
 	// Formats and files.
-	{"gguf", "GGUF reader and writer: v2, v3, shards, mmap, every type", "ridge inspect FILE", "gguf/open.go", "gguf TestRewrite", "gguf BenchmarkOpen"},
+	{"gguf", "GGUF reader and writer: v2, v3, shards, mmap, every type", "ridge inspect FILE", "weights/gguf/open.go", "weights/gguf TestRewrite", "weights/gguf BenchmarkOpen"},
 	{"safetensors-hf", "Hugging Face checkpoints: config.json, tokenizer.json, shards", "ridge run DIRECTORY", "model/source.go", "model TestAgainstTransformers", ""},
-	{"gguf-quants", "GGUF's block formats, bit-exact with their definition", "ridge run MODEL", "tensor/codec.go", "tensor TestGoldenDecode", "tensor BenchmarkDecodeRow"},
+	{"gguf-quants", "GGUF's block formats, bit-exact with their definition", "ridge run MODEL", "weights/tensor/codec.go", "weights/tensor TestGoldenDecode", "weights/tensor BenchmarkDecodeRow"},
 
 	// Keys and values.
 	{"kv-cache", "keys and values are kept and appended", "ridge run MODEL", "kvcache/pool.go", "model TestAgainstTransformers", ""},
@@ -56,7 +56,7 @@ var All = []Technique{
 	{"radix-attention", "a radix tree of prefixes, to the token, that evicts the least recently used leaves", "ridge serve", "kvcache/tree.go", "kvcache TestPrefixToTheToken", ""},
 	{"prompt-precompute", "sessions kept on disk and taken up again", "ridge serve: /slots", "kvcache/snapshot.go", "kvcache TestSnapshotFormat", ""},
 	{"contiguous-kv", "keys and values reserved for the longest case: the measured baseline", "engine.Options.Contiguous", "kvcache/contiguous.go", "kvcache TestContiguousAgainstNaiveModel", ""},
-	{"kv-quant-generic", "keys and values as bytes with a scale for each token and head, read by the kernels as they are", "--kv q8_0", "kernel/kvstore.go", "eval TestKVQ8Drift", "kernel BenchmarkAttendDecode"},
+	{"kv-quant-generic", "keys and values as bytes with a scale for each token and head, read by the kernels as they are", "--kv q8_0", "kernel/kvstore.go", "measure/eval TestKVQ8Drift", "kernel BenchmarkAttendDecode"},
 	{"tenant-isolation", "prefixes of one tenant are never found by another", "ridge serve: cache_salt, API keys", "kvcache/tree.go", "kvcache TestSalt", ""},
 
 	// Scheduling.
@@ -77,18 +77,18 @@ var All = []Technique{
 	// Serving.
 	{"openai-api", "OpenAI's API, with Ollama's and Anthropic's beside it", "ridge serve", "server/openai_chat.go", "server TestChatStream", ""},
 	{"embed-rerank-serving", "embeddings, and scores of texts by the angle between them", "POST /v1/embeddings, /v1/rerank, /v1/score", "server/rerank.go", "server TestRerank", ""},
-	{"constrained-decoding", "JSON schema, regular expressions, GBNF and structural tags compiled to token masks; jump-ahead of forced text", "response_format, structured_outputs, jump_ahead", "grammar/doc.go", "grammar TestSchemaGenerations", "grammar BenchmarkMaskTime"},
-	{"ttft", "time to the first token, as clients see it and as the server counts it", "ridge bench serve", "bench/load/report.go", "bench/load TestClosedLoop", "ridge bench serve MODEL"},
-	{"tpot-itl", "time per output token and between tokens; with the first they add up to the whole", "ridge bench serve", "bench/load/report.go", "bench/load TestClosedLoop", "ridge bench serve MODEL"},
-	{"e2e-tail-latency", "percentiles of whole requests, and stalls of running streams when a long prompt enters", "ridge bench serve -w intruder", "bench/load/intrude.go", "bench/load TestIntruder", "ridge bench serve MODEL -w intruder"},
-	{"throughput", "tokens and requests per second under declared loads, beside other servers in turns", "ridge bench serve --peer COMMAND", "bench/load/run.go", "bench/load TestClosedLoop", "ridge bench serve MODEL"},
-	{"goodput", "requests that keep declared bounds, and the highest load with nine of ten in time", "ridge bench serve --slo BOUNDS --rate LIST", "bench/load/report.go", "bench/load TestSweep", "ridge bench serve MODEL"},
+	{"constrained-decoding", "JSON schema, regular expressions, GBNF and structural tags compiled to token masks; jump-ahead of forced text", "response_format, structured_outputs, jump_ahead", "text/grammar/doc.go", "text/grammar TestSchemaGenerations", "text/grammar BenchmarkMaskTime"},
+	{"ttft", "time to the first token, as clients see it and as the server counts it", "ridge bench serve", "measure/bench/load/report.go", "measure/bench/load TestClosedLoop", "ridge bench serve MODEL"},
+	{"tpot-itl", "time per output token and between tokens; with the first they add up to the whole", "ridge bench serve", "measure/bench/load/report.go", "measure/bench/load TestClosedLoop", "ridge bench serve MODEL"},
+	{"e2e-tail-latency", "percentiles of whole requests, and stalls of running streams when a long prompt enters", "ridge bench serve -w intruder", "measure/bench/load/intrude.go", "measure/bench/load TestIntruder", "ridge bench serve MODEL -w intruder"},
+	{"throughput", "tokens and requests per second under declared loads, beside other servers in turns", "ridge bench serve --peer COMMAND", "measure/bench/load/run.go", "measure/bench/load TestClosedLoop", "ridge bench serve MODEL"},
+	{"goodput", "requests that keep declared bounds, and the highest load with nine of ten in time", "ridge bench serve --slo BOUNDS --rate LIST", "measure/bench/load/report.go", "measure/bench/load TestSweep", "ridge bench serve MODEL"},
 	{"kv-waste-utilisation", "used, wasted and cached slots, and hits of the prefix cache, as counters", "ridge top, /metrics", "kvcache/usage.go", "kvcache TestWaste", ""},
 	{"observability", "Prometheus metrics, traces, logs with request ids", "ridge serve: /metrics", "server/metrics.go", "server TestMetrics", ""},
 
 	// Choosing tokens, and measuring.
 	{"sampling", "greedy, temperature, top-k, top-p, min-p, typical, penalties, bias, seed", "ridge run --temp …", "sample/sampler.go", "sample TestNaiveModel", "sample BenchmarkSample"},
-	{"perplexity", "perplexity as llama.cpp computes it, and KL divergence from another model", "ridge eval ppl, ridge eval kl", "eval/perplexity.go", ". TestPerplexityAgainstPeer", ""},
-	{"roofline-report", "speeds and memory predicted from a file's header and the measured machine; every measured speed beside its part of the limit", "ridge plan MODEL, ridge bench MODEL", "plan/predict.go", "plan TestObserved", "ridge plan MODEL --check"},
+	{"perplexity", "perplexity as llama.cpp computes it, and KL divergence from another model", "ridge eval ppl, ridge eval kl", "measure/eval/perplexity.go", ". TestPerplexityAgainstPeer", ""},
+	{"roofline-report", "speeds and memory predicted from a file's header and the measured machine; every measured speed beside its part of the limit", "ridge plan MODEL, ridge bench MODEL", "measure/roofline/predict.go", "measure/roofline TestObserved", "ridge plan MODEL --check"},
 	{"go-llm-api", "open, generate as an iterator, chat, embed, tokenize from Go", "package ridge", "ridge.go", ". ExampleModel_Generate", ""},
 }

@@ -13,7 +13,7 @@ import (
 
 	"ridge/kvcache"
 	"ridge/sched"
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // Machine says how long steps take.

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"ridge"
-	"ridge/chat"
 	"ridge/sample"
+	"ridge/text/chat"
 )
 
 // prompts are what a newcomer may ask first.

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"io"
 
-	"ridge/tensor"
+	"ridge/weights/tensor"
 )
 
 // topK is the number of the teacher's tokens kept as soft targets.

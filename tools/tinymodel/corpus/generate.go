@@ -7,11 +7,11 @@ import (
 	"slices"
 	"sync"
 
-	"ridge/chat"
 	"ridge/kernel"
 	"ridge/kvcache"
 	"ridge/model"
-	"ridge/tokenizer"
+	"ridge/text/chat"
+	"ridge/text/tokenizer"
 )
 
 // candidates is the number of tokens that an answer's next token is drawn from.

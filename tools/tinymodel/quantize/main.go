@@ -10,8 +10,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"ridge/gguf"
-	"ridge/tensor"
+	"ridge/weights/gguf"
+	"ridge/weights/tensor"
 )
 
 func main() {

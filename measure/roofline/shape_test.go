@@ -1,0 +1,254 @@
+package roofline
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"ridge/kernel"
+	"ridge/model"
+	"ridge/weights/gguf"
+	"ridge/weights/tensor"
+)
+
+// tinyFiles are the GGUF files of all tiny models.
+func tinyFiles(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../../internal/tinymodel/testdata/*/*.gguf")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no tiny models: %v", err)
+	}
+	var first []string
+	for _, f := range files {
+		if !strings.Contains(f, "-0000") || strings.Contains(f, "-00001-") {
+			first = append(first, f)
+		}
+	}
+	return first
+}
+
+// naive counts a step the long way: for every row, every matrix in the file,
+// every key that the row sees.
+// fused says whether the file has matrices that are packed in parts.
+func naive(t *testing.T, path string, c model.Config, kv tensor.DType, st Step) (out Cost, fused bool) {
+	t.Helper()
+	f, err := gguf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	head := "output"
+	if _, ok := f.Tensor("output.weight"); !ok || c.Tied {
+		head = "token_embd"
+	}
+	for _, m := range f.Tensors() {
+		name := strings.TrimSuffix(m.Name, ".weight")
+		isHead := name == head
+		if len(m.Dims) != 2 || strings.Contains(name, "norm") || strings.Contains(name, "embd") && !isHead || strings.HasSuffix(name, ".bias") {
+			continue
+		}
+		rows := st.Rows()
+		if isHead {
+			rows = st.Outputs()
+		}
+		if rows == 0 {
+			continue
+		}
+		mat, err := f.Mat(m.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fused = fused || strings.HasSuffix(name, "attn_qkv") || strings.HasSuffix(name, "ffn_up") && mat.Rows != c.FFN
+		n, err := kernel.PackedBytes(tensor.Mat{Type: mat.Type, Rows: mat.Rows, Cols: mat.Cols})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.Weights += int64(n)
+		for range rows {
+			switch mat.Type {
+			case tensor.F32, tensor.F16, tensor.BF16:
+				out.FloatOps += 2 * float64(mat.Rows*mat.Cols)
+			default:
+				out.IntOps += 2 * float64(mat.Rows*mat.Cols)
+			}
+		}
+	}
+	for _, g := range st {
+		for layer := range c.Layers {
+			seen := map[int]bool{}
+			for pos := g.Pos; pos < g.Pos+g.Rows; pos++ {
+				for key := range pos + 1 {
+					if w := c.Window[layer]; w > 0 && key <= pos-w {
+						continue
+					}
+					seen[key] = true
+					out.AttnOps += 4 * float64(c.Heads*c.HeadDim)
+				}
+			}
+			perKey := int64(2 * c.KVHeads[layer] * c.HeadDim * kv.BlockBytes())
+			out.KVRead += perKey * int64(len(seen))
+			out.KVWrite += perKey * int64(g.Rows)
+		}
+	}
+	return out, fused
+}
+
+func TestCostAgainstNaiveCount(t *testing.T) {
+	steps := []Step{
+		{{Pos: 0, Rows: 1, Outputs: 1}},
+		{{Pos: 5, Rows: 7}},
+		{{Pos: 30, Rows: 20, Outputs: 2}},
+		{{Seq: 0, Pos: 3, Rows: 1, Outputs: 1}, {Seq: 1, Pos: 40, Rows: 1, Outputs: 1}, {Seq: 2, Pos: 0, Rows: 18, Outputs: 1}},
+	}
+	for _, path := range tinyFiles(t) {
+		for _, kv := range []tensor.DType{tensor.F16, tensor.F32} {
+			s, err := Read(path, kv)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, st := range steps {
+				got := s.Cost(st)
+				want, fused := naive(t, path, s.Outline.Config, kv, st)
+				if fused {
+					// The parts round up to whole groups.
+					if got.Weights < want.Weights || got.Weights > want.Weights*3/2 {
+						t.Errorf("%s %v: %d bytes of weights, the file has %d", path, st, got.Weights, want.Weights)
+					}
+					got.Weights = want.Weights
+				}
+				if got != want {
+					t.Errorf("%s %v %v:\ncounted %+v\nnaive   %+v", filepath.Base(path), kv, st, got, want)
+				}
+			}
+		}
+	}
+}
+
+func TestKeysSeen(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := Segment{Pos: rapid.IntRange(0, 60).Draw(t, "pos"), Rows: rapid.IntRange(0, 60).Draw(t, "rows")}
+		window := rapid.IntRange(0, 50).Draw(t, "window")
+		want := 0
+		for r := range g.Rows {
+			n := g.Pos + r + 1
+			if window > 0 {
+				n = min(n, window)
+			}
+			want += n
+		}
+		if got := keysSeen(g, window); got != float64(want) {
+			t.Fatalf("%+v, window %d: %v keys, want %d", g, window, got, want)
+		}
+	})
+}
+
+// The steps of a work compute every token of every sequence once, in order.
+func TestSteps(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := Work{
+			Prompt: rapid.IntRange(0, 40).Draw(t, "prompt"), Gen: rapid.IntRange(0, 10).Draw(t, "gen"), Depth: rapid.IntRange(0, 9).Draw(t, "depth"),
+			Seqs: rapid.IntRange(0, 5).Draw(t, "seqs"), Chunk: rapid.IntRange(0, 16).Draw(t, "chunk"),
+		}
+		next := map[int]int{}
+		rows, outputs := 0, 0
+		for st := range w.Steps() {
+			if len(st) == 0 || st.Rows() > max(w.chunk(), w.seqs()) {
+				t.Fatalf("%+v: a step of %d rows", w, st.Rows())
+			}
+			seen := map[int]bool{}
+			for _, g := range st {
+				if seen[g.Seq] || g.Rows < 1 || g.Outputs > g.Rows || g.Pos != w.Depth+next[g.Seq] {
+					t.Fatalf("%+v: segment %+v after %d tokens", w, g, next[g.Seq])
+				}
+				seen[g.Seq] = true
+				next[g.Seq] += g.Rows
+			}
+			rows, outputs = rows+st.Rows(), outputs+st.Outputs()
+		}
+		wantOut := w.seqs() * w.Gen
+		if w.Prompt > 0 {
+			wantOut += w.seqs()
+		}
+		if rows != w.Tokens() || outputs != wantOut {
+			t.Fatalf("%+v: %d rows and %d outputs, want %d and %d", w, rows, outputs, w.Tokens(), wantOut)
+		}
+		if w.Tokens() > 0 && (w.Context() != w.Depth+next[0] || w.Fill().Tokens() != w.Depth*w.seqs()) {
+			t.Fatalf("%+v: context %d, fill %+v", w, w.Context(), w.Fill())
+		}
+	})
+}
+
+func TestWorkNames(t *testing.T) {
+	for want, w := range map[string]Work{
+		"pp512": {Prompt: 512}, "tg128": {Gen: 128, Seqs: 1}, "pp512+tg128": {Prompt: 512, Gen: 128},
+		"tg64 @ d4096 x8": {Gen: 64, Depth: 4096, Seqs: 8}, "pp0": {},
+	} {
+		if got := w.String(); got != want {
+			t.Errorf("%+v is called %q, want %q", w, got, want)
+		}
+	}
+}
+
+// What is planned for keys and values is what the pool takes.
+func TestKVMemory(t *testing.T) {
+	for _, path := range tinyFiles(t) {
+		for _, kv := range []tensor.DType{tensor.F16, tensor.F32} {
+			s, err := Read(path, kv)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := model.DefaultOptions()
+			o.KV, o.KVBytes, o.Context = kv, s.KVMemory(100, 3), 60
+			m, err := model.Open(path, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := m.Pool().Available(); got != 3*2 {
+				t.Errorf("%s: room for %d pages, want 6", path, got)
+			}
+			m.Close()
+		}
+	}
+}
+
+func TestFit(t *testing.T) {
+	s, err := Read("../../internal/tinymodel/testdata/llama/llama.gguf", tensor.F16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		u := Use{Context: rapid.IntRange(1, 300).Draw(t, "context"), Seqs: rapid.IntRange(1, 9).Draw(t, "seqs"), Chunk: rapid.IntRange(0, 64).Draw(t, "chunk")}
+		bytes := rapid.Int64Range(0, 1<<22).Draw(t, "bytes")
+		f := s.Fit(u, bytes)
+		fits := func(context, seqs int) bool {
+			return s.Memory(Use{Context: context, Seqs: seqs, Chunk: u.Chunk}).Total() <= bytes
+		}
+		if f.Fits != fits(u.Context, u.Seqs) || f.Fits && (f.Context < u.Context || f.Seqs < u.Seqs) {
+			t.Fatalf("%+v in %d bytes: %+v", u, bytes, f)
+		}
+		if f.Context > 0 && !fits(f.Context, u.Seqs) || f.Context < max(u.Context, s.Outline.Config.Context) && fits(f.Context+1, u.Seqs) {
+			t.Fatalf("%+v in %d bytes: context %d is not the longest", u, bytes, f.Context)
+		}
+		if f.Seqs > 0 && !fits(u.Context, f.Seqs) || fits(u.Context, f.Seqs+1) {
+			t.Fatalf("%+v in %d bytes: %d sequences are not the most", u, bytes, f.Seqs)
+		}
+	})
+}
+
+func TestReadErrors(t *testing.T) {
+	bad := filepath.Join(t.TempDir(), "x.gguf")
+	if err := os.WriteFile(bad, []byte("GGUF"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{bad, "nothing.gguf"} {
+		if _, err := Read(path, tensor.F16); err == nil {
+			t.Errorf("%s: no error", path)
+		}
+	}
+	if _, err := Read(tinyFiles(t)[0], tensor.Q4_0); err == nil || !strings.Contains(err.Error(), "expected F16, F32 or Q8_0") {
+		t.Errorf("keys as Q4_0: %v", err)
+	}
+}

@@ -1,0 +1,204 @@
+package chat
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"ridge/text/chat/internal/hfjinja"
+)
+
+// check reports what is wrong with the input, before a template sees it.
+func (in *Input) check() error {
+	for i, m := range in.Messages {
+		if m.Role == "" {
+			return fmt.Errorf("chat: message %d: role: expected a name, found nothing", i)
+		}
+		for j, c := range m.ToolCalls {
+			if c.Name == "" {
+				return fmt.Errorf("chat: message %d: tool call %d: name: expected a name, found nothing", i, j)
+			}
+			if _, _, err := c.arguments(); err != nil {
+				return fmt.Errorf("chat: message %d: tool call %d (%s): arguments: %w", i, j, c.Name, err)
+			}
+		}
+	}
+	for i, t := range in.Tools {
+		if !isObject(t) {
+			return fmt.Errorf("chat: tool %d: expected a JSON object, found %s", i, excerpt(t))
+		}
+	}
+	return nil
+}
+
+func (in *Input) hasToolCalls() bool {
+	for _, m := range in.Messages {
+		if len(m.ToolCalls) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func isObject(b []byte) bool {
+	b = bytes.TrimSpace(b)
+	return len(b) > 0 && b[0] == '{' && json.Valid(b)
+}
+
+func excerpt(b []byte) string {
+	if len(b) == 0 {
+		return "nothing"
+	}
+	if len(b) > 40 {
+		return fmt.Sprintf("%.40q...", b)
+	}
+	return fmt.Sprintf("%q", b)
+}
+
+// arguments returns a call's arguments as an object and as text.
+func (c *ToolCall) arguments() (obj json.RawMessage, text string, err error) {
+	b := bytes.TrimSpace(c.Arguments)
+	if len(b) > 0 && b[0] == '"' {
+		if err := json.Unmarshal(b, &text); err != nil {
+			return nil, "", fmt.Errorf("expected a JSON object, found %s", excerpt(b))
+		}
+		b = bytes.TrimSpace([]byte(text))
+	} else {
+		text = string(b)
+	}
+	if len(b) == 0 {
+		return json.RawMessage("{}"), "{}", nil
+	}
+	if !isObject(b) {
+		return nil, "", fmt.Errorf("expected a JSON object, found %s", excerpt(b))
+	}
+	return b, text, nil
+}
+
+// shape is the form in which a template wants what has more than one form in
+// practice. Templates were written against different callers, and fail or
+// print nonsense with the other form.
+type shape struct {
+	argsText       bool // arguments of tool calls as text, else as a mapping
+	noContent      byte // content of a turn that has only tool calls: contentEmpty, ...
+	toolsUndefined bool // without tools, leave the variable undefined, else none
+}
+
+const (
+	contentEmpty  = iota // ""
+	contentNone          // none
+	contentAbsent        // no such key
+)
+
+// shapes are tried in this order: what transformers recommends comes first.
+var shapes = []shape{
+	{noContent: contentEmpty}, {noContent: contentEmpty, argsText: true},
+	{noContent: contentNone}, {noContent: contentNone, argsText: true},
+	{noContent: contentAbsent}, {noContent: contentAbsent, argsText: true},
+}
+
+// object returns the message as templates see it. The order of keys is that
+// of transformers, in case a template prints all of it.
+func (m *Message) object(sh shape) (hfjinja.Object, error) {
+	var o hfjinja.Object
+	if m.Reasoning != "" {
+		o = append(o, hfjinja.Field{Name: "thinking", Value: m.Reasoning})
+	}
+	o = append(o, hfjinja.Field{Name: "role", Value: m.Role})
+	switch {
+	case m.Content != "" || len(m.ToolCalls) == 0 || sh.noContent == contentEmpty:
+		o = append(o, hfjinja.Field{Name: "content", Value: m.Content})
+	case sh.noContent == contentNone:
+		o = append(o, hfjinja.Field{Name: "content", Value: nil})
+	}
+	if len(m.ToolCalls) > 0 {
+		calls := make([]any, len(m.ToolCalls))
+		for i := range m.ToolCalls {
+			c, err := m.ToolCalls[i].object(sh)
+			if err != nil {
+				return nil, err
+			}
+			calls[i] = c
+		}
+		o = append(o, hfjinja.Field{Name: "tool_calls", Value: calls})
+	}
+	if m.ToolCallID != "" {
+		o = append(o, hfjinja.Field{Name: "tool_call_id", Value: m.ToolCallID})
+	}
+	if m.Name != "" {
+		o = append(o, hfjinja.Field{Name: "name", Value: m.Name})
+	}
+	if m.Reasoning != "" {
+		o = append(o, hfjinja.Field{Name: "reasoning_content", Value: m.Reasoning})
+	}
+	return o, nil
+}
+
+func (c *ToolCall) object(sh shape) (hfjinja.Object, error) {
+	obj, text, err := c.arguments()
+	if err != nil {
+		return nil, err
+	}
+	args := any(obj)
+	if sh.argsText {
+		args = text
+	}
+	var o hfjinja.Object
+	if c.ID != "" {
+		o = append(o, hfjinja.Field{Name: "id", Value: c.ID})
+	}
+	return append(o,
+		hfjinja.Field{Name: "type", Value: "function"},
+		hfjinja.Field{Name: "function", Value: hfjinja.Object{{Name: "name", Value: c.Name}, {Name: "arguments", Value: args}}},
+	), nil
+}
+
+// vars returns the variables of a rendering.
+func (t *Template) vars(in Input, sh shape) (map[string]any, error) {
+	msgs := make([]any, len(in.Messages))
+	for i := range in.Messages {
+		m, err := in.Messages[i].object(sh)
+		if err != nil {
+			return nil, fmt.Errorf("chat: message %d: %w", i, err)
+		}
+		msgs[i] = m
+	}
+	vars := map[string]any{
+		"messages":              msgs,
+		"add_generation_prompt": in.AddGenerationPrompt,
+		"bos_token":             t.opts.BOS,
+		"eos_token":             t.opts.EOS,
+		"documents":             nil,
+	}
+	switch {
+	case len(in.Tools) > 0:
+		tools := make([]any, len(in.Tools))
+		for i := range in.Tools {
+			tools[i] = in.Tools[i]
+		}
+		vars["tools"] = tools
+	case !sh.toolsUndefined:
+		vars["tools"] = nil
+	}
+	for k, v := range in.Extra {
+		vars[k] = v
+	}
+	return vars, nil
+}
+
+func (t *Template) render(in Input, sh shape, l Limits) (string, error) {
+	vars, err := t.vars(in, sh)
+	if err != nil {
+		return "", err
+	}
+	o := hfjinja.Options{Limits: l}
+	if !in.Now.IsZero() {
+		o.Now = func() time.Time { return in.Now }
+	}
+	s, err := t.prog.Render(vars, o)
+	if err != nil {
+		return "", t.wrap(err)
+	}
+	return s, nil
+}
