@@ -101,7 +101,7 @@ type run struct {
 	dec     *tokenizer.Decoder
 	stop    *chat.StopMatcher
 	one     [1]int32
-	segs    [1]model.Segment
+	step    model.Step
 }
 
 func (r *run) generate(ctx context.Context, prompt []int32) error {
@@ -160,8 +160,8 @@ func (r *run) prefill(ctx context.Context, prompt []int32) error {
 }
 
 func (r *run) forward(tokens []int32, outputs int) error {
-	r.segs[0] = model.Segment{Seq: r.m.seq, Tokens: tokens, Outputs: outputs}
-	if err := r.m.m.Forward(r.segs[:]); err != nil {
+	r.step.Runs = append(r.step.Runs[:0], model.Run{Seq: r.m.seq, Tokens: tokens, Outputs: outputs})
+	if err := r.m.m.Forward(&r.step); err != nil {
 		return err
 	}
 	r.m.held = append(r.m.held, tokens...)

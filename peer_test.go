@@ -131,7 +131,7 @@ func (c *choices) compare(t *testing.T, m *Model, prompt, want []int32) {
 	seq := inner.Pool().NewSeq()
 	defer inner.Pool().Free(seq)
 	all := append(slices.Clone(prompt), want[:len(want)-1]...)
-	if err := inner.Forward([]model.Segment{{Seq: seq, Tokens: all, Outputs: len(want)}}); err != nil {
+	if err := inner.Forward(&model.Step{Runs: []model.Run{{Seq: seq, Tokens: all, Outputs: len(want)}}}); err != nil {
 		t.Fatal(err)
 	}
 	same := 0

@@ -201,7 +201,7 @@ func (m *Model) Embed(ctx context.Context, text string, p Pooling) ([]float32, e
 			return nil, err
 		}
 		n := min(len(ids), m.chunk)
-		if err := m.m.Embed([]model.Segment{{Seq: seq, Tokens: ids[:n], Outputs: n}}); err != nil {
+		if err := m.m.Forward(&model.Step{Runs: []model.Run{{Seq: seq, Tokens: ids[:n], Outputs: n}}, NoLogits: true}); err != nil {
 			return nil, err
 		}
 		ids = ids[n:]

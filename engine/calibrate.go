@@ -42,6 +42,6 @@ func (e *Engine) measure(start int, tokens []int32) (time.Duration, error) {
 		return 0, err
 	}
 	begin := time.Now()
-	err := e.m.Forward([]model.Segment{{Seq: seq, Tokens: tokens, Outputs: 1}})
+	err := e.m.Forward(&model.Step{Runs: []model.Run{{Seq: seq, Tokens: tokens, Outputs: 1}}})
 	return time.Since(begin), err
 }

@@ -196,7 +196,7 @@ func alone(t testing.TB, m *model.Model, r Request) answer {
 	var a answer
 	next := r.Tokens
 	for {
-		if err := m.Forward([]model.Segment{{Seq: seq, Tokens: next, Outputs: 1}}); err != nil {
+		if err := m.Forward(&model.Step{Runs: []model.Run{{Seq: seq, Tokens: next, Outputs: 1}}}); err != nil {
 			t.Fatal(err)
 		}
 		res := s.Sample(m.Logits(0))

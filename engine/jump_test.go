@@ -86,7 +86,7 @@ func jumpAlone(t testing.TB, m *model.Model, r Request) (a answer, forced []bool
 	seq := m.Pool().NewSeq()
 	defer m.Pool().Free(seq)
 	compute := func(ids ...int32) []float32 {
-		if err := m.Forward([]model.Segment{{Seq: seq, Tokens: ids, Outputs: 1}}); err != nil {
+		if err := m.Forward(&model.Step{Runs: []model.Run{{Seq: seq, Tokens: ids, Outputs: 1}}}); err != nil {
 			t.Fatal(err)
 		}
 		return m.Logits(0)

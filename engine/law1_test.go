@@ -86,7 +86,7 @@ func scores(t testing.TB, m *model.Model, tokens []int32, n int) []sample.Result
 	}
 	seq := m.Pool().NewSeq()
 	defer m.Pool().Free(seq)
-	if err := m.Forward([]model.Segment{{Seq: seq, Tokens: tokens, Outputs: len(tokens)}}); err != nil {
+	if err := m.Forward(&model.Step{Runs: []model.Run{{Seq: seq, Tokens: tokens, Outputs: len(tokens)}}}); err != nil {
 		t.Fatal(err)
 	}
 	out := []sample.Result{{Token: tokens[0]}}

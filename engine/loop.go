@@ -35,7 +35,7 @@ type loop struct {
 	timer    *time.Timer
 
 	// Of the step at hand.
-	segs    []model.Segment
+	batch   model.Step
 	rows    []rowState
 	jobs    []job
 	draw    drawTask

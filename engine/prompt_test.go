@@ -16,7 +16,7 @@ func pooled(t testing.TB, m *model.Model, tokens []int32, p Pooling) []float32 {
 	t.Helper()
 	seq := m.Pool().NewSeq()
 	defer m.Pool().Free(seq)
-	if err := m.Embed([]model.Segment{{Seq: seq, Tokens: tokens, Outputs: len(tokens)}}); err != nil {
+	if err := m.Forward(&model.Step{Runs: []model.Run{{Seq: seq, Tokens: tokens, Outputs: len(tokens)}}, NoLogits: true}); err != nil {
 		t.Fatal(err)
 	}
 	sum := make([]float64, m.Config().Hidden)

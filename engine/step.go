@@ -51,7 +51,7 @@ func (e *Engine) step(p *sched.Plan) {
 
 // build makes the model's batch and the jobs for its outputs.
 func (e *Engine) build(p *sched.Plan) {
-	e.segs, e.rows, e.jobs = e.segs[:0], e.rows[:0], e.jobs[:0]
+	e.batch.Runs, e.rows, e.jobs = e.batch.Runs[:0], e.rows[:0], e.jobs[:0]
 	out := 0
 	for i := range p.Rows {
 		r := &p.Rows[i]
@@ -71,7 +71,7 @@ func (e *Engine) build(p *sched.Plan) {
 		}
 		row.njobs = len(e.jobs) - row.jobs
 		e.rows = append(e.rows, row)
-		e.segs = append(e.segs, model.Segment{Seq: q.KV, Tokens: q.tokens[r.Start : r.Start+r.N], Outputs: row.outs})
+		e.batch.Runs = append(e.batch.Runs, model.Run{Seq: q.KV, Tokens: q.tokens[r.Start : r.Start+r.N], Outputs: row.outs})
 		out += row.outs
 	}
 }
@@ -124,11 +124,8 @@ func (e *Engine) compute(p *sched.Plan) (err error) {
 	if e.inject != nil {
 		e.inject()
 	}
-	if simple {
-		err = e.m.Forward(e.segs)
-	} else {
-		err = e.m.Embed(e.segs)
-	}
+	e.batch.NoLogits = !simple
+	err = e.m.Forward(&e.batch)
 	e.counts.kernels += time.Since(begin)
 	if err != nil {
 		if errors.Is(err, model.ErrChanged) {

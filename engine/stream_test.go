@@ -373,7 +373,7 @@ func TestStepFails(t *testing.T) {
 	e := start(t, m, Options{})
 	for _, how := range []func(){
 		func() { panic("a defect") },
-		func() { e.segs[0].Outputs = 1000 }, // an error of the model
+		func() { e.batch.Runs[0].Outputs = 1000 }, // an error of the model
 	} {
 		steps := 0
 		inject := func() {

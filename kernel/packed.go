@@ -35,6 +35,16 @@ func PackedBytes(m tensor.Mat) (int, error) {
 	return p.Groups * p.GroupBytes, err
 }
 
+// PackedShape returns the packed form of m without its bytes, for who only asks
+// what would be read.
+func PackedShape(m tensor.Mat) (*Packed, error) {
+	p, err := plan(m)
+	if err != nil {
+		return nil, err
+	}
+	return &p, nil
+}
+
 // plan checks the shape of m and returns its packed form without the memory.
 func plan(m tensor.Mat) (Packed, error) {
 	rb := m.Type.RowBytes(m.Cols)
@@ -122,6 +132,9 @@ func (p *Packed) packGroup(src tensor.Mat, g int) {
 		data = data[size:]
 	}
 }
+
+// Size returns the bytes of all groups.
+func (p *Packed) Size() int { return p.Groups * p.GroupBytes }
 
 // UsesQuant reports whether Mul reads the quantized rows of its activations
 // (Acts.Q) rather than the float32 ones (Acts.F32).

@@ -1,10 +1,6 @@
 package model
 
-import (
-	"fmt"
-
-	"ridge/kernel"
-)
+import "fmt"
 
 // Act says how activations are kept that are multiplied with quantized
 // matrices. Those that are multiplied with matrices of floats stay float32.
@@ -42,11 +38,4 @@ func ParseAct(name string) (Act, error) {
 		}
 	}
 	return 0, fmt.Errorf("model: activations: expected int8 or int16, found %q", name)
-}
-
-// setAct makes the rows that matrices read have the planes of a.
-func (r *runState) setAct(a Act) {
-	for _, x := range []*kernel.Acts{&r.h, &r.h2, &r.att, &r.up, &r.out} {
-		x.Planes = a.Planes()
-	}
 }

@@ -49,7 +49,7 @@ func TestFileChanges(t *testing.T) {
 			seq := m.Pool().NewSeq()
 			ask := func() ([]float32, error) {
 				defer m.Pool().Truncate(seq, 0)
-				if err := m.Forward([]Segment{{Seq: seq, Tokens: []int32{1, 20, 127}, Outputs: 1}}); err != nil {
+				if err := m.Forward(&Step{Runs: []Run{{Seq: seq, Tokens: []int32{1, 20, 127}, Outputs: 1}}}); err != nil {
 					return nil, err
 				}
 				return slices.Clone(m.Logits(0)), nil

@@ -7,29 +7,8 @@ import (
 	"ridge/nn"
 )
 
-// RopeScaling says how rotary frequencies are stretched beyond the context
-// that a model was trained on.
-type RopeScaling struct {
-	Kind     string  // "", "linear", "llama3", "yarn", "longrope" or "dynamic"
-	Factor   float64 // how many times longer the context gets
-	Original int     // context that the model was trained on
-
-	LowFreq, HighFreq  float64 // llama3
-	BetaFast, BetaSlow float64 // yarn
-	AttnFactor         float64 // yarn, longrope: given scale of cos and sin; 0 means computed
-	MScale, MScaleAll  float64 // yarn: DeepSeek's pair; 0 means absent
-	NoTruncate         bool    // yarn: borders of the ramp are not rounded
-	Short, Long        []float32
-}
-
-// RopeConfig is one set of rotary frequencies.
-type RopeConfig struct {
-	Base    float64
-	Scaling RopeScaling
-}
-
-// Config is everything about an architecture that is not a weight. One forward
-// pass reads it: variation is data.
+// Config is what the files say of a model that is not a weight. An architecture
+// reads it, and builds a network of layers from it.
 type Config struct {
 	Arch    string // name of the architecture, as GGUF spells it
 	Vocab   int    // rows of the embedding
@@ -59,7 +38,7 @@ type Config struct {
 	Rope       []RopeConfig // sets of frequencies
 	LayerRope  []int        // set used by each layer, -1 for none
 	AlibiBias  float32      // maximum ALiBi bias, 0 for none
-	alibiScale float32      // multiplier of the slopes, 0 for 1
+	AlibiScale float32      // multiplier of the slopes, 0 for 1
 	Window     []int        // per layer: keys that a query sees at most, 0 for all
 
 	AttnScale    float32 // scale of query·key

@@ -24,7 +24,7 @@ const (
 
 func newFingerprint(c *Config) fingerprint {
 	f := fingerprint{sha256.New()}
-	fmt.Fprintf(f, "%+v\n", *c) // all values, no pointers
+	f.Write([]byte(c.identity()))
 	return f
 }
 
@@ -48,7 +48,9 @@ func (f fingerprint) add(name string, m tensor.Mat) {
 func (m *Model) Fingerprint() string {
 	h := sha256.New()
 	h.Write(m.w.sum)
-	fmt.Fprint(h, m.ropeInv, m.ropeScale)
+	for _, r := range m.ropes {
+		fmt.Fprintln(h, r.Inv, r.Scale)
+	}
 	if m.act != ActInt8 {
 		fmt.Fprint(h, m.act)
 	}

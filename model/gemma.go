@@ -8,69 +8,57 @@ import (
 	"ridge/weights/tensor"
 )
 
-// Gemma 1, 2 and 3 (text): scaled embeddings, tied output, GELU gate. Gemma 2
-// adds norms after attention and MLP, soft-capped scores and alternating
-// sliding windows; Gemma 3 normalizes queries and keys instead of capping, and
-// rotates local and global layers differently.
-func init() {
-	names := llamaNames(map[string]string{
-		"post_attention_norm": "post_attention_layernorm",
-		"ffn_norm":            "pre_feedforward_layernorm",
-		"post_ffw_norm":       "post_feedforward_layernorm",
-	})
-	register(&family{
-		arch: "gemma", hf: []string{"gemma"},
-		gguf:   func(m *ggufMeta, c *Config) { gemmaLike(c) },
-		config: func(h *hfMeta, c *Config) { gemmaLike(c) },
-		layout: hfLayout{layers: "layers.", names: llamaNames(nil), fix: gemmaNorms},
-	})
-	register(&family{
-		arch: "gemma2", hf: []string{"gemma2"},
-		gguf: func(m *ggufMeta, c *Config) {
-			gemmaLike(c)
-			c.PostNorms = true
-			c.AttnSoftcap = float32(m.float("attn_logit_softcapping", 0))
-			c.FinalSoftcap = float32(m.float("final_logit_softcapping", 0))
-			c.AttnScale = gemmaScale(m, c, 46)
-			c.Window = m.windows(c.Layers, 2)
-		},
-		config: func(h *hfMeta, c *Config) {
-			gemmaLike(c)
-			gemmaHF(h, c)
-			c.Window = gemmaWindows(h, c.Layers, 2)
-		},
-		layout: hfLayout{layers: "layers.", names: names, fix: gemmaNorms},
-	})
-	register(&family{
-		arch: "gemma3", hf: []string{"gemma3_text", "gemma3"},
-		gguf: func(m *ggufMeta, c *Config) {
-			gemmaLike(c)
-			c.PostNorms = true
-			c.FinalSoftcap = float32(m.float("final_logit_softcapping", 0))
-			c.AttnScale = gemmaScale(m, c, 62)
-			c.Window = m.windows(c.Layers, 6)
-			c.Rope = append(c.Rope, RopeConfig{Base: m.float("rope.freq_base_swa", 10000)})
-			c.localRope()
-		},
-		config: func(h *hfMeta, c *Config) {
-			gemmaLike(c)
-			gemmaHF(h, c)
-			c.Window = gemmaWindows(h, c.Layers, h.int(6, "sliding_window_pattern"))
-			local := RopeConfig{Base: h.float(10000, "rope_local_base_freq")}
-			if p, ok := h.object("rope_parameters"); ok {
-				if full, ok := p["full_attention"].(map[string]any); ok {
-					c.Rope[0] = hfRope(h, c, map[string]any{"rope_parameters": full})
-				}
-				if sliding, ok := p["sliding_attention"].(map[string]any); ok {
-					local = hfRope(h, c, map[string]any{"rope_parameters": sliding})
-				}
-			}
-			c.Rope = append(c.Rope, local)
-			c.localRope()
-		},
-		layout: hfLayout{layers: "layers.", names: names, fix: gemmaNorms},
-	})
+// Gemma 1: scaled embeddings, tied output, GELU gate. Early files name another
+// activation than the models were trained with.
+var gemma = architecture{
+	name: "gemma", hf: []string{"gemma"}, ownAct: true,
+	describe: func(d *description, c *Config) { gemmaLike(c) },
+	names:    hfNames{layers: "layers.", names: llamaNames(nil), fix: gemmaNorms},
+	build:    (*builder).decoder,
 }
+
+// Gemma 2 adds norms after attention and MLP, soft-capped scores and alternating
+// sliding windows.
+var gemma2 = architecture{
+	name: "gemma2", hf: []string{"gemma2"}, ownAct: true,
+	describe: func(d *description, c *Config) {
+		gemma2Like(d, c, 46)
+		c.AttnSoftcap = d.float32("attn_logit_softcapping", "attn_logit_softcapping", 0)
+		c.Window = d.windows(c.Layers, everyButNth(2))
+	},
+	names: gemma2Names,
+	build: (*builder).decoder,
+}
+
+// Gemma 3 normalizes queries and keys instead of capping, and rotates local and
+// global layers differently.
+var gemma3 = architecture{
+	name: "gemma3", hf: []string{"gemma3_text", "gemma3"}, ownAct: true,
+	describe: func(d *description, c *Config) {
+		gemma2Like(d, c, 62)
+		c.AttnSoftcap = d.float32("", "attn_logit_softcapping", 0)
+		c.Window = d.windows(c.Layers, everyButNth(d.int("", "sliding_window_pattern", 6)))
+		local := RopeConfig{Base: d.float("rope.freq_base_swa", "rope_local_base_freq", 10000)}
+		if p := d.object("rope_parameters"); p != nil {
+			if full := p.object("full_attention"); full != nil {
+				c.Rope[0] = d.ropeOf(full, c)
+			}
+			if sliding := p.object("sliding_attention"); sliding != nil {
+				local = d.ropeOf(sliding, c)
+			}
+		}
+		c.Rope = append(c.Rope, local)
+		c.localRope()
+	},
+	names: gemma2Names,
+	build: (*builder).decoder,
+}
+
+var gemma2Names = hfNames{layers: "layers.", names: llamaNames(map[string]string{
+	"post_attention_norm": "post_attention_layernorm",
+	"ffn_norm":            "pre_feedforward_layernorm",
+	"post_ffw_norm":       "post_feedforward_layernorm",
+}), fix: gemmaNorms}
 
 func gemmaLike(c *Config) {
 	c.Norm, c.Act, c.Gated, c.RopeStyle = nn.NormRMS, nn.GELUTanh, true, nn.RopeNeox
@@ -78,39 +66,24 @@ func gemmaLike(c *Config) {
 	c.Tied = true
 }
 
-// gemmaScale is the score scale of a GGUF file: most sizes use the head
-// dimension, the largest of each generation (known by its layers) the width
-// divided by the heads.
-func gemmaScale(m *ggufMeta, c *Config, largest int) float32 {
+// gemma2Like is what Gemma 2 and 3 share. Most sizes scale scores by the head
+// dimension, the largest of each generation by the width divided by the heads: a
+// GGUF file does not always say it, and is then known by its layers.
+func gemma2Like(d *description, c *Config, largest int) {
+	gemmaLike(c)
+	c.PostNorms = true
+	c.FinalSoftcap = d.float32("final_logit_softcapping", "final_logit_softcapping", 0)
+	if d.hf {
+		if s := d.float("", "query_pre_attn_scalar", 0); s > 0 {
+			c.AttnScale = float32(1 / math.Sqrt(s))
+		}
+		return
+	}
 	scale := 1 / math.Sqrt(float64(max(c.HeadDim, 1)))
 	if c.Layers == largest && c.Heads > 0 {
 		scale = 1 / math.Sqrt(float64(c.Hidden)/float64(c.Heads))
 	}
-	return float32(m.float("attention.scale", scale))
-}
-
-func gemmaHF(h *hfMeta, c *Config) {
-	c.PostNorms = true
-	c.AttnSoftcap = float32(h.float(0, "attn_logit_softcapping"))
-	c.FinalSoftcap = float32(h.float(0, "final_logit_softcapping"))
-	if s := h.float(0, "query_pre_attn_scalar"); s > 0 {
-		c.AttnScale = float32(1 / math.Sqrt(s))
-	}
-}
-
-func gemmaWindows(h *hfMeta, layers, pattern int) []int {
-	out := everyLayer(layers, 0)
-	size, types := h.int(0, "sliding_window"), h.strings("layer_types")
-	for i := range out {
-		sliding := pattern <= 1 || (i+1)%pattern != 0
-		if len(types) == layers {
-			sliding = types[i] == "sliding_attention"
-		}
-		if sliding {
-			out[i] = size
-		}
-	}
-	return out
+	c.AttnScale = d.float32("attention.scale", "", scale)
 }
 
 // localRope gives the layers with a window the second set of frequencies.

@@ -106,7 +106,7 @@ func compute(t testing.TB, m *Model, tokens []int32, chunk int) []float32 {
 	var out []float32
 	for i := 0; i < len(tokens); i += chunk {
 		part := tokens[i:min(i+chunk, len(tokens))]
-		if err := m.Forward([]Segment{{Seq: seq, Tokens: part, Outputs: len(part)}}); err != nil {
+		if err := m.Forward(&Step{Runs: []Run{{Seq: seq, Tokens: part, Outputs: len(part)}}}); err != nil {
 			t.Fatal(err)
 		}
 		for j := range part {
@@ -186,7 +186,7 @@ func checkGreedy(t *testing.T, m *Model, g *golden, kind string) {
 		if seq.Len()+len(next) > m.Context() {
 			return // some cases leave less room than tokens
 		}
-		if err := m.Forward([]Segment{{Seq: seq, Tokens: next, Outputs: 1}}); err != nil {
+		if err := m.Forward(&Step{Runs: []Run{{Seq: seq, Tokens: next, Outputs: 1}}}); err != nil {
 			t.Fatal(err)
 		}
 		best := 0

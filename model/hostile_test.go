@@ -134,7 +134,7 @@ func TestOpenRandomMetadata(t *testing.T) {
 		}
 		defer m.Close()
 		seq := m.Pool().NewSeq()
-		if err := m.Forward([]Segment{{Seq: seq, Tokens: []int32{1, 2, 3}, Outputs: 1}}); err != nil {
+		if err := m.Forward(&Step{Runs: []Run{{Seq: seq, Tokens: []int32{1, 2, 3}, Outputs: 1}}}); err != nil {
 			return
 		}
 		if len(m.Logits(0)) != m.Config().Vocab {
@@ -188,9 +188,9 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 		}
 		m := openTiny(t, dir, context, Options{KV: tensor.F16, Act: act, Workers: 2})
 		seq := m.Pool().NewSeq()
-		segs := []Segment{{Seq: seq, Tokens: []int32{1}, Outputs: 1}}
+		next := &Step{Runs: []Run{{Seq: seq, Tokens: []int32{1}, Outputs: 1}}}
 		step := func() {
-			if err := m.Forward(segs); err != nil {
+			if err := m.Forward(next); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -92,7 +92,7 @@ func newKeeper(m *Model, o PackCache) *keeper {
 	}
 	k.id = id
 	h := sha256.New()
-	fmt.Fprintf(h, "layout %d, packing %d\n%s%+v", kernel.LayoutVersion, packVersion, id, m.cfg)
+	fmt.Fprintf(h, "layout %d, packing %d\n%s%s", kernel.LayoutVersion, packVersion, id, m.cfg.identity())
 	k.key = hex.EncodeToString(h.Sum(nil))
 	return k
 }
@@ -115,7 +115,7 @@ func (m *Model) readWeights(o *Options) (err error) {
 		}
 		m.cfg = c
 	}
-	if m.w, err = load(m.src, &m.cfg, m.pool, o.Progress, nil); err == nil && k != nil {
+	if m.w, err = m.load(o.Progress, nil); err == nil && k != nil {
 		m.keeper = k
 		k.start(m.w)
 	}
@@ -162,10 +162,10 @@ func (m *Model) loadKept(file *packfile.File, o *Options) (*weights, error) {
 		k.shapes[e.Name+".weight"] = s
 	}
 	delete(k.shapes, "token_embd.weight") // its rows are looked up
-	return load(m.src, &m.cfg, m.pool, o.Progress, k)
+	return m.load(o.Progress, k)
 }
 
-// keptMatrices hands the matrices of a file to a loader, in their order. Its
+// keptMatrices hands the matrices of a file to a builder, in their order. Its
 // methods can be called on nil, when there is no file.
 type keptMatrices struct {
 	file    *packfile.File
@@ -226,8 +226,8 @@ func (k *keptMatrices) copy(j *packJob, g0, g1 int) {
 	}
 }
 
-// finish makes sure that l has all that is kept.
-func (k *keptMatrices) finish(l *loader) error {
+// finish makes sure that b has all that is kept.
+func (k *keptMatrices) finish(b *builder) error {
 	if k == nil {
 		return nil
 	}
@@ -237,17 +237,17 @@ func (k *keptMatrices) finish(l *loader) error {
 	if err := k.failed.Load(); err != nil {
 		return *err
 	}
-	l.w.sum = k.file.Print
+	b.w.sum = k.file.Print
 	if k.inPlace {
-		l.w.file, l.w.from = k.file, "mapped"
+		b.w.file, b.w.from = k.file, "mapped"
 		return nil
 	}
-	for i, p := range l.w.packed {
+	for i, p := range b.w.packed {
 		if !k.file.Matrix[i].Matches(p.Data) {
 			return fmt.Errorf("%w: matrix %q has other bytes than were written", packfile.ErrDamaged, p.name)
 		}
 	}
-	l.w.from = "copied"
+	b.w.from = "copied"
 	return nil
 }
 

@@ -93,7 +93,7 @@ func BenchmarkStart(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if err := m.Forward([]Segment{{Seq: m.Pool().NewSeq(), Tokens: []int32{1}, Outputs: 1}}); err != nil {
+			if err := m.Forward(&Step{Runs: []Run{{Seq: m.Pool().NewSeq(), Tokens: []int32{1}, Outputs: 1}}}); err != nil {
 				b.Fatal(err)
 			}
 			b.StopTimer()

@@ -67,7 +67,7 @@ func (s *shelf) start(t *testing.T, path, from string) []float32 {
 func someLogits(t *testing.T, m *Model) []float32 {
 	t.Helper()
 	seq := m.Pool().NewSeq()
-	if err := m.Forward([]Segment{{Seq: seq, Tokens: []int32{1, 20, 7, 33}, Outputs: 4}}); err != nil {
+	if err := m.Forward(&Step{Runs: []Run{{Seq: seq, Tokens: []int32{1, 20, 7, 33}, Outputs: 4}}}); err != nil {
 		t.Fatal(err)
 	}
 	var all []float32
@@ -398,13 +398,13 @@ func TestKeptWeightsCutShort(t *testing.T) {
 			t.Fatal(err)
 		}
 		if how == "cut between" { // after the look at the file
-			if err := m.guard(func() { m.block(0) }); !errors.Is(err, ErrChanged) {
+			if err := m.guard(func() { m.net.run(m.exec, &Step{}, &m.rows) }); !errors.Is(err, ErrChanged) {
 				t.Errorf("%s: %v", how, err)
 			}
 			m.Project(0, 1) // has no error to return
 		}
 		seq := m.Pool().NewSeq()
-		err = m.Forward([]Segment{{Seq: seq, Tokens: []int32{1, 20, 7, 33}, Outputs: 4}})
+		err = m.Forward(&Step{Runs: []Run{{Seq: seq, Tokens: []int32{1, 20, 7, 33}, Outputs: 4}}})
 		switch {
 		case how == "removed" && (err != nil || !slices.Equal(m.Logits(0), want[:len(m.Logits(0))])):
 			t.Errorf("%s: %v, or other logits", how, err)

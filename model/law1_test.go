@@ -90,7 +90,7 @@ func mixed(m *Model, prompt []int32, want []float32, r *rand.Rand) error {
 	}
 	for done := 0; done < len(prompt); {
 		n := min(1+r.IntN(20), len(prompt)-done)
-		segs := []Segment{{Seq: mine, Tokens: prompt[done : done+n], Outputs: n}}
+		runs := []Run{{Seq: mine, Tokens: prompt[done : done+n], Outputs: n}}
 		for _, o := range others {
 			switch r.IntN(4) {
 			case 0:
@@ -103,22 +103,22 @@ func mixed(m *Model, prompt []int32, want []float32, r *rand.Rand) error {
 				tokens[i] = r.Int32N(int32(vocab))
 			}
 			if o.Len()+len(tokens) <= m.Context() {
-				segs = append(segs, Segment{Seq: o, Tokens: tokens, Outputs: r.IntN(2)})
+				runs = append(runs, Run{Seq: o, Tokens: tokens, Outputs: r.IntN(2)})
 			}
 		}
-		at := r.IntN(len(segs)) // my place in the batch
-		segs[0], segs[at] = segs[at], segs[0]
+		at := r.IntN(len(runs)) // my place in the batch
+		runs[0], runs[at] = runs[at], runs[0]
 		row := 0
-		for _, s := range segs[:at] {
+		for _, s := range runs[:at] {
 			row += s.Outputs
 		}
-		if err := m.Forward(segs); err != nil {
+		if err := m.Forward(&Step{Runs: runs}); err != nil {
 			return err
 		}
 		for i := range n {
 			if w := want[(done+i)*vocab:][:vocab]; !equalBits(m.Logits(row+i), w) {
 				d, _ := maxDiff(m.Logits(row+i), w)
-				return fmt.Errorf("position %d in a batch of %d sequences: logits differ by %v", done+i, len(segs), d)
+				return fmt.Errorf("position %d in a batch of %d sequences: logits differ by %v", done+i, len(runs), d)
 			}
 		}
 		done += n
@@ -131,17 +131,17 @@ func TestForwardRefuses(t *testing.T) {
 	g := readGolden(t, filepath.Join(tinyModels, "llama"))
 	m := openTiny(t, g.dir, 64, Options{KV: tensor.F16, KVBytes: 1})
 	a, b := m.Pool().NewSeq(), m.Pool().NewSeq()
-	if err := m.Forward([]Segment{{Seq: a, Tokens: g.Prompt[:10], Outputs: 1}}); err != nil {
+	if err := m.Forward(&Step{Runs: []Run{{Seq: a, Tokens: g.Prompt[:10], Outputs: 1}}}); err != nil {
 		t.Fatal(err)
 	}
-	for name, segs := range map[string][]Segment{
+	for name, runs := range map[string][]Run{
 		"too long":       {{Seq: a, Tokens: make([]int32, 60)}},
 		"unknown token":  {{Seq: a, Tokens: []int32{int32(g.Vocab)}}},
 		"negative token": {{Seq: a, Tokens: []int32{-1}}},
 		"outputs":        {{Seq: a, Tokens: []int32{1}, Outputs: 2}},
 		"no page left":   {{Seq: a, Tokens: []int32{1}}, {Seq: b, Tokens: []int32{1}}},
 	} {
-		if err := m.Forward(segs); err == nil {
+		if err := m.Forward(&Step{Runs: runs}); err == nil {
 			t.Errorf("%s: Forward succeeded", name)
 		}
 		if a.Len() != 10 || b.Len() != 0 {

@@ -7,41 +7,32 @@ import (
 
 // Llama, and what is built like it: Mistral, SmolLM, TinyLlama. RMSNorm before
 // attention and before a gated SiLU MLP, rotary positions.
-func init() {
-	register(&family{
-		arch: "llama", hf: []string{"llama", "mistral"},
-		gguf: func(m *ggufMeta, c *Config) {
-			llamaLike(c, nn.RopeNorm)
-			c.Window = everyLayer(c.Layers, m.int("attention.sliding_window", 0))
-		},
-		config: func(h *hfMeta, c *Config) {
-			llamaLike(c, nn.RopeNorm)
-			c.Window = everyLayer(c.Layers, h.int(0, "sliding_window"))
-		},
-		layout: hfLayout{layers: "layers.", names: llamaNames(nil), fix: permuteQK},
-	})
-	register(&family{
-		arch: "smollm3", hf: []string{"smollm3"},
-		gguf: func(m *ggufMeta, c *Config) {
-			llamaLike(c, nn.RopeNorm)
-			c.LayerRope = everyFourthWithout(c.Layers, 4)
-		},
-		config: func(h *hfMeta, c *Config) {
-			llamaLike(c, nn.RopeNorm)
-			c.Tied = h.bool(true, "tie_word_embeddings")
-			c.LayerRope = everyFourthWithout(c.Layers, h.int(4, "no_rope_layer_interval"))
-			if list, ok := h.m["no_rope_layers"].([]any); ok && len(list) == c.Layers {
-				for i, v := range list {
-					c.LayerRope[i] = 0
-					if n, _ := asInt(v); n == 0 {
-						c.LayerRope[i] = -1
-					}
-				}
-			}
-			c.Window = layerWindows(h, c.Layers, 0)
-		},
-		layout: hfLayout{layers: "layers.", names: llamaNames(nil), fix: permuteQK},
-	})
+var llama = architecture{
+	name: "llama", hf: []string{"llama", "mistral"},
+	describe: func(d *description, c *Config) {
+		llamaLike(c, nn.RopeNorm)
+		c.Window = everyLayer(c.Layers, d.int("attention.sliding_window", "sliding_window", 0))
+	},
+	names: hfNames{layers: "layers.", names: llamaNames(nil), fix: permuteQK},
+	build: (*builder).decoder,
+}
+
+// SmolLM 3 leaves the positions out of every fourth layer.
+var smollm3 = architecture{
+	name: "smollm3", hf: []string{"smollm3"}, tied: true,
+	describe: func(d *description, c *Config) {
+		llamaLike(c, nn.RopeNorm)
+		c.LayerRope = ropeBut(c.Layers, d.int("", "no_rope_layer_interval", 4))
+		for i, on := range d.ints("no_rope_layers", c.Layers) {
+			c.LayerRope[i] = min(on, 1) - 1
+		}
+		c.Window = everyLayer(c.Layers, 0)
+		if d.bool("", "use_sliding_window", false) {
+			c.Window = d.windows(c.Layers, from(0))
+		}
+	},
+	names: hfNames{layers: "layers.", names: llamaNames(nil), fix: permuteQK},
+	build: (*builder).decoder,
 }
 
 func llamaLike(c *Config, style nn.RopeStyle) {
@@ -60,8 +51,9 @@ func permuteQK(c *Config, layer int, part string, bias bool) func(tensor.Mat) (t
 	return nil
 }
 
-// everyFourthWithout marks every n-th layer as one without positions.
-func everyFourthWithout(layers, n int) []int {
+// ropeBut returns the rotary set of each layer: the first one, and none for
+// every n-th layer.
+func ropeBut(layers, n int) []int {
 	s := everyLayer(layers, 0)
 	for i := range s {
 		if n > 0 && (i+1)%n == 0 {
@@ -69,22 +61,4 @@ func everyFourthWithout(layers, n int) []int {
 		}
 	}
 	return s
-}
-
-// layerWindows reads the sliding windows of a config.json: the size, whether
-// it is on, and which layers have it. first is the first layer that has it
-// when the configuration lists no layer types.
-func layerWindows(h *hfMeta, layers, first int) []int {
-	out := everyLayer(layers, 0)
-	size := h.int(0, "sliding_window")
-	if size == 0 || !h.bool(false, "use_sliding_window") {
-		return out
-	}
-	types := h.strings("layer_types")
-	for i := range out {
-		if len(types) == layers && types[i] == "sliding_attention" || len(types) != layers && i >= first {
-			out[i] = size
-		}
-	}
-	return out
 }

@@ -49,26 +49,26 @@ func DefaultOptions() Options { return Options{KV: tensor.F16} }
 // Model is an open model. Its methods other than the accessors must not be
 // called at the same time.
 type Model struct {
+	arch *architecture
 	cfg  Config
+	net  *Net
 	w    *weights
 	src  source
 	gg   *gguf.File // nil for a checkpoint directory
 	kv   *kvcache.Pool
 	pool *pool.Pool
 	exec *nn.Exec
-	run  runState
+	rows netRows
 
 	widths widths
 	keeper *keeper // nil if nothing is to be kept
 
-	tok       *tokenizer.Tokenizer
-	template  string
-	context   int
-	act       Act
-	path      string
-	ropeInv   [][]float32
-	ropeScale []float32
-	slopes    []float32
+	tok      *tokenizer.Tokenizer
+	template string
+	context  int
+	act      Act
+	path     string
+	ropes    []*nn.Rope
 }
 
 // Open reads the model at path: a GGUF file (any shard of a split one), a
@@ -129,14 +129,11 @@ func (m *Model) openGGUF(path string) error {
 	m.gg, m.src = f, ggufSource{f}
 	arch, _ := f.Lookup("general.architecture")
 	name, _ := arch.(string)
-	fam, ok := byArch[name]
-	if !ok {
+	if m.arch = byName(name); m.arch == nil {
 		return fmt.Errorf("model: %s: metadata %q: expected one of %v, found %q", path, "general.architecture", Architectures(), name)
 	}
-	meta := &ggufMeta{f: f, arch: name}
-	fam.readGGUF(meta, &m.cfg)
-	if meta.err != nil {
-		return meta.err
+	if err := m.arch.read(ggufDescription(f, name), &m.cfg); err != nil {
+		return err
 	}
 	if t, ok := f.Tensor("token_embd.weight"); ok && len(t.Dims) == 2 {
 		m.cfg.Vocab = int(min(t.Dims[1], 1<<31))
@@ -146,24 +143,25 @@ func (m *Model) openGGUF(path string) error {
 }
 
 func (m *Model) openHF(dir string) error {
-	h, err := readHF(dir)
+	d, err := hfDescription(dir)
 	if err != nil {
 		return err
 	}
-	kind := h.str("", "model_type")
-	fam, ok := byHF[kind]
-	if !ok {
-		return fmt.Errorf("model: %s: model_type: expected one of %v, found %q", h.path, hfTypes(), kind)
+	kind := d.str("", "model_type", "")
+	if m.arch = byType(kind); m.arch == nil && *d.err == nil {
+		return fmt.Errorf("model: %s: model_type: expected one of %v, found %q", d.file, hfTypes(), kind)
 	}
-	fam.readHF(h, &m.cfg)
-	if h.err != nil {
-		return h.err
+	if *d.err != nil {
+		return *d.err
+	}
+	if err := m.arch.read(d, &m.cfg); err != nil {
+		return err
 	}
 	st, err := safetensors.Open(dir)
 	if err != nil {
 		return err
 	}
-	m.src = fam.layout.open(st, dir, &m.cfg)
+	m.src = m.arch.names.open(st, dir, &m.cfg)
 	m.template, err = hfTemplate(dir)
 	return err
 }
@@ -175,7 +173,6 @@ func (m *Model) setup(o Options) error {
 	if m.act = o.Act; !m.act.valid() {
 		return fmt.Errorf("model: activations: expected ActInt8 or ActInt16, found %v", m.act)
 	}
-	m.run.setAct(m.act)
 	if m.context = o.Context; m.context <= 0 {
 		m.context = c.Context
 		if o.MaxContext > 0 {
@@ -186,6 +183,7 @@ func (m *Model) setup(o Options) error {
 		return fmt.Errorf("model: %w", err)
 	}
 	m.exec = nn.NewExec(m.pool)
+	m.exec.Planes = m.act.Planes()
 
 	var wg sync.WaitGroup
 	var tokErr error
@@ -206,29 +204,20 @@ func (m *Model) setup(o Options) error {
 	if err != nil {
 		return err
 	}
-	if rows := m.w.position.Rows; rows > 0 && m.context > rows {
+	if rows := m.net.Embed.Positions.Rows; rows > 0 && m.context > rows {
 		return fmt.Errorf("model: %s: context: expected at most %d, the learned positions, found %d", m.path, rows, m.context)
-	}
-	if c.AlibiBias > 0 {
-		m.slopes = alibiSlopes(c)
-	}
-	for i := range c.Rope {
-		factors := m.w.factors
-		if i > 0 {
-			factors = nil
-		}
-		inv, scale := c.Rope[i].frequencies(c.RopeDim, m.context, factors)
-		m.ropeInv, m.ropeScale = append(m.ropeInv, inv), append(m.ropeScale, scale)
 	}
 	return m.openPool(o)
 }
 
 func (m *Model) openPool(o Options) error {
-	cfg := kvcache.Config{DType: o.KV, PageTokens: o.PageTokens, MaxBytes: o.KVBytes, Budget: o.KVBudget}
+	cfg := kvcache.Config{Layers: m.net.Keeps(), DType: o.KV, PageTokens: o.PageTokens, MaxBytes: o.KVBytes, Budget: o.KVBudget}
+	for i := range cfg.Layers {
+		cfg.Layers[i].Window = 0
+	}
 	token := int64(0)
-	for _, n := range m.cfg.KVHeads {
-		cfg.Layers = append(cfg.Layers, kvcache.LayerShape{Heads: n, KDim: m.cfg.HeadDim, VDim: m.cfg.HeadDim})
-		token += 2 * int64(n) * int64(kvcache.TileBytes(m.cfg.HeadDim, o.KV)/kvcache.TileTokens)
+	for _, l := range cfg.Layers {
+		token += int64(l.Heads) * int64((kvcache.TileBytes(l.KDim, o.KV)+kvcache.TileBytes(l.VDim, o.KV))/kvcache.TileTokens)
 	}
 	if cfg.MaxBytes == 0 {
 		page := max(o.PageTokens, 64)
@@ -236,6 +225,7 @@ func (m *Model) openPool(o Options) error {
 	}
 	var err error
 	m.kv, err = kvcache.New(cfg)
+	m.exec.KV = m.kv
 	return err
 }
 
@@ -271,11 +261,14 @@ func (m *Model) Widths() (narrow, wide int) { return m.widths.narrow, m.widths.w
 // may run on them during a method of the model.
 func (m *Model) Threads() *pool.Pool { return m.pool }
 
+// Net returns the network. It belongs to the model.
+func (m *Model) Net() *Net { return m.net }
+
 // Parameters returns the number of weights.
 func (m *Model) Parameters() int64 { return m.w.params }
 
 // WeightBytes returns the bytes of matrices that a decoded token reads.
-func (m *Model) WeightBytes() int64 { return m.w.bytes }
+func (m *Model) WeightBytes() int64 { return m.net.activeBytes() }
 
 // PackedFrom says how the weights came to be packed: "" if that was done at the
 // start, "mapped" if they are used where Options.PackCache has them mapped,

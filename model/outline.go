@@ -7,21 +7,16 @@ import (
 
 // Outline is what the headers of a model's files tell, without its weights.
 type Outline struct {
-	Config   Config
-	Matrices []Matrix // in the order in which Open packs them
+	Config Config
+	// Net has the shapes of the network's matrices, and no weights: it says what
+	// would be read.
+	Net *Net
 	// Embedding is the matrix whose rows are looked up. It stays in the mapped
-	// file; a tied output matrix is a packed copy of it, listed in Matrices.
-	Embedding  Matrix
+	// file; a tied output matrix is a packed copy of it.
+	Embedding  tensor.Mat
 	Parameters int64  // number of weights
 	VectorSize int64  // bytes of norms and biases, kept as float32
 	FileType   string // what a GGUF file says of its quantization, such as "Q4_K_M"; "" if nothing
-}
-
-// Matrix is a matrix that a token is multiplied with.
-type Matrix struct {
-	Name       string // as in a GGUF file, without ".weight"; parts of a fused matrix share it
-	Type       tensor.DType
-	Rows, Cols int
 }
 
 // ReadOutline reads the outline of the model at path, which Open would open,
@@ -32,19 +27,21 @@ func ReadOutline(path string) (*Outline, error) {
 	if err := m.openSource(); err != nil {
 		return nil, err
 	}
-	out := &Outline{}
-	l := &loader{src: m.src, c: &m.cfg, w: &weights{}, outline: out}
-	l.all()
-	if l.err != nil {
-		return nil, l.err
+	b := &builder{src: m.src, c: &m.cfg, context: m.cfg.Context, w: &weights{}, shapes: true}
+	net := m.arch.build(b)
+	if b.err != nil {
+		return nil, b.err
 	}
-	e := l.w.embed
-	out.Config, out.Parameters = m.cfg, l.w.params
-	out.Embedding = Matrix{"token_embd", e.Type, e.Rows, e.Cols}
-	vectors := l.w.params - int64(e.Rows)*int64(e.Cols) - int64(l.w.position.Rows)*int64(l.w.position.Cols)
-	for i, m := range out.Matrices {
-		if !(i == 0 && m.Name == "token_embd") {
-			vectors -= int64(m.Rows) * int64(m.Cols)
+	e, p := net.Embed.Tokens, net.Embed.Positions
+	out := &Outline{Config: m.cfg, Net: net, Parameters: b.w.params}
+	net.Embed.Tokens.Data, net.Embed.Positions.Data = nil, nil // the files are closed
+	out.Embedding = net.Embed.Tokens
+	vectors := b.w.params - int64(e.Rows)*int64(e.Cols) - int64(p.Rows)*int64(p.Cols)
+	for r := range net.Regions() {
+		for _, x := range r.Mats {
+			if !(x == &net.Head.Out && m.cfg.Tied) {
+				vectors -= int64(x.W.Rows) * int64(x.W.Cols)
+			}
 		}
 	}
 	out.VectorSize = 4 * vectors
@@ -52,10 +49,6 @@ func ReadOutline(path string) (*Outline, error) {
 		out.FileType = fileType(m.gg)
 	}
 	return out, nil
-}
-
-func (o *Outline) add(name string, m tensor.Mat) {
-	o.Matrices = append(o.Matrices, Matrix{name, m.Type, m.Rows, m.Cols})
 }
 
 // fileTypes are the values of general.file_type that have a name.

@@ -2,9 +2,6 @@ package model
 
 import (
 	"testing"
-
-	"ridge/kernel"
-	"ridge/weights/tensor"
 )
 
 // The outline of every tiny model says what Open finds.
@@ -21,12 +18,13 @@ func TestOutline(t *testing.T) {
 				t.Fatalf("%s: %v", path, err)
 			}
 			bytes := int64(0)
-			for _, x := range o.Matrices {
-				n, err := kernel.PackedBytes(tensor.Mat{Type: x.Type, Rows: x.Rows, Cols: x.Cols})
-				if err != nil {
-					t.Fatalf("%s: %s: %v", path, x.Name, err)
+			for r := range o.Net.Regions() {
+				for _, x := range r.Mats {
+					if x.W.Data != nil {
+						t.Fatalf("%s: the outline has weights", path)
+					}
+					bytes += int64(x.W.Size())
 				}
-				bytes += int64(n)
 			}
 			c := m.Config()
 			if bytes != m.WeightBytes() || o.Parameters != m.Parameters() || o.Config.Layers != c.Layers || o.Config.Vocab != c.Vocab {

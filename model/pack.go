@@ -5,7 +5,6 @@ import (
 
 	"ridge/internal/pool"
 	"ridge/kernel"
-	"ridge/nn"
 	"ridge/weights/tensor"
 )
 
@@ -18,17 +17,43 @@ type packJob struct {
 
 // reading says how the threads share a matrix when they multiply with it.
 type reading struct {
-	first, total int  // its place among the groups that are read in one region
-	mlp          bool // it is read by nn.MLPHidden
+	first, total int // its place among the groups that are read in one region
+	unit         int // groups that stay together; with more than one the region's matrices are split alike
 }
 
 // share returns the groups that a worker reads of a matrix with n groups.
 func (r *reading) share(n, worker, workers int) (g0, g1 int) {
-	if r.mlp {
-		return nn.MLPShare(n, worker, workers)
+	if r.unit > 1 {
+		lo, hi := pool.Split((n+r.unit-1)/r.unit, worker, workers)
+		return lo * r.unit, min(hi*r.unit, n)
 	}
 	lo, hi := pool.Split(r.total, worker, workers)
 	return min(max(lo-r.first, 0), n), min(max(hi-r.first, 0), n)
+}
+
+// place tells the planned matrices of a layer how they will be read, which the
+// layer knows, and packs them if many had to be copied.
+func (b *builder) place(l *Layer) {
+	if b.err != nil || b.shapes {
+		return
+	}
+	for r := range l.Regions() {
+		at := reading{unit: r.Unit}
+		for _, m := range r.Mats {
+			at.total += m.W.Groups
+		}
+		for _, m := range r.Mats {
+			for i := range b.jobs {
+				if b.jobs[i].dst == m.W {
+					b.jobs[i].reading = at
+				}
+			}
+			at.first += m.W.Groups
+		}
+	}
+	if b.src.copied()-b.packedCopies > maxCopied {
+		b.packPlanned()
+	}
 }
 
 // maxCopied is how many bytes of changed weights may wait for being packed.
@@ -59,19 +84,19 @@ type packTask struct {
 type packUnit struct{ job, g0, g1 int }
 
 // packPlanned packs the planned matrices and forgets their sources.
-func (l *loader) packPlanned() {
-	t := &l.task
-	t.jobs, t.units = l.jobs, t.units[:0]
-	for i, j := range l.jobs {
+func (b *builder) packPlanned() {
+	t := &b.task
+	t.jobs, t.units = b.jobs, t.units[:0]
+	for i, j := range b.jobs {
 		step := j.step()
 		for g := 0; g < j.dst.Groups; g += step {
 			t.units = append(t.units, packUnit{i, g, min(g+step, j.dst.Groups)})
 		}
 	}
 	t.next.Store(0)
-	l.pool.Run(t)
-	clear(l.jobs)
-	l.jobs, l.packedCopies = l.jobs[:0], l.src.copied()
+	b.pool.Run(t)
+	clear(b.jobs)
+	b.jobs, b.packedCopies = b.jobs[:0], b.src.copied()
 }
 
 func (t *packTask) Do(worker, workers int) {

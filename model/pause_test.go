@@ -20,8 +20,7 @@ func TestCollectionsBesideSteps(t *testing.T) {
 		seq := m.Pool().NewSeq()
 		defer m.Pool().Free(seq)
 		for _, n := range []int{60, 1, 1, 1, 7} {
-			segs := []Segment{{Seq: seq, Tokens: tokens[seq.Len() : seq.Len()+n], Outputs: 1}}
-			if err := m.Forward(segs); err != nil {
+			if err := m.Forward(&Step{Runs: []Run{{Seq: seq, Tokens: tokens[seq.Len() : seq.Len()+n], Outputs: 1}}}); err != nil {
 				t.Fatal(err)
 			}
 			out = append(out, m.Logits(0)...)
@@ -68,7 +67,7 @@ func BenchmarkCollectionStalls(b *testing.B) {
 					if seq.Len()+c.rows > m.Context() {
 						m.Pool().Truncate(seq, 0)
 					}
-					if err := m.Forward([]Segment{{Seq: seq, Tokens: tokens[:c.rows], Outputs: 1}}); err != nil {
+					if err := m.Forward(&Step{Runs: []Run{{Seq: seq, Tokens: tokens[:c.rows], Outputs: 1}}}); err != nil {
 						b.Fatal(err)
 					}
 				}

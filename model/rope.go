@@ -2,6 +2,88 @@ package model
 
 import "math"
 
+// RopeScaling says how rotary frequencies are stretched beyond the context
+// that a model was trained on.
+type RopeScaling struct {
+	Kind     string  // "", "linear", "llama3", "yarn", "longrope" or "dynamic"
+	Factor   float64 // how many times longer the context gets
+	Original int     // context that the model was trained on
+
+	LowFreq, HighFreq  float64 // llama3
+	BetaFast, BetaSlow float64 // yarn
+	AttnFactor         float64 // yarn, longrope: given scale of cos and sin; 0 means computed
+	MScale, MScaleAll  float64 // yarn: DeepSeek's pair; 0 means absent
+	NoTruncate         bool    // yarn: borders of the ramp are not rounded
+	Short, Long        []float32
+}
+
+// RopeConfig is one set of rotary frequencies.
+type RopeConfig struct {
+	Base    float64
+	Scaling RopeScaling
+}
+
+// rope reads the main set of rotary frequencies.
+func (d *description) rope(c *Config) RopeConfig {
+	if d.hf {
+		return d.ropeOf(d.object("rope_parameters"), c)
+	}
+	r := RopeConfig{Base: d.float("rope.freq_base", "", 10000)}
+	s := &r.Scaling
+	s.Kind = d.str("rope.scaling.type", "", "")
+	s.Factor = d.float("rope.scaling.factor|rope.scale_linear", "", 1)
+	if s.Kind == "none" || s.Kind == "" && s.Factor == 1 {
+		s.Kind = ""
+	} else if s.Kind == "" {
+		s.Kind = "linear"
+	}
+	s.Original = d.int("rope.scaling.original_context_length", "", c.Context)
+	s.AttnFactor = d.float("rope.scaling.yarn_attn_factor|rope.scaling.attn_factor", "", 0)
+	s.BetaFast, s.BetaSlow = d.float("rope.scaling.yarn_beta_fast", "", 32), d.float("rope.scaling.yarn_beta_slow", "", 1)
+	switch s.Kind {
+	case "", "linear", "yarn", "longrope":
+	default:
+		d.fail("rope.scaling.type", "none, linear, yarn or longrope", s.Kind)
+	}
+	return r
+}
+
+// ropeOf reads a set of rotary frequencies of a config.json: newer ones have an
+// object p of parameters, older ones, without it, rope_theta and rope_scaling.
+func (d *description) ropeOf(p *description, c *Config) RopeConfig {
+	r := RopeConfig{Base: d.float("", "rope_theta|rotary_emb_base", 10000)}
+	if p == nil {
+		p = d.object("rope_scaling")
+	}
+	if p == nil {
+		return r
+	}
+	r.Base = p.float("", "rope_theta", r.Base)
+	s := &r.Scaling
+	switch s.Kind = p.str("", "rope_type|type", ""); s.Kind {
+	case "default":
+		s.Kind = ""
+	case "su":
+		s.Kind = "longrope"
+	case "", "linear", "llama3", "yarn", "longrope", "dynamic":
+	default:
+		p.fail("rope_type", "default, linear, dynamic, llama3, yarn or longrope", s.Kind)
+	}
+	s.Factor = p.float("", "factor", 1)
+	const original = "original_max_position_embeddings"
+	s.Original = p.int("", original, d.int("", original, c.Context))
+	s.LowFreq, s.HighFreq = p.float("", "low_freq_factor", 1), p.float("", "high_freq_factor", 4)
+	s.BetaFast, s.BetaSlow = p.float("", "beta_fast", 32), p.float("", "beta_slow", 1)
+	s.AttnFactor = p.float("", "attention_factor", 0)
+	s.MScale, s.MScaleAll = p.float("", "mscale", 0), p.float("", "mscale_all_dim", 0)
+	s.NoTruncate = !p.bool("", "truncate", true)
+	s.Short, s.Long = p.floats("short_factor"), p.floats("long_factor")
+	if s.Kind == "longrope" && s.Original > 0 && !p.has("", "factor") {
+		s.Factor = float64(c.Context) / float64(s.Original)
+	}
+	return r
+}
+
 // frequencies returns the inverse frequencies of a rotary set for dim rotated
 // elements, and the factor of cos and sin. ctx is the number of positions that
 // will be used: longrope picks its factors by it. factors, when not nil, divide

@@ -83,16 +83,17 @@ func TestWidths(t *testing.T) {
 
 // packedBy tells which worker packed each group of each matrix of a model whose
 // workers lie apart.
-func packedBy(t *testing.T, path string, workers int) (*weights, map[*kernel.Packed][]int) {
+func packedBy(t *testing.T, path string, workers int) (*Net, map[*kernel.Packed][]int) {
 	t.Helper()
 	m := &Model{path: path}
 	t.Cleanup(func() { m.Close() })
 	if err := m.openSource(); err != nil {
 		t.Fatal(err)
 	}
-	l := &loader{src: m.src, c: &m.cfg, w: &weights{}, print: newFingerprint(&m.cfg)}
+	l := &builder{src: m.src, c: &m.cfg, context: m.cfg.Context, w: &weights{}, print: newFingerprint(&m.cfg)}
 	m.w = l.w
-	if l.all(); l.err != nil {
+	net := m.arch.build(l)
+	if l.err != nil {
 		t.Fatal(l.err)
 	}
 	by := map[*kernel.Packed][]int{}
@@ -128,7 +129,7 @@ func packedBy(t *testing.T, path string, workers int) (*weights, map[*kernel.Pac
 			t.Errorf("%s: packed by %d workers a matrix has other bytes", path, workers)
 		}
 	}
-	return l.w, by
+	return net, by
 }
 
 // Where workers lie on several memory nodes, each packs what it reads: the
@@ -136,7 +137,7 @@ func packedBy(t *testing.T, path string, workers int) (*weights, map[*kernel.Pac
 func TestEachWorkerPacksWhatItReads(t *testing.T) {
 	for _, file := range []string{"llama/llama.gguf", "gemma3/gemma3.gguf", "phi3-swa/phi3-swa.gguf", "gpt2/gpt2.gguf"} {
 		for _, workers := range []int{2, 3, 5} {
-			w, by := packedBy(t, filepath.Join(tinyModels, file), workers)
+			net, by := packedBy(t, filepath.Join(tinyModels, file), workers)
 			check := func(name string, ls ...*nn.Linear) {
 				var owners []int
 				for _, l := range ls {
@@ -151,15 +152,15 @@ func TestEachWorkerPacksWhatItReads(t *testing.T) {
 					}
 				}
 			}
-			for i := range w.blocks {
-				b := &w.blocks[i]
-				check("q, k and v", &b.q, &b.k, &b.v)
-				check("o", &b.o)
-				check("down", b.mlp.Down)
-				for _, l := range []*nn.Linear{b.mlp.Gate, b.mlp.Up} {
-					for worker := 0; l != nil && worker < workers; worker++ {
-						g0, g1 := nn.MLPShare(l.W.Groups, worker, workers)
-						for g := g0; g < g1; g++ {
+			for i := range net.Layers {
+				a, mlp := net.Layers[i].Mix.(*nn.Attention), net.Layers[i].FFN.(*nn.MLP)
+				check("q, k and v", &a.Q, &a.K, &a.V)
+				check("o", &a.Out)
+				check("down", &mlp.Down)
+				for _, l := range []*nn.Linear{&mlp.Gate, &mlp.Up} {
+					for worker := 0; l.W != nil && worker < workers; worker++ {
+						lo, hi := pool.Split((l.W.Groups+3)/4, worker, workers) // four groups stay together
+						for g := 4 * lo; g < min(4*hi, l.W.Groups); g++ {
 							if by[l.W][g] != worker {
 								t.Fatalf("%s, %d workers: group %d of the MLP is read by worker %d and packed by %d", file, workers, g, worker, by[l.W][g])
 							}
@@ -167,7 +168,7 @@ func TestEachWorkerPacksWhatItReads(t *testing.T) {
 					}
 				}
 			}
-			check("the output", &w.head)
+			check("the output", &net.Head.Out)
 		}
 	}
 }

@@ -1,188 +1,54 @@
 package nn
 
 import (
-	"sync/atomic"
-
-	"ridge/internal/pool"
 	"ridge/kernel"
 	"ridge/kvcache"
 )
 
-// Span is a run of rows that belong to consecutive positions of one sequence.
-type Span struct {
-	Seq *kvcache.Seq
-	Row int // first row
-	N   int // rows
-	Pos int // position of the first row
-}
-
-// AttnArgs describes attention of a layer.
-type AttnArgs struct {
-	Spans []Span
-	Pool  *kvcache.Pool
-	Layer int
+// Attention is causal attention over a sequence's keys and values: any number
+// of query heads for each key-value head, an optional window, rotary positions
+// or ALiBi, norms of queries and keys.
+type Attention struct {
+	Q, K, V, Out Linear // [heads·dim][hidden], twice [kv heads·dim][hidden], [hidden][heads·dim]
 
 	Heads, KVHeads, HeadDim int
 
-	Scale   float32
+	QNorm, KNorm Norm    // applied before rotation; per head or over all heads, by their length
+	Clip         float32 // queries, keys and values are limited to ±Clip first; 0 for none
+	Rope         *Rope   // shared by layers that rotate alike; nil for none
+
+	Scale   float32   // of query·key
 	Softcap float32   // 0 for none
 	Window  int       // keys that a query sees at most, itself included; 0 for all
 	Slopes  []float32 // ALiBi, per head; nil for none
-	Quant   bool      // quantize the result rows
 }
 
-// attnRows is the number of rows in a unit of work of a long span.
-const attnRows = 32
-
-// attnUnit is a piece of attention: some rows of a span for one key-value
-// head, or for a span of few rows one split of its keys.
-type attnUnit struct {
-	span, head int
-	row, rows  int
-	split      int // -1: all keys
-	merge      int // with a split, the attnMerge that it is a part of
+// attnRows is what attention computes on the way from its input to the rows for
+// its output matrix.
+type attnRows struct {
+	q, k, v kernel.Acts // [rows][heads·dim], twice [rows][kv heads·dim]
+	out     kernel.Acts // [rows][heads·dim]
 }
 
-// attnMerge is the splits of one span and head: whoever computes the last of
-// them folds them all.
-type attnMerge struct {
-	first, n int   // their units
-	left     int32 // how many are not computed yet, changed atomically
+// Quant reports whether queries, keys and values are computed from quantized rows.
+func (a *Attention) Quant() bool { return Quant(&a.Q, &a.K, &a.V) }
+
+// Keeps returns the shape of the keys and values of a sequence.
+func (a *Attention) Keeps() kvcache.LayerShape {
+	return kvcache.LayerShape{Heads: a.KVHeads, KDim: a.HeadDim, VDim: a.HeadDim, Window: a.Window}
 }
 
-type attnTask struct {
-	dst, q *kernel.Acts
-	a      AttnArgs
-	spec   kernel.AttnSpec
-	units  []attnUnit
-	merges []attnMerge
-	shares pool.Shares
-
-	start, end []int32 // per row, the keys it sees
-	parts      []float32
-	partAt     []int                       // per unit with a split, its place in parts
-	work       [pool.MaxWorkers]attnWorker // of each worker
+// Reads returns the two regions of attention's matrices.
+func (a *Attention) Reads() Reads {
+	return Reads{Regions: []Region{reads(1, &a.Q, &a.K, &a.V), reads(1, &a.Out)}, Queries: a.Heads}
 }
 
-type attnWorker struct {
-	call    kernel.AttnCall
-	scratch kernel.AttnScratch
-	_       [64]byte // workers do not share cache lines
-}
-
-// Attention writes the attention of the rows of q over the keys and values of
-// their sequences to dst. The rows' own keys and values must be stored.
-func (e *Exec) Attention(dst, q *kernel.Acts, a *AttnArgs) {
-	Rows(dst, q.N, a.Heads*a.HeadDim, a.Quant)
-	t := &e.attn
-	t.dst, t.q, t.a = dst, q, *a
-	t.spec = kernel.AttnSpec{HeadDim: a.HeadDim, VHeadDim: a.HeadDim, Scale: a.Scale, Softcap: a.Softcap, KV: a.Pool.DType()}
-	t.plan()
-	// Kernels fetch the keys behind those at hand: a worker takes units that lie
-	// one after the other.
-	t.shares.Anywhere = true // keys and values lie where there was room
-	e.pool.RunShared(t, &t.shares, len(t.units), 1)
-	if a.Quant {
-		e.Quantize(dst)
-	}
-}
-
-// plan cuts the work into units. How it is cut does not change results.
-func (t *attnTask) plan() {
-	a := &t.a
-	t.units, t.merges = t.units[:0], t.merges[:0]
-	t.partAt, t.parts = t.partAt[:0], t.parts[:0]
-	if cap(t.start) < t.q.N {
-		t.start, t.end = make([]int32, t.q.N), make([]int32, t.q.N)
-	}
-	t.start, t.end = t.start[:t.q.N], t.end[:t.q.N]
-	for i := range a.Spans {
-		s := &a.Spans[i]
-		for r := range s.N {
-			end := s.Pos + r + 1
-			t.end[s.Row+r] = int32(end)
-			t.start[s.Row+r] = 0
-			if a.Window > 0 {
-				t.start[s.Row+r] = int32(max(0, end-a.Window))
-			}
-		}
-		for h := range a.KVHeads {
-			t.cut(i, h)
-		}
-	}
-}
-
-// cut makes the units of one span and head: by rows, and by splits of the keys
-// when there are few rows and many keys.
-func (t *attnTask) cut(span, head int) {
-	s := &t.a.Spans[span]
-	if s.N <= 4 {
-		c := &t.work[0].call
-		t.call(c, attnUnit{span: span, head: head, rows: s.N})
-		if lo, hi := c.Splits(); hi-lo > 1 {
-			m := len(t.merges)
-			t.merges = append(t.merges, attnMerge{first: len(t.units), n: hi - lo, left: int32(hi - lo)})
-			for split := lo; split < hi; split++ {
-				t.units = append(t.units, attnUnit{span, head, 0, s.N, split, m})
-				t.partAt = append(t.partAt, len(t.parts))
-				t.parts = grow(t.parts, c.PartFloats())
-			}
-			return
-		}
-	}
-	for r := 0; r < s.N; r += attnRows {
-		// The last rows see most keys and come first, so that the workers
-		// finish together.
-		row := (s.N - 1 - r) / attnRows * attnRows
-		t.units = append(t.units, attnUnit{span, head, row, min(attnRows, s.N-row), -1, -1})
-		t.partAt = append(t.partAt, -1)
-	}
-}
-
-func grow(s []float32, n int) []float32 {
-	if cap(s) < len(s)+n {
-		s = append(make([]float32, 0, 2*(len(s)+n)), s...)
-	}
-	return s[:len(s)+n]
-}
-
-// call fills c for a unit.
-func (t *attnTask) call(c *kernel.AttnCall, u attnUnit) {
-	a, s := &t.a, &t.a.Spans[u.span]
-	group, row := a.Heads/a.KVHeads, s.Row+u.row
-	off := u.head * group * a.HeadDim
-	pl := a.Pool.Place(a.Layer, u.head)
-	c.Spec, c.Rows, c.Heads = &t.spec, u.rows, group
-	c.Q, c.LDQ = t.q.F32[row*t.q.LDF+off:], t.q.LDF
-	c.Out, c.LDO = t.dst.F32[row*t.dst.LDF+off:], t.dst.LDF
-	c.Start, c.End = t.start[row:row+u.rows], t.end[row:row+u.rows]
-	c.Slope = nil
-	if a.Slopes != nil {
-		c.Slope = a.Slopes[u.head*group:][:group]
-	}
-	c.Tiles = kernel.Tiles{Pages: s.Seq.Bases(), PerPage: pl.PerPage, K: pl.K, V: pl.V, Step: pl.Step}
-}
-
-func (t *attnTask) Do(worker, _ int) {
-	for lo, hi, ok := t.shares.Next(worker); ok; lo, hi, ok = t.shares.Next(worker) {
-		for i := lo; i < hi; i++ {
-			t.unit(i, &t.work[worker])
-		}
-	}
-}
-
-// unit computes one unit.
-func (t *attnTask) unit(i int, w *attnWorker) {
-	u := t.units[i]
-	t.call(&w.call, u)
-	if u.split < 0 {
-		kernel.Attend(&w.call, &w.scratch)
-		return
-	}
-	at := t.partAt[i]
-	kernel.AttendSplits(&w.call, &w.scratch, u.split, u.split+1, t.parts[at:at+w.call.PartFloats()])
-	if m := &t.merges[u.merge]; atomic.AddInt32(&m.left, -1) == 0 {
-		at := t.partAt[m.first]
-		kernel.MergeSplits(&w.call, t.parts[at:at+m.n*w.call.PartFloats()])
-	}
+// Mix appends the rows' keys and values to their sequences, and computes what
+// the rows' queries see of them.
+func (a *Attention) Mix(e *Exec, s *Step, layer int, x *kernel.Acts) (*kernel.Acts, *Linear) {
+	r := scratch[attnRows](e)
+	e.Linear(x, Out{&a.Q, &r.q}, Out{&a.K, &r.k}, Out{&a.V, &r.v})
+	e.appendKV(a, s, layer, &r.q, &r.k, &r.v)
+	e.attend(a, s, layer, &r.out, &r.q, Quant(&a.Out))
+	return &r.out, &a.Out
 }

@@ -33,7 +33,9 @@ var attnCases = []attnCase{
 
 // attnInput is a case's rows and what its sequences hold.
 type attnInput struct {
-	args    AttnArgs
+	attn    Attention
+	kv      *kvcache.Pool
+	step    Step
 	q       kernel.Acts
 	k, v    [][][]float32 // per sequence and token, the values of all kv heads
 	queries [][]float32   // per row
@@ -54,9 +56,9 @@ func newAttnInput(t *testing.T, c *attnCase) *attnInput {
 		}
 	})
 	r := rand.New(rand.NewPCG(1, uint64(c.headDim)))
-	in := &attnInput{args: AttnArgs{
-		Pool: p, Layer: 1, Heads: c.heads, KVHeads: c.kvHeads, HeadDim: c.headDim,
-		Scale: 0.3, Softcap: c.softcap, Window: c.window, Slopes: c.slopes, Quant: true,
+	in := &attnInput{kv: p, attn: Attention{
+		Heads: c.heads, KVHeads: c.kvHeads, HeadDim: c.headDim,
+		Scale: 0.3, Softcap: c.softcap, Window: c.window, Slopes: c.slopes,
 	}}
 	random := func(n int) []float32 {
 		x := make([]float32, n)
@@ -81,7 +83,7 @@ func newAttnInput(t *testing.T, c *attnCase) *attnInput {
 			ks, vs = append(ks, k), append(vs, v)
 		}
 		in.k, in.v = append(in.k, ks), append(in.v, vs)
-		in.args.Spans = append(in.args.Spans, Span{Seq: s, Row: rows, N: c.rows[i], Pos: n - c.rows[i]})
+		in.step.Runs = append(in.step.Runs, Run{Seq: s, Tokens: make([]int32, c.rows[i]), row: rows, pos: n - c.rows[i]})
 		rows += c.rows[i]
 	}
 	Rows(&in.q, rows, c.heads*c.headDim, false)
@@ -92,11 +94,11 @@ func newAttnInput(t *testing.T, c *attnCase) *attnInput {
 	return in
 }
 
-// naive is the attention of row i of span s for a head, in float64.
+// naive is the attention of row i of run s for a head, in float64.
 func (in *attnInput) naive(s, i, head int) []float64 {
-	a, sp := &in.args, &in.args.Spans[s]
-	kv, pos := head/(a.Heads/a.KVHeads)*a.HeadDim, sp.Pos+i
-	q := in.queries[sp.Row+i][head*a.HeadDim:][:a.HeadDim]
+	a, run := &in.attn, &in.step.Runs[s]
+	kv, pos := head/(a.Heads/a.KVHeads)*a.HeadDim, run.pos+i
+	q := in.queries[run.row+i][head*a.HeadDim:][:a.HeadDim]
 	out, sum := make([]float64, a.HeadDim), 0.0
 	first := 0
 	if a.Window > 0 {
@@ -136,9 +138,10 @@ func TestAttention(t *testing.T) {
 			for _, workers := range []int{1, 2, 3, 5} {
 				p := pool.New(workers)
 				e := NewExec(p)
+				e.KV = in.kv
 				var dst kernel.Acts
 				for range 3 { // what one step leaves does not reach the next
-					e.Attention(&dst, &in.q, &in.args)
+					e.attend(&in.attn, &in.step, 1, &dst, &in.q, true)
 				}
 				p.Close()
 				if workers == 1 {
@@ -152,25 +155,25 @@ func TestAttention(t *testing.T) {
 	}
 }
 
-// A row has the same bits alone and with the rows of other spans.
+// A row has the same bits alone and with the rows of other runs.
 func TestAttentionAlone(t *testing.T) {
 	p := pool.New(2)
 	defer p.Close()
 	for _, c := range attnCases {
 		in := newAttnInput(t, &c)
 		e := NewExec(p)
+		e.KV = in.kv
 		var all, one kernel.Acts
-		e.Attention(&all, &in.q, &in.args)
-		for _, s := range in.args.Spans {
-			for i := range s.N {
+		e.attend(&in.attn, &in.step, 1, &all, &in.q, true)
+		for _, s := range in.step.Runs {
+			for i := range s.Rows() {
 				var q kernel.Acts
 				Rows(&q, 1, in.q.K, false)
-				copy(Row(&q, 0), in.queries[s.Row+i])
-				a := in.args
-				a.Spans = []Span{{Seq: s.Seq, N: 1, Pos: s.Pos + i}}
-				e.Attention(&one, &q, &a)
-				want := kernel.Acts{N: 1, K: all.K, F32: Row(&all, s.Row+i), LDF: all.LDF, Q: all.Q[(s.Row+i)*all.LDQ:][:all.LDQ], LDQ: all.LDQ}
-				sameActs(t, fmt.Sprintf("%s: row %d alone", c.name, s.Row+i), &one, &want)
+				copy(Row(&q, 0), in.queries[s.row+i])
+				alone := Step{Runs: []Run{{Seq: s.Seq, Tokens: s.Tokens[:1], pos: s.pos + i}}}
+				e.attend(&in.attn, &alone, 1, &one, &q, true)
+				want := kernel.Acts{N: 1, K: all.K, F32: Row(&all, s.row+i), LDF: all.LDF, Q: all.Q[(s.row+i)*all.LDQ:][:all.LDQ], LDQ: all.LDQ}
+				sameActs(t, fmt.Sprintf("%s: row %d alone", c.name, s.row+i), &one, &want)
 			}
 		}
 	}
@@ -178,11 +181,11 @@ func TestAttentionAlone(t *testing.T) {
 
 func (in *attnInput) compare(t *testing.T, dst *kernel.Acts) {
 	t.Helper()
-	a := &in.args
+	a := &in.attn
 	worst := 0.0
-	for s := range a.Spans {
-		for i := range a.Spans[s].N {
-			got := Row(dst, a.Spans[s].Row+i)
+	for s := range in.step.Runs {
+		for i := range in.step.Runs[s].Rows() {
+			got := Row(dst, in.step.Runs[s].row+i)
 			for h := range a.Heads {
 				for d, want := range in.naive(s, i, h) {
 					worst = max(worst, math.Abs(float64(got[h*a.HeadDim+d])-want))

@@ -166,13 +166,10 @@ func TestMLPHidden(t *testing.T) {
 				x := randomActs(r, 5, 96)
 				gate, up := newMatrix(t, r, typ, 160, 96, true), newMatrix(t, r, typ, 160, 96, false)
 				down := newMatrix(t, r, tensor.Q8_0, 16, 160, false)
-				m := &MLP{Up: &up.Linear, Down: &down.Linear, Act: act}
-				if gated {
-					m.Gate = &gate.Linear
-				}
+				m := &MLP{Gate: gate.Linear, Up: up.Linear, Down: down.Linear, Gated: gated, Act: act}
 				withWorkers(t, func(e *Exec) []*kernel.Acts {
 					var g, h kernel.Acts
-					e.MLPHidden(x, &g, &h, m)
+					e.mlpHidden(x, &g, &h, m)
 					for i := range x.N {
 						in := values(x, i)
 						want := up.times(in)

@@ -5,11 +5,35 @@ import (
 	"ridge/kernel"
 )
 
-// MLP is the feed-forward part of a block: down(act(gate x) * (up x)), or
-// down(act(up x)) without a gate.
+// MLP is an FFN of dense matrices: down(act(gate x) * (up x)), or down(act(up x))
+// without a gate.
 type MLP struct {
-	Gate, Up, Down *Linear // Gate may be nil
-	Act            Activation
+	Gate, Up Linear // [ffn][hidden]; Gate may be without weights
+	Down     Linear // [hidden][ffn]
+	Gated    bool
+	Act      Activation
+}
+
+// mlpRows is what an MLP computes on the way, [rows][ffn].
+type mlpRows struct{ gate, up kernel.Acts }
+
+// Quant reports whether gate and up read quantized rows.
+func (m *MLP) Quant() bool { return Quant(&m.Gate, &m.Up) }
+
+// Reads returns the two regions of an MLP.
+func (m *MLP) Reads() Reads {
+	hidden := reads(groupsPerUnit, &m.Up)
+	if m.Gated {
+		hidden = reads(groupsPerUnit, &m.Gate, &m.Up)
+	}
+	return Reads{Regions: []Region{hidden, reads(1, &m.Down)}}
+}
+
+// Feed computes the rows that go into the down matrix.
+func (m *MLP) Feed(e *Exec, x *kernel.Acts) (*kernel.Acts, *Linear) {
+	r := scratch[mlpRows](e)
+	e.mlpHidden(x, &r.gate, &r.up, m)
+	return &r.up, &m.Down
 }
 
 type gluTask struct {
@@ -20,18 +44,16 @@ type gluTask struct {
 	shares   pool.Shares
 }
 
-// MLPHidden computes what goes into the down matrix, in the rows of up. gate
+// mlpHidden computes what goes into the down matrix, in the rows of up. gate
 // is scratch. The result is quantized if the down matrix needs it.
-func (e *Exec) MLPHidden(x, gate, up *kernel.Acts, m *MLP) {
+func (e *Exec) mlpHidden(x, gate, up *kernel.Acts, m *MLP) {
 	t := &e.glu
-	t.m, t.x, t.gate, t.up, t.quant = m, x, gate, up, Quant(m.Down)
-	Rows(up, x.N, m.Up.W.Rows, t.quant)
-	if m.Gate != nil {
-		Rows(gate, x.N, m.Gate.W.Rows, false)
-	}
+	t.m, t.x, t.gate, t.up, t.quant = m, x, gate, up, Quant(&m.Down)
+	e.rows(up, x.N, m.Up.W.Rows, t.quant)
 	w := m.Up.W
 	matrices := 1
-	if m.Gate != nil {
+	if m.Gated {
+		Rows(gate, x.N, m.Gate.W.Rows, false)
 		matrices = 2
 	}
 	units := (w.Groups + groupsPerUnit - 1) / groupsPerUnit
@@ -41,13 +63,6 @@ func (e *Exec) MLPHidden(x, gate, up *kernel.Acts, m *MLP) {
 // groupsPerUnit keeps a worker's share a whole number of quantized block
 // pairs: 64 columns.
 const groupsPerUnit = 4
-
-// MLPShare returns the 16-row groups that a worker computes of the n of a gate
-// or up matrix.
-func MLPShare(n, worker, workers int) (g0, g1 int) {
-	lo, hi := pool.Split((n+groupsPerUnit-1)/groupsPerUnit, worker, workers)
-	return lo * groupsPerUnit, min(hi*groupsPerUnit, n)
-}
 
 func (t *gluTask) Do(worker, _ int) {
 	groups := t.m.Up.W.Groups
@@ -60,7 +75,7 @@ func (t *gluTask) Do(worker, _ int) {
 func (t *gluTask) part(g0, g1 int) {
 	w := t.m.Up.W
 	c0, c1 := 16*g0, min(16*g1, w.Rows)
-	if t.m.Gate != nil {
+	if t.m.Gated {
 		t.m.Gate.W.Mul(t.gate.F32, t.gate.LDF, t.x, 0, t.x.N, g0, g1)
 	}
 	w.Mul(t.up.F32, t.up.LDF, t.x, 0, t.x.N, g0, g1)
@@ -70,7 +85,7 @@ func (t *gluTask) part(g0, g1 int) {
 			kernel.Add(up, b[c0:c1])
 		}
 		var gate []float32
-		if t.m.Gate != nil {
+		if t.m.Gated {
 			gate = Row(t.gate, r)[c0:c1]
 			if b := t.m.Gate.Bias; b != nil {
 				kernel.Add(gate, b[c0:c1])

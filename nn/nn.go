@@ -5,8 +5,11 @@
 package nn
 
 import (
+	"reflect"
+
 	"ridge/internal/pool"
 	"ridge/kernel"
+	"ridge/kvcache"
 )
 
 // NormKind is a kind of normalization.
@@ -16,26 +19,6 @@ type NormKind int
 const (
 	NormRMS   NormKind = iota // x / rms(x) * w
 	NormLayer                 // (x - mean) / std * w + b
-)
-
-// QKNorm says how queries and keys are normalized before rotation.
-type QKNorm int
-
-// The query and key normalizations.
-const (
-	QKNormNone QKNorm = iota
-	QKNormHead        // each head on its own
-	QKNormFull        // all heads of a row together
-)
-
-// RopeStyle says which elements of a head are rotated together.
-type RopeStyle int
-
-// The rotary styles, named as ggml names them.
-const (
-	RopeNone RopeStyle = iota
-	RopeNorm           // neighbours: 2i and 2i+1
-	RopeNeox           // halves: i and i+n/2
 )
 
 // Activation is the non-linear function of an MLP.
@@ -50,22 +33,50 @@ const (
 )
 
 // Exec runs blocks on a pool of workers. It holds the state of the region that
-// is running, so that a step allocates nothing; it is owned by one goroutine.
+// is running, and the rows that blocks compute on the way, so that a step
+// allocates nothing; it is owned by one goroutine.
 type Exec struct {
+	KV     *kvcache.Pool // of keys, values and states
+	Planes int           // of quantized rows: see kernel.Acts
+
 	pool *pool.Pool
 
 	norm    normTask
 	linear  linearTask
 	glu     gluTask
-	rope    ropeTask
+	append  appendTask
 	table   tableTask
 	attn    attnTask
 	quant   quantTask
 	addNorm addNormTask
+
+	ropes     []*ropeTable
+	scratches map[reflect.Type]any
 }
 
 // NewExec returns an Exec on p, which stays the caller's.
-func NewExec(p *pool.Pool) *Exec { return &Exec{pool: p} }
+func NewExec(p *pool.Pool) *Exec {
+	return &Exec{pool: p, scratches: map[reflect.Type]any{}}
+}
+
+// Begin makes the Exec ready for a step.
+func (e *Exec) Begin() {
+	for _, t := range e.ropes {
+		t.ready = false
+	}
+}
+
+// scratch returns the rows of one kind of block, which all of its kind share:
+// they are needed while one of them runs.
+func scratch[T any](e *Exec) *T {
+	t := reflect.TypeFor[T]()
+	if s, ok := e.scratches[t]; ok {
+		return s.(*T)
+	}
+	s := new(T)
+	e.scratches[t] = s
+	return s
+}
 
 // serialElems is the number of elements below which an element-wise block runs
 // on the caller alone: a region costs about as much as this many elements.
@@ -98,6 +109,12 @@ func Rows(a *kernel.Acts, n, k int, quant bool) {
 		a.Q = make([]byte, n*a.LDQ)
 	}
 	a.Q = a.Q[:n*a.LDQ]
+}
+
+// rows is Rows with the planes that the Exec's blocks read.
+func (e *Exec) rows(a *kernel.Acts, n, k int, quant bool) {
+	a.Planes = e.Planes
+	Rows(a, n, k, quant)
 }
 
 // Row returns row r of a.

@@ -37,7 +37,7 @@ type normTask struct {
 // Norm writes the normalized rows of x to dst, quantized as well if quant is
 // set.
 func (e *Exec) Norm(dst, x *kernel.Acts, n *Norm, quant bool) {
-	Rows(dst, x.N, x.K, quant)
+	e.rows(dst, x.N, x.K, quant)
 	e.norm = normTask{dst, x, n, quant}
 	e.run(&e.norm, x.N*x.K)
 }

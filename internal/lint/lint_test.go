@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 	"measure/bench":       {"measure/machine", "weights/gguf", "kernel", "kvcache", "model", "measure/roofline", "weights/tensor"},
 	"measure/bench/load":  {},
 	"measure/bench/suite": {"measure/machine", "measure/bench", "measure/roofline", "weights/tensor"},
-	"measure/roofline":    {"measure/machine", "kernel", "kvcache", "model", "weights/tensor"},
+	"measure/roofline":    {"measure/machine", "kernel", "kvcache", "model", "nn", "weights/tensor"},
 	"server":              {"text/chat", "engine", "weights/gguf", "text/grammar", "hub", "model", "sample", "text/tokenizer"},
 	".":                   {"measure/machine", "text/chat", "hub", "kvcache", "model", "sample", "weights/tensor", "text/tokenizer"},
 	"cmd/ridge":           {"*"},

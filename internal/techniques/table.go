@@ -16,7 +16,7 @@ type Technique struct {
 // All are the techniques, by area.
 var All = []Technique{
 	// Architectures.
-	{"transformer-decoder", "decoder-only transformer; every architecture is data for one forward pass", "ridge run MODEL", "model/forward.go", "model TestAgainstTransformers", "ridge run --verbose"},
+	{"transformer-decoder", "decoder-only transformer; every architecture is data for one forward pass", "ridge run MODEL", "model/net.go", "model TestAgainstTransformers", "ridge run --verbose"},
 	{"llama", "Llama 1 to 3", "ridge run MODEL", "model/llama.go", "model TestAgainstTransformers", ""},
 	{"llama-derivatives", "SmolLM, TinyLlama and others of Llama's shape", "ridge run smollm2", "model/llama.go", "model TestOneAnswerOfRealModels", ""},
 	{"mistral", "Mistral 7B", "ridge run MODEL", "model/llama.go", "model TestAgainstTransformers", ""},
@@ -24,12 +24,12 @@ var All = []Technique{
 	{"gemma", "Gemma 1 to 3", "ridge run gemma3:270m", "model/gemma.go", "model TestOneAnswerOfRealModels", ""},
 	{"phi", "Phi 1 to 4", "ridge run MODEL", "model/phi.go", "model TestAgainstTransformers", ""},
 	{"gpt-family", "GPT-2 and StarCoder", "ridge run MODEL", "model/gpt.go", "model TestAgainstTransformers", ""},
-	{"pythia-neox", "GPT-NeoX, Pythia, StableLM", "ridge run MODEL", "model/gpt.go", "model TestAgainstTransformers", ""},
+	{"pythia-neox", "GPT-NeoX, Pythia, StableLM", "ridge run MODEL", "model/neox.go", "model TestAgainstTransformers", ""},
 	{"falcon", "Falcon 7B, 40B, 11B and RefinedWeb", "ridge run MODEL", "model/falcon.go", "model TestAgainstTransformers", ""},
-	{"bloom", "BLOOM (ALiBi)", "ridge run MODEL", "model/gpt.go", "model TestAgainstTransformers", ""},
+	{"bloom", "BLOOM (ALiBi)", "ridge run MODEL", "model/bloom.go", "model TestAgainstTransformers", ""},
 	{"gqa", "grouped-query attention: query heads share the conversion of their keys", "ridge run MODEL", "kernel/attn.go", "kernel TestAttendAgainstNaive", "kernel BenchmarkAttendPrefill"},
 	{"mqa", "multi-query attention", "ridge run MODEL", "kernel/attn.go", "model TestAgainstTransformers", ""},
-	{"swa", "sliding-window attention", "ridge run gemma3:270m", "nn/attention.go", "model TestAgainstTransformers", ""},
+	{"swa", "sliding-window attention", "ridge run gemma3:270m", "nn/attend.go", "model TestAgainstTransformers", ""},
 	{"rope", "rotary positions with linear, dynamic, Llama 3, YaRN and LongRoPE scaling", "ridge run MODEL", "model/rope.go", "model TestAgainstTransformers", ""},
 	{"tokenizers", "byte-level BPE, SentencePiece, unigram, WordPiece", "ridge tokenize", "text/tokenizer/tokenizer.go", "text/tokenizer TestPairs", "text/tokenizer BenchmarkEncode"},
 
@@ -41,12 +41,12 @@ var All = []Technique{
 	{"w8a8", "activations as bytes with a scale for 32 values, or as two such rows, nearly exact", "--act int8|int16", "kernel/acts.go", "model TestActInt16", "measure/eval BenchmarkFormats"},
 	{"fast-gemv", "decode products that read weights strictly forward", "always on", "kernel/packed.go", "kernel TestMulAgainstDefinition", "kernel BenchmarkMulCold"},
 	{"flash-attention", "attention by blocks with an online softmax, no matrix of scores", "always on", "kernel/attn.go", "kernel TestAttendAgainstNaive", "kernel BenchmarkAttendPrefill"},
-	{"flash-decoding", "long contexts split over threads at fixed borders, merged in order", "always on", "nn/attention.go", "model TestOneAnswer", "kernel BenchmarkAttendDecode"},
+	{"flash-decoding", "long contexts split over threads at fixed borders, merged in order", "always on", "nn/attend.go", "model TestOneAnswer", "kernel BenchmarkAttendDecode"},
 	{"kernel-fusion", "gate, up, activation and quantization in one region; residual addition in the product's", "always on", "nn/mlp.go", "model TestAgainstTransformers", ""},
 
 	// Formats and files.
 	{"gguf", "GGUF reader and writer: v2, v3, shards, mmap, every type", "ridge inspect FILE", "weights/gguf/open.go", "weights/gguf TestRewrite", "weights/gguf BenchmarkOpen"},
-	{"safetensors-hf", "Hugging Face checkpoints: config.json, tokenizer.json, shards", "ridge run DIRECTORY", "model/source.go", "model TestAgainstTransformers", ""},
+	{"safetensors-hf", "Hugging Face checkpoints: config.json, tokenizer.json, shards", "ridge run DIRECTORY", "model/names.go", "model TestAgainstTransformers", ""},
 	{"gguf-quants", "GGUF's block formats, bit-exact with their definition", "ridge run MODEL", "weights/tensor/codec.go", "weights/tensor TestGoldenDecode", "weights/tensor BenchmarkDecodeRow"},
 
 	// Keys and values.

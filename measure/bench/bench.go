@@ -148,7 +148,7 @@ type session struct {
 
 	tokens []int32 // random; a step takes as many as it has rows
 	seqs   []*kvcache.Seq
-	segs   []model.Segment
+	next   model.Step
 }
 
 func openSession(o *Options, path string, shape *roofline.Shape, threads int) (*session, error) {
@@ -327,13 +327,13 @@ func (s *session) step(ctx context.Context, st roofline.Step) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s.segs = s.segs[:0]
+	s.next.Runs = s.next.Runs[:0]
 	row := 0
 	for _, g := range st {
-		s.segs = append(s.segs, model.Segment{Seq: s.seqs[g.Seq], Tokens: s.tokens[row : row+g.Rows], Outputs: g.Outputs})
+		s.next.Runs = append(s.next.Runs, model.Run{Seq: s.seqs[g.Seq], Tokens: s.tokens[row : row+g.Rows], Outputs: g.Outputs})
 		row += g.Rows
 	}
-	return s.m.Forward(s.segs)
+	return s.m.Forward(&s.next)
 }
 
 // threads returns how many threads compute a work, or most of it.

@@ -162,7 +162,7 @@ func TestSynthetic(t *testing.T) {
 			t.Errorf("%s: %d parameters, tokenizer %v", spec, m.Parameters(), m.Tokenizer())
 		}
 		seq := m.Pool().NewSeq()
-		if err := m.Forward([]model.Segment{{Seq: seq, Tokens: []int32{1, 2, 3}, Outputs: 1}}); err != nil {
+		if err := m.Forward(&model.Step{Runs: []model.Run{{Seq: seq, Tokens: []int32{1, 2, 3}, Outputs: 1}}}); err != nil {
 			t.Fatal(err)
 		}
 		low, high := m.Logits(0)[0], m.Logits(0)[0]

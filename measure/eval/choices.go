@@ -206,7 +206,7 @@ func (q *Question) score(ctx context.Context, m *model.Model, o ChoiceOptions) (
 		}
 		last = query[len(query)-1]
 		if i == 0 {
-			if err := prefill(ctx, m, model.Segment{Seq: base, Tokens: query[:len(query)-1]}); err != nil {
+			if err := prefill(ctx, m, model.Run{Seq: base, Tokens: query[:len(query)-1]}); err != nil {
 				return nil, err
 			}
 		}
@@ -214,7 +214,7 @@ func (q *Question) score(ctx context.Context, m *model.Model, o ChoiceOptions) (
 		if err != nil {
 			return nil, err
 		}
-		err = follow(m, model.Segment{Seq: seq}, last, after, func(next int32, logits []float32) { out[i] += logProb(logits, next) })
+		err = follow(m, model.Run{Seq: seq}, last, after, func(next int32, logits []float32) { out[i] += logProb(logits, next) })
 		pool.Free(seq)
 		if err != nil {
 			return nil, err
@@ -224,13 +224,13 @@ func (q *Question) score(ctx context.Context, m *model.Model, o ChoiceOptions) (
 }
 
 // prefill computes tokens whose logits nobody wants, a part at a time.
-func prefill(ctx context.Context, m *model.Model, s model.Segment) error {
+func prefill(ctx context.Context, m *model.Model, s model.Run) error {
 	for tokens := s.Tokens; len(tokens) > 0; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		n := min(512, len(tokens))
-		if err := m.Forward([]model.Segment{{Seq: s.Seq, Tokens: tokens[:n]}}); err != nil {
+		if err := m.Forward(&model.Step{Runs: []model.Run{{Seq: s.Seq, Tokens: tokens[:n]}}}); err != nil {
 			return err
 		}
 		tokens = tokens[n:]
@@ -240,11 +240,11 @@ func prefill(ctx context.Context, m *model.Model, s model.Segment) error {
 
 // follow computes last and the tokens after it in the sequence of s, and calls
 // each with every one of those and the logits that predict it.
-func follow(m *model.Model, s model.Segment, last int32, after []int32, each func(next int32, logits []float32)) error {
+func follow(m *model.Model, s model.Run, last int32, after []int32, each func(next int32, logits []float32)) error {
 	in := append([]int32{last}, after[:len(after)-1]...)
 	for lo := 0; lo < len(in); lo += scanRows {
 		hi := min(lo+scanRows, len(in))
-		if err := m.Forward([]model.Segment{{Seq: s.Seq, Tokens: in[lo:hi], Outputs: hi - lo}}); err != nil {
+		if err := m.Forward(&model.Step{Runs: []model.Run{{Seq: s.Seq, Tokens: in[lo:hi], Outputs: hi - lo}}}); err != nil {
 			return err
 		}
 		for i := range hi - lo {

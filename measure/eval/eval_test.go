@@ -39,7 +39,7 @@ func naive(t *testing.T, m *model.Model, tokens []int32, wins []window, bos int3
 			part[0] = bos
 		}
 		seq := m.Pool().NewSeq()
-		if err := m.Forward([]model.Segment{{Seq: seq, Tokens: part, Outputs: len(part)}}); err != nil {
+		if err := m.Forward(&model.Step{Runs: []model.Run{{Seq: seq, Tokens: part, Outputs: len(part)}}}); err != nil {
 			t.Fatal(err)
 		}
 		for i := w.first; i < len(part); i++ {

@@ -130,7 +130,7 @@ func scan(ctx context.Context, m *model.Model, tokens []int32, first int, each f
 		if hi <= lo {
 			hi, outputs = lo+1, 1
 		}
-		if err := m.Forward([]model.Segment{{Seq: seq, Tokens: tokens[lo:hi], Outputs: outputs}}); err != nil {
+		if err := m.Forward(&model.Step{Runs: []model.Run{{Seq: seq, Tokens: tokens[lo:hi], Outputs: outputs}}}); err != nil {
 			return err
 		}
 		for i := range outputs {

@@ -55,11 +55,10 @@ func (s *Shape) KVMemory(tokens, seqs int) int64 {
 
 // kvToken is KVBytes with the padding of tiles to whole cache lines.
 func (s *Shape) kvToken() int64 {
-	c := &s.Outline.Config
-	part := int64(kvcache.TileBytes(c.HeadDim, s.KV)+63) &^ 63
+	line := func(dim int) int64 { return int64(kvcache.TileBytes(dim, s.KV)+63) &^ 63 }
 	n := int64(0)
-	for _, heads := range c.KVHeads {
-		n += 2 * int64(heads) * part
+	for _, l := range s.layers {
+		n += int64(l.keeps.Heads) * (line(l.keeps.KDim) + line(l.keeps.VDim))
 	}
 	return n / kvcache.TileTokens
 }

@@ -171,8 +171,8 @@ func (e *estimate) region(p *Parts, r *region, rows int) {
 	for i := range r.mats {
 		m := &r.mats[i]
 		read += float64(m.bytes) / rate
-		rows := rows * e.s.planes(m.Type)
-		ops += 2 * float64(rows) * m.elems() / (n * e.kernelRate(m.Type, rows) * e.c.Cache)
+		rows := rows * e.s.planes(m.typ)
+		ops += 2 * float64(rows) * m.elems / (n * e.kernelRate(m.typ, rows) * e.c.Cache)
 		groups += m.groups
 	}
 	t := norm(read, ops, e.overlap)
@@ -264,7 +264,6 @@ const serialElems = 8192
 // the regions that it takes.
 func (e *estimate) elements(p *Parts, rows int) {
 	c := &e.s.Outline.Config
-	q := c.Heads * c.HeadDim
 	single, all := e.one.FloatOps, e.rates.FloatOps
 	run := func(elems int, regions float64) {
 		t := float64(elems*rows) * e.c.Element
@@ -275,11 +274,11 @@ func (e *estimate) elements(p *Parts, rows int) {
 		p.Elements += t / all
 		p.Regions += regions * (e.rates.Region + e.c.Region)
 	}
-	for _, kv := range c.KVHeads {
+	for _, l := range e.s.layers {
 		run(c.Hidden, 1)
 		run(c.Hidden, 1)
-		run(q+2*kv*c.HeadDim, 1)
-		run(q, 1)
+		run(l.queries*l.keeps.KDim+l.keeps.Heads*(l.keeps.KDim+l.keeps.VDim), 1)
+		run(l.queries*l.keeps.VDim, 1)
 		if c.PostNorms {
 			run(2*c.Hidden, 2)
 		}
@@ -302,25 +301,25 @@ const (
 // attention returns the time of attention in all layers, without that of the
 // matrices around it.
 func (e *estimate) attention(st Step) float64 {
-	c := &e.s.Outline.Config
 	n := float64(e.rates.Threads)
-	group := c.Heads / c.KVHeads[0]
+	first := &e.s.layers[0]
+	group := first.queries / first.keeps.Heads
 	ops, units, read := 0.0, 0.0, 0.0
 	for _, g := range st {
 		share := float64(min(attnTile, g.Rows*group)) // queries for which a key is converted once
-		per := 4 + 4*e.c.Convert/share
+		per := 1 + e.c.Convert/share
 		for _, w := range e.windows {
-			ops += float64(w.layers) * keysSeen(g, w.size) * float64(c.Heads*c.HeadDim) * per
+			ops += w.attnOps * keysSeen(g, w.size) * per
 		}
 		read += float64(e.s.kvRead(g))
 		pieces := math.Ceil(float64(g.Rows) / attnRows)
 		if g.Rows <= fewRows {
 			pieces = max(1, math.Ceil(float64(g.Pos+g.Rows)/attnSplit))
 		}
-		units += pieces * float64(c.KVHeads[0])
+		units += pieces * float64(first.keeps.Heads)
 	}
 	t := norm(read/(e.rates.read(e.working)*e.c.AttnStream), ops/(e.rates.FloatOps*e.c.Attention), e.overlap)
-	return t*uneven(units, n) + float64(c.Layers)*(e.rates.Region+e.c.Region)
+	return t*uneven(units, n) + float64(len(e.s.layers))*(e.rates.Region+e.c.Region)
 }
 
 // roofline returns the least seconds in which a step can be done.

@@ -18,6 +18,16 @@ import (
 	"ridge/weights/tensor"
 )
 
+// linear is a matrix without weights.
+func linear(t testing.TB, typ tensor.DType, rows, cols int) nn.Linear {
+	t.Helper()
+	w, err := kernel.PackedShape(tensor.Mat{Type: typ, Rows: rows, Cols: cols})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nn.Linear{W: w}
+}
+
 // shapeOf makes a shape like that of SmolLM2-135M, with all matrices of type t.
 func shapeOf(t testing.TB, layers int, typ tensor.DType) *Shape {
 	t.Helper()
@@ -27,22 +37,23 @@ func shapeOf(t testing.TB, layers int, typ tensor.DType) *Shape {
 			Arch: "llama", Vocab: vocab, Hidden: hidden, Layers: layers, Heads: heads, HeadDim: dim, FFN: ffn, Context: 8192,
 			KVHeads: make([]int, layers), Window: make([]int, layers), Rope: make([]model.RopeConfig, 1), RopeDim: dim, Gated: true, Norm: nn.NormRMS, Tied: true,
 		},
-		Matrices:   []model.Matrix{{Name: "token_embd", Type: typ, Rows: vocab, Cols: hidden}},
-		Embedding:  model.Matrix{Name: "token_embd", Type: typ, Rows: vocab, Cols: hidden},
+		Net:        &model.Net{},
 		VectorSize: int64(4 * hidden * (2*layers + 1)),
 	}
+	mat := func(rows, cols int) nn.Linear {
+		o.Parameters += int64(rows) * int64(cols)
+		return linear(t, typ, rows, cols)
+	}
+	o.Net.Head.Out = mat(vocab, hidden)
 	for i := range layers {
 		o.Config.KVHeads[i] = kv
-		for _, m := range []struct {
-			part       string
-			rows, cols int
-		}{{"attn_q", heads * dim, hidden}, {"attn_k", kv * dim, hidden}, {"attn_v", kv * dim, hidden}, {"attn_output", hidden, heads * dim},
-			{"ffn_down", hidden, ffn}, {"ffn_gate", ffn, hidden}, {"ffn_up", ffn, hidden}} {
-			o.Matrices = append(o.Matrices, model.Matrix{Name: "blk." + string(rune('a'+i)) + "." + m.part, Type: typ, Rows: m.rows, Cols: m.cols})
-		}
-	}
-	for _, m := range o.Matrices {
-		o.Parameters += int64(m.Rows) * int64(m.Cols)
+		o.Net.Layers = append(o.Net.Layers, model.Layer{
+			Mix: &nn.Attention{
+				Heads: heads, KVHeads: kv, HeadDim: dim,
+				Q: mat(heads*dim, hidden), K: mat(kv*dim, hidden), V: mat(kv*dim, hidden), Out: mat(hidden, heads*dim),
+			},
+			FFN: &nn.MLP{Gated: true, Gate: mat(ffn, hidden), Up: mat(ffn, hidden), Down: mat(hidden, ffn)},
+		})
 	}
 	s, err := NewShape(o, tensor.F16)
 	if err != nil {
@@ -60,7 +71,7 @@ func TestRegions(t *testing.T) {
 	for _, r := range s.regions {
 		sizes = append(sizes, len(r.mats))
 	}
-	if want := []int{3, 1, 1, 2, 3, 1, 1, 2}; !cmp.Equal(sizes, want) || len(s.head.mats) != 1 {
+	if want := []int{3, 1, 2, 1, 3, 1, 2, 1}; !cmp.Equal(sizes, want) || len(s.head.mats) != 1 {
 		t.Errorf("regions of %v matrices, want %v; head %v", sizes, want, s.head)
 	}
 }

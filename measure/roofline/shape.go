@@ -7,12 +7,12 @@ package roofline
 
 import (
 	"fmt"
+	"iter"
 	"slices"
-	"strings"
 
-	"ridge/kernel"
 	"ridge/kvcache"
 	"ridge/model"
+	"ridge/nn"
 	"ridge/weights/tensor"
 )
 
@@ -27,8 +27,25 @@ type Shape struct {
 	HeadBytes   int64 // of these, the output matrix, read only for rows of logits
 	KVBytes     int64 // keys and values that one position takes in all layers
 
-	regions []region // of a layer stack, in order
+	layers  []layer
+	regions []region // of all layers, in order
 	head    region
+}
+
+// layer is what a layer keeps of a sequence, and how many query heads read it.
+type layer struct {
+	keeps   kvcache.LayerShape
+	queries int
+}
+
+// attnOps are the operations of a query row with one key and value: a
+// multiplication and an addition per element, in all heads.
+func (l *layer) attnOps() float64 { return 2 * float64(l.queries*(l.keeps.KDim+l.keeps.VDim)) }
+
+// kvBytes returns the bytes of the keys and values of a token in a layer.
+func (s *Shape) kvBytes(l *layer) int64 {
+	k := l.keeps
+	return int64(k.Heads) * int64((kvcache.TileBytes(k.KDim, s.KV)+kvcache.TileBytes(k.VDim, s.KV))/kvcache.TileTokens)
 }
 
 // region is a parallel region of the forward pass: matrices that are
@@ -39,16 +56,22 @@ type region struct {
 }
 
 type matrix struct {
-	model.Matrix
-	bytes  int64
+	typ    tensor.DType
+	elems  float64
+	bytes  int64 // that a step reads
 	groups int
 }
 
-func (m *matrix) elems() float64 { return float64(m.Rows) * float64(m.Cols) }
-
-// groupsPerUnit is how many groups of an MLP's hidden layer stay together: see
-// package nn.
-const groupsPerUnit = 4
+// newRegion asks a region of a network what it reads.
+func newRegion(r nn.Region) region {
+	out := region{unit: r.Unit}
+	for _, m := range r.Mats {
+		out.mats = append(out.mats, matrix{
+			m.W.Type, r.Active * float64(m.W.Rows) * float64(m.W.Cols), int64(r.Active * float64(m.W.Size())), m.W.Groups,
+		})
+	}
+	return out
+}
 
 // Read reads the shape of the model at path, for keys and values of type kv.
 func Read(path string, kv tensor.DType) (*Shape, error) {
@@ -66,29 +89,21 @@ func NewShape(o *model.Outline, kv tensor.DType) (*Shape, error) {
 		return nil, fmt.Errorf("roofline: type of keys and values: expected F16, F32 or Q8_0, found %v", kv)
 	}
 	s := &Shape{Outline: o, KV: kv}
-	for _, n := range o.Config.KVHeads {
-		s.KVBytes += 2 * int64(n) * s.kvHead()
+	for i := range o.Net.Layers {
+		mix := o.Net.Layers[i].Mix
+		s.layers = append(s.layers, layer{mix.Keeps(), mix.Reads().Queries})
+		s.KVBytes += s.kvBytes(&s.layers[i])
 	}
-	kind := ""
-	for _, m := range o.Matrices {
-		n, err := kernel.PackedBytes(tensor.Mat{Type: m.Type, Rows: m.Rows, Cols: m.Cols})
-		if err != nil {
-			return nil, fmt.Errorf("roofline: tensor %q: %w", m.Name, err)
+	for r := range o.Net.Regions() {
+		s.regions = append(s.regions, newRegion(r))
+		for _, m := range s.regions[len(s.regions)-1].mats {
+			s.WeightBytes += m.bytes
 		}
-		x := matrix{m, int64(n), (m.Rows + kernel.Lanes - 1) / kernel.Lanes}
-		s.WeightBytes += x.bytes
-		if m.Name == "output" || m.Name == "token_embd" {
-			s.HeadBytes = x.bytes
-			s.head = region{mats: []matrix{x}, unit: 1}
-			continue
-		}
-		k, unit := regionOf(m.Name)
-		if k != kind || k == "" {
-			s.regions = append(s.regions, region{unit: unit})
-		}
-		kind = k
-		last := &s.regions[len(s.regions)-1]
-		last.mats = append(last.mats, x)
+	}
+	last := len(s.regions) - 1 // the output matrix
+	s.head, s.regions = s.regions[last], s.regions[:last]
+	for _, m := range s.head.mats {
+		s.HeadBytes += m.bytes
 	}
 	return s, nil
 }
@@ -112,13 +127,28 @@ func (s *Shape) Name() string {
 	return fmt.Sprintf("%s %s%s %s", o.Config.Arch, size, unit, kind)
 }
 
+// matrices gives the matrices of all regions.
+func (s *Shape) matrices() iter.Seq[*matrix] {
+	return func(yield func(*matrix) bool) {
+		for _, regions := range [2][]region{s.regions, {s.head}} {
+			for i := range regions {
+				for k := range regions[i].mats {
+					if !yield(&regions[i].mats[k]) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
 // commonType is the element type of most weights.
 func (s *Shape) commonType() (most tensor.DType) {
-	elems := map[tensor.DType]int64{}
-	for _, m := range s.Outline.Matrices {
-		elems[m.Type] += int64(m.Rows) * int64(m.Cols)
-		if elems[m.Type] > elems[most] {
-			most = m.Type
+	elems := map[tensor.DType]float64{}
+	for m := range s.matrices() {
+		elems[m.typ] += m.elems
+		if elems[m.typ] > elems[most] {
+			most = m.typ
 		}
 	}
 	return most
@@ -126,28 +156,12 @@ func (s *Shape) commonType() (most tensor.DType) {
 
 // Types returns the element types of the matrices, each once.
 func (s *Shape) Types() (types []tensor.DType) {
-	for _, m := range s.Outline.Matrices {
-		if !slices.Contains(types, m.Type) {
-			types = append(types, m.Type)
+	for m := range s.matrices() {
+		if !slices.Contains(types, m.typ) {
+			types = append(types, m.typ)
 		}
 	}
 	return types
-}
-
-// regionOf returns a name that the neighbouring matrices of a region share, ""
-// for a matrix that is a region of its own, and the region's unit.
-func regionOf(name string) (kind string, unit int) {
-	layer, part := "", name
-	if i := strings.LastIndexByte(name, '.'); i >= 0 {
-		layer, part = name[:i], name[i+1:]
-	}
-	switch part {
-	case "attn_q", "attn_k", "attn_v", "attn_qkv":
-		return layer + ".qkv", 1
-	case "ffn_gate", "ffn_up":
-		return layer + ".hidden", groupsPerUnit
-	}
-	return "", 1
 }
 
 // Cost counts what one or more forward passes read and compute.
@@ -217,8 +231,8 @@ func (c *Cost) region(s *Shape, r *region, rows int) {
 	for i := range r.mats {
 		m := &r.mats[i]
 		c.Weights += m.bytes
-		ops := 2 * float64(rows*s.planes(m.Type)) * m.elems()
-		if quantized(m.Type) {
+		ops := 2 * float64(rows*s.planes(m.typ)) * m.elems
+		if quantized(m.typ) {
 			c.IntOps += ops
 		} else {
 			c.FloatOps += ops
@@ -226,65 +240,59 @@ func (c *Cost) region(s *Shape, r *region, rows int) {
 	}
 }
 
-// attnOps counts a multiplication and an addition per element of each key and
-// each value that a query sees.
-func (s *Shape) attnOps(g Segment) float64 {
-	c := &s.Outline.Config
+// attnOps counts the operations of all queries of g with the keys that they see.
+func (s *Shape) attnOps(g Run) float64 {
 	sum := 0.0
 	for _, w := range s.windows() {
-		sum += float64(w.layers) * keysSeen(g, w.size)
+		sum += w.attnOps * keysSeen(g, w.size)
 	}
-	return sum * 4 * float64(c.Heads*c.HeadDim)
+	return sum
 }
 
 // kvRead counts the bytes of keys and values that the rows of g see.
-func (s *Shape) kvRead(g Segment) int64 {
-	c := &s.Outline.Config
+func (s *Shape) kvRead(g Run) int64 {
 	sum := int64(0)
-	for i, n := range c.KVHeads {
-		first := 0
-		if w := c.Window[i]; w > 0 {
+	for i := range s.layers {
+		l, first := &s.layers[i], 0
+		if w := l.keeps.Window; w > 0 {
 			first = max(0, g.Pos+1-w)
 		}
-		sum += int64(2*n) * int64(g.Pos+g.Rows-first)
+		sum += s.kvBytes(l) * int64(g.Pos+g.Rows-first)
 	}
-	return sum * s.kvHead()
+	return sum
 }
 
 // working returns the bytes that a step in the middle of w reads again and
 // again: weights, keys and values.
 func (s *Shape) working(w Work) int64 {
-	middle := Segment{Pos: w.Depth + (w.Prompt+w.Gen)/2, Rows: 1}
+	middle := Run{Pos: w.Depth + (w.Prompt+w.Gen)/2, Rows: 1}
 	return s.WeightBytes + int64(w.seqs())*s.kvRead(middle)
 }
 
-// kvHead returns the bytes of the key, or of the value, of a token in one head.
-func (s *Shape) kvHead() int64 {
-	return int64(kvcache.TileBytes(s.Outline.Config.HeadDim, s.KV) / kvcache.TileTokens)
+// layerWindow is the attention of the layers that have a window of one size.
+type layerWindow struct {
+	size    int
+	attnOps float64 // of a query row with one key and value in each of them
 }
 
-// layerWindow is how many layers have a window of one size.
-type layerWindow struct{ size, layers int }
-
-// windows counts the layers by the size of their sliding window.
+// windows groups the layers by the size of their sliding window.
 func (s *Shape) windows() []layerWindow {
 	var out []layerWindow
-next:
-	for _, w := range s.Outline.Config.Window {
-		for i := range out {
-			if out[i].size == w {
-				out[i].layers++
-				continue next
-			}
+	for i := range s.layers {
+		l := &s.layers[i]
+		k := slices.IndexFunc(out, func(w layerWindow) bool { return w.size == l.keeps.Window })
+		if k < 0 {
+			k = len(out)
+			out = append(out, layerWindow{size: l.keeps.Window})
 		}
-		out = append(out, layerWindow{w, 1})
+		out[k].attnOps += l.attnOps()
 	}
 	return out
 }
 
 // keysSeen adds up the keys that each row of g sees in a layer with the given
 // window, 0 for none: row i sees its own and all earlier positions.
-func keysSeen(g Segment, window int) float64 {
+func keysSeen(g Run, window int) float64 {
 	first, last := g.Pos+1, g.Pos+g.Rows // keys of the first and last row
 	if window > 0 && last > window {
 		full := min(g.Rows, last-window) // rows whose window is full

@@ -129,7 +129,7 @@ func TestCostAgainstNaiveCount(t *testing.T) {
 
 func TestKeysSeen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		g := Segment{Pos: rapid.IntRange(0, 60).Draw(t, "pos"), Rows: rapid.IntRange(0, 60).Draw(t, "rows")}
+		g := Run{Pos: rapid.IntRange(0, 60).Draw(t, "pos"), Rows: rapid.IntRange(0, 60).Draw(t, "rows")}
 		window := rapid.IntRange(0, 50).Draw(t, "window")
 		want := 0
 		for r := range g.Rows {
@@ -161,7 +161,7 @@ func TestSteps(t *testing.T) {
 			seen := map[int]bool{}
 			for _, g := range st {
 				if seen[g.Seq] || g.Rows < 1 || g.Outputs > g.Rows || g.Pos != w.Depth+next[g.Seq] {
-					t.Fatalf("%+v: segment %+v after %d tokens", w, g, next[g.Seq])
+					t.Fatalf("%+v: run %+v after %d tokens", w, g, next[g.Seq])
 				}
 				seen[g.Seq] = true
 				next[g.Seq] += g.Rows

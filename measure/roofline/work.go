@@ -19,12 +19,12 @@ type Work struct {
 // DefaultChunk is the number of rows of a prompt that are computed at once.
 const DefaultChunk = 512
 
-// Segment is what one step does for one sequence: Rows new tokens from
+// Run is what one step does for one sequence: Rows new tokens from
 // position Pos on, of which the last Outputs give logits.
-type Segment struct{ Seq, Pos, Rows, Outputs int }
+type Run struct{ Seq, Pos, Rows, Outputs int }
 
 // Step is one forward pass.
-type Step []Segment
+type Step []Run
 
 // Rows returns the tokens that the step computes.
 func (s Step) Rows() (n int) {
@@ -96,7 +96,7 @@ func (w Work) Steps() iter.Seq[Step] {
 		step := make(Step, w.seqs())
 		for i := range w.Gen {
 			for s := range step {
-				step[s] = Segment{Seq: s, Pos: w.Depth + w.Prompt + i, Rows: 1, Outputs: 1}
+				step[s] = Run{Seq: s, Pos: w.Depth + w.Prompt + i, Rows: 1, Outputs: 1}
 			}
 			if !yield(step) {
 				return
@@ -113,7 +113,7 @@ func (w Work) prefill(yield func(Step) bool) bool {
 	for s := range w.seqs() {
 		for done := 0; done < w.Prompt; {
 			n := min(w.Prompt-done, left)
-			g := Segment{Seq: s, Pos: w.Depth + done, Rows: n}
+			g := Run{Seq: s, Pos: w.Depth + done, Rows: n}
 			if done+n == w.Prompt {
 				g.Outputs = 1
 			}

@@ -162,7 +162,7 @@ func score(m *model.Model, d document, do func(tok int32, p []float32)) error {
 	seq := m.Pool().NewSeq()
 	defer m.Pool().Free(seq)
 	n := len(d.tokens) - 1
-	if err := m.Forward([]model.Segment{{Seq: seq, Tokens: d.tokens[:n], Outputs: n}}); err != nil {
+	if err := m.Forward(&model.Step{Runs: []model.Run{{Seq: seq, Tokens: d.tokens[:n], Outputs: n}}}); err != nil {
 		return err
 	}
 	for i := range n {

@@ -82,7 +82,7 @@ func newGenerator(m *model.Model, s *settings) (*generator, error) {
 	}
 	g.prefix = a[:n]
 	g.shared = m.Pool().NewSeq()
-	return g, m.Forward([]model.Segment{{Seq: g.shared, Tokens: g.prefix}})
+	return g, m.Forward(&model.Step{Runs: []model.Run{{Seq: g.shared, Tokens: g.prefix}}})
 }
 
 // render returns the tokens of a conversation of one question.
@@ -144,7 +144,7 @@ func (g *generator) start() (*slot, error) {
 // run generates until take returns false.
 func (g *generator) run(take func(*document) (bool, error)) error {
 	slots := make([]*slot, g.s.slots)
-	segs := make([]model.Segment, g.s.slots)
+	next := model.Step{Runs: make([]model.Run, g.s.slots)}
 	for {
 		for i := range slots {
 			if slots[i] == nil {
@@ -153,9 +153,9 @@ func (g *generator) run(take func(*document) (bool, error)) error {
 					return err
 				}
 			}
-			segs[i] = model.Segment{Seq: slots[i].seq, Tokens: slots[i].pending, Outputs: 1}
+			next.Runs[i] = model.Run{Seq: slots[i].seq, Tokens: slots[i].pending, Outputs: 1}
 		}
-		if err := g.m.Forward(segs); err != nil {
+		if err := g.m.Forward(&next); err != nil {
 			return err
 		}
 		var wg sync.WaitGroup

@@ -6,20 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sort"
-
-	"ridge/kernel"
 )
-
-// hfTypes returns the model_type values that Open knows, sorted.
-func hfTypes() []string {
-	var names []string
-	for t := range byHF {
-		names = append(names, t)
-	}
-	sort.Strings(names)
-	return names
-}
 
 // hfTemplate reads the chat template of a checkpoint directory: a file of its
 // own, or an entry of tokenizer_config.json. It returns "" if there is none.
@@ -59,13 +46,4 @@ func hfTemplate(dir string) (string, error) {
 		}
 	}
 	return "", nil
-}
-
-// alibiSlopes returns the slope of each head.
-func alibiSlopes(c *Config) []float32 {
-	s := kernel.AlibiSlopes(c.Heads, c.AlibiBias)
-	if c.alibiScale != 0 {
-		kernel.Scale(s, c.alibiScale)
-	}
-	return s
 }

@@ -1,0 +1,200 @@
+package model
+
+import (
+	"fmt"
+	"sort"
+	"strconv"
+
+	"ridge/nn"
+)
+
+// architecture is one family of models: how its description is read from either
+// kind of file, where its weights lie in a Hugging Face checkpoint, and how they
+// become a network. Each has a file of its own.
+type architecture struct {
+	name string   // GGUF's
+	hf   []string // model_type values of config.json
+
+	describe func(d *description, c *Config)
+	names    hfNames
+	build    func(b *builder) *Net
+
+	// What a config.json means that does not say it.
+	tied   bool    // the output matrix is the embedding
+	rotary float64 // part of a head that is rotated, 0 for all of it
+	// ownAct: the activation is this architecture's, whatever a config.json says.
+	ownAct bool
+}
+
+// architectures are all that Open knows.
+var architectures = []*architecture{
+	&llama, &smollm3, &qwen2, &qwen3, &gemma, &gemma2, &gemma3, &phi2, &phi3,
+	&gpt2, &starcoder, &starcoder2, &gptneox, &mpt, &bloom, &falcon, &olmo, &olmo2, &stablelm,
+}
+
+// Architectures returns the names of the architectures that Open knows, as
+// GGUF spells them, sorted.
+func Architectures() []string {
+	var names []string
+	for _, a := range architectures {
+		names = append(names, a.name)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// hfTypes returns the model_type values that Open knows, sorted.
+func hfTypes() []string {
+	var names []string
+	for _, a := range architectures {
+		names = append(names, a.hf...)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// byName returns the architecture of a GGUF name, nil if there is none.
+func byName(name string) *architecture {
+	for _, a := range architectures {
+		if a.name == name {
+			return a
+		}
+	}
+	return nil
+}
+
+// byType returns the architecture of a model_type, nil if there is none.
+func byType(kind string) *architecture {
+	for _, a := range architectures {
+		for _, t := range a.hf {
+			if t == kind {
+				return a
+			}
+		}
+	}
+	return nil
+}
+
+// read fills c with what all architectures keep under the same keys, and then
+// with what is particular to a.
+func (a *architecture) read(d *description, c *Config) error {
+	c.Arch = a.name
+	ffn, context := required, required // a GGUF file has them always
+	c.Hidden = d.int("embedding_length", "hidden_size|n_embd|d_model", required)
+	if d.hf {
+		ffn, context = 4*c.Hidden, 2048
+	}
+	c.Vocab = d.int("", "vocab_size", required)
+	c.Layers = d.int("block_count", "num_hidden_layers|n_layer|n_layers", required)
+	c.Heads = d.int("attention.head_count", "num_attention_heads|n_head|n_heads", required)
+	c.KVHeads = d.perLayer("attention.head_count_kv", "num_key_value_heads", c.Layers, c.Heads)
+	c.HeadDim = d.int("attention.key_length", "head_dim", 0)
+	if c.HeadDim == 0 && c.Heads > 0 && d.hf {
+		c.HeadDim = c.Hidden / c.Heads
+	}
+	if v := d.int("attention.value_length", "", c.HeadDim); v != c.HeadDim && c.HeadDim != 0 {
+		d.fail("attention.value_length", fmt.Sprintf("%d as the key length", c.HeadDim), v)
+	}
+	c.FFN = d.int("feed_forward_length", "intermediate_size|n_inner|ffn_hidden_size", ffn)
+	c.Context = d.int("context_length", "max_position_embeddings|n_positions|max_seq_len|seq_length", context)
+	c.NormEps = d.float32("attention.layer_norm_rms_epsilon|attention.layer_norm_epsilon",
+		"rms_norm_eps|layer_norm_epsilon|layer_norm_eps|norm_epsilon", 1e-5)
+	c.Tied = d.bool("", "tie_word_embeddings", a.tied && d.hf)
+	c.RopeDim = d.int("rope.dimension_count", "", 0)
+	if part := a.rotaryPart(d); part != 1 {
+		c.RopeDim = int(float64(c.HeadDim) * part)
+	}
+	c.Rope = []RopeConfig{d.rope(c)}
+	a.describe(d, c)
+	a.activation(d, c)
+	return *d.err
+}
+
+// rotaryPart returns the part of a head that is rotated, as far as a config.json
+// says it.
+func (a *architecture) rotaryPart(d *description) float64 {
+	def := 1.0
+	o := d.object("rope_parameters")
+	if o == nil && a.rotary != 0 && d.hf {
+		def = a.rotary
+	}
+	part := d.float("", "partial_rotary_factor|rotary_pct", def)
+	if o != nil {
+		part = o.float("", "partial_rotary_factor", part)
+	}
+	return part
+}
+
+// activation honours the function that a config.json names.
+func (a *architecture) activation(d *description, c *Config) {
+	name := d.str("", "hidden_act|activation_function|activation", "")
+	if name == "" || a.ownAct {
+		return
+	}
+	acts := map[string]nn.Activation{
+		"silu": nn.SiLU, "swish": nn.SiLU, "relu": nn.ReLU, "gelu": nn.GELUErf,
+		"gelu_new": nn.GELUTanh, "gelu_fast": nn.GELUTanh, "gelu_pytorch_tanh": nn.GELUTanh,
+	}
+	act, ok := acts[name]
+	if !ok {
+		d.fail("hidden_act", "silu, relu, gelu or gelu_new", strconv.Quote(name))
+	}
+	c.Act = act
+}
+
+// windows reads the sliding window of each layer, 0 for none. Which layers have
+// it is listed in the file; sliding says it of a file without a list.
+func (d *description) windows(layers int, sliding func(layer int) bool) []int {
+	out := everyLayer(layers, 0)
+	size := d.int("attention.sliding_window", "sliding_window", 0)
+	if size == 0 {
+		return out
+	}
+	if listed := d.slidingLayers(layers); listed != nil {
+		sliding = func(layer int) bool { return listed[layer] }
+	}
+	for i := range out {
+		if sliding(i) {
+			out[i] = size
+		}
+	}
+	return out
+}
+
+// slidingLayers reads which layers have a window, nil if the file does not say.
+func (d *description) slidingLayers(layers int) []bool {
+	if types := d.strings("layer_types", layers); types != nil {
+		out := make([]bool, layers)
+		for i, t := range types {
+			if out[i] = t == "sliding_attention"; !out[i] && t != "full_attention" {
+				d.fail("layer_types", "full_attention or sliding_attention", strconv.Quote(t))
+			}
+		}
+		return out
+	}
+	key, v, ok := d.find("attention.sliding_window_pattern", "", "a pattern")
+	if !ok {
+		return nil
+	}
+	if list, isList := v.([]bool); isList && len(list) == layers {
+		return list
+	}
+	n, isInt := asInt(v)
+	if !isInt {
+		d.fail(key, "an integer or one boolean per layer", describe(v))
+	}
+	out := make([]bool, max(min(layers, 1<<12), 0))
+	for i := range out {
+		out[i] = everyButNth(n)(i)
+	}
+	return out
+}
+
+// everyButNth is the pattern in which every n-th layer sees everything, and all
+// others have a window: all of them for n up to 1.
+func everyButNth(n int) func(layer int) bool {
+	return func(layer int) bool { return n <= 1 || (layer+1)%n != 0 }
+}
+
+// from is the pattern in which the layers from the first on have a window.
+func from(first int) func(layer int) bool { return func(layer int) bool { return layer >= first } }

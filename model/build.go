@@ -1,0 +1,186 @@
+package model
+
+import (
+	"fmt"
+
+	"ridge/kernel"
+	"ridge/nn"
+)
+
+// decoder builds the network of a dense decoder: layers of attention and an MLP.
+func (b *builder) decoder() *Net {
+	net := b.frame()
+	for i := range b.c.Layers {
+		if b.err != nil {
+			break
+		}
+		at := func(part string) string { return fmt.Sprintf("blk.%d.%s", i, part) }
+		l := Layer{NormResid: b.c.NormResid, Scale: b.c.ResidScale}
+		b.norms(&l, at)
+		l.Mix = b.attention(i, at)
+		l.FFN = b.mlp(at)
+		net.Layers = append(net.Layers, l)
+		b.place(&l)
+	}
+	return net
+}
+
+// frame builds what is around the layers: embedding, last norm, output matrix,
+// and the positions that layers share.
+func (b *builder) frame() *Net {
+	c, net := b.c, &Net{}
+	e := &net.Embed
+	var ok bool
+	if e.Tokens, ok = b.find("token_embd.weight", c.Vocab, c.Hidden); !ok {
+		b.fail("tensor %q: expected %d x %d, found none", "token_embd.weight", c.Vocab, c.Hidden)
+	}
+	if m, ok := b.find("position_embd.weight", 0, 0); ok {
+		if m.Cols != c.Hidden || m.Rows < c.Context {
+			b.fail("tensor %q: expected at least %d x %d, found %d x %d", "position_embd.weight", c.Context, c.Hidden, m.Rows, m.Cols)
+		}
+		e.Positions = m
+	}
+	e.Scale = c.EmbScale
+	e.Norm = b.norm("token_embd_norm", c.Hidden)
+	net.Norm = b.mustNorm("output_norm", c.Hidden)
+	net.Head = Head{Scale: c.LogitScale, Softcap: c.FinalSoftcap}
+	if m, ok := b.find("output.weight", c.Vocab, c.Hidden); ok && !c.Tied {
+		net.Head.Out = nn.Linear{W: b.pack("output", m), Bias: b.vector("output.bias", c.Vocab)}
+	} else {
+		c.Tied = true
+		net.Head.Out = nn.Linear{W: b.pack("token_embd", e.Tokens)}
+	}
+	b.positions()
+	return net
+}
+
+// positions prepares rotary frequencies and ALiBi slopes.
+func (b *builder) positions() {
+	c := b.c
+	if c.AlibiBias > 0 {
+		b.slopes = kernel.AlibiSlopes(c.Heads, c.AlibiBias)
+		if c.AlibiScale != 0 {
+			kernel.Scale(b.slopes, c.AlibiScale)
+		}
+	}
+	if c.RopeStyle == nn.RopeNone {
+		return
+	}
+	half := c.RopeDim / 2
+	factors := b.vector("rope_freqs.weight", half)
+	s := &c.Rope[0].Scaling
+	short, long := b.vector("rope_factors_short.weight", half), b.vector("rope_factors_long.weight", half)
+	if short != nil && long != nil {
+		s.Kind, s.Short, s.Long = "longrope", short, long
+		if s.Factor == 1 && s.Original > 0 {
+			s.Factor = float64(c.Context) / float64(s.Original)
+		}
+	}
+	if s.Kind == "longrope" && (len(s.Short) != half || len(s.Long) != half) {
+		b.fail("longrope factors: expected %d short and long ones, found %d and %d", half, len(s.Short), len(s.Long))
+		return
+	}
+	for i := range c.Rope {
+		inv, scale := c.Rope[i].frequencies(c.RopeDim, b.context, factors)
+		b.ropes = append(b.ropes, &nn.Rope{Style: c.RopeStyle, Inv: inv, Scale: scale})
+		factors = nil // they are the first set's
+	}
+}
+
+// norms reads the norms of a layer and how its parts are wired.
+func (b *builder) norms(l *Layer, at func(string) string) {
+	c := b.c
+	if c.PostNorms {
+		l.Pre = b.norm(at("attn_norm"), c.Hidden)
+		l.PreFFN = b.norm(at("ffn_norm"), c.Hidden)
+		l.Post = b.mustNorm(at("post_attention_norm"), c.Hidden)
+		l.PostFFN = b.mustNorm(at("post_ffw_norm"), c.Hidden)
+		return
+	}
+	l.Pre = b.mustNorm(at("attn_norm"), c.Hidden)
+	if !c.Parallel {
+		l.PreFFN = b.mustNorm(at("ffn_norm"), c.Hidden)
+		return
+	}
+	// Side by side: a norm of the FFN's own, or Falcon's second one for
+	// attention, or one for both.
+	l.Wiring = Parallel
+	second := b.norm(at("attn_norm_2"), c.Hidden)
+	l.PreFFN = b.norm(at("ffn_norm"), c.Hidden)
+	switch {
+	case second.W != nil:
+		l.Pre, l.PreFFN = second, l.Pre
+	case l.PreFFN.W == nil:
+		l.Wiring = ParallelShared
+	}
+}
+
+// attention builds the attention of layer i.
+func (b *builder) attention(i int, at func(string) string) *nn.Attention {
+	c := b.c
+	a := &nn.Attention{
+		Heads: c.Heads, KVHeads: c.KVHeads[i], HeadDim: c.HeadDim, Clip: c.ClipQKV,
+		Scale: c.AttnScale, Softcap: c.AttnSoftcap, Window: c.Window[i], Slopes: b.slopes,
+	}
+	if c.ScaleByLayer {
+		a.Scale /= float32(i + 1)
+	}
+	if set := c.LayerRope[i]; set >= 0 && set < len(b.ropes) {
+		a.Rope = b.ropes[set]
+	}
+	q, kv := c.Heads*c.HeadDim, c.KVHeads[i]*c.HeadDim
+	if parts := b.fused(at("attn_qkv"), c.Hidden, q, kv, kv); parts != nil {
+		a.Q, a.K, a.V = parts[0], parts[1], parts[2]
+	} else {
+		a.Q = b.linear(at("attn_q"), q, c.Hidden)
+		a.K = b.linear(at("attn_k"), kv, c.Hidden)
+		a.V = b.linear(at("attn_v"), kv, c.Hidden)
+	}
+	a.Out = b.linear(at("attn_output"), c.Hidden, q)
+	a.QNorm = b.headNorm(at("attn_q_norm"), c.Heads)
+	a.KNorm = b.headNorm(at("attn_k_norm"), c.KVHeads[i])
+	return a
+}
+
+// headNorm reads the norm of queries or keys: the same weights for each head,
+// weights for each head, or one norm over all heads.
+func (b *builder) headNorm(name string, heads int) nn.Norm {
+	m, ok := b.find(name+".weight", 0, 0)
+	if !ok {
+		return nn.Norm{}
+	}
+	b.w.params -= int64(m.Rows) * int64(m.Cols)
+	dim := b.c.HeadDim
+	if m.Rows == heads && m.Cols == dim && heads > 1 {
+		norm := nn.Norm{Kind: b.c.Norm, Eps: b.c.NormEps, Group: dim, W: make([]float32, heads*dim)}
+		for i := range heads {
+			m.DecodeRow(norm.W[i*dim:(i+1)*dim], i)
+		}
+		b.src.release(m.Data)
+		return norm
+	}
+	if m.Cols != dim {
+		dim *= heads
+	}
+	return b.norm(name, dim)
+}
+
+// mlp builds the MLP of a layer.
+func (b *builder) mlp(at func(string) string) *nn.MLP {
+	c := b.c
+	m := &nn.MLP{Act: c.Act, Gated: c.Gated, Down: b.linear(at("ffn_down"), c.Hidden, c.FFN)}
+	if !c.Gated {
+		m.Up = b.linear(at("ffn_up"), c.FFN, c.Hidden)
+		return m
+	}
+	// Phi-3 keeps gate and up in one matrix.
+	if up, ok, _ := b.src.mat(at("ffn_up.weight")); ok && up.Rows == 2*c.FFN {
+		if parts := b.fused(at("ffn_up"), c.Hidden, c.FFN, c.FFN); parts != nil {
+			m.Gate, m.Up = parts[0], parts[1]
+		}
+		return m
+	}
+	m.Gate = b.linear(at("ffn_gate"), c.FFN, c.Hidden)
+	m.Up = b.linear(at("ffn_up"), c.FFN, c.Hidden)
+	return m
+}

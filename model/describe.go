@@ -1,0 +1,327 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"ridge/weights/gguf"
+)
+
+// description is what a model's files say of its architecture: the metadata of a
+// GGUF file, or a config.json. It keeps the first error, so that whoever reads
+// need not look after each value: a value of another type than expected is an
+// error that names the key.
+//
+// A value has a key in either kind of file. "a|b" are names for the same value
+// in different files of a kind; "" says that files of that kind do not have it.
+type description struct {
+	file string // for errors
+	hf   bool   // it is a config.json
+	in   string // for errors: the objects that it lies in
+	get  func(key string) (v any, ok bool)
+	err  *error
+	// asked, when not nil, is told each key of a config.json that is read, and
+	// the type wanted.
+	asked func(key, want string)
+}
+
+// ggufDescription reads the metadata of an architecture.
+func ggufDescription(f *gguf.File, arch string) *description {
+	return &description{file: f.Name(), err: new(error), get: func(key string) (any, bool) {
+		return f.Lookup(arch + "." + key)
+	}, in: arch + "."}
+}
+
+// hfDescription reads the config.json of a checkpoint directory.
+func hfDescription(dir string) (*description, error) {
+	path := filepath.Join(dir, "config.json")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("model: %s: %w", dir, err)
+	}
+	m := map[string]any{}
+	if err := json.Unmarshal(b, &m); err != nil {
+		return nil, fmt.Errorf("model: %s: expected a JSON object: %w", path, err)
+	}
+	d := jsonDescription(path, m)
+	// Multi-modal checkpoints keep the language model's numbers one level down.
+	if text := d.object("text_config"); text != nil {
+		nested, _ := m["text_config"].(map[string]any)
+		for k, v := range nested {
+			m[k] = v
+		}
+	}
+	return d, *d.err
+}
+
+func jsonDescription(path string, m map[string]any) *description {
+	return &description{file: path, hf: true, err: new(error), get: func(key string) (any, bool) {
+		v, ok := m[key]
+		return v, ok && v != nil // null is how Python writes that there is nothing
+	}}
+}
+
+// fail notes an error about the value of a key.
+func (d *description) fail(key, want string, found any) {
+	if *d.err != nil {
+		return
+	}
+	if d.hf {
+		*d.err = fmt.Errorf("model: %s: %s%s: expected %s, found %v", d.file, d.in, key, want, found)
+	} else {
+		*d.err = fmt.Errorf("model: %s: metadata %q: expected %s, found %v", d.file, d.in+key, want, found)
+	}
+}
+
+// find returns the first of a value's keys that is there, and the value. Without
+// one key is the first name that it could have.
+func (d *description) find(ggufKey, hfKey, want string) (key string, v any, ok bool) {
+	keys := ggufKey
+	if d.hf {
+		keys = hfKey
+	}
+	if keys == "" {
+		return "", nil, false
+	}
+	for name := range strings.SplitSeq(keys, "|") {
+		if d.asked != nil {
+			d.asked(d.in+name, want)
+		}
+		if v, ok = d.get(name); ok {
+			return name, v, true
+		}
+		if key == "" {
+			key = name
+		}
+	}
+	return key, nil, false
+}
+
+// has says whether there is a value.
+func (d *description) has(ggufKey, hfKey string) bool {
+	_, _, ok := d.find(ggufKey, hfKey, "")
+	return ok
+}
+
+// required marks a value that a file must have.
+const required = math.MinInt
+
+func (d *description) int(ggufKey, hfKey string, def int) int {
+	key, v, ok := d.find(ggufKey, hfKey, "an integer")
+	if !ok {
+		if def == required && key != "" {
+			d.fail(key, "a number", "nothing")
+		}
+		return def
+	}
+	n, ok := asInt(v)
+	if !ok {
+		d.fail(key, "an integer", describe(v))
+	}
+	return n
+}
+
+func (d *description) float(ggufKey, hfKey string, def float64) float64 {
+	key, v, ok := d.find(ggufKey, hfKey, "a number")
+	if !ok {
+		return def
+	}
+	f, ok := asFloat(v)
+	if !ok {
+		d.fail(key, "a number", describe(v))
+		return def
+	}
+	return f
+}
+
+func (d *description) float32(ggufKey, hfKey string, def float64) float32 {
+	return float32(d.float(ggufKey, hfKey, def))
+}
+
+func (d *description) str(ggufKey, hfKey, def string) string {
+	key, v, ok := d.find(ggufKey, hfKey, "a string")
+	if !ok {
+		return def
+	}
+	s, ok := v.(string)
+	if !ok {
+		d.fail(key, "a string", describe(v))
+	}
+	return s
+}
+
+func (d *description) bool(ggufKey, hfKey string, def bool) bool {
+	key, v, ok := d.find(ggufKey, hfKey, "true or false")
+	if !ok {
+		return def
+	}
+	b, ok := v.(bool)
+	if !ok {
+		d.fail(key, "true or false", describe(v))
+	}
+	return b
+}
+
+// perLayer reads an integer that is either the same for all layers or an array.
+func (d *description) perLayer(ggufKey, hfKey string, layers, def int) []int {
+	key, v, ok := d.find(ggufKey, hfKey, "an integer")
+	if !ok {
+		return everyLayer(layers, def)
+	}
+	if n, ok := asInt(v); ok {
+		return everyLayer(layers, n)
+	}
+	if out, ok := asInts(v); ok && len(out) == layers {
+		return out
+	}
+	d.fail(key, fmt.Sprintf("an integer or %d integers", layers), describe(v))
+	return everyLayer(layers, def)
+}
+
+// ints reads n integers of a config.json, nil if there are none.
+func (d *description) ints(hfKey string, n int) []int {
+	key, v, ok := d.find("", hfKey, "integers")
+	if !ok {
+		return nil
+	}
+	out, ok := asInts(v)
+	if !ok || len(out) != n {
+		d.fail(key, fmt.Sprintf("%d integers", n), describe(v))
+		return nil
+	}
+	return out
+}
+
+// strings reads n strings of a config.json, nil if there are none.
+func (d *description) strings(hfKey string, n int) []string {
+	key, v, ok := d.find("", hfKey, "strings")
+	if !ok {
+		return nil
+	}
+	list, _ := v.([]any)
+	out := make([]string, 0, len(list))
+	for _, x := range list {
+		if s, ok := x.(string); ok {
+			out = append(out, s)
+		}
+	}
+	if len(out) != n || len(list) != n {
+		d.fail(key, fmt.Sprintf("%d strings", n), describe(v))
+		return nil
+	}
+	return out
+}
+
+// floats reads any number of numbers of a config.json.
+func (d *description) floats(hfKey string) []float32 {
+	key, v, ok := d.find("", hfKey, "numbers")
+	if !ok {
+		return nil
+	}
+	list, ok := v.([]any)
+	out := make([]float32, 0, len(list))
+	for _, x := range list {
+		f, isFloat := asFloat(x)
+		ok = ok && isFloat
+		out = append(out, float32(f))
+	}
+	if !ok {
+		d.fail(key, "a list of numbers", describe(v))
+		return nil
+	}
+	return out
+}
+
+// object returns an object of a config.json, which shares the error, or nil if
+// there is none.
+func (d *description) object(hfKey string) *description {
+	key, v, ok := d.find("", hfKey, "an object")
+	if !ok {
+		return nil
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		d.fail(key, "an object", describe(v))
+		return nil
+	}
+	o := jsonDescription(d.file, m)
+	o.in, o.err, o.asked = d.in+key+": ", d.err, d.asked
+	return o
+}
+
+func asInts(v any) (out []int, ok bool) {
+	switch x := v.(type) {
+	case []int32:
+		for _, n := range x {
+			out = append(out, int(n))
+		}
+	case []uint32:
+		for _, n := range x {
+			out = append(out, int(n))
+		}
+	case []any:
+		for _, e := range x {
+			n, ok := asInt(e)
+			if !ok {
+				return nil, false
+			}
+			out = append(out, n)
+		}
+	default:
+		return nil, false
+	}
+	return out, true
+}
+
+func asFloat(v any) (float64, bool) {
+	switch x := v.(type) {
+	case float32:
+		return float64(x), true
+	case float64:
+		return x, true
+	}
+	n, ok := asInt(v)
+	return float64(n), ok
+}
+
+func asInt(v any) (int, bool) {
+	switch x := v.(type) {
+	case uint8:
+		return int(x), true
+	case int8:
+		return int(x), true
+	case uint16:
+		return int(x), true
+	case int16:
+		return int(x), true
+	case uint32:
+		return int(x), true
+	case int32:
+		return int(x), true
+	case uint64:
+		if x > math.MaxInt64 {
+			return 0, false
+		}
+		return int(x), true
+	case int64:
+		return int(x), true
+	case float64: // JSON
+		if x == math.Trunc(x) && math.Abs(x) < 1<<53 {
+			return int(x), true
+		}
+	}
+	return 0, false
+}
+
+// describe names a value briefly for an error.
+func describe(v any) string {
+	s := fmt.Sprintf("%v", v)
+	if len(s) > 40 {
+		s = s[:40] + "…"
+	}
+	return fmt.Sprintf("%s (%T)", s, v)
+}

@@ -1,0 +1,97 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+)
+
+// identity returns c in a form that identifies it in files that outlive this
+// program: sessions and packed weights are kept under it. It names what differs
+// from the zero value and nothing else, so a field that is added later leaves the
+// files of models without it valid. A name must never get another meaning.
+func (c *Config) identity() string {
+	var d nameList
+	d.add("arch", c.Arch)
+	d.add("vocab", c.Vocab)
+	d.add("hidden", c.Hidden)
+	d.add("layers", c.Layers)
+	d.add("heads", c.Heads)
+	d.add("kv_heads", c.KVHeads)
+	d.add("head_dim", c.HeadDim)
+	d.add("ffn", c.FFN)
+	d.add("context", c.Context)
+	d.add("norm", int(c.Norm))
+	d.add("norm_eps", c.NormEps)
+	d.add("plain_norms", c.PlainNorms)
+	d.add("parallel", c.Parallel)
+	d.add("post_norms", c.PostNorms)
+	d.add("norm_resid", c.NormResid)
+	d.add("act", int(c.Act))
+	d.add("gated", c.Gated)
+	d.add("rope_style", int(c.RopeStyle))
+	d.add("rope_dim", c.RopeDim)
+	for i, r := range c.Rope {
+		r.describe(&d, fmt.Sprintf("rope_%d.", i))
+	}
+	d.add("layer_rope", c.LayerRope)
+	d.add("alibi_bias", c.AlibiBias)
+	d.add("alibi_scale", c.AlibiScale)
+	d.add("window", c.Window)
+	d.add("attn_scale", c.AttnScale)
+	d.add("scale_by_layer", c.ScaleByLayer)
+	d.add("attn_softcap", c.AttnSoftcap)
+	d.add("final_softcap", c.FinalSoftcap)
+	d.add("clip_qkv", c.ClipQKV)
+	d.add("emb_scale", c.EmbScale)
+	d.add("resid_scale", c.ResidScale)
+	d.add("logit_scale", c.LogitScale)
+	d.add("tied", c.Tied)
+	return "model 1\n" + d.b.String()
+}
+
+func (r *RopeConfig) describe(d *nameList, in string) {
+	s := &r.Scaling
+	d.add(in+"base", r.Base)
+	d.add(in+"kind", s.Kind)
+	d.add(in+"factor", s.Factor)
+	d.add(in+"original", s.Original)
+	d.add(in+"low_freq", s.LowFreq)
+	d.add(in+"high_freq", s.HighFreq)
+	d.add(in+"beta_fast", s.BetaFast)
+	d.add(in+"beta_slow", s.BetaSlow)
+	d.add(in+"attn_factor", s.AttnFactor)
+	d.add(in+"mscale", s.MScale)
+	d.add(in+"mscale_all", s.MScaleAll)
+	d.add(in+"no_truncate", s.NoTruncate)
+	d.add(in+"short", s.Short)
+	d.add(in+"long", s.Long)
+}
+
+// nameList is a list of names and values.
+type nameList struct{ b strings.Builder }
+
+// add adds a value, unless it is its type's zero value.
+func (d *nameList) add(name string, v any) {
+	zero := false
+	switch x := v.(type) {
+	case string:
+		zero = x == ""
+	case bool:
+		zero = !x
+	case int:
+		zero = x == 0
+	case float32:
+		zero = x == 0
+	case float64:
+		zero = x == 0
+	case []int:
+		zero = len(x) == 0
+	case []float32:
+		zero = len(x) == 0
+	default:
+		panic(fmt.Sprintf("model: description: %s: a value of type %T", name, v))
+	}
+	if !zero {
+		fmt.Fprintf(&d.b, "%s=%v\n", name, v)
+	}
+}

@@ -1,0 +1,106 @@
+package model
+
+import (
+	"strconv"
+	"strings"
+
+	"ridge/weights/safetensors"
+	"ridge/weights/tensor"
+)
+
+// hfNames maps GGUF's names of weights to those of a Hugging Face checkpoint.
+type hfNames struct {
+	layers string // prefix of a layer, such as "layers."
+	// names maps a part of a GGUF name ("attn_q", "token_embd") to the HF name,
+	// or names to try ("a|b"), or vectors to stack ("a.#", numbered from 0).
+	names map[string]string
+	// fix returns how a weight is changed on the way, or nil. part is as in
+	// names; bias tells the weight from the bias.
+	fix func(c *Config, layer int, part string, bias bool) func(tensor.Mat) (tensor.Mat, error)
+}
+
+// hfRoots are the prefixes under which checkpoints put the language model.
+var hfRoots = []string{"model.", "language_model.model.", "model.language_model.", "transformer.", "gpt_neox.", ""}
+
+// open returns the weights of a Hugging Face checkpoint under GGUF's names.
+func (l *hfNames) open(st *safetensors.File, dir string, c *Config) source {
+	has := map[string]bool{}
+	for _, t := range st.Tensors() {
+		has[t.Name] = true
+	}
+	root := ""
+	for _, r := range hfRoots {
+		if has[r+l.names["token_embd"]+".weight"] {
+			root = r
+			break
+		}
+	}
+	at := func(name string) hfTensor {
+		layer, part, suffix := splitName(name)
+		hf, ok := l.names[part]
+		if !ok {
+			return hfTensor{}
+		}
+		for _, hf := range strings.Split(hf, "|") {
+			full := root + hf + suffix
+			if layer >= 0 {
+				full = root + l.layers + strconv.Itoa(layer) + "." + hf + suffix
+			}
+			if before, after, ok := strings.Cut(full, "#"); ok {
+				var stack []string
+				for has[before+strconv.Itoa(len(stack))+after] {
+					stack = append(stack, before+strconv.Itoa(len(stack))+after)
+				}
+				return hfTensor{stack: stack}
+			}
+			if layer < 0 && !has[full] {
+				full = hf + suffix // output matrices often lie outside the root
+			}
+			if !has[full] {
+				continue
+			}
+			t := hfTensor{name: full}
+			if l.fix != nil {
+				t.fix = l.fix(c, layer, part, suffix == ".bias")
+			}
+			return t
+		}
+		return hfTensor{}
+	}
+	return &hfSource{st: st, dir: dir, at: at}
+}
+
+// splitName takes a GGUF name such as "blk.3.attn_q.weight" apart. layer is -1
+// for names outside the layers.
+func splitName(name string) (layer int, part, suffix string) {
+	layer = -1
+	if rest, ok := strings.CutPrefix(name, "blk."); ok {
+		n, after, _ := strings.Cut(rest, ".")
+		if i, err := strconv.Atoi(n); err == nil {
+			layer, name = i, after
+		}
+	}
+	if i := strings.LastIndexByte(name, '.'); i >= 0 {
+		return layer, name[:i], name[i:]
+	}
+	return layer, name, ""
+}
+
+// llamaNames are the names that most Hugging Face architectures share.
+func llamaNames(more map[string]string) map[string]string {
+	names := map[string]string{
+		"token_embd": "embed_tokens", "output_norm": "norm", "output": "lm_head",
+		"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",
+		"attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
+		"attn_output": "self_attn.o_proj", "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm",
+		"ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
+	}
+	for k, v := range more {
+		if v == "" {
+			delete(names, k)
+		} else {
+			names[k] = v
+		}
+	}
+	return names
+}

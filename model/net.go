@@ -1,0 +1,140 @@
+package model
+
+import (
+	"iter"
+
+	"ridge/kernel"
+	"ridge/kvcache"
+	"ridge/nn"
+	"ridge/weights/tensor"
+)
+
+// Net is a network of layers, with its weights.
+type Net struct {
+	Embed  Embedding
+	Layers []Layer
+	Norm   nn.Norm // of the rows behind the last layer
+	Head   Head
+}
+
+// Embedding turns tokens into rows. They are decoded as they are looked up.
+type Embedding struct {
+	Tokens    tensor.Mat // [vocabulary][hidden]
+	Positions tensor.Mat // [positions][hidden], learned ones; or no rows
+	Scale     float32
+	Norm      nn.Norm // without weights: none
+}
+
+// Head turns rows into logits.
+type Head struct {
+	Out     nn.Linear // [vocabulary][hidden]
+	Scale   float32
+	Softcap float32 // 0 for none
+}
+
+// Keeps returns what each layer keeps of a sequence.
+func (n *Net) Keeps() []kvcache.LayerShape {
+	var shapes []kvcache.LayerShape
+	for i := range n.Layers {
+		shapes = append(shapes, n.Layers[i].Mix.Keeps())
+	}
+	return shapes
+}
+
+// Regions gives what all layers read, and then the output matrix.
+func (n *Net) Regions() iter.Seq[nn.Region] {
+	return func(yield func(nn.Region) bool) {
+		for i := range n.Layers {
+			for r := range n.Layers[i].Regions() {
+				if !yield(r) {
+					return
+				}
+			}
+		}
+		yield(nn.Region{Mats: []*nn.Linear{&n.Head.Out}, Unit: 1, Active: 1})
+	}
+}
+
+// activeBytes returns the bytes of packed matrices that one token reads.
+func (n *Net) activeBytes() int64 {
+	sum := 0.0
+	for r := range n.Regions() {
+		for _, m := range r.Mats {
+			sum += r.Active * float64(m.W.Size())
+		}
+	}
+	return int64(sum)
+}
+
+// netRows is every buffer of a step. They grow to the largest one and are kept.
+type netRows struct {
+	layerRows
+	out    kernel.Acts // final normalized rows, [outputs][hidden]
+	part   kernel.Acts // those of out that project reads
+	logits kernel.Acts // [outputs][vocabulary]
+}
+
+// embed looks the tokens of a step up.
+func (n *Net) embed(s *nn.Step, r *netRows) {
+	e := &n.Embed
+	nn.Rows(&r.x, s.Rows(), e.Tokens.Cols, false)
+	row := 0
+	for _, run := range s.Runs {
+		for _, t := range run.Tokens {
+			x := nn.Row(&r.x, row)
+			e.Tokens.DecodeRow(x, int(t))
+			if e.Scale != 1 {
+				kernel.Scale(x, e.Scale)
+			}
+			if e.Positions.Rows > 0 {
+				nn.Rows(&r.y, 1, e.Positions.Cols, false)
+				e.Positions.DecodeRow(nn.Row(&r.y, 0), s.Pos(row))
+				kernel.Add(x, nn.Row(&r.y, 0))
+			}
+			if e.Norm.W != nil {
+				e.Norm.Apply(x, x)
+			}
+			row++
+		}
+	}
+}
+
+// run computes the layers, and the final rows of those that give an output.
+func (n *Net) run(e *nn.Exec, s *nn.Step, r *netRows) {
+	for i := range n.Layers {
+		n.Layers[i].run(e, s, i, &r.layerRows)
+	}
+	wanted := s.Wanted()
+	nn.Rows(&r.out, len(wanted), r.x.K, false)
+	r.logits.N = 0
+	if len(wanted) == 0 {
+		return
+	}
+	// Wanted rows move to the front: what comes after is not read again.
+	for i, row := range wanted {
+		copy(nn.Row(&r.x, i), nn.Row(&r.x, row))
+	}
+	r.x.N = len(wanted)
+	e.Norm(&r.out, &r.x, &n.Norm, nn.Quant(&n.Head.Out))
+}
+
+// project computes the logits of count final rows from row first on.
+func (n *Net) project(e *nn.Exec, r *netRows, first, count int) {
+	h := &n.Head
+	r.part = r.out
+	r.part.N = count
+	r.part.F32 = r.out.F32[first*r.out.LDF:]
+	if nn.Quant(&h.Out) {
+		r.part.Q = r.out.Q[first*r.out.LDQ:]
+	}
+	e.Linear(&r.part, nn.Out{L: &h.Out, Dst: &r.logits})
+	for i := range count {
+		y := nn.Row(&r.logits, i)
+		if h.Scale != 1 {
+			kernel.Scale(y, h.Scale)
+		}
+		if h.Softcap != 0 {
+			kernel.Softcap(y, h.Softcap)
+		}
+	}
+}

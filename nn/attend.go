@@ -1,0 +1,169 @@
+package nn
+
+import (
+	"sync/atomic"
+
+	"ridge/internal/pool"
+	"ridge/kernel"
+	"ridge/kvcache"
+)
+
+// attendRows is the number of rows in a unit of work of a long run.
+const attendRows = 32
+
+// attnUnit is a piece of attention: some rows of a run for one key-value
+// head, or for a run of few rows one split of its keys.
+type attnUnit struct {
+	run, head int
+	row, rows int
+	split     int // -1: all keys
+	merge     int // with a split, the attnMerge that it is a part of
+}
+
+// attnMerge is the splits of one run and head: whoever computes the last of
+// them folds them all.
+type attnMerge struct {
+	first, n int   // their units
+	left     int32 // how many are not computed yet, changed atomically
+}
+
+type attnTask struct {
+	dst, q *kernel.Acts
+	a      *Attention
+	runs   []Run
+	layer  int
+	kv     *kvcache.Pool
+	spec   kernel.AttnSpec
+	units  []attnUnit
+	merges []attnMerge
+	shares pool.Shares
+
+	start, end []int32 // per row, the keys it sees
+	parts      []float32
+	partAt     []int                       // per unit with a split, its place in parts
+	work       [pool.MaxWorkers]attnWorker // of each worker
+}
+
+type attnWorker struct {
+	call    kernel.AttnCall
+	scratch kernel.AttnScratch
+	_       [64]byte // workers do not share cache lines
+}
+
+// attend writes the attention of the rows of q over the keys and values of
+// their sequences to dst, both [rows][heads·dim]. The rows' own keys and values
+// must be stored. The result is quantized too if quant is set.
+func (e *Exec) attend(a *Attention, s *Step, layer int, dst, q *kernel.Acts, quant bool) {
+	e.rows(dst, q.N, a.Heads*a.HeadDim, quant)
+	t := &e.attn
+	t.dst, t.q, t.a, t.runs, t.layer, t.kv = dst, q, a, s.Runs, layer, e.KV
+	t.spec = kernel.AttnSpec{HeadDim: a.HeadDim, VHeadDim: a.HeadDim, Scale: a.Scale, Softcap: a.Softcap, KV: e.KV.DType()}
+	t.plan()
+	// Kernels fetch the keys behind those at hand: a worker takes units that lie
+	// one after the other.
+	t.shares.Anywhere = true // keys and values lie where there was room
+	e.pool.RunShared(t, &t.shares, len(t.units), 1)
+	if quant {
+		e.Quantize(dst)
+	}
+}
+
+// plan cuts the work into units. How it is cut does not change results.
+func (t *attnTask) plan() {
+	a := t.a
+	t.units, t.merges = t.units[:0], t.merges[:0]
+	t.partAt, t.parts = t.partAt[:0], t.parts[:0]
+	if cap(t.start) < t.q.N {
+		t.start, t.end = make([]int32, t.q.N), make([]int32, t.q.N)
+	}
+	t.start, t.end = t.start[:t.q.N], t.end[:t.q.N]
+	for i := range t.runs {
+		run := &t.runs[i]
+		for r := range run.Rows() {
+			end := run.pos + r + 1
+			t.end[run.row+r] = int32(end)
+			t.start[run.row+r] = 0
+			if a.Window > 0 {
+				t.start[run.row+r] = int32(max(0, end-a.Window))
+			}
+		}
+		for h := range a.KVHeads {
+			t.cut(i, h)
+		}
+	}
+}
+
+// cut makes the units of one run and head: by rows, and by splits of the keys
+// when there are few rows and many keys.
+func (t *attnTask) cut(run, head int) {
+	n := t.runs[run].Rows()
+	if n <= 4 {
+		c := &t.work[0].call
+		t.call(c, attnUnit{run: run, head: head, rows: n})
+		if lo, hi := c.Splits(); hi-lo > 1 {
+			m := len(t.merges)
+			t.merges = append(t.merges, attnMerge{first: len(t.units), n: hi - lo, left: int32(hi - lo)})
+			for split := lo; split < hi; split++ {
+				t.units = append(t.units, attnUnit{run, head, 0, n, split, m})
+				t.partAt = append(t.partAt, len(t.parts))
+				t.parts = grow(t.parts, c.PartFloats())
+			}
+			return
+		}
+	}
+	for r := 0; r < n; r += attendRows {
+		// The last rows see most keys and come first, so that the workers
+		// finish together.
+		row := (n - 1 - r) / attendRows * attendRows
+		t.units = append(t.units, attnUnit{run, head, row, min(attendRows, n-row), -1, -1})
+		t.partAt = append(t.partAt, -1)
+	}
+}
+
+func grow(s []float32, n int) []float32 {
+	if cap(s) < len(s)+n {
+		s = append(make([]float32, 0, 2*(len(s)+n)), s...)
+	}
+	return s[:len(s)+n]
+}
+
+// call fills c for a unit.
+func (t *attnTask) call(c *kernel.AttnCall, u attnUnit) {
+	a, run := t.a, &t.runs[u.run]
+	group, row := a.Heads/a.KVHeads, run.row+u.row
+	off := u.head * group * a.HeadDim
+	pl := t.kv.Place(t.layer, u.head)
+	c.Spec, c.Rows, c.Heads = &t.spec, u.rows, group
+	c.Q, c.LDQ = t.q.F32[row*t.q.LDF+off:], t.q.LDF
+	c.Out, c.LDO = t.dst.F32[row*t.dst.LDF+off:], t.dst.LDF
+	c.Start, c.End = t.start[row:row+u.rows], t.end[row:row+u.rows]
+	c.Slope = nil
+	if a.Slopes != nil {
+		c.Slope = a.Slopes[u.head*group:][:group]
+	}
+	c.Tiles = kernel.Tiles{Pages: run.Seq.Bases(), PerPage: pl.PerPage, K: pl.K, V: pl.V, Step: pl.Step}
+}
+
+func (t *attnTask) Do(worker, _ int) {
+	for lo, hi, ok := t.shares.Next(worker); ok; lo, hi, ok = t.shares.Next(worker) {
+		for i := lo; i < hi; i++ {
+			t.unit(i, &t.work[worker])
+		}
+	}
+}
+
+// unit computes one unit.
+func (t *attnTask) unit(i int, w *attnWorker) {
+	u := t.units[i]
+	t.call(&w.call, u)
+	if u.split < 0 {
+		kernel.Attend(&w.call, &w.scratch)
+		return
+	}
+	at := t.partAt[i]
+	kernel.AttendSplits(&w.call, &w.scratch, u.split, u.split+1, t.parts[at:at+w.call.PartFloats()])
+	if m := &t.merges[u.merge]; atomic.AddInt32(&m.left, -1) == 0 {
+		at := t.partAt[m.first]
+		kernel.MergeSplits(&w.call, t.parts[at:at+m.n*w.call.PartFloats()])
+	}
+}
