@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -309,11 +310,26 @@ func writeModelInfo(w io.Writer, in modelInfo) error {
 
 func inspectCommand() *cobra.Command {
 	var asJSON, full bool
+	var to, match string
 	c := &cobra.Command{
 		Use:   "inspect FILE|MODEL",
 		Short: "Print the metadata and the tensor directory of a GGUF or safetensors file",
-		Args:  cobra.ExactArgs(1),
+		Example: `  ridge inspect smollm2
+  ridge inspect smollm2 --extract layer0.safetensors --match 'blk.0.*'`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if to != "" {
+				bars := newProgress(os.Stderr)
+				defer bars.close()
+				n, err := extract(args[0], match, to, countBar(bars, "tensors"))
+				if err == nil {
+					fmt.Fprintf(c.OutOrStdout(), "%s: %d tensors\n", to, n)
+				}
+				return err
+			}
+			if match != "*" {
+				return errors.New("--match: expected --extract beside it")
+			}
 			v, err := inspect(args[0], full || asJSON)
 			if err != nil {
 				return err
@@ -326,6 +342,8 @@ func inspectCommand() *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&full, "full", false, "print long values whole")
+	c.Flags().StringVar(&to, "extract", "", "write tensors to this safetensors file, as float32, instead of printing")
+	c.Flags().StringVar(&match, "match", "*", "which tensors to extract: a pattern for their names, such as 'blk.0.*'")
 	return c
 }
 
