@@ -69,11 +69,8 @@ func (m *Model) Chat(ctx context.Context, messages []chat.Message, g Generation)
 // ChatTokens renders a conversation with the model's template and returns its
 // token ids.
 func (m *Model) ChatTokens(in chat.Input) ([]int32, error) {
-	text, err := m.tmpl.Render(in)
-	if err != nil {
-		return nil, err
-	}
-	return m.tok.Encode(nil, text, tokenizer.EncodeOptions{AddSpecial: !m.tmpl.AddsBOS(), ParseSpecial: true}), nil
+	p, err := m.tmpl.Prompt(in, m.tok)
+	return p.Tokens, err
 }
 
 // GenerateTokens continues a prompt given as token ids.

@@ -132,21 +132,13 @@ func ParseKV(name string) (tensor.DType, error) {
 }
 
 func (m *Model) compileTemplate(source string) (*chat.Template, error) {
-	o := chat.Options{Name: m.Path, BOS: m.special(m.tok.BOS()), EOS: m.special(m.tok.EOS())}
 	if source == "" {
 		source = m.m.ChatTemplate()
 	}
 	if source == "" {
 		source = chat.Default(m.m.Config().Arch)
 	}
-	return chat.Compile(source, o)
-}
-
-func (m *Model) special(id int32) string {
-	if id < 0 {
-		return ""
-	}
-	return string(m.tok.Piece(id))
+	return chat.Compile(source, chat.OptionsFor(m.Path, m.tok))
 }
 
 // Close gives the model's memory back.

@@ -10,6 +10,7 @@ import (
 
 	"ridge/engine"
 	"ridge/model"
+	"ridge/text/chat"
 	"ridge/text/tokenizer"
 )
 
@@ -174,11 +175,11 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) error {
 		o.AddSpecial = b.AddSpecialTok == nil || *b.AddSpecialTok
 		ids = m.tok.Encode([]int32{}, *b.Prompt, o)
 	case len(b.Messages) > 0:
-		text, err := s.renderChat(m.Model, &b.openAIChat)
+		p, err := s.renderChat(m.Model, &b.openAIChat)
 		if err != nil {
 			return err
 		}
-		ids = m.encodePrompt(text)
+		ids = p.Tokens
 	default:
 		return badRequest("content", "expected content, prompt or messages, found none")
 	}
@@ -221,16 +222,16 @@ func (m *Model) pieces(ids []int32) any {
 }
 
 // renderChat is the prompt of a chat completion.
-func (s *Server) renderChat(m *Model, b *openAIChat) (string, error) {
+func (s *Server) renderChat(m *Model, b *openAIChat) (chat.Prompt, error) {
 	c, err := b.request()
 	if err != nil {
-		return "", err
+		return chat.Prompt{}, err
 	}
 	tools, err := c.choice.choose(c.tools)
 	if err != nil {
-		return "", err
+		return chat.Prompt{}, err
 	}
-	return c.render(m, tools)
+	return c.prompt(m, tools)
 }
 
 func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) error {
@@ -259,11 +260,11 @@ func (s *Server) applyTemplate(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer m.release()
-	text, err := s.renderChat(m.Model, &b)
+	p, err := s.renderChat(m.Model, &b)
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]string{"prompt": text})
+	writeJSON(w, http.StatusOK, map[string]string{"prompt": p.Text})
 	return nil
 }
 

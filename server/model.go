@@ -200,7 +200,7 @@ func (m *Model) setLoadTime(d time.Duration) { m.loadTime.Store(int64(d)) }
 func (m *Model) setTemplate(source, reasoning string) error {
 	var err error
 	m.source = source
-	if m.tmpl, err = chat.Compile(source, chat.Options{Name: m.path, BOS: m.piece(m.tok.BOS()), EOS: m.piece(m.tok.EOS())}); err != nil {
+	if m.tmpl, err = chat.Compile(source, chat.OptionsFor(m.path, m.tok)); err != nil {
 		return err
 	}
 	m.syntax = chat.SyntaxOf(source)
@@ -337,7 +337,3 @@ func sizeOf(path string) (size int64, modified time.Time) {
 func (m *Model) encode(text string, special bool) []int32 {
 	return m.tok.Encode(nil, text, tokenizer.EncodeOptions{AddSpecial: special, ParseSpecial: true})
 }
-
-// encodePrompt turns a rendered conversation into tokens. Its BOS is not
-// doubled.
-func (m *Model) encodePrompt(text string) []int32 { return m.encode(text, !m.tmpl.AddsBOS()) }

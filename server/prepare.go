@@ -85,10 +85,11 @@ func (c *chatRequest) plan(m *Model) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.text, err = c.render(m, tools); err != nil {
+	prompt, err := c.prompt(m, tools)
+	if err != nil {
 		return nil, err
 	}
-	p.req.Tokens = m.encodePrompt(p.text)
+	p.text, p.req.Tokens = prompt.Text, prompt.Tokens
 	if c.common.AddSpecial != nil {
 		p.req.Tokens = m.encode(p.text, *c.common.AddSpecial)
 	}
@@ -131,45 +132,33 @@ func (p *plan) setFormat(f format) error {
 // tail is the end of a prompt, all that a parser wants to know of it.
 func tail(s string) string { return s[max(0, len(s)-256):] }
 
-// render turns the conversation into the prompt's text.
-func (c *chatRequest) render(m *Model, tools []tool) (string, error) {
+// prompt turns the conversation into what the model reads.
+func (c *chatRequest) prompt(m *Model, tools []tool) (chat.Prompt, error) {
 	if len(c.messages) == 0 {
-		return "", badRequest("messages", "expected at least one message, found none")
+		return chat.Prompt{}, badRequest("messages", "expected at least one message, found none")
 	}
 	tmpl := m.tmpl
 	if c.template != "" {
 		var err error
-		if tmpl, err = chat.Compile(c.template, chat.Options{Name: "chat_template", BOS: m.piece(m.tok.BOS()), EOS: m.piece(m.tok.EOS())}); err != nil {
-			return "", badRequest("chat_template", "%v", err)
+		if tmpl, err = chat.Compile(c.template, chat.OptionsFor("chat_template", m.tok)); err != nil {
+			return chat.Prompt{}, badRequest("chat_template", "%v", err)
 		}
 	}
-	msgs, raws := m.toolMessages(m.opening(c.messages), tools)
-	if !tmpl.Caps().System {
-		msgs = chat.FoldSystem(msgs)
+	in := chat.Input{Messages: m.opening(c.messages), AddGenerationPrompt: !c.noGenerate && !c.goOn, Continue: c.goOn, Extra: c.args, Now: time.Now()}
+	for _, t := range tools {
+		in.Tools = append(in.Tools, t.raw)
 	}
-	in := chat.Input{Messages: msgs, Tools: raws, AddGenerationPrompt: !c.noGenerate && !c.goOn, Extra: c.args, Now: time.Now()}
-	text, err := tmpl.Render(in)
-	if err != nil {
-		if errors.Is(err, chat.ErrRefused) {
-			return "", badRequest("messages", "%v", err)
-		}
-		return "", badRequest("messages", "the chat template does not take this conversation: %v", err)
+	p, err := tmpl.Prompt(in, m.tok)
+	switch {
+	case err == nil:
+	case errors.Is(err, chat.ErrContinue):
+		err = badRequest("continue_final_message", "%v", chat.ErrContinue)
+	case errors.Is(err, chat.ErrRefused):
+		err = badRequest("messages", "%v", err)
+	default:
+		err = badRequest("messages", "the chat template does not take this conversation: %v", err)
 	}
-	if c.goOn {
-		return goOn(text, msgs[len(msgs)-1].Content)
-	}
-	return text, nil
-}
-
-// goOn cuts what a template prints after the last message, so that the model
-// continues it.
-func goOn(text, last string) (string, error) {
-	last = strings.TrimSpace(last)
-	i := strings.LastIndex(text, last)
-	if i < 0 || last == "" {
-		return "", badRequest("continue_final_message", "expected a last message whose text the template prints as it is")
-	}
-	return text[:i+len(last)], nil
+	return p, err
 }
 
 // fill puts the common fields into a plan.

@@ -98,11 +98,8 @@ func (s *Server) sessionTokens(m *Model, p prompts, b *openAIChat) ([]int32, err
 	case len(p) == 1:
 		return m.encode(p[0].text, true), nil
 	case len(b.Messages) > 0:
-		text, err := s.renderChat(m, b)
-		if err != nil {
-			return nil, err
-		}
-		return m.encodePrompt(text), nil
+		p, err := s.renderChat(m, b)
+		return p.Tokens, err
 	}
 	return nil, badRequest("prompt", "expected a prompt or messages whose keys and values to save")
 }

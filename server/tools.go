@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"ridge/engine"
-	"ridge/text/chat"
 	"ridge/text/grammar"
 	"ridge/text/tokenizer"
 )
@@ -345,26 +344,4 @@ func (m *Model) plainText(text string) bool {
 		}
 	}
 	return true
-}
-
-// toolMessages puts tools into a conversation for a template that has no place
-// for them.
-func (m *Model) toolMessages(msgs []chat.Message, tools []tool) (out []chat.Message, raws []json.RawMessage) {
-	caps := m.tmpl.Caps()
-	for _, t := range tools {
-		raws = append(raws, t.raw)
-	}
-	if !caps.ToolCalls {
-		msgs = chat.FoldTools(msgs)
-	}
-	if len(tools) == 0 || caps.Tools {
-		return msgs, raws
-	}
-	text := chat.GenericTools(raws)
-	if len(msgs) > 0 && msgs[0].Role == "system" {
-		msgs = append([]chat.Message(nil), msgs...)
-		msgs[0].Content = strings.TrimSpace(msgs[0].Content + "\n\n" + text)
-		return msgs, nil
-	}
-	return append([]chat.Message{{Role: "system", Content: text}}, msgs...), nil
 }

@@ -1,7 +1,7 @@
-// Package chat turns conversations into prompts: it renders a model's own
-// chat template, as Hugging Face transformers does, and knows a few templates
-// for models that bring none. It also holds back stop strings in streamed
-// text. Text in, text out; it knows no tokens.
+// Package chat turns conversations into prompts and answers into messages: it
+// renders a model's own chat template, as Hugging Face transformers does, knows
+// a few templates for models that bring none, finds reasoning and tool calls in
+// answers, and holds back stop strings in streamed text.
 package chat
 
 import (
@@ -48,6 +48,7 @@ type Input struct {
 	Messages            []Message
 	Tools               []json.RawMessage // JSON objects; key order is kept
 	AddGenerationPrompt bool              // end with the start of the assistant's turn
+	Continue            bool              // end with the last message's text, for the model to continue it
 	// Extra variables: documents, enable_thinking and the like, by the names
 	// that the template uses. Maps are passed with sorted keys; use
 	// json.RawMessage to keep an order. They take precedence.
@@ -101,6 +102,16 @@ func (t *Template) Render(in Input) (string, error) {
 	if err := in.check(); err != nil {
 		return "", err
 	}
+	s, err := t.renderTools(in)
+	if err != nil || !in.Continue {
+		return s, err
+	}
+	return t.cut(s, in.Messages[len(in.Messages)-1].Content)
+}
+
+// renderTools renders a conversation with its tool calls in the form that the
+// template wants.
+func (t *Template) renderTools(in Input) (string, error) {
 	s, err := t.render(in, t.shape, t.opts.Limits)
 	if err == nil || t.sure || !in.hasToolCalls() {
 		return s, err

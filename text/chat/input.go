@@ -3,6 +3,7 @@ package chat
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +12,9 @@ import (
 
 // check reports what is wrong with the input, before a template sees it.
 func (in *Input) check() error {
+	if in.Continue && (in.AddGenerationPrompt || len(in.Messages) == 0) {
+		return errors.New("chat: continue: expected a last message and no start of a turn after it")
+	}
 	for i, m := range in.Messages {
 		if m.Role == "" {
 			return fmt.Errorf("chat: message %d: role: expected a name, found nothing", i)

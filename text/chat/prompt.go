@@ -1,0 +1,96 @@
+package chat
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"ridge/text/tokenizer"
+)
+
+// Tokenizer is what a prompt needs of a model's tokenizer, which
+// *tokenizer.Tokenizer is.
+type Tokenizer interface {
+	Encode(dst []int32, text string, o tokenizer.EncodeOptions) []int32
+	BOS() int32 // -1: none
+	EOS() int32 // -1: none
+	Piece(id int32) []byte
+}
+
+// Prompt is a conversation as a model reads it.
+type Prompt struct {
+	Text   string
+	Tokens []int32
+}
+
+// ErrContinue is wrapped by the error of a conversation whose last message
+// cannot be continued: the template does not print it as it is.
+var ErrContinue = errors.New("expected a last message whose text the template prints as it is")
+
+// OptionsFor returns the options of a template that name calls so, for a model
+// with the tokenizer t.
+func OptionsFor(name string, t Tokenizer) Options {
+	piece := func(id int32) string {
+		if id < 0 {
+			return ""
+		}
+		return string(t.Piece(id))
+	}
+	return Options{Name: name, BOS: piece(t.BOS()), EOS: piece(t.EOS())}
+}
+
+// Prompt returns the prompt of a conversation. It is the only road from
+// messages and tools to tokens. Unlike [Template.Render] it loses nothing that
+// the template has no place for: tools become a system message, calls and
+// results of tools become text, and system messages go before the first turn of
+// the user. The token that begins texts is there once at most, whether the
+// template or the tokenizer puts it.
+func (t *Template) Prompt(in Input, tok Tokenizer) (Prompt, error) {
+	if len(in.Messages) == 0 {
+		return Prompt{}, errors.New("chat: messages: expected at least one, found none")
+	}
+	in = t.fit(in)
+	text, err := t.Render(in)
+	if err != nil {
+		return Prompt{}, err
+	}
+	return Prompt{text, tok.Encode(nil, text, tokenizer.EncodeOptions{AddSpecial: !t.addsBOS, ParseSpecial: true})}, nil
+}
+
+// fit rewrites a conversation so that it keeps its meaning under a template
+// that lacks a place for some of it.
+func (t *Template) fit(in Input) Input {
+	if !t.caps.ToolCalls {
+		in.Messages = FoldTools(in.Messages)
+	}
+	if len(in.Tools) > 0 && !t.caps.Tools {
+		in.Messages, in.Tools = announce(in.Messages, in.Tools), nil
+	}
+	if !t.caps.System {
+		in.Messages = FoldSystem(in.Messages)
+	}
+	return in
+}
+
+// announce tells of tools in a conversation's system message.
+func announce(msgs []Message, tools []json.RawMessage) []Message {
+	text := GenericTools(tools)
+	if len(msgs) > 0 && msgs[0].Role == "system" {
+		msgs = append([]Message(nil), msgs...)
+		msgs[0].Content = strings.TrimSpace(msgs[0].Content + "\n\n" + text)
+		return msgs
+	}
+	return append([]Message{{Role: "system", Content: text}}, msgs...)
+}
+
+// cut removes what a template prints after the last message, so that the model
+// continues it.
+func (t *Template) cut(text, last string) (string, error) {
+	last = strings.TrimSpace(last)
+	i := strings.LastIndex(text, last)
+	if i < 0 || last == "" {
+		return "", fmt.Errorf("chat: last message: %w", ErrContinue)
+	}
+	return text[:i+len(last)], nil
+}
