@@ -17,8 +17,10 @@ func (e *Engine) outcome(r *sched.Row, row *rowState) {
 	jobs := e.jobs[row.jobs : row.jobs+row.njobs]
 	for ; len(jobs) > 0 && jobs[0].at > 0; jobs = jobs[1:] {
 		if at := jobs[0].at; at < q.Prompt {
-			g.info.LogProbs[at] = jobs[0].res
-			g.scored = at
+			if g.info.LogProbs != nil {
+				g.info.LogProbs[at] = jobs[0].res
+			}
+			g.scored, g.fault = at, errors.Join(g.fault, jobs[0].err)
 		} else if e.reveal(q, &jobs[0]) {
 			q.Forced, r.New, r.Finished = 0, 1, true
 			return
@@ -31,6 +33,9 @@ func (e *Engine) outcome(r *sched.Row, row *rowState) {
 		g.info.Computed = e.now() - g.begun
 	}
 	switch {
+	case g.fault != nil:
+		r.Finished = true
+		e.faulty(q)
 	case g.req.MaxTokens == 0:
 		r.Finished = true
 		e.finish(q, e.scored(q, row))
@@ -43,6 +48,16 @@ func (e *Engine) outcome(r *sched.Row, row *rowState) {
 	default:
 		r.Finished = e.branch(q, jobs)
 		r.New = 1 + q.Forced
+	}
+}
+
+// faulty ends q, and the choices that would be forks of it, for what happened
+// when their prompt was scored.
+func (e *Engine) faulty(q *sequence) {
+	for _, c := range q.g.seqs {
+		if !c.done && (c == q || e.seqs[&c.Seq] == nil) {
+			e.finish(c, &Event{Token: -1, StopToken: -1, Finish: FinishError, Err: q.g.fault})
+		}
 	}
 }
 

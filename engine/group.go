@@ -25,7 +25,8 @@ type group struct {
 	info     PromptInfo
 	told     bool // info was sent
 
-	scored int       // prompt tokens whose log-probability, or state, was taken
+	scored int       // prompt tokens whose next one was scored, or whose state was taken
+	fault  error     // of Request.PromptLogits
 	sum    []float64 // of states, for PoolingMean
 	beams  *beamSearch
 	kept   []result // complete answers that are not sent yet
@@ -40,13 +41,16 @@ type group struct {
 // silent says whether answers are kept back until all are complete.
 func (g *group) silent() bool { return g.req.Beam != nil || g.req.BestOf > g.req.N }
 
-// whole says whether every token of the prompt must be computed: when each
-// gives something, and until it did.
+// scores says whether tokens of the prompt are scored.
+func (g *group) scores() bool { return g.req.PromptLogProbs > 0 || g.req.PromptLogits != nil }
+
+// whole says whether every token of the prompt from g.scored on must be
+// computed: when each gives something, and until it did.
 func (g *group) whole() bool {
 	switch {
 	case g.req.Embed == PoolingMean:
 		return g.scored < len(g.req.Tokens)
-	case g.req.PromptLogProbs > 0:
+	case g.scores():
 		return g.scored < len(g.req.Tokens)-1
 	}
 	return false
@@ -64,7 +68,8 @@ type sequence struct {
 	done    bool
 	stop    bool // Stream.Stop was called
 
-	published int // pages of it that the tree was given
+	published int     // pages of it that the tree was given
+	lookup    []int32 // see findable
 
 	n     int     // tokens of the answer
 	total float64 // of their log-probabilities, with the end token's
@@ -110,6 +115,9 @@ func salt(tenant, cacheSalt string) string {
 func (e *Engine) newGroup(r *Request) (*group, error) {
 	g := &group{req: *r, salt: salt(r.Tenant, r.CacheSalt), arrived: e.now()}
 	g.info.Tokens = len(r.Tokens)
+	if g.scores() {
+		g.scored = max(r.ScoreFrom-1, 0)
+	}
 	if r.IgnoreEOS {
 		if tok := e.m.Tokenizer(); tok != nil {
 			g.req.StopTokens = slices.DeleteFunc(slices.Clone(r.StopTokens), tok.IsEOG)
@@ -194,6 +202,18 @@ func (q *sequence) setMask() {
 // begin gives q its tokens: those of the prompt, with room for an answer.
 func (q *sequence) begin(known []int32) {
 	q.tokens = append(make([]int32, 0, len(known)+min(q.MaxNew, 256)), known...)
+}
+
+// findable returns what may be looked up in the prefix tree for q, which has no
+// memory yet: its tokens, but of a prompt that must be computed from a token on
+// none from there on. No prompt has a token -1.
+func (q *sequence) findable() []int32 {
+	if !q.g.whole() {
+		return q.tokens
+	}
+	q.lookup = append(q.lookup[:0], q.tokens...)
+	q.lookup[q.g.scored] = -1
+	return q.lookup
 }
 
 // accept tells the sampler and the masker of a token that was drawn. It may run

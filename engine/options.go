@@ -85,13 +85,17 @@ const noPrefix = "none"
 
 // newMemory returns the page pool as the scheduler sees it. Of sequences all of
 // whose prompt, or some of whose forced tokens, must be computed nothing is found
-// in the prefix tree.
+// in the prefix tree; of others what need not be computed.
 func newMemory(pool *kvcache.Pool, tree *kvcache.Tree, o *Options, find func(*sched.Seq) *sequence) sched.Memory {
 	paged := sched.Paged{Pool: pool, Tree: tree, Store: o.Swap}
 	paged.Tokens = func(s *sched.Seq) (string, []int32) {
 		q := find(s)
-		if s.KV == nil && (q.g.whole() || q.ahead.due > 0) { // asked for what is known, not for what to publish
+		switch {
+		case s.KV != nil: // asked for what to publish, not for what is known
+		case q.g.whole() && q.g.scored == 0 || q.ahead.due > 0:
 			return noPrefix, q.tokens
+		default:
+			return q.g.salt, q.findable()
 		}
 		return q.g.salt, q.tokens
 	}

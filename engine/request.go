@@ -91,6 +91,16 @@ type Request struct {
 	// those before it, and of so many most probable ones in its place; below 1
 	// it is off. The whole prompt is computed then, cached or not.
 	PromptLogProbs int
+	// PromptLogits, if not nil, is called with the logits that predict the token
+	// of the prompt at index at, [vocabulary] of them: once for each token, on the
+	// threads that compute, several at once, in no order. The logits hold during
+	// the call only and must not be changed. A panic of it ends the request with
+	// FinishError.
+	PromptLogits func(at int, logits []float32)
+	// ScoreFrom is the first token of the prompt that PromptLogProbs and
+	// PromptLogits are about; 0 means 1, since nothing predicts the first. What
+	// is before the token before it may come from the prefix tree.
+	ScoreFrom int
 
 	// Embed asks for an embedding, scaled to length 1, in place of an answer.
 	Embed Pooling
@@ -133,6 +143,10 @@ func (r *Request) complete(l limits) error {
 		return badRequest("min_tokens", "expected 0 or more, found %d", r.MinTokens)
 	case r.PromptLogProbs > l.vocab:
 		return badRequest("prompt_logprobs", "expected at most %d, found %d", l.vocab, r.PromptLogProbs)
+	case r.ScoreFrom < 0 || r.ScoreFrom > len(r.Tokens):
+		return badRequest("score_from", "expected 0 to %d, the tokens of the prompt, found %d", len(r.Tokens), r.ScoreFrom)
+	case r.Embed != NoPooling && (r.PromptLogits != nil || r.PromptLogProbs > 0):
+		return badRequest("embed", "an embedding cannot be combined with scores of the prompt")
 	case r.Embed > PoolingLast:
 		return badRequest("embed", "unknown pooling %d", r.Embed)
 	}

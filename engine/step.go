@@ -18,6 +18,7 @@ type rowState struct {
 	q     *sequence
 	out   int // its first row of output
 	outs  int
+	skip  int // its tokens before the first row of output, if its prompt gives something
 	jobs  int // its first job
 	njobs int
 }
@@ -58,9 +59,10 @@ func (e *Engine) build(p *sched.Plan) {
 		q := e.seqs[r.Seq]
 		row := rowState{q: q, out: out, outs: r.Outputs, jobs: len(e.jobs)}
 		if q.g.whole() {
-			row.outs = r.N
-			if q.g.req.PromptLogProbs > 0 {
-				e.score(r, q, out)
+			row.skip = min(max(q.g.scored-r.Start, 0), r.N)
+			row.outs = r.N - row.skip
+			if q.g.scores() {
+				e.score(r, q, out-row.skip)
 			}
 		}
 		if q.ahead.due > 0 {
@@ -76,8 +78,8 @@ func (e *Engine) build(p *sched.Plan) {
 	}
 }
 
-// score adds jobs for the log-probabilities of prompt tokens. A row gives that
-// of the token after it.
+// score adds jobs for the scores of prompt tokens. A row gives that of the token
+// after it. out is where the output of the first row would be.
 func (e *Engine) score(r *sched.Row, q *sequence, out int) {
 	for at := max(r.Start, q.g.scored); at < min(r.Start+r.N, q.Prompt-1); at++ {
 		e.jobs = append(e.jobs, job{q: q, out: out + at - r.Start, at: at + 1})
@@ -167,7 +169,7 @@ func (e *Engine) pooling(p *sched.Plan) {
 			if r.Start+k != g.scored {
 				continue
 			}
-			for d, v := range e.m.Hidden(row.out + k) {
+			for d, v := range e.m.Hidden(row.out + k - row.skip) {
 				g.sum[d] += float64(v)
 			}
 			g.scored++
@@ -185,6 +187,20 @@ type job struct {
 	forced bool // it was not drawn
 	done   bool // the masker says that the text is complete
 	err    error
+}
+
+// score takes what is wanted of a token that is known.
+func (j *job) score(logits []float32, scorer *sample.Sampler) {
+	r, n := &j.q.g.req, j.q.ahead.top
+	if j.at < j.q.Prompt {
+		if r.PromptLogits != nil {
+			r.PromptLogits(j.at, logits)
+		}
+		if n = r.PromptLogProbs; n == 0 {
+			return
+		}
+	}
+	j.res = scorer.Score(logits, j.q.tokens[j.at], n)
 }
 
 // drawTask runs jobs on the model's threads. Each touches its own sequence only,
@@ -229,11 +245,7 @@ func (t *drawTask) run(j *job, scorer *sample.Sampler) {
 	}()
 	logits, q := t.e.m.Logits(j.out-t.first), j.q
 	if j.at > 0 {
-		n := q.g.req.PromptLogProbs
-		if j.at >= q.Prompt {
-			n = q.ahead.top
-		}
-		j.res = scorer.Score(logits, q.tokens[j.at], n)
+		j.score(logits, scorer)
 		return
 	}
 	q.ahead.ids = q.ahead.ids[:0]
