@@ -100,6 +100,17 @@ olmo2 = family("Olmo2ForCausalLM", "olmo2", {
 stablelm = family("StableLmForCausalLM", "stablelm", {
     **BASE, "hidden_act": "silu", "layer_norm_eps": 1e-5, "rope_theta": 10000.0, "partial_rotary_factor": 0.5,
     "use_qkv_bias": False, "use_parallel_residual": False, "qk_layernorm": False, "tie_word_embeddings": False})
+cohere = family("CohereForCausalLM", "cohere", {
+    **BASE, "hidden_act": "silu", "layer_norm_eps": 1e-5, "rope_theta": 8000000.0, "logit_scale": 0.25,
+    "attention_bias": False, "use_qk_norm": False, "pad_token_id": 0, "tie_word_embeddings": True})
+cohere2 = family("Cohere2ForCausalLM", "cohere2", {
+    **BASE, "intermediate_size": 32, "num_hidden_layers": 4, "head_dim": 8, "hidden_act": "silu", "layer_norm_eps": 1e-5,
+    "rope_theta": 50000.0, "rotary_pct": 1.0, "logit_scale": 0.25, "sliding_window": WINDOW, "sliding_window_pattern": 4,
+    "attention_bias": False, "pad_token_id": 0, "tie_word_embeddings": True})
+granite = family("GraniteForCausalLM", "granite", {
+    **BASE, "hidden_act": "silu", "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "rope_scaling": None,
+    "embedding_multiplier": 3.0, "residual_multiplier": 0.7, "attention_multiplier": 0.6, "logits_scaling": 2.0,
+    "attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False})
 bloom = family("BloomForCausalLM", "bloom", {
     "vocab_size": 128, "hidden_size": 32, "n_layer": 2, "n_head": 4, "layer_norm_epsilon": 1e-5,
     "apply_residual_connection_post_layernorm": False, "seq_length": 128})
@@ -245,4 +256,15 @@ OTHER_CASES = [
              {"intermediate_size": 32, "use_parallel_residual": True, "qk_layernorm": True}),
 ]
 
-CASES = LLAMA_CASES + QWEN_GEMMA_CASES + PHI_CASES + GPT_CASES + OTHER_CASES
+COHERE_GRANITE_CASES = [
+    cohere("command-r", "one norm without bias for attention and MLP in parallel, RoPE over neighbours, scaled logits"),
+    cohere("command-r-qknorm", "norms of q and k with weights per head, another logit scale",
+           {"use_qk_norm": True, "logit_scale": 0.8333, "rope_theta": 75000.0, "intermediate_size": 32}),
+    cohere2("cohere2", "three sliding layers with RoPE, then a full one without"),
+    granite("granite", "scaled embeddings, attention, residuals and logits; untied"),
+    granite("granite-tied", "other scales, biases in attention and MLP, as many kv heads as heads (key absent), tied", {
+        **SLIM, "embedding_multiplier": 2.0, "residual_multiplier": 1.25, "attention_multiplier": 0.15, "logits_scaling": 0.75,
+        "attention_bias": True, "mlp_bias": True}, drop=["num_key_value_heads"]),
+]
+
+CASES = LLAMA_CASES + QWEN_GEMMA_CASES + PHI_CASES + GPT_CASES + OTHER_CASES + COHERE_GRANITE_CASES
