@@ -29,7 +29,7 @@ type architecture struct {
 // architectures are all that Open knows.
 var architectures = []*architecture{
 	&llama, &smollm3, &qwen2, &qwen3, &gemma, &gemma2, &gemma3, &phi2, &phi3,
-	&gpt2, &starcoder, &starcoder2, &gptneox, &mpt, &bloom, &falcon, &olmo, &olmo2, &stablelm,
+	&commandR, &cohere2, &granite, &gpt2, &starcoder, &starcoder2, &gptneox, &mpt, &bloom, &falcon, &olmo, &olmo2, &stablelm,
 }
 
 // Architectures returns the names of the architectures that Open knows, as

@@ -94,6 +94,14 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("rotary base %d: expected a positive number, found %v", i, r.Base)
 		}
 	}
+	for _, f := range []struct {
+		field string
+		v     float32
+	}{{"embedding", c.EmbScale}, {"residual", c.ResidScale}, {"score", c.AttnScale}, {"logit", c.LogitScale}} {
+		if math.IsInf(float64(f.v), 0) || math.IsNaN(float64(f.v)) {
+			return fmt.Errorf("%s scale: expected a finite number, found %v", f.field, f.v)
+		}
+	}
 	if !(c.NormEps >= 0 && c.NormEps < 1) {
 		return fmt.Errorf("norm epsilon: expected 0 to 1, found %v", c.NormEps)
 	}

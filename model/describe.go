@@ -107,8 +107,11 @@ func (d *description) has(ggufKey, hfKey string) bool {
 	return ok
 }
 
-// required marks a value that a file must have.
+// required marks a value that a file must have, requiredFloat one that need not be
+// an integer.
 const required = math.MinInt
+
+var requiredFloat = math.Inf(-1)
 
 func (d *description) int(ggufKey, hfKey string, def int) int {
 	key, v, ok := d.find(ggufKey, hfKey, "an integer")
@@ -128,6 +131,9 @@ func (d *description) int(ggufKey, hfKey string, def int) int {
 func (d *description) float(ggufKey, hfKey string, def float64) float64 {
 	key, v, ok := d.find(ggufKey, hfKey, "a number")
 	if !ok {
+		if math.IsInf(def, -1) && key != "" {
+			d.fail(key, "a number", "nothing")
+		}
 		return def
 	}
 	f, ok := asFloat(v)

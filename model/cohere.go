@@ -1,0 +1,40 @@
+package model
+
+import "ridge/nn"
+
+// Command-R: attention and MLP side by side behind one LayerNorm without bias,
+// neighbours rotated, scaled logits. Larger ones normalize queries and keys, each
+// head with weights of its own.
+var commandR = architecture{
+	name: "command-r", hf: []string{"cohere"}, tied: true,
+	describe: func(d *description, c *Config) { cohereLike(d, c) },
+	names:    hfNames{layers: "layers.", names: llamaNames(nil)},
+	build:    (*builder).decoder,
+}
+
+// Command-R 7B and Aya: three layers of four have a window, and only those rotate.
+var cohere2 = architecture{
+	name: "cohere2", hf: []string{"cohere2"}, tied: true,
+	describe: func(d *description, c *Config) {
+		cohereLike(d, c)
+		c.Window = d.windows(c.Layers, everyButNth(d.int("", "sliding_window_pattern", 4)))
+		c.LayerRope = everyLayer(c.Layers, 0)
+		for i, w := range c.Window {
+			if w == 0 {
+				c.LayerRope[i] = -1
+			}
+		}
+	},
+	names: hfNames{layers: "layers.", names: llamaNames(nil)},
+	build: (*builder).decoder,
+}
+
+func cohereLike(d *description, c *Config) {
+	llamaLike(c, nn.RopeNorm)
+	c.Norm, c.Parallel = nn.NormLayer, true
+	scale := requiredFloat
+	if d.hf {
+		scale = 0.0625
+	}
+	c.LogitScale = d.float32("logit_scale", "logit_scale", scale)
+}
