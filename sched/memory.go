@@ -200,6 +200,8 @@ type Contiguous struct {
 	// and longest answer; nil means just these. Systems that reserved the same
 	// for all return the context length.
 	Length func(s *Seq) int
+
+	regions map[*Seq]*kvcache.Region // what sequences have reserved
 }
 
 func (m *Contiguous) length(s *Seq) int {
@@ -223,7 +225,10 @@ func (m *Contiguous) Admit(s *Seq, keep int) (computed int, ok bool) {
 		m.Space.Free(region)
 		return 0, false
 	}
-	s.region = region
+	if m.regions == nil {
+		m.regions = map[*Seq]*kvcache.Region{}
+	}
+	m.regions[s] = region
 	return computed, true
 }
 
@@ -243,9 +248,9 @@ func (m *Contiguous) SwapOut(s *Seq) bool {
 }
 
 func (m *Contiguous) unreserve(s *Seq) {
-	if s.region != nil {
-		m.Space.Free(s.region)
-		s.region = nil
+	if region := m.regions[s]; region != nil {
+		m.Space.Free(region)
+		delete(m.regions, s)
 	}
 }
 
@@ -253,9 +258,9 @@ func (m *Contiguous) unreserve(s *Seq) {
 // sequences that have some, want is the size of the next reservation.
 func (m *Contiguous) Usage(running []*Seq, want int) kvcache.Usage {
 	for _, s := range running {
-		if s.region != nil && s.Computed > s.region.Used() {
+		if region := m.regions[s]; region != nil && s.Computed > region.Used() {
 			// It fits: Admit reserved room for all of its tokens.
-			_ = m.Space.Grow(s.region, s.Computed-s.region.Used())
+			_ = m.Space.Grow(region, s.Computed-region.Used())
 		}
 	}
 	return m.Space.Usage(want)

@@ -40,39 +40,56 @@ func MLFQ(quantum, starve time.Duration, cost *CostModel, maxTokens int) Policy 
 	return &mlfq{quantum, starve, cost, maxTokens}
 }
 
-func (p *mlfq) Lane(q *Seq) int   { return q.queueLevel }
-func (p *mlfq) Rank(q *Seq) int64 { return int64(q.entered) }
+// mlfqSeq is where a sequence is.
+type mlfqSeq struct {
+	level   int
+	used    time.Duration // of the level's quantum
+	entered time.Duration // when it came to the level
+	served  time.Duration // when it was served last
+	raised  int           // how often it had waited too long
+}
+
+func (p *mlfq) Lane(q *Seq) int   { return q.State.(*mlfqSeq).level }
+func (p *mlfq) Rank(q *Seq) int64 { return int64(q.State.(*mlfqSeq).entered) }
 
 func (p *mlfq) Level(q *Seq, now time.Duration) int64 {
-	// A sequence enters its level when it was served last, so the first of a
-	// lane is the one that has waited longest.
-	if now-max(q.entered, q.served) > p.starve {
+	s := q.State.(*mlfqSeq)
+	if p.starves(s, now) {
 		return -1
 	}
-	return int64(q.queueLevel)
+	return int64(s.level)
+}
+
+// starves says whether a sequence has waited too long. One enters its level when
+// it was served last, so the first of a lane is the one that has waited longest.
+func (p *mlfq) starves(s *mlfqSeq, now time.Duration) bool {
+	return now-max(s.entered, s.served) > p.starve
 }
 
 func (p *mlfq) Arrive(q *Seq, now time.Duration) {
-	q.queueLevel, q.used, q.entered, q.served = 0, 0, now, now
+	s := &mlfqSeq{entered: now, served: now}
 	if p.cost != nil {
 		first := p.cost.Prompt(q.Prompt, p.step)
-		q.queueLevel = min(bits.Len64(uint64(max(first-1, 0)/p.quantum)), mlfqLevels-1)
+		s.level = min(bits.Len64(uint64(max(first-1, 0)/p.quantum)), mlfqLevels-1)
 	}
+	q.State = s
 }
 
-func (p *mlfq) Wait(*Seq)                 {}
+func (p *mlfq) Enqueue(*Seq)              {}
 func (p *mlfq) Admit(*Seq, time.Duration) {}
 
 func (p *mlfq) Serve(q *Seq, _ *Row, elapsed, now time.Duration) {
-	if now-elapsed-max(q.entered, q.served) > p.starve {
-		q.queueLevel, q.used, q.entered = 0, 0, now
-		q.raised = min(q.raised+1, mlfqLevels)
+	s := q.State.(*mlfqSeq)
+	if p.starves(s, now-elapsed) {
+		s.level, s.used, s.entered = 0, 0, now
+		s.raised = min(s.raised+1, mlfqLevels)
 	}
-	q.used += elapsed
-	if q.used >= p.quantum<<(q.queueLevel+q.raised) && q.queueLevel < mlfqLevels-1 {
-		q.queueLevel++
-		q.used, q.entered = 0, now
+	s.used += elapsed
+	if s.used >= p.quantum<<(s.level+s.raised) && s.level < mlfqLevels-1 {
+		s.level++
+		s.used, s.entered = 0, now
 	}
+	s.served = now
 }
 
 func (p *mlfq) Leave(*Seq, time.Duration) {}

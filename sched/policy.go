@@ -1,11 +1,18 @@
 package sched
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Policy says which sequence comes first. Waiting sequences are in lanes; of
 // each lane the one with the lowest Rank competes, and among those the one with
 // the lowest Level, then Rank, wins. Running sequences are ordered by the same
 // two. Whoever is last loses its memory first.
+//
+// What a policy must remember of a sequence it keeps in Seq.State, which is its
+// own from Arrive to Leave: a field of Seq is for what the scheduler itself
+// needs. A policy is one file and a row of policies.
 type Policy interface {
 	Lane(q *Seq) int // a small number, fixed while q waits
 	// Rank is fixed while q waits.
@@ -13,9 +20,9 @@ type Policy interface {
 	// Level may change with time, but may not change who is first in a lane.
 	Level(q *Seq, now time.Duration) int64
 
-	Arrive(q *Seq, now time.Duration) // q is new
-	Wait(q *Seq)                      // q enters the queue, new or preempted
-	Admit(q *Seq, now time.Duration)  // q got memory, for the first time or again
+	Arrive(q *Seq, now time.Duration) // q is new; a fork arrives beside its parent
+	Enqueue(q *Seq)                   // q enters the queue, new or preempted
+	Admit(q *Seq, now time.Duration)  // q leaves the queue and runs, for the first time or again
 	Serve(q *Seq, r *Row, elapsed, now time.Duration)
 	Leave(q *Seq, now time.Duration) // q is finished or removed
 }
@@ -26,101 +33,48 @@ type oneLane struct{}
 func (oneLane) Lane(*Seq) int                                  { return 0 }
 func (oneLane) Level(*Seq, time.Duration) int64                { return 0 }
 func (oneLane) Arrive(*Seq, time.Duration)                     {}
-func (oneLane) Wait(*Seq)                                      {}
+func (oneLane) Enqueue(*Seq)                                   {}
 func (oneLane) Admit(*Seq, time.Duration)                      {}
 func (oneLane) Serve(*Seq, *Row, time.Duration, time.Duration) {}
 func (oneLane) Leave(*Seq, time.Duration)                      {}
 
-type fcfs struct{ oneLane }
-
-// FCFS serves in the order of arrival.
-func FCFS() Policy { return fcfs{} }
-
-func (fcfs) Rank(q *Seq) int64 { return q.order }
-
-type priority struct {
-	oneLane
-	age time.Duration
+// policies are the policies that have names: how they are made with their
+// defaults for a configuration that is complete, and whether they are meant for
+// Config.Preemptive.
+var policies = []struct {
+	name       string
+	preemptive bool
+	make       func(c *Config) Policy
+}{
+	{"fcfs", false, func(*Config) Policy { return FCFS() }},
+	{"priority", true, func(*Config) Policy { return Priority(0) }},
+	{"deadline", false, func(c *Config) Policy { return Deadline(0, c.Cost, c.MaxTokens) }},
+	{"shortest", true, func(c *Config) Policy { return ShortestFirst(c.Lengths.Expect, 0, 0) }},
+	{"mlfq", true, func(c *Config) Policy { return MLFQ(0, 0, c.Cost, c.MaxTokens) }},
+	{"vtc", false, func(*Config) Policy { return VTC(0, 0) }},
 }
 
-// Priority serves by class, lower first. A sequence that has waited for age
-// counts as one of the next better class, and so on, so that every sequence is
-// served in the end: one of class p is overtaken only by those that come within
-// p·age. 0 means 10 seconds.
-func Priority(age time.Duration) Policy {
-	if age <= 0 {
-		age = 10 * time.Second
+// Policies are the names that UsePolicy knows.
+func Policies() []string {
+	names := make([]string, len(policies))
+	for i := range policies {
+		names[i] = policies[i].name
 	}
-	return priority{age: age}
+	return names
 }
 
-func (p priority) Rank(q *Seq) int64 { return int64(q.Arrived) + int64(q.Priority)*int64(p.age) }
-
-type deadline struct {
-	oneLane
-	slack time.Duration
-	cost  *CostModel
-	step  int
-}
-
-// Deadline serves who must start first to have its first token when it is due:
-// the deadline, less the time that its prompt takes. A sequence without a
-// deadline is due slack after its arrival, so that it is not overtaken for
-// ever; 0 means 10 seconds. cost predicts and may be nil; maxTokens is the
-// budget of a step. With Config.Shed sequences that cannot make it are dropped.
-func Deadline(slack time.Duration, cost *CostModel, maxTokens int) Policy {
-	if slack <= 0 {
-		slack = 10 * time.Second
+// UsePolicy sets the policy with the given name, with its defaults and what it
+// needs: the models of times and lengths that c has or gets now, and whether it
+// is preemptive. Call it after MaxTokens is set.
+func (c *Config) UsePolicy(name string) error {
+	if err := c.complete(); err != nil {
+		return err
 	}
-	return deadline{slack: slack, cost: cost, step: maxTokens}
-}
-
-func (p deadline) Rank(q *Seq) int64 { return q.estimate }
-
-func (p deadline) Arrive(q *Seq, _ time.Duration) {
-	due := q.Deadline
-	if due == 0 {
-		due = q.Arrived + p.slack
+	for i := range policies {
+		if p := &policies[i]; p.name == name {
+			c.Policy, c.Preemptive = p.make(c), p.preemptive
+			return nil
+		}
 	}
-	if p.cost != nil {
-		due -= p.cost.Prompt(q.Prompt, p.step)
-	}
-	q.estimate = int64(due)
-}
-
-type shortest struct {
-	oneLane
-	expect  func(*Seq) int
-	token   time.Duration
-	stretch int64
-}
-
-// ShortestFirst serves who should finish first: the one with the least work
-// left, where expect says how many tokens an answer will have in all (see
-// LengthModel.Expect), and a token of an answer counts as much time as token
-// says, one of a prompt a sixteenth. A sequence with a second more of work is
-// overtaken by those that come up to stretch seconds later and by no others, so
-// that long ones are served in the end. 0 means 20 milliseconds, and 4.
-func ShortestFirst(expect func(*Seq) int, token time.Duration, stretch int) Policy {
-	if token <= 0 {
-		token = 20 * time.Millisecond
-	}
-	if stretch <= 0 {
-		stretch = 4
-	}
-	return shortest{expect: expect, token: token, stretch: int64(stretch)}
-}
-
-func (p shortest) Rank(q *Seq) int64 {
-	left := max(q.estimate-int64(q.Generated()), 1)
-	work := left + int64(q.Prompt)/16
-	return int64(q.Arrived) + p.stretch*work*int64(p.token)
-}
-
-func (p shortest) Arrive(q *Seq, _ time.Duration) { q.estimate = int64(p.expect(q)) }
-
-func (p shortest) Serve(q *Seq, _ *Row, _, _ time.Duration) {
-	if int64(q.Generated()) >= q.estimate { // it is longer than was expected
-		q.estimate = int64(p.expect(q))
-	}
+	return fmt.Errorf("sched: policy: expected one of %v, found %q", Policies(), name)
 }

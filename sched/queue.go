@@ -22,7 +22,7 @@ func inLane(a, b *Seq) bool {
 }
 
 func (q *queue) push(s *Seq) {
-	q.policy.Wait(s)
+	q.policy.Enqueue(s)
 	s.place, s.lane, s.rank = isWaiting, q.policy.Lane(s), q.policy.Rank(s)
 	for s.lane >= len(q.lanes) {
 		q.lanes, q.at = append(q.lanes, nil), append(q.at, 0)

@@ -166,7 +166,7 @@ func (s *Scheduler) take(q *Seq, now time.Duration) {
 		s.parked = slices.DeleteFunc(s.parked, func(x *Seq) bool { return x == q })
 	}
 	s.cfg.Policy.Leave(q, now)
-	q.place = nowhere
+	q.place, q.State = nowhere, nil
 	if q.Swapped {
 		s.stats.Swapped--
 	}
@@ -373,7 +373,6 @@ func (s *Scheduler) book(r *Row, elapsed, now time.Duration) {
 		s.stats.DraftTokens += int64(r.Draft)
 	}
 	s.cfg.Policy.Serve(q, r, elapsed, now)
-	q.served = now
 	if r.Finished {
 		s.lengths.Observe(q)
 		s.take(q, now)

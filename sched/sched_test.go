@@ -399,8 +399,8 @@ func TestSkipJoin(t *testing.T) {
 	p := MLFQ(50*time.Millisecond, 0, cost, 512)
 	for prompt, level := range map[int]int{10: 0, 60: 0, 100: 1, 200: 2, 500: 3} {
 		q := &Seq{Prompt: prompt}
-		if p.Arrive(q, 0); q.queueLevel != level {
-			t.Errorf("a prompt of %d tokens joins level %d, want %d", prompt, q.queueLevel, level)
+		if p.Arrive(q, 0); p.Lane(q) != level {
+			t.Errorf("a prompt of %d tokens joins level %d, want %d", prompt, p.Lane(q), level)
 		}
 	}
 }
@@ -408,7 +408,10 @@ func TestSkipJoin(t *testing.T) {
 // Next and Done allocate nothing once their buffers have grown.
 func TestNoAllocations(t *testing.T) {
 	for _, name := range Presets() {
-		for policy, p := range map[string]Policy{"fcfs": FCFS(), "vtc": VTC(0, 0), "mlfq": MLFQ(time.Hour, time.Hour, nil, 0)} {
+		for policy, p := range map[string]Policy{
+			"fcfs": FCFS(), "vtc": VTC(0, 0), "mlfq": MLFQ(time.Hour, time.Hour, nil, 0), "short mlfq": MLFQ(0, 0, nil, 0), "priority": Priority(0),
+			"deadline": Deadline(0, nil, 512), "shortest": ShortestFirst(func(q *Seq) int { return q.Generated() + 1 }, 0, 0),
+		} {
 			c, err := Preset(name)
 			if err != nil {
 				t.Fatal(err)

@@ -35,27 +35,19 @@ type Seq struct {
 	// KV is the sequence's memory. It belongs to the scheduler's Memory.
 	KV *kvcache.Seq
 
-	place  place
-	order  int64 // of arrival
-	level  int64 // as of Level and Rank
-	rank   int64
-	lane   int
-	pos    int // in the heap of its lane
-	row    int // in the plan at hand, -1 for none
-	pages  int // reserved for that row
-	served time.Duration
-	begun  time.Duration // when it got its memory
+	// State is what the policy keeps of the sequence. It belongs to the
+	// scheduler's Policy, which sets it in Arrive; it is nil after Leave.
+	State any
 
-	// Of policies and memories.
-	queueLevel int           // MLFQ: level
-	used       time.Duration // MLFQ: of its quantum
-	entered    time.Duration // MLFQ: when it came to its level
-	raised     int           // MLFQ: how often it had waited too long
-	tenant     *tenant       // VTC
-	waits      bool          // VTC: it counts among its tenant's waiting sequences
-	charged    int           // VTC: prompt tokens that were paid for
-	estimate   int64         // shortest first: predicted work
-	region     *kvcache.Region
+	place place
+	order int64 // of arrival
+	level int64 // as of Level and Rank
+	rank  int64
+	lane  int
+	pos   int           // in the heap of its lane
+	row   int           // in the plan at hand, -1 for none
+	pages int           // reserved for that row
+	begun time.Duration // when it got its memory
 }
 
 // place says where the scheduler has a sequence.

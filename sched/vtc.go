@@ -23,6 +23,13 @@ type tenant struct {
 	waiting int
 }
 
+// vtcSeq is a sequence of a tenant.
+type vtcSeq struct {
+	tenant  *tenant
+	waits   bool // it counts among its tenant's waiting sequences
+	charged int  // prompt tokens that were paid for
+}
+
 // VTC is fair to tenants by a virtual token counter (Sheng et al., Fairness in
 // Serving Large Language Models, 2024): the next sequence to be admitted is one
 // of the tenant that was served least. A token of a prompt counts in, one of an
@@ -39,14 +46,15 @@ func VTC(in, out int) Policy {
 	return &vtc{in: int64(max(in, 0)) * vtcScale, out: int64(max(out, 0)) * vtcScale, tenants: map[string]*tenant{}}
 }
 
-func (p *vtc) Lane(q *Seq) int { return q.tenant.lane }
+func (p *vtc) Lane(q *Seq) int { return q.State.(*vtcSeq).tenant.lane }
 
-func (p *vtc) Wait(q *Seq) {
-	t := q.tenant
-	if q.waits {
+func (p *vtc) Enqueue(q *Seq) {
+	s := q.State.(*vtcSeq)
+	t := s.tenant
+	if s.waits {
 		return
 	}
-	q.waits = true
+	s.waits = true
 	if t.waiting == 0 {
 		p.raise(t)
 		p.busy++
@@ -55,7 +63,7 @@ func (p *vtc) Wait(q *Seq) {
 }
 
 func (p *vtc) Rank(q *Seq) int64                   { return q.order }
-func (p *vtc) Level(q *Seq, _ time.Duration) int64 { return q.tenant.counter }
+func (p *vtc) Level(q *Seq, _ time.Duration) int64 { return q.State.(*vtcSeq).tenant.counter }
 
 // raise lifts the counter of a tenant that begins to wait to the lowest of
 // those that do.
@@ -86,25 +94,26 @@ func (p *vtc) Arrive(q *Seq, _ time.Duration) {
 		p.tenants[q.Tenant] = t
 	}
 	t.seqs++
-	q.tenant = t
+	q.State = &vtcSeq{tenant: t}
 }
 
 func (p *vtc) Admit(q *Seq, _ time.Duration) {
-	p.leaves(q)
-	if due := q.Prompt - q.charged; due > 0 {
+	s := q.State.(*vtcSeq)
+	p.dequeue(s)
+	if due := q.Prompt - s.charged; due > 0 {
 		p.charge(q, int64(due)*p.in)
-		q.charged = q.Prompt
+		s.charged = q.Prompt
 	}
 }
 
-// leaves says that q waits no more. When nobody does, who comes next starts
-// where the last one left.
-func (p *vtc) leaves(q *Seq) {
-	if !q.waits {
+// dequeue says that a sequence waits no more. When nobody does, who comes next
+// starts where the last one left.
+func (p *vtc) dequeue(s *vtcSeq) {
+	if !s.waits {
 		return
 	}
-	q.waits = false
-	t := q.tenant
+	s.waits = false
+	t := s.tenant
 	if t.waiting--; t.waiting > 0 {
 		return
 	}
@@ -119,11 +128,14 @@ func (p *vtc) Serve(q *Seq, r *Row, _, _ time.Duration) {
 	}
 }
 
-func (p *vtc) charge(q *Seq, cost int64) { q.tenant.counter += cost / int64(max(q.Weight, 1)) }
+func (p *vtc) charge(q *Seq, cost int64) {
+	q.State.(*vtcSeq).tenant.counter += cost / int64(max(q.Weight, 1))
+}
 
 func (p *vtc) Leave(q *Seq, _ time.Duration) {
-	t := q.tenant
-	p.leaves(q)
+	s := q.State.(*vtcSeq)
+	t := s.tenant
+	p.dequeue(s)
 	// A tenant that is gone and has no more than the floor may be forgotten: a
 	// new one starts there.
 	if t.seqs--; t.seqs == 0 && (t.counter <= p.floor || len(p.tenants) > 1<<14) {
@@ -131,5 +143,4 @@ func (p *vtc) Leave(q *Seq, _ time.Duration) {
 		p.spare = append(p.spare, t.lane)
 		delete(p.tenants, t.name)
 	}
-	q.tenant = nil
 }
