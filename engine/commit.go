@@ -255,7 +255,7 @@ func (e *Engine) split(parent, child *sequence) {
 	} else {
 		// It is computed again, as one that was preempted, as far as the prefix
 		// tree does not have it.
-		err = e.sched.Follow(&parent.Seq, &child.Seq, e.now())
+		err = e.sched.ForkWaiting(&parent.Seq, &child.Seq, e.now())
 	}
 	if err != nil {
 		e.abort(child.g, FinishError, err)

@@ -18,10 +18,10 @@ func (s *Scheduler) admit(rows bool) {
 			s.blocked = byTokens
 			return
 		}
-		computed, ok := s.give(q)
+		computed, ok := s.allocate(q)
 		for !ok && s.held > 0 {
 			s.preempt(s.running[len(s.running)-1])
-			computed, ok = s.give(q)
+			computed, ok = s.allocate(q)
 		}
 		if !ok {
 			s.blocked = byMemory
@@ -29,9 +29,9 @@ func (s *Scheduler) admit(rows bool) {
 		}
 		s.admitted(q, computed)
 		if rows && !s.mixes(q) {
-			s.grant(q, s.share(q))
+			s.schedule(q, s.share(q))
 		}
-		s.sink()
+		s.insertByRank()
 		s.active = min(s.serving(), s.cfg.MaxSeqs)
 	}
 }
@@ -95,13 +95,13 @@ func (s *Scheduler) Keep() int {
 	return n
 }
 
-// give gives q its memory if all of its tokens have room beside those of the
+// allocate gives q its memory if all of its tokens have room beside those of the
 // running sequences. It returns how many are computed already.
-func (s *Scheduler) give(q *Seq) (computed int, ok bool) {
+func (s *Scheduler) allocate(q *Seq) (computed int, ok bool) {
 	if s.cfg.Admission != Optimistic && !s.fits(q) {
 		return 0, false
 	}
-	return s.mem.Admit(q, s.Keep())
+	return s.mem.Allocate(q, s.Keep())
 }
 
 // admitted makes q, which has got its memory, a running sequence.
@@ -118,7 +118,7 @@ func (s *Scheduler) admitted(q *Seq, computed int) {
 		s.stats.CachedTokens += int64(computed)
 	}
 	q.level, q.rank = s.cfg.Policy.Level(q, s.now), s.cfg.Policy.Rank(q)
-	s.enter(q)
+	s.start(q)
 	s.plan.Admitted = append(s.plan.Admitted, q)
 }
 

@@ -22,16 +22,16 @@ type Memory interface {
 	PagesOf(tokens int) int        // pages of a sequence of that length with none shared
 	Need(s *Seq, n int) int        // pages that n more tokens of s take; s has memory
 	Frees(s *Seq) int              // pages that become available if s loses its memory
-	Cached(s *Seq) int             // tokens that Admit would find computed
+	Cached(s *Seq) int             // tokens that Allocate would find computed
 	SwapTime(s *Seq) time.Duration // time that SwapOut takes, 0 if there is nowhere to write to
 
-	// Admit gives s its memory, with what is computed of its tokens (never all
+	// Allocate gives s its memory, with what is computed of its tokens (never all
 	// of them), and returns how many these are. It does so only if there is
 	// then room for all that are wanted, and for keep pages besides.
-	Admit(s *Seq, keep int) (computed int, ok bool)
+	Allocate(s *Seq, keep int) (computed int, ok bool)
 	// Release takes the memory of s away, and what was written out of it.
 	Release(s *Seq)
-	// SwapOut writes the memory of s out and takes it away; Admit brings it
+	// SwapOut writes the memory of s out and takes it away; Allocate brings it
 	// back. It returns false, and does nothing, if there is no room.
 	SwapOut(s *Seq) bool
 }
@@ -90,9 +90,9 @@ func (m *Paged) SwapTime(s *Seq) time.Duration {
 	return m.Store.Time(m.Pool.SnapshotBytes(s.KV, 0))
 }
 
-// Admit gives s a sequence that holds what the tree has of its tokens, or what
+// Allocate gives s a sequence that holds what the tree has of its tokens, or what
 // was written out.
-func (m *Paged) Admit(s *Seq, keep int) (computed int, ok bool) {
+func (m *Paged) Allocate(s *Seq, keep int) (computed int, ok bool) {
 	if s.Swapped {
 		if need := m.PagesOf(s.Wanted) + keep; need > m.Available(need) {
 			return 0, false
@@ -215,13 +215,13 @@ func (m *Contiguous) length(s *Seq) int {
 // Need returns 0: the memory was reserved.
 func (m *Contiguous) Need(*Seq, int) int { return 0 }
 
-// Admit reserves the memory of s.
-func (m *Contiguous) Admit(s *Seq, keep int) (computed int, ok bool) {
+// Allocate reserves the memory of s.
+func (m *Contiguous) Allocate(s *Seq, keep int) (computed int, ok bool) {
 	region, err := m.Space.Reserve(m.length(s))
 	if err != nil {
 		return 0, false
 	}
-	if computed, ok = m.Paged.Admit(s, 0); !ok {
+	if computed, ok = m.Paged.Allocate(s, 0); !ok {
 		m.Space.Free(region)
 		return 0, false
 	}
@@ -259,7 +259,7 @@ func (m *Contiguous) unreserve(s *Seq) {
 func (m *Contiguous) Usage(running []*Seq, want int) kvcache.Usage {
 	for _, s := range running {
 		if region := m.regions[s]; region != nil && s.Computed > region.Used() {
-			// It fits: Admit reserved room for all of its tokens.
+			// It fits: Allocate reserved room for all of its tokens.
 			_ = m.Space.Grow(region, s.Computed-region.Used())
 		}
 	}

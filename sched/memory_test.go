@@ -60,7 +60,7 @@ func TestContiguousMemory(t *testing.T) {
 		q  *Seq
 		ok bool
 	}{{a, true}, {b, true}, {c, false}} {
-		if _, ok := m.Admit(x.q, 0); ok != x.ok {
+		if _, ok := m.Allocate(x.q, 0); ok != x.ok {
 			t.Errorf("sequence %d: admitted: %v", x.q.ID, ok)
 		}
 	}
@@ -72,7 +72,7 @@ func TestContiguousMemory(t *testing.T) {
 		t.Errorf("%+v", u)
 	}
 	m.Release(a)
-	if _, ok := m.Admit(c, 0); !ok {
+	if _, ok := m.Allocate(c, 0); !ok {
 		t.Error("a region was not given back")
 	}
 }

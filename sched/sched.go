@@ -113,31 +113,31 @@ func (s *Scheduler) Fork(parent, child *Seq, now time.Duration) error {
 	if parent.place != isRunning || child.place != nowhere {
 		return fmt.Errorf("sched: fork of sequence %d: it must run, and %d must be new", parent.ID, child.ID)
 	}
-	child.follow(parent)
+	child.inherit(parent)
 	child.Computed = parent.Computed
 	s.stats.Added++
 	s.cfg.Policy.Arrive(child, now)
 	s.cfg.Policy.Admit(child, now)
-	s.enter(child)
+	s.start(child)
 	return nil
 }
 
-// Follow puts child into the queue with the tokens of parent, which the
+// ForkWaiting puts child into the queue with the tokens of parent, which the
 // scheduler has, and with its place in the order of arrival: a fork that has no
 // memory yet.
-func (s *Scheduler) Follow(parent, child *Seq, now time.Duration) error {
+func (s *Scheduler) ForkWaiting(parent, child *Seq, now time.Duration) error {
 	if parent.place == nowhere || child.place != nowhere {
-		return fmt.Errorf("sched: sequence %d cannot follow %d: expected a new one and one that is known", child.ID, parent.ID)
+		return fmt.Errorf("sched: fork of sequence %d: it must be known, and %d must be new", parent.ID, child.ID)
 	}
-	child.follow(parent)
+	child.inherit(parent)
 	s.stats.Added++
 	s.cfg.Policy.Arrive(child, now)
 	s.queue.push(child)
 	return nil
 }
 
-// follow puts a new sequence into the order of arrival beside its parent.
-func (q *Seq) follow(parent *Seq) {
+// inherit puts a new sequence into the order of arrival beside its parent.
+func (q *Seq) inherit(parent *Seq) {
 	if q.Wanted == 0 {
 		q.Wanted = parent.Wanted
 	}
@@ -151,12 +151,12 @@ func (s *Scheduler) Remove(q *Seq, now time.Duration) {
 	if q.place == nowhere {
 		return
 	}
-	s.take(q, now)
+	s.remove(q, now)
 	s.stats.Removed++
 }
 
-// take removes q from its place and releases its memory.
-func (s *Scheduler) take(q *Seq, now time.Duration) {
+// remove takes q from its place and releases its memory.
+func (s *Scheduler) remove(q *Seq, now time.Duration) {
 	switch q.place {
 	case isWaiting:
 		s.queue.remove(q)
@@ -174,8 +174,8 @@ func (s *Scheduler) take(q *Seq, now time.Duration) {
 	q.Swapped = false
 }
 
-// enter makes q a running sequence.
-func (s *Scheduler) enter(q *Seq) {
+// start makes q a running sequence.
+func (s *Scheduler) start(q *Seq) {
 	q.place, q.row, q.begun = isRunning, -1, s.now
 	s.running = append(s.running, q)
 }
@@ -261,7 +261,7 @@ func (s *Scheduler) shed() {
 		if q == nil || q.Deadline == 0 || q.Wanted > q.Prompt || s.now+s.cost.Prompt(q.Prompt, s.cfg.MaxTokens) <= q.Deadline {
 			return
 		}
-		s.take(q, s.now)
+		s.remove(q, s.now)
 		s.stats.Shed++
 		s.plan.Shed = append(s.plan.Shed, q)
 	}
@@ -375,7 +375,7 @@ func (s *Scheduler) book(r *Row, elapsed, now time.Duration) {
 	s.cfg.Policy.Serve(q, r, elapsed, now)
 	if r.Finished {
 		s.lengths.Observe(q)
-		s.take(q, now)
+		s.remove(q, now)
 		s.stats.Finished++
 	}
 }

@@ -283,7 +283,7 @@ func TestAdmissionCountsTheCopy(t *testing.T) {
 		}
 		m.Tree.Insert("", tokens[:24], kv)
 		m.Pool.Free(kv)
-		return m.Admit(&Seq{ID: 1, Prompt: wanted, Wanted: wanted}, keep)
+		return m.Allocate(&Seq{ID: 1, Prompt: wanted, Wanted: wanted}, keep)
 	}
 	for _, c := range []struct {
 		pages, wanted, keep, computed int

@@ -26,7 +26,7 @@ func (s *Scheduler) serve(want func(*Seq) bool) {
 		}
 		n := s.share(q)
 		full = full || n == 0
-		s.grant(q, n)
+		s.schedule(q, n)
 	}
 }
 
@@ -135,9 +135,9 @@ func (s *Scheduler) within(q *Seq, limit time.Duration) int {
 	return lo
 }
 
-// grant plans n tokens of q, or fewer if the memory has no more room even
+// schedule plans n tokens of q, or fewer if the memory has no more room even
 // after lower-ranked sequences gave theirs. It returns how many.
-func (s *Scheduler) grant(q *Seq, n int) int {
+func (s *Scheduler) schedule(q *Seq, n int) int {
 	if n <= 0 {
 		return 0
 	}
@@ -166,12 +166,12 @@ func (s *Scheduler) grant(q *Seq, n int) int {
 		}
 		need = s.mem.Need(q, n)
 	}
-	s.write(q, n, need)
+	s.appendRow(q, n, need)
 	return n
 }
 
-// write adds a row to the plan.
-func (s *Scheduler) write(q *Seq, n, need int) {
+// appendRow adds a row to the plan.
+func (s *Scheduler) appendRow(q *Seq, n, need int) {
 	r := Row{Seq: q, Start: q.Computed, N: n}
 	if end := q.Computed + n; end >= q.Wanted {
 		r.Draft = end - q.Wanted
@@ -189,8 +189,8 @@ func (s *Scheduler) write(q *Seq, n, need int) {
 	s.left = max(s.left-n, 0)
 }
 
-// unwrite takes the row of q out of the plan again.
-func (s *Scheduler) unwrite(q *Seq) {
+// removeRow takes the row of q out of the plan again.
+func (s *Scheduler) removeRow(q *Seq) {
 	r := &s.plan.Rows[q.row]
 	s.plan.Shape = s.plan.Shape.without(r.Start, r.N, r.Outputs)
 	s.left += r.N
@@ -227,7 +227,7 @@ func (s *Scheduler) victim(q *Seq) *Seq {
 // preempt takes a running sequence's memory away.
 func (s *Scheduler) preempt(v *Seq) {
 	if v.row >= 0 {
-		s.unwrite(v)
+		s.removeRow(v)
 	}
 	for i, q := range s.running {
 		if q == v {
@@ -288,22 +288,22 @@ func (s *Scheduler) displace() {
 		} else if compare(q, s.running[s.cfg.MaxSeqs-1]) > 0 {
 			return
 		}
-		computed, ok := s.give(q)
+		computed, ok := s.allocate(q)
 		for !ok {
 			v := s.victim(q)
 			if v == nil {
 				return
 			}
 			s.preempt(v)
-			computed, ok = s.give(q)
+			computed, ok = s.allocate(q)
 		}
 		s.admitted(q, computed)
-		s.sink()
+		s.insertByRank()
 	}
 }
 
-// sink moves the last of the running sequences to its place by rank.
-func (s *Scheduler) sink() {
+// insertByRank moves the last of the running sequences to its place by rank.
+func (s *Scheduler) insertByRank() {
 	for i := len(s.running) - 1; i > 0 && compare(s.running[i], s.running[i-1]) < 0; i-- {
 		s.running[i], s.running[i-1] = s.running[i-1], s.running[i]
 	}
