@@ -29,7 +29,7 @@ func (c *schemaCompiler) exactlyOne(alts []*alternative, s *schema, path []*sche
 		for _, a := range branch {
 			a.duties = a.duties[:len(a.duties):len(a.duties)]
 			for j := range s.one {
-				if i != j && !c.o.LooseOneOf && c.b.spend(1) {
+				if i != j && !c.o.LooseOneOf && c.b.Spend(1) {
 					a.duties = append(a.duties, duty{s, i, j})
 				}
 			}
@@ -137,7 +137,7 @@ func (c *schemaCompiler) apartConj(x, y []*schema, depth int) bool {
 func (c *schemaCompiler) apartSets(as, bs []*alternative, x, y []*schema, depth int) bool {
 	for _, a := range as {
 		for _, b := range bs {
-			if !c.b.spend(16) || !c.apart(a, b, x, y, depth) {
+			if !c.b.Spend(16) || !c.apart(a, b, x, y, depth) {
 				return false
 			}
 		}
@@ -176,7 +176,7 @@ func (c *schemaCompiler) apartIn(t types, a, b *alternative, depth int) bool {
 			return false
 		}
 		d := c.joined(append(slices.Clone(a.patterns), b.patterns...))
-		return c.b.err == nil && d.empty()
+		return c.b.err == nil && d.Empty()
 	case typeArray:
 		return c.apartArrays(a, b, depth)
 	case typeObject:
@@ -215,10 +215,10 @@ func (c *schemaCompiler) apartObjects(a, b *alternative, depth int) bool {
 }
 
 // joined returns the automaton of the strings that meet all patterns.
-func (c *schemaCompiler) joined(patterns []*runeDFA) *runeDFA {
+func (c *schemaCompiler) joined(patterns []*RuneDFA) *RuneDFA {
 	d := patterns[0]
 	for _, p := range patterns[1:] {
-		d = intersect(c.b, d, p)
+		d = d.Intersect(c.b, p)
 	}
 	return d
 }

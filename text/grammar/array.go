@@ -39,7 +39,7 @@ func arrayBounds(a *alternative) (places, lo, hi int) {
 
 // addArray adds the arrays of an alternative: first the items that have places
 // of their own, then the rest.
-func (c *schemaCompiler) addArray(r *ruleGraph, from int32, a *alternative, to int32, at *schema) {
+func (c *schemaCompiler) addArray(r *Rule, from int32, a *alternative, to int32, at *schema) {
 	places, lo, hi := arrayBounds(a)
 	if hi >= 0 && hi < lo {
 		return
@@ -49,32 +49,32 @@ func (c *schemaCompiler) addArray(r *ruleGraph, from int32, a *alternative, to i
 		return
 	}
 	rest := itemAt(a, places)
-	open, closing, done := r.state(), r.state(), r.state()
-	r.bytes(from, '[', '[', open)
+	open, closing, done := r.State(), r.State(), r.State()
+	r.Bytes(from, '[', '[', open)
 	if lo == 0 {
-		r.bytes(open, ']', ']', to)
+		r.Bytes(open, ']', ']', to)
 	}
 	if hi == 0 {
 		return
 	}
 	c.j.gap(r, done, beforeClose, closing)
-	r.bytes(closing, ']', ']', to)
-	next := r.state() // where the next item begins
+	r.Bytes(closing, ']', ']', to)
+	next := r.State() // where the next item begins
 	c.j.gap(r, open, afterOpen, next)
 	for i := 0; i < places && (hi < 0 || i < hi); i++ {
-		after := r.state()
+		after := r.State()
 		c.addValue(r, next, itemAt(a, i), after)
 		if i+1 >= lo {
-			r.skip(after, done)
+			r.Skip(after, done)
 		}
-		if next = r.state(); i+1 < places || hi < 0 || places < hi {
+		if next = r.State(); i+1 < places || hi < 0 || places < hi {
 			c.addComma(r, after, next)
 		}
 	}
 	if hi >= 0 && hi <= places {
 		return
 	}
-	after := r.state()
+	after := r.State()
 	left, most := max(0, lo-places), hi
 	if hi >= 0 {
 		most = hi - places
@@ -83,27 +83,27 @@ func (c *schemaCompiler) addArray(r *ruleGraph, from int32, a *alternative, to i
 	if left <= 1 && most < 0 {
 		c.addValue(r, next, rest, after)
 		c.addComma(r, after, next)
-		r.skip(after, done)
+		r.Skip(after, done)
 		return
 	}
 	item := c.conjRule(rest)
-	r.call(next, item, after)
+	r.Call(next, item, after)
 	if most == 1 {
-		r.skip(after, done)
+		r.Skip(after, done)
 		return
 	}
-	more := c.b.rule("further items")
-	begin := more.state()
-	c.addComma(more, more.start, begin)
-	more.call(begin, item, more.end)
+	more := c.b.Rule("further items")
+	begin := more.State()
+	c.addComma(more, more.Start, begin)
+	more.Call(begin, item, more.End)
 	if most > 0 {
 		most--
 	}
-	r.call(after, c.b.loop("items", more, max(0, left-1), most), done)
+	r.Call(after, c.b.Loop("items", more, max(0, left-1), most), done)
 }
 
-func (c *schemaCompiler) addComma(r *ruleGraph, from, to int32) {
-	comma := r.state()
-	r.bytes(from, ',', ',', comma)
+func (c *schemaCompiler) addComma(r *Rule, from, to int32) {
+	comma := r.State()
+	r.Bytes(from, ',', ',', comma)
 	c.j.gap(r, comma, afterComma, to)
 }

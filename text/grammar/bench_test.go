@@ -51,7 +51,7 @@ func textStates(t testing.TB, g *Grammar) []*State {
 	for range 40 {
 		states = append(states, s.Clone())
 		id := pick(s.MaskBits(), rng)
-		if g.m.v.isEnd(id) {
+		if g.m.v.IsEnd(id) {
 			break
 		}
 		if err := s.Accept(id); err != nil {
@@ -117,7 +117,7 @@ func maskTime(b *testing.B, v *Vocabulary) {
 					mask := s.MaskBits()
 					times = append(times, time.Since(start))
 					id := pick(mask, rng)
-					if s.Accept(id) != nil || v.isEnd(id) {
+					if s.Accept(id) != nil || v.IsEnd(id) {
 						break
 					}
 				}

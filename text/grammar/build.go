@@ -1,14 +1,19 @@
 package grammar
 
-// builder collects the rules of a grammar as graphs: states joined by edges
+// Builder collects the rules of a grammar as graphs: states joined by edges
 // that are labelled with a range of bytes, with a call of another rule, or with
-// nothing. A rule is what is spelled on the ways from its start to its end.
+// nothing. A rule is what is spelled on the ways from its start to its end. It is
+// what the languages of grammars have in common: GBNF, regular expressions,
+// lists of texts and, in a package of their own, JSON schemas add their rules,
+// and Compile makes a Grammar of them.
 //
 // The first error sticks: after it nothing is added any more, so callers may
-// check it once at the end, and memory stays bounded.
-type builder struct {
-	source string
-	rules  []*ruleGraph
+// check Err once at the end, and memory stays bounded. A Builder is used by one
+// goroutine and for one grammar.
+type Builder struct {
+	Source string // the language, for errors: see Error.Source
+
+	rules  []*Rule
 	states int
 	edges  int
 	linked int // edges of determinized rules
@@ -18,12 +23,16 @@ type builder struct {
 	where, keyword string // what errors of size are blamed on
 }
 
-type ruleGraph struct {
-	b          *builder
-	id         int32
-	name       string
-	states     []graphState
-	start, end int32
+// Rule is a rule of a Builder: a graph of states, which are small numbers that
+// mean something in this rule only. It spells nothing until edges lead from Start
+// to End.
+type Rule struct {
+	Start, End int32
+
+	b      *Builder
+	id     int32
+	name   string
+	states []graphState
 	// A counted repetition of another rule has no states of its own.
 	loop     bool
 	body     int32
@@ -43,7 +52,18 @@ type byteEdge struct {
 
 type callEdge struct{ rule, to int32 }
 
-func (b *builder) fail(err error) {
+// Err returns the first error, or nil.
+func (b *Builder) Err() error { return b.err }
+
+// Blame makes a place and a keyword those of errors of size that name none,
+// until the function that it returns is called.
+func (b *Builder) Blame(where, keyword string) (end func()) {
+	before, word := b.where, b.keyword
+	b.where, b.keyword = where, keyword
+	return func() { b.where, b.keyword = before, word }
+}
+
+func (b *Builder) fail(err error) {
 	if b.err != nil {
 		return
 	}
@@ -53,115 +73,120 @@ func (b *builder) fail(err error) {
 	b.err = err
 }
 
-// spend counts n elementary steps and reports whether work may go on.
-func (b *builder) spend(n int) bool {
+// Spend counts n elementary steps of compiling and reports whether work may go on.
+func (b *Builder) Spend(n int) bool {
 	b.work += n
 	if b.work > maxCompileWork {
-		b.fail(tooLarge(b.source, "", "more than %d steps to compile", maxCompileWork))
+		b.fail(tooLarge(b.Source, "", "more than %d steps to compile", maxCompileWork))
 	}
 	return b.err == nil
 }
 
-// rule returns a new rule that spells nothing yet.
-func (b *builder) rule(name string) *ruleGraph {
+// Rule returns a new rule that spells nothing yet.
+func (b *Builder) Rule(name string) *Rule {
 	if len(b.rules) >= maxRules {
-		b.fail(tooLarge(b.source, "", "more than %d rules", maxRules))
+		b.fail(tooLarge(b.Source, "", "more than %d rules", maxRules))
 	}
-	r := &ruleGraph{b: b, id: int32(len(b.rules)), name: name}
+	r := &Rule{b: b, id: int32(len(b.rules)), name: name}
 	b.rules = append(b.rules, r)
 	r.states = make([]graphState, 2)
 	b.states += 2
-	r.end = 1
+	r.End = 1
 	return r
 }
 
-// loop returns a new rule that is body repeated at least lo and at most hi
+// Loop returns a new rule that is body repeated at least lo and at most hi
 // times; hi < 0 stands for no bound.
-func (b *builder) loop(name string, body *ruleGraph, lo, hi int) *ruleGraph {
-	r := b.rule(name)
+func (b *Builder) Loop(name string, body *Rule, lo, hi int) *Rule {
+	r := b.Rule(name)
 	r.loop, r.body, r.min, r.max = true, body.id, int32(lo), int32(hi)
 	return r
 }
 
-// state returns a new state of r.
-func (r *ruleGraph) state() int32 {
+// State returns a new state of r.
+func (r *Rule) State() int32 {
 	if r.b.states >= maxStates {
-		r.b.fail(tooLarge(r.b.source, "", "more than %d states", maxStates))
+		r.b.fail(tooLarge(r.b.Source, "", "more than %d states", maxStates))
 	}
 	if r.b.err != nil {
-		return r.end
+		return r.End
 	}
 	r.b.states++
 	r.states = append(r.states, graphState{})
 	return int32(len(r.states) - 1)
 }
 
-func (r *ruleGraph) edge() bool {
+func (r *Rule) edge() bool {
 	if r.b.edges >= maxEdges {
-		r.b.fail(tooLarge(r.b.source, "", "more than %d edges", maxEdges))
+		r.b.fail(tooLarge(r.b.Source, "", "more than %d edges", maxEdges))
 	}
 	r.b.edges++
 	return r.b.err == nil
 }
 
-func (r *ruleGraph) bytes(from int32, lo, hi byte, to int32) {
+// Bytes adds an edge that reads one byte from lo to hi.
+func (r *Rule) Bytes(from int32, lo, hi byte, to int32) {
 	if r.edge() {
 		r.states[from].bytes = append(r.states[from].bytes, byteEdge{lo, hi, to})
 	}
 }
 
-func (r *ruleGraph) call(from int32, callee *ruleGraph, to int32) {
+// Call adds an edge that reads a text of callee, a rule of the same Builder.
+func (r *Rule) Call(from int32, callee *Rule, to int32) {
 	if r.edge() {
 		r.states[from].calls = append(r.states[from].calls, callEdge{callee.id, to})
 	}
 }
 
-func (r *ruleGraph) skip(from, to int32) {
+// Skip adds an edge that reads nothing.
+func (r *Rule) Skip(from, to int32) {
 	if from != to && r.edge() {
 		r.states[from].eps = append(r.states[from].eps, to)
 	}
 }
 
-// text adds the bytes of s between two states.
-func (r *ruleGraph) text(from int32, s string, to int32) {
+// Text adds the bytes of s between two states.
+func (r *Rule) Text(from int32, s string, to int32) {
 	if s == "" {
-		r.skip(from, to)
+		r.Skip(from, to)
 		return
 	}
 	for i := 0; i < len(s)-1 && r.b.err == nil; i++ {
-		next := r.state()
-		r.bytes(from, s[i], s[i], next)
+		next := r.State()
+		r.Bytes(from, s[i], s[i], next)
 		from = next
 	}
-	r.bytes(from, s[len(s)-1], s[len(s)-1], to)
+	r.Bytes(from, s[len(s)-1], s[len(s)-1], to)
 }
 
-// suffixes remembers the states from which one range of bytes leads to a
-// state, so that sequences that end alike share their tails.
-type suffixes map[suffix]int32
+// Tails remembers the states from which one range of bytes leads to a state, so
+// that sequences that end alike share their tails. An empty map begins to
+// remember; it belongs to one rule.
+type Tails map[tail]int32
 
-type suffix struct {
-	byteRange
+type tail struct {
+	ByteRange
 	to int32
 }
 
-// runes adds the UTF-8 spellings of the code points of s between two states.
-func (r *ruleGraph) runes(from int32, s runeSet, to int32, shared suffixes) {
+// Runes adds the UTF-8 spellings of the code points of s between two states.
+func (r *Rule) Runes(from int32, s RuneSet, to int32, shared Tails) {
 	for _, seq := range utf8Sequences(nil, s) {
-		r.sequence(from, seq, to, shared)
+		r.Sequence(from, seq, to, shared)
 	}
 }
 
-func (r *ruleGraph) sequence(from int32, seq []byteRange, to int32, shared suffixes) {
+// Sequence adds a sequence of byte ranges, which is not empty, between two states.
+func (r *Rule) Sequence(from int32, seq []ByteRange, to int32, shared Tails) {
 	for i := len(seq) - 1; i > 0; i-- {
-		key := suffix{seq[i], to}
+		key := tail{seq[i], to}
 		s, ok := shared[key]
 		if !ok {
-			s = r.state()
-			r.bytes(s, seq[i].lo, seq[i].hi, to)
+			s = r.State()
+			r.Bytes(s, seq[i].Lo, seq[i].Hi, to)
 			shared[key] = s
 		}
 		to = s
 	}
-	r.bytes(from, seq[0].lo, seq[0].hi, to)
+	r.Bytes(from, seq[0].Lo, seq[0].Hi, to)
 }

@@ -21,10 +21,10 @@ type detState struct {
 // determinize returns r with at most one way to read each byte and each call.
 // Calls are read as symbols here; what remains ambiguous (a call against a byte
 // or another call) is for the machine.
-func determinize(r *ruleGraph) *detRule {
+func determinize(r *Rule) *detRule {
 	d := &subsets{r: r, limit: 4*len(r.states) + 512, index: map[string]int32{}}
 	d.mark = make([]bool, len(r.states))
-	d.add([]int32{r.start})
+	d.add([]int32{r.Start})
 	for i := 0; i < len(d.sets) && r.b.err == nil; i++ {
 		if len(d.sets) > d.limit || d.stored > maxSubsetCells {
 			return undetermined(r)
@@ -35,12 +35,12 @@ func determinize(r *ruleGraph) *detRule {
 }
 
 // undetermined returns r as it is, its start first.
-func undetermined(r *ruleGraph) *detRule {
+func undetermined(r *Rule) *detRule {
 	swap := func(s int32) int32 {
 		switch s {
 		case 0:
-			return r.start
-		case r.start:
+			return r.Start
+		case r.Start:
 			return 0
 		}
 		return s
@@ -48,7 +48,7 @@ func undetermined(r *ruleGraph) *detRule {
 	out := make([]detState, len(r.states))
 	for i := range r.states {
 		s, o := &r.states[i], &out[swap(int32(i))]
-		o.final = int32(i) == r.end
+		o.final = int32(i) == r.End
 		for _, e := range s.bytes {
 			o.bytes = append(o.bytes, byteEdge{e.lo, e.hi, swap(e.to)})
 		}
@@ -66,7 +66,7 @@ func undetermined(r *ruleGraph) *detRule {
 const maxSubsetCells = 2 << 20 // members of all subsets of a rule
 
 type subsets struct {
-	r      *ruleGraph
+	r      *Rule
 	limit  int
 	stored int
 	index  map[string]int32
@@ -91,14 +91,14 @@ func (d *subsets) add(states []int32) int32 {
 			}
 		}
 	}
-	d.r.b.spend(n + 1)
+	d.r.b.Spend(n + 1)
 	slices.Sort(set)
 	d.key = d.key[:0]
 	kept := set[:0]
 	final := false
 	for _, s := range set {
 		d.mark[s] = false
-		final = final || s == d.r.end
+		final = final || s == d.r.End
 		st := &d.r.states[s]
 		if len(st.bytes)+len(st.calls) > 0 { // the others add nothing
 			kept = append(kept, s)
@@ -127,7 +127,7 @@ func (d *subsets) expand(i int) {
 		edges = append(edges, d.r.states[s].bytes...)
 		calls = append(calls, d.r.states[s].calls...)
 	}
-	d.r.b.spend(len(edges) + len(calls))
+	d.r.b.Spend(len(edges) + len(calls))
 
 	var cuts [257]bool // where a range starts, or one has just ended
 	for _, e := range edges {
@@ -144,7 +144,7 @@ func (d *subsets) expand(i int) {
 		to = to[:0]
 		for n, e := range edges {
 			if int(e.lo) > lo {
-				d.r.b.spend(n)
+				d.r.b.Spend(n)
 				break
 			}
 			if int(e.hi) >= lo {
@@ -164,7 +164,7 @@ func (d *subsets) expand(i int) {
 	}
 	d.out[i].bytes = out
 	if b := d.r.b; b.linked > maxEdges-len(out)-len(calls) {
-		b.fail(tooLarge(b.source, "", "more than %d edges after the subset construction", maxEdges))
+		b.fail(tooLarge(b.Source, "", "more than %d edges after the subset construction", maxEdges))
 	} else {
 		b.linked += len(out) + len(calls)
 	}

@@ -10,7 +10,7 @@ import (
 // conjRule returns the rule of the values that meet all schemas of a
 // conjunction. Rules are made once for each conjunction, so schemas that refer
 // to each other end in rules that call each other.
-func (c *schemaCompiler) conjRule(conj []*schema) *ruleGraph {
+func (c *schemaCompiler) conjRule(conj []*schema) *Rule {
 	conj = simplify(conj)
 	if len(conj) == 0 {
 		return c.j.anyValue()
@@ -19,15 +19,15 @@ func (c *schemaCompiler) conjRule(conj []*schema) *ruleGraph {
 	if r := c.rules[key]; r != nil {
 		return r
 	}
-	r := c.b.rule(conj[0].at)
+	r := c.b.Rule(conj[0].at)
 	c.rules[key] = r
-	c.addAlternatives(r, r.start, conj, r.end)
+	c.addAlternatives(r, r.Start, conj, r.End)
 	return r
 }
 
 // addValue adds the values that meet a conjunction between two states: in place
 // where nothing refers to its schemas, as a call where something does.
-func (c *schemaCompiler) addValue(r *ruleGraph, from int32, conj []*schema, to int32) {
+func (c *schemaCompiler) addValue(r *Rule, from int32, conj []*schema, to int32) {
 	if c.stopped() {
 		return
 	}
@@ -37,13 +37,13 @@ func (c *schemaCompiler) addValue(r *ruleGraph, from int32, conj []*schema, to i
 		shared = shared || s.target || s.refers()
 	}
 	if shared {
-		r.call(from, c.conjRule(conj), to)
+		r.Call(from, c.conjRule(conj), to)
 		return
 	}
 	c.addAlternatives(r, from, conj, to)
 }
 
-func (c *schemaCompiler) addAlternatives(r *ruleGraph, from int32, conj []*schema, to int32) {
+func (c *schemaCompiler) addAlternatives(r *Rule, from int32, conj []*schema, to int32) {
 	if list := conj[0].union(); list != nil && len(conj) == 1 {
 		// Nothing to merge: branches that are references stay calls.
 		if s := conj[0]; len(s.one) > 0 {
@@ -64,7 +64,7 @@ func (c *schemaCompiler) addAlternatives(r *ruleGraph, from int32, conj []*schem
 
 // addAlternative adds the values of one alternative; at is a schema to blame in
 // errors.
-func (c *schemaCompiler) addAlternative(r *ruleGraph, from int32, a *alternative, to int32, at *schema) {
+func (c *schemaCompiler) addAlternative(r *Rule, from int32, a *alternative, to int32, at *schema) {
 	if a.valued {
 		for _, v := range a.values {
 			c.j.literal(r, from, v, to)
@@ -73,24 +73,24 @@ func (c *schemaCompiler) addAlternative(r *ruleGraph, from int32, a *alternative
 	}
 	t := c.written(a)
 	if a.plain() && t == allTypes {
-		r.call(from, c.j.anyValue(), to)
+		r.Call(from, c.j.anyValue(), to)
 		return
 	}
 	if t&typeNull != 0 {
-		r.text(from, "null", to)
+		r.Text(from, "null", to)
 	}
 	if t&typeBool != 0 {
 		for _, truth := range [...]bool{true, false} {
 			if !slices.ContainsFunc(a.excluded, (&jsonValue{kind: jsonBool, truth: truth}).equal) {
-				r.text(from, strconv.FormatBool(truth), to)
+				r.Text(from, strconv.FormatBool(truth), to)
 			}
 		}
 	}
 	if t&typeNumber != 0 {
-		r.call(from, c.numberRule(a, t, at), to)
+		r.Call(from, c.numberRule(a, t, at), to)
 	}
 	if t&typeString != 0 {
-		r.call(from, c.stringRule(a, at), to)
+		r.Call(from, c.stringRule(a, at), to)
 	}
 	if t&typeArray != 0 {
 		c.addArray(r, from, a, to, at)
@@ -103,13 +103,11 @@ func (c *schemaCompiler) addAlternative(r *ruleGraph, from int32, a *alternative
 // blame makes at and keyword the place of errors of size until the function that
 // it returns is called.
 func (c *schemaCompiler) blame(at *schema, keyword string) func() {
-	where, word := c.b.where, c.b.keyword
-	c.b.where, c.b.keyword = strings.TrimSpace(c.prefix+" "+at.at), keyword
-	return func() { c.b.where, c.b.keyword = where, word }
+	return c.b.Blame(strings.TrimSpace(c.prefix+" "+at.at), keyword)
 }
 
 // stringRule returns the rule of the strings of an alternative.
-func (c *schemaCompiler) stringRule(a *alternative, at *schema) *ruleGraph {
+func (c *schemaCompiler) stringRule(a *alternative, at *schema) *Rule {
 	words := a.excludedTexts()
 	if len(a.patterns)+len(words) == 0 && a.minLen == 0 && a.maxLen < 0 {
 		return c.j.anyString()
@@ -125,35 +123,35 @@ func (c *schemaCompiler) stringRule(a *alternative, at *schema) *ruleGraph {
 	if r := c.leafRules[key.String()]; r != nil {
 		return r
 	}
-	r := c.b.rule("string of " + at.at)
+	r := c.b.Rule("string of " + at.at)
 	c.leafRules[key.String()] = r
 	if a.maxLen >= 0 && a.minLen > a.maxLen {
 		return r // spells nothing
 	}
 	defer c.blame(at, "pattern")()
-	open, closing := r.state(), r.state()
-	r.bytes(r.start, '"', '"', open)
-	r.bytes(closing, '"', '"', r.end)
+	open, closing := r.State(), r.State()
+	r.Bytes(r.Start, '"', '"', open)
+	r.Bytes(closing, '"', '"', r.End)
 	switch {
 	case len(a.patterns)+len(words) > 0:
-		r.spellInside(open, c.stringDFA(a), closing)
+		spellInside(r, open, c.stringDFA(a), closing)
 	case a.maxLen == 0:
-		r.skip(open, closing)
+		r.Skip(open, closing)
 	default:
-		r.call(open, c.b.loop("characters of "+at.at, c.j.anyChar(), a.minLen, a.maxLen), closing)
+		r.Call(open, c.b.Loop("characters of "+at.at, c.j.anyChar(), a.minLen, a.maxLen), closing)
 	}
 	return r
 }
 
 // stringDFA returns the automaton of the texts of the strings of an alternative,
 // nil if these are all.
-func (c *schemaCompiler) stringDFA(a *alternative) *runeDFA {
+func (c *schemaCompiler) stringDFA(a *alternative) *RuneDFA {
 	parts := slices.Clone(a.patterns)
 	if words := a.excludedTexts(); len(words) > 0 {
-		parts = append(parts, wordsDFA(c.b, words).complement())
+		parts = append(parts, c.b.Words(words).Complement())
 	}
 	if a.minLen > 0 || a.maxLen >= 0 {
-		parts = append(parts, lengthDFA(c.b, a.minLen, a.maxLen))
+		parts = append(parts, c.b.Lengths(a.minLen, a.maxLen))
 	}
 	if len(parts) == 0 {
 		return nil

@@ -47,9 +47,9 @@ func (e *Error) Error() string {
 // grammars need, and low enough that compiling stays within about a second and
 // some tens of megabytes.
 const (
-	maxSource       = 1 << 20 // bytes of a schema or grammar
+	MaxSource       = 1 << 20 // bytes of a schema or grammar
 	maxRegexSource  = 16 << 10
-	maxNesting      = 128     // of schemas, groups and literals
+	MaxNesting      = 128     // of schemas, groups and literals
 	maxRules        = 20_000  // rules of an automaton
 	maxStates       = 250_000 // states of an automaton, all rules
 	maxEdges        = 2_000_000
@@ -57,7 +57,7 @@ const (
 	maxRuneCells    = 2 << 20
 	maxCompileWork  = 60_000_000 // elementary steps of one compilation
 	maxAlternatives = 512        // of one schema after merging allOf, anyOf and oneOf
-	maxRepeat       = 1 << 20    // largest count of a repetition
+	MaxRepeat       = 1 << 20    // largest count of a repetition
 	maxChoices      = 100_000
 )
 

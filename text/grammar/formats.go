@@ -76,21 +76,21 @@ var numberFormats = func() map[string]*[2]*big.Rat {
 var fixed sync.Map
 
 // fixedDFA returns the automaton of an expression of this package.
-func fixedDFA(expr string) *runeDFA {
+func fixedDFA(expr string) *RuneDFA {
 	if d, ok := fixed.Load(expr); ok {
-		return d.(*runeDFA)
+		return d.(*RuneDFA)
 	}
-	b := &builder{source: "regex"}
-	d := regexDFA(b, "", "", expr, false)
+	b := &Builder{Source: "regex"}
+	d := b.Pattern("", "", expr, false)
 	if b.err != nil {
 		panic(b.err) // a mistake in this package
 	}
 	got, _ := fixed.LoadOrStore(expr, d)
-	return got.(*runeDFA)
+	return got.(*RuneDFA)
 }
 
 // formatDFA returns the automaton of a format of strings, nil if there is none.
-func formatDFA(name string) *runeDFA {
+func formatDFA(name string) *RuneDFA {
 	if expr, ok := formatExprs[name]; ok {
 		return fixedDFA(expr)
 	}

@@ -24,7 +24,7 @@ func walk(t *testing.T, g *Grammar, seed uint64) (string, bool) {
 	for range 12 {
 		mask := s.MaskBits()
 		if err := s.Err(); err != nil {
-			if errors.Is(err, errTooAmbiguous) {
+			if errors.Is(err, ErrTooAmbiguous) {
 				return "", false
 			}
 			t.Fatalf("after %q: %v", out, err)
@@ -34,15 +34,15 @@ func walk(t *testing.T, g *Grammar, seed uint64) (string, bool) {
 			t.Fatalf("after %q: nothing allowed", out)
 		}
 		if err := s.Accept(id); err != nil {
-			if errors.Is(err, errTooAmbiguous) {
+			if errors.Is(err, ErrTooAmbiguous) {
 				return "", false
 			}
 			t.Fatalf("after %q: token %d allowed and not accepted: %v", out, id, err)
 		}
-		if v.isEnd(id) {
+		if v.IsEnd(id) {
 			return string(out), true
 		}
-		out = append(out, v.bytes(id)...)
+		out = append(out, v.Bytes(id)...)
 		s.Forced()
 	}
 	if s.Complete() {
@@ -125,7 +125,7 @@ func FuzzRegex(f *testing.F) {
 		if err != nil {
 			return // a flag at the end that changes the wrapping
 		}
-		if got, want := accepts(g, text), utf8.ValidString(text) && whole.MatchString(text); (got == nil) != want && !errors.Is(got, errTooAmbiguous) {
+		if got, want := accepts(g, text), utf8.ValidString(text) && whole.MatchString(text); (got == nil) != want && !errors.Is(got, ErrTooAmbiguous) {
 			t.Fatalf("%q: %q: %v, Go: %v", expr, text, got, want)
 		}
 		if out, ok := walk(t, g, uint64(len(text))); ok && !whole.MatchString(out) {
@@ -160,7 +160,7 @@ func FuzzGBNF(f *testing.F) {
 		if !ok {
 			return
 		}
-		if err := accepts(g, text); err != nil && !errors.Is(err, errTooAmbiguous) {
+		if err := accepts(g, text); err != nil && !errors.Is(err, ErrTooAmbiguous) {
 			t.Errorf("%s: generated %q: %v", source, text, err)
 		}
 	})

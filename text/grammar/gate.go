@@ -140,14 +140,14 @@ func (g *Gate) Accept(token int32) error {
 	case slices.Contains(g.tokens, token):
 		g.open = true
 		return nil
-	case v.isEnd(token):
+	case v.IsEnd(token):
 		if !g.optional {
 			return fmt.Errorf("grammar: token %d ends the text before the constrained part has begun", token)
 		}
 		g.ended = true
 		return nil
 	}
-	b := v.bytes(token)
+	b := v.Bytes(token)
 	if len(b) == 0 { // a special token interrupts the tag
 		g.matched = 0
 		return nil
@@ -314,7 +314,7 @@ func (t *tagTable) hits(v *Vocabulary, k int) []tagHit {
 			continue
 		}
 		for id := n.token; id >= 0; {
-			t.tail[k] = append(t.tail[k], tagHit{id, v.bytes(id)[end:]})
+			t.tail[k] = append(t.tail[k], tagHit{id, v.Bytes(id)[end:]})
 			if v.same == nil {
 				break
 			}

@@ -85,7 +85,7 @@ func TestGateMaskIsAccept(t *testing.T) {
 				if err := g.Accept(id); err != nil {
 					t.Fatal(err)
 				}
-				if v.isEnd(id) {
+				if v.IsEnd(id) {
 					if !optional && !g.Open() {
 						t.Fatal("ended before the gate opened")
 					}

@@ -13,15 +13,16 @@ import (
 // (nil: no masks). The rule "root" is the whole text. See docs/grammars.md for
 // the syntax. Left recursion is refused.
 func GBNF(v *Vocabulary, source string) (*Grammar, error) {
-	b := &builder{source: "gbnf"}
-	root, err := gbnfRoot(b, source)
+	b := &Builder{Source: "gbnf"}
+	root, err := b.GBNF(source)
 	if err != nil {
 		return nil, err
 	}
-	return compile(b, root, v, 0)
+	return b.Compile(root, v, 0)
 }
 
-func gbnfRoot(b *builder, source string) (*ruleGraph, error) {
+// GBNF adds the rule of a grammar in GBNF, see the function of that name.
+func (b *Builder) GBNF(source string) (*Rule, error) {
 	p := &gbnfParser{b: b, src: source, rules: map[string]*gbnfRule{}}
 	if err := p.parse(); err != nil {
 		return nil, err
@@ -30,13 +31,13 @@ func gbnfRoot(b *builder, source string) (*ruleGraph, error) {
 	if root == nil || !root.defined {
 		return nil, &Error{Kind: Invalid, Source: "gbnf", Keyword: "root", Why: "rule not defined"}
 	}
-	e := &gbnfEmitter{b: b, rules: map[*gbnfRule]*ruleGraph{}}
+	e := &gbnfEmitter{b: b, rules: map[*gbnfRule]*Rule{}}
 	r := e.rule(root)
 	for len(e.pending) > 0 && b.err == nil {
 		next := e.pending[len(e.pending)-1]
 		e.pending = e.pending[:len(e.pending)-1]
 		to := e.rules[next]
-		e.add(to, to.start, next.body, to.end)
+		e.add(to, to.Start, next.body, to.End)
 	}
 	return r, b.err
 }
@@ -44,7 +45,7 @@ func gbnfRoot(b *builder, source string) (*ruleGraph, error) {
 // gbnfExpr is a parsed expression.
 type gbnfExpr struct {
 	op     gbnfOp
-	set    runeSet
+	set    RuneSet
 	sub    []*gbnfExpr
 	rule   *gbnfRule
 	lo, hi int // of a repetition; hi < 0: no bound
@@ -78,7 +79,7 @@ const (
 )
 
 type gbnfParser struct {
-	b     *builder
+	b     *Builder
 	src   string
 	at    int
 	depth int
@@ -93,8 +94,8 @@ func (p *gbnfParser) fail(kind Kind, at int, format string, args ...any) error {
 }
 
 func (p *gbnfParser) parse() error {
-	if len(p.src) > maxSource {
-		return tooLarge("gbnf", "", "longer than %d bytes", maxSource)
+	if len(p.src) > MaxSource {
+		return tooLarge("gbnf", "", "longer than %d bytes", MaxSource)
 	}
 	if !utf8.ValidString(p.src) {
 		return &Error{Kind: Invalid, Source: "gbnf", Why: "not valid UTF-8"}

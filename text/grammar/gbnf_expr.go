@@ -63,10 +63,10 @@ func (p *gbnfParser) operand() (*gbnfExpr, error) {
 		return p.class()
 	case c == '.':
 		p.at++
-		return &gbnfExpr{op: gbnfSet, set: runeSet{0, maxRune}}, nil
+		return &gbnfExpr{op: gbnfSet, set: RuneSet{0, maxRune}}, nil
 	case c == '(':
-		if p.depth++; p.depth > maxNesting {
-			return nil, p.fail(TooLarge, at, "too large: groups nested deeper than %d", maxNesting)
+		if p.depth++; p.depth > MaxNesting {
+			return nil, p.fail(TooLarge, at, "too large: groups nested deeper than %d", MaxNesting)
 		}
 		p.at++
 		p.space(true)
@@ -115,8 +115,8 @@ func (p *gbnfParser) repetition(e *gbnfExpr) (*gbnfExpr, error) {
 			if err != nil {
 				return 0, p.fail(Invalid, at, "expected {m}, {m,} or {m,n} with whole numbers, found {%s}", strings.Trim(diag.Quote(text), `"`))
 			}
-			if n > maxRepeat {
-				return 0, p.fail(TooLarge, at, "too large: repetition of more than %d times", maxRepeat)
+			if n > MaxRepeat {
+				return 0, p.fail(TooLarge, at, "too large: repetition of more than %d times", MaxRepeat)
 			}
 			return int(n), nil
 		}
@@ -147,7 +147,7 @@ func (p *gbnfParser) literal(quote byte) (*gbnfExpr, error) {
 		if err != nil {
 			return nil, err
 		}
-		seq.sub = append(seq.sub, &gbnfExpr{op: gbnfSet, set: runeSet{r, r}})
+		seq.sub = append(seq.sub, &gbnfExpr{op: gbnfSet, set: RuneSet{r, r}})
 	}
 	if p.at >= len(p.src) {
 		return nil, p.fail(Invalid, at, "literal without an end")
@@ -164,7 +164,7 @@ func (p *gbnfParser) class() (*gbnfExpr, error) {
 	if not {
 		p.at++
 	}
-	var set runeSet
+	var set RuneSet
 	for p.at < len(p.src) && p.src[p.at] != ']' {
 		lo, err := p.char()
 		if err != nil {
@@ -238,17 +238,17 @@ func (p *gbnfParser) char() (rune, error) {
 	return rune(x), nil
 }
 
-// gbnfEmitter adds parsed rules to a builder.
+// gbnfEmitter adds parsed rules to a Builder.
 type gbnfEmitter struct {
-	b       *builder
-	rules   map[*gbnfRule]*ruleGraph
+	b       *Builder
+	rules   map[*gbnfRule]*Rule
 	pending []*gbnfRule
 }
 
-func (e *gbnfEmitter) rule(r *gbnfRule) *ruleGraph {
+func (e *gbnfEmitter) rule(r *gbnfRule) *Rule {
 	g := e.rules[r]
 	if g == nil {
-		g = e.b.rule(r.name)
+		g = e.b.Rule(r.name)
 		e.rules[r] = g
 		e.pending = append(e.pending, r)
 	}
@@ -259,24 +259,24 @@ func (e *gbnfEmitter) rule(r *gbnfRule) *ruleGraph {
 const maxUnrolled = 128
 
 // add adds an expression between two states.
-func (e *gbnfEmitter) add(g *ruleGraph, from int32, x *gbnfExpr, to int32) {
+func (e *gbnfEmitter) add(g *Rule, from int32, x *gbnfExpr, to int32) {
 	if e.b.err != nil {
 		return
 	}
 	switch x.op {
 	case gbnfSet:
-		g.runes(from, x.set, to, suffixes{})
+		g.Runes(from, x.set, to, Tails{})
 	case gbnfSeq:
 		for i, s := range x.sub {
 			next := to
 			if i < len(x.sub)-1 {
-				next = g.state()
+				next = g.State()
 			}
 			e.add(g, from, s, next)
 			from = next
 		}
 		if len(x.sub) == 0 {
-			g.skip(from, to)
+			g.Skip(from, to)
 		}
 	case gbnfAlt:
 		for _, s := range x.sub {
@@ -286,39 +286,39 @@ func (e *gbnfEmitter) add(g *ruleGraph, from int32, x *gbnfExpr, to int32) {
 		if x.rule.small {
 			e.add(g, from, x.rule.body, to)
 		} else {
-			g.call(from, e.rule(x.rule), to)
+			g.Call(from, e.rule(x.rule), to)
 		}
 	case gbnfRepeat:
 		e.repeat(g, from, x, to)
 	}
 }
 
-func (e *gbnfEmitter) repeat(g *ruleGraph, from int32, x *gbnfExpr, to int32) {
+func (e *gbnfEmitter) repeat(g *Rule, from int32, x *gbnfExpr, to int32) {
 	body := x.sub[0]
 	if max(x.lo, x.hi) > 1 && max(x.lo, x.hi)*body.size > maxUnrolled {
-		rule := e.b.rule("repetition")
-		e.add(rule, rule.start, body, rule.end)
-		g.call(from, e.b.loop("repetition", rule, x.lo, x.hi), to)
+		rule := e.b.Rule("repetition")
+		e.add(rule, rule.Start, body, rule.End)
+		g.Call(from, e.b.Loop("repetition", rule, x.lo, x.hi), to)
 		return
 	}
 	for range x.lo {
-		next := g.state()
+		next := g.State()
 		e.add(g, from, body, next)
 		from = next
 	}
 	if x.hi < 0 {
-		again := g.state()
-		g.skip(from, again)
+		again := g.State()
+		g.Skip(from, again)
 		e.add(g, again, body, again)
-		g.skip(again, to)
+		g.Skip(again, to)
 		return
 	}
 	for range x.hi - x.lo {
-		next, begin := g.state(), g.state()
-		g.skip(from, begin)
+		next, begin := g.State(), g.State()
+		g.Skip(from, begin)
 		e.add(g, begin, body, next)
-		g.skip(from, to)
+		g.Skip(from, to)
 		from = next
 	}
-	g.skip(from, to)
+	g.Skip(from, to)
 }

@@ -43,8 +43,8 @@ func (k jsonKind) String() string {
 
 // parseJSON parses a whole text: one value, no member twice, bounded nesting.
 func parseJSON(text []byte) (*jsonValue, error) {
-	if len(text) > maxSource {
-		return nil, fmt.Errorf("longer than %d bytes", maxSource)
+	if len(text) > MaxSource {
+		return nil, fmt.Errorf("longer than %d bytes", MaxSource)
 	}
 	if !utf8.Valid(text) {
 		return nil, errors.New("not valid UTF-8")
@@ -65,8 +65,8 @@ func parseJSON(text []byte) (*jsonValue, error) {
 }
 
 func readJSON(dec *json.Decoder, depth int) (*jsonValue, error) {
-	if depth > maxNesting {
-		return nil, fmt.Errorf("nested deeper than %d", maxNesting)
+	if depth > MaxNesting {
+		return nil, fmt.Errorf("nested deeper than %d", MaxNesting)
 	}
 	tok, err := dec.Token()
 	if err != nil {
@@ -180,24 +180,24 @@ func (v *jsonValue) equal(w *jsonValue) bool {
 }
 
 // literal adds the one spelling of v, but for white space, between two states.
-func (j *jsonText) literal(r *ruleGraph, from int32, v *jsonValue, to int32) {
+func (j *jsonText) literal(r *Rule, from int32, v *jsonValue, to int32) {
 	switch v.kind {
 	case jsonNull:
-		r.text(from, "null", to)
+		r.Text(from, "null", to)
 	case jsonBool:
-		r.text(from, strconv.FormatBool(v.truth), to)
+		r.Text(from, strconv.FormatBool(v.truth), to)
 	case jsonNumber:
-		r.text(from, v.text, to)
+		r.Text(from, v.text, to)
 	case jsonString:
-		r.text(from, quote(v.text), to)
+		r.Text(from, quote(v.text), to)
 	case jsonArray:
 		j.list(r, from, "[]", len(v.items), to, func(i int, from, to int32) {
 			j.literal(r, from, v.items[i], to)
 		})
 	case jsonObject:
 		j.list(r, from, "{}", len(v.keys), to, func(i int, from, to int32) {
-			colon, value := r.state(), r.state()
-			r.text(from, quote(v.keys[i])+":", colon)
+			colon, value := r.State(), r.State()
+			r.Text(from, quote(v.keys[i])+":", colon)
 			j.gap(r, colon, afterColon, value)
 			j.literal(r, value, v.members[v.keys[i]], to)
 		})
@@ -205,26 +205,26 @@ func (j *jsonText) literal(r *ruleGraph, from int32, v *jsonValue, to int32) {
 }
 
 // list adds brackets around n elements.
-func (j *jsonText) list(r *ruleGraph, from int32, brackets string, n int, to int32, element func(i int, from, to int32)) {
+func (j *jsonText) list(r *Rule, from int32, brackets string, n int, to int32, element func(i int, from, to int32)) {
 	if n == 0 {
-		r.text(from, brackets, to)
+		r.Text(from, brackets, to)
 		return
 	}
-	at := r.state()
-	r.bytes(from, brackets[0], brackets[0], at)
+	at := r.State()
+	r.Bytes(from, brackets[0], brackets[0], at)
 	for i := range n {
-		begin, end := r.state(), r.state()
+		begin, end := r.State(), r.State()
 		if i == 0 {
 			j.gap(r, at, afterOpen, begin)
 		} else {
-			comma := r.state()
-			r.bytes(at, ',', ',', comma)
+			comma := r.State()
+			r.Bytes(at, ',', ',', comma)
 			j.gap(r, comma, afterComma, begin)
 		}
 		element(i, begin, end)
 		at = end
 	}
-	closing := r.state()
+	closing := r.State()
 	j.gap(r, at, beforeClose, closing)
-	r.bytes(closing, brackets[1], brackets[1], to)
+	r.Bytes(closing, brackets[1], brackets[1], to)
 }

@@ -58,7 +58,7 @@ func (m *machine) spell(text string, end *config) []int32 {
 	ids := v.encode(text[:len(text)-cutCharacter(text)])
 	n := 0
 	for rest := text; n < len(ids); n++ {
-		b := v.bytes(ids[n])
+		b := v.Bytes(ids[n])
 		// A text that begins within a character may have no such spelling.
 		if len(b) == 0 || !strings.HasPrefix(rest, string(b)) || m.crosses(rest, end) {
 			break

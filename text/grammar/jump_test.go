@@ -14,11 +14,11 @@ func longest(v *Vocabulary) func(text string) []int32 {
 		for len(text) > 0 {
 			best := int32(-1)
 			for id := range int32(v.n) {
-				if b := v.bytes(id); len(b) > 0 && strings.HasPrefix(text, string(b)) && (best < 0 || len(b) > len(v.bytes(best))) {
+				if b := v.Bytes(id); len(b) > 0 && strings.HasPrefix(text, string(b)) && (best < 0 || len(b) > len(v.Bytes(best))) {
 					best = id
 				}
 			}
-			ids, text = append(ids, best), text[len(v.bytes(best)):]
+			ids, text = append(ids, best), text[len(v.Bytes(best)):]
 		}
 		return ids
 	}
@@ -26,7 +26,7 @@ func longest(v *Vocabulary) func(text string) []int32 {
 
 func spelled(v *Vocabulary, ids []int32) (out []string) {
 	for _, id := range ids {
-		out = append(out, string(v.bytes(id)))
+		out = append(out, string(v.Bytes(id)))
 	}
 	return out
 }
@@ -102,17 +102,17 @@ func TestJumpIsForced(t *testing.T) {
 				for _, id := range ids {
 					mask := ahead.MaskBits()
 					for other := range int32(v.n) {
-						if b := v.bytes(other); mask[other>>6]>>(other&63)&1 != 0 && !bytes.HasPrefix(rest, b) {
-							t.Fatalf("%s: %q is taken where %q is allowed, before %q", name, v.bytes(id), b, rest)
+						if b := v.Bytes(other); mask[other>>6]>>(other&63)&1 != 0 && !bytes.HasPrefix(rest, b) {
+							t.Fatalf("%s: %q is taken where %q is allowed, before %q", name, v.Bytes(id), b, rest)
 						}
 					}
-					if err := ahead.Accept(id); err != nil || !bytes.HasPrefix(rest, v.bytes(id)) {
-						t.Fatalf("%s: %q before %q: %v", name, v.bytes(id), rest, err)
+					if err := ahead.Accept(id); err != nil || !bytes.HasPrefix(rest, v.Bytes(id)) {
+						t.Fatalf("%s: %q before %q: %v", name, v.Bytes(id), rest, err)
 					}
-					rest = rest[len(v.bytes(id)):]
+					rest = rest[len(v.Bytes(id)):]
 					jumped++
 				}
-				if id := pick(s.MaskBits(), rng); id < 0 || v.isEnd(id) || s.Accept(id) != nil {
+				if id := pick(s.MaskBits(), rng); id < 0 || v.IsEnd(id) || s.Accept(id) != nil {
 					break
 				}
 			}

@@ -128,16 +128,16 @@ func (k *keywordReader) count(about types) (int, error) {
 		return 0, k.fail(Invalid, "expected a whole number that is not negative")
 	}
 	n := k.x.rat.Num()
-	if !n.IsInt64() || n.Int64() > maxRepeat {
-		return maxRepeat + 1, nil
+	if !n.IsInt64() || n.Int64() > MaxRepeat {
+		return MaxRepeat + 1, nil
 	}
 	return int(n.Int64()), nil
 }
 
 func (k *keywordReader) least(about types, n *int) error {
 	x, err := k.count(about)
-	if err == nil && x > maxRepeat {
-		return k.fail(TooLarge, "too large: more than %d", maxRepeat)
+	if err == nil && x > MaxRepeat {
+		return k.fail(TooLarge, "too large: more than %d", MaxRepeat)
 	}
 	*n = x
 	return err
@@ -147,7 +147,7 @@ func (k *keywordReader) least(about types, n *int) error {
 // leaves out texts that no model writes.
 func (k *keywordReader) most(about types, n *int) error {
 	x, err := k.count(about)
-	*n = min(x, maxRepeat)
+	*n = min(x, MaxRepeat)
 	return err
 }
 
@@ -162,7 +162,7 @@ func (k *keywordReader) pattern() error {
 }
 
 // regex compiles a pattern, which matches anywhere in the text.
-func (k *keywordReader) regex(at, expr string) (*runeDFA, error) {
+func (k *keywordReader) regex(at, expr string) (*RuneDFA, error) {
 	re, ok := fromECMA(expr)
 	if !ok {
 		return nil, k.c.fail(at, k.key, Unsupported, "half of a surrogate pair in a regular expression")
@@ -170,7 +170,7 @@ func (k *keywordReader) regex(at, expr string) (*runeDFA, error) {
 	if k.c.prefix != "" {
 		at = k.c.prefix + " " + at
 	}
-	d := regexDFA(k.c.b, at, k.key, re, true)
+	d := k.c.b.Pattern(at, k.key, re, true)
 	return d, k.c.b.err
 }
 

@@ -59,7 +59,7 @@ const (
 
 var dead = &config{} // no way on
 
-var errTooAmbiguous = errors.New("grammar: text: too ambiguous: more than the allowed work for one token")
+var ErrTooAmbiguous = errors.New("grammar: text: too ambiguous: more than the allowed work for one token")
 
 type machine struct {
 	mu       sync.Mutex
@@ -158,7 +158,7 @@ func (m *machine) begin() {
 func (m *machine) spend(n int) {
 	m.work += n
 	if m.work > maxOpWork {
-		m.err = errTooAmbiguous
+		m.err = ErrTooAmbiguous
 	}
 }
 
@@ -409,7 +409,7 @@ func (m *machine) takeLeaves() []item {
 		}
 	}
 	if len(out) > maxItems {
-		m.err = errTooAmbiguous
+		m.err = ErrTooAmbiguous
 		return nil
 	}
 	slices.SortFunc(out, func(a, b item) int { return int(a.q) - int(b.q) })

@@ -68,7 +68,7 @@ func TestMaskIsAccept(t *testing.T) {
 					if !sameAsAccept(t, s) {
 						return
 					}
-					if id := pick(s.MaskBits(), rng); id < 0 || s.Accept(id) != nil || v.isEnd(id) {
+					if id := pick(s.MaskBits(), rng); id < 0 || s.Accept(id) != nil || v.IsEnd(id) {
 						break
 					}
 				}
@@ -93,7 +93,7 @@ func sameAsAccept(t *testing.T, s *State) bool {
 		err := s.Accept(id)
 		s.Restore(before)
 		if allowed != (err == nil) {
-			t.Errorf("token %d %q: mask says %v, Accept says %v", id, v.bytes(id), allowed, err)
+			t.Errorf("token %d %q: mask says %v, Accept says %v", id, v.Bytes(id), allowed, err)
 			return false
 		}
 		if kept := logits[id] == float32(id); kept != allowed {
@@ -130,7 +130,7 @@ func TestMaskIsAcceptReal(t *testing.T) {
 					if i%3 == 0 && !sameAsAccept(t, s) {
 						t.Fatalf("%s, %s", name, src)
 					}
-					if id := pick(s.MaskBits(), rng); id < 0 || s.Accept(id) != nil || v.isEnd(id) {
+					if id := pick(s.MaskBits(), rng); id < 0 || s.Accept(id) != nil || v.IsEnd(id) {
 						break
 					}
 				}
@@ -193,13 +193,13 @@ func TestForced(t *testing.T) {
 			if len(forced) > 0 {
 				mask := s.MaskBits()
 				for id := range int32(v.n) {
-					if b := v.bytes(id); mask[id>>6]>>(id&63)&1 != 0 && !strings.HasPrefix(string(forced), string(b)) && !strings.HasPrefix(string(b), string(forced)) {
+					if b := v.Bytes(id); mask[id>>6]>>(id&63)&1 != 0 && !strings.HasPrefix(string(forced), string(b)) && !strings.HasPrefix(string(b), string(forced)) {
 						t.Fatalf("%s: %q is forced and %q is allowed", name, forced, b)
 					}
 				}
 			}
 			id := pick(s.MaskBits(), rng)
-			if id < 0 || v.isEnd(id) {
+			if id < 0 || v.IsEnd(id) {
 				break
 			}
 			if err := s.Accept(id); err != nil {
@@ -226,7 +226,7 @@ func TestSnapshots(t *testing.T) {
 		if err := s.Accept(id); err != nil {
 			t.Fatal(err)
 		}
-		if v.isEnd(id) {
+		if v.IsEnd(id) {
 			break
 		}
 	}
@@ -361,7 +361,7 @@ func TestForgetting(t *testing.T) {
 			if err := s.Accept(id); err != nil {
 				t.Fatal(err)
 			}
-			if v.isEnd(id) || s.Done() || rng.IntN(30) == 0 {
+			if v.IsEnd(id) || s.Done() || rng.IntN(30) == 0 {
 				s.Restore(start)
 				small.Restore(smallStart)
 			}

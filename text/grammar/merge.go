@@ -20,7 +20,7 @@ type alternative struct {
 
 	excluded []*jsonValue // texts, numbers and booleans
 
-	patterns       []*runeDFA
+	patterns       []*RuneDFA
 	minLen, maxLen int
 
 	lo, hi         *big.Rat
@@ -115,13 +115,13 @@ func (c *schemaCompiler) apply(alts []*alternative, s *schema, path []*schema) [
 	if slices.Contains(path, s) {
 		c.setErr(c.fail(s.at, "$ref", Unsupported, "the schema refers to itself without anything in between"))
 	}
-	if len(path) > maxNesting*4 {
-		c.setErr(c.fail(s.at, "$ref", TooLarge, "too large: more than %d schemas refer to each other in place", maxNesting*4))
+	if len(path) > MaxNesting*4 {
+		c.setErr(c.fail(s.at, "$ref", TooLarge, "too large: more than %d schemas refer to each other in place", MaxNesting*4))
 	}
 	if c.stopped() || s.never {
 		return nil
 	}
-	if !c.b.spend(8 * (len(alts) + 1)) {
+	if !c.b.Spend(8 * (len(alts) + 1)) {
 		return nil
 	}
 	path = append(path[:len(path):len(path)], s)
@@ -194,7 +194,7 @@ func (c *schemaCompiler) possible(a *alternative) bool {
 	}
 	for _, name := range a.required {
 		conj, _, _ := c.member(a, name)
-		c.b.spend(1 + len(a.objects))
+		c.b.Spend(1 + len(a.objects))
 		ok := !hasNever(conj)
 		for _, s := range conj {
 			if s.valued && ok {
@@ -294,7 +294,7 @@ func (a *alternative) plain() bool { return !a.valued && a.about == 0 && len(a.e
 func simplify(conj []*schema) []*schema {
 	out := make([]*schema, 0, len(conj))
 	for _, s := range conj {
-		for n := 0; s.bare() && s.ref != nil && n < maxNesting; n++ {
+		for n := 0; s.bare() && s.ref != nil && n < MaxNesting; n++ {
 			s = s.ref
 		}
 		if s.never || !s.bare() || s.ref != nil {
@@ -363,7 +363,7 @@ func (c *schemaCompiler) member(a *alternative, name string) (conj []*schema, me
 			conj, found = append(conj, t), true
 		}
 		for i, d := range s.patternNames {
-			if d.match(name) {
+			if d.Match(name) {
 				conj, found = append(conj, s.patternSchemas[i]), true
 			}
 		}

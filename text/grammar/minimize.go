@@ -1,10 +1,10 @@
 package grammar
 
-// minimize returns the smallest automaton that accepts what d does, without
+// Minimize returns the smallest automaton that accepts what d does, without
 // states from which nothing is accepted (J. Hopcroft, An n log n algorithm for
 // minimizing states in a finite automaton, 1971). The result has at least a
 // start state.
-func (d *runeDFA) minimize(b *builder) *runeDFA {
+func (d *RuneDFA) Minimize(b *Builder) *RuneDFA {
 	if b.err != nil {
 		return d
 	}
@@ -54,7 +54,7 @@ func (d *runeDFA) minimize(b *builder) *runeDFA {
 					m.touch(from)
 				}
 			}
-			if !b.spend(len(states)/4 + 1) {
+			if !b.Spend(len(states)/4 + 1) {
 				return d
 			}
 			m.split()
@@ -64,7 +64,7 @@ func (d *runeDFA) minimize(b *builder) *runeDFA {
 }
 
 // alive returns the states from which something is accepted.
-func (d *runeDFA) alive() []bool {
+func (d *RuneDFA) alive() []bool {
 	n := len(d.final)
 	live := make([]bool, n)
 	heads := make([]int32, n+1)
@@ -105,10 +105,10 @@ func (d *runeDFA) alive() []bool {
 }
 
 // quotient returns the automaton of the blocks of m that the start reaches.
-func (d *runeDFA) quotient(m *refiner, to func(q, c int) int32) *runeDFA {
+func (d *RuneDFA) quotient(m *refiner, to func(q, c int) int32) *RuneDFA {
 	n := len(d.final)
 	sink := m.block[n]
-	out := &runeDFA{cuts: d.cuts, class: d.class, k: d.k}
+	out := &RuneDFA{cuts: d.cuts, class: d.class, k: d.k}
 	index := map[int32]int32{m.block[d.start]: 0}
 	reps := []int32{d.start}
 	for i := 0; i < len(reps); i++ {

@@ -134,7 +134,7 @@ func TestGBNFAgainstNaive(t *testing.T) {
 			continue
 		}
 		compiled++
-		p := &gbnfParser{b: &builder{}, src: source, rules: map[string]*gbnfRule{}}
+		p := &gbnfParser{b: &Builder{}, src: source, rules: map[string]*gbnfRule{}}
 		if err := p.parse(); err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +145,7 @@ func TestGBNFAgainstNaive(t *testing.T) {
 				want = want || end == len(rec.text)
 			}
 			got := accepts(g, text)
-			if errors.Is(got, errTooAmbiguous) || rec.work > 3000 {
+			if errors.Is(got, ErrTooAmbiguous) || rec.work > 3000 {
 				return
 			}
 			checked++

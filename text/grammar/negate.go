@@ -23,7 +23,7 @@ func (c *schemaCompiler) negation(s *schema) (*schema, error) {
 		if err := part(); err != nil {
 			return nil, err
 		}
-		if !c.b.spend(16) {
+		if !c.b.Spend(16) {
 			return nil, c.b.err
 		}
 	}
@@ -60,7 +60,7 @@ func (w *negator) room() error {
 	if len(w.ways) > maxAlternatives {
 		return w.refuse("", TooLarge, "too large: more than 512 ways not to meet the schema")
 	}
-	if !w.c.b.spend(16) {
+	if !w.c.b.Spend(16) {
 		return w.c.b.err
 	}
 	return nil
@@ -165,7 +165,7 @@ func (w *negator) values() error {
 // otherThan returns the schema of the values that are not equal to an array or
 // object.
 func (c *schemaCompiler) otherThan(v *jsonValue, at string) (*schema, error) {
-	if !c.b.spend(8 * (1 + len(v.items) + len(v.keys))) {
+	if !c.b.Spend(8 * (1 + len(v.items) + len(v.keys))) {
 		return nil, c.b.err
 	}
 	same := c.empty(at)
@@ -207,7 +207,7 @@ func (w *negator) strings() error {
 		return w.refuse(w.s.inexact, Unsupported, notNegated+"not every text of a format is known")
 	}
 	for _, d := range w.s.patterns {
-		w.way(typeString).patterns = []*runeDFA{d.complement()}
+		w.way(typeString).patterns = []*RuneDFA{d.Complement()}
 	}
 	return w.bounds("Length", typeString, w.s.minLen, w.s.maxLen, func(n *schema, lo, hi int) { n.minLen, n.maxLen = lo, hi })
 }
@@ -217,7 +217,7 @@ func (w *negator) bounds(what string, t types, lo, hi int, set func(n *schema, l
 	if lo > 0 {
 		set(w.way(t), 0, lo-1)
 	}
-	if hi >= maxRepeat {
+	if hi >= MaxRepeat {
 		return w.refuse("max"+what, TooLarge, "too large: more than 1048575 where it is negated")
 	}
 	if hi >= 0 {
@@ -263,7 +263,7 @@ func (w *negator) arrays() error {
 		if err != nil {
 			return err
 		}
-		if !w.c.b.spend(i + 1) {
+		if !w.c.b.Spend(i + 1) {
 			return w.c.b.err
 		}
 		if !some {
@@ -280,7 +280,7 @@ func (w *negator) arrays() error {
 		if err != nil {
 			return err
 		}
-		if some && len(s.prefix) < maxRepeat {
+		if some && len(s.prefix) < MaxRepeat {
 			if s.items.never {
 				w.way(typeArray).minItems = len(s.prefix) + 1
 			} else {

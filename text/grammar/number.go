@@ -47,7 +47,7 @@ func multipleParts(m *big.Rat) (p, scale int, ok bool) {
 }
 
 // numberRule returns the rule of the numbers of an alternative.
-func (c *schemaCompiler) numberRule(a *alternative, t types, at *schema) *ruleGraph {
+func (c *schemaCompiler) numberRule(a *alternative, t types, at *schema) *Rule {
 	fractions, whole := t&typeFraction != 0, t&typeInteger != 0
 	gaps := a.excludedNumbers()
 	if a.lo == nil && a.hi == nil && len(a.multiples)+len(a.notMultiples)+len(gaps) == 0 && whole {
@@ -71,16 +71,16 @@ func (c *schemaCompiler) numberRule(a *alternative, t types, at *schema) *ruleGr
 	if r := c.leafRules[key]; r != nil {
 		return r
 	}
-	r := c.b.rule("number of " + at.at)
+	r := c.b.Rule("number of " + at.at)
 	c.leafRules[key] = r
 	defer c.blame(at, "multipleOf")()
 	spec := numberSpec{fractions: fractions, lo: a.lo, hi: a.hi, openLo: a.openLo, openHi: a.openHi}
-	var rest *runeDFA // what the bounds do not say
+	var rest *RuneDFA // what the bounds do not say
 	and := func(s numberSpec) {
 		if d := numberDFA(c.b, s); rest == nil {
 			rest = d
 		} else {
-			rest = intersect(c.b, rest, d)
+			rest = rest.Intersect(c.b, d)
 		}
 	}
 	for i, m := range a.multiples {
@@ -103,9 +103,9 @@ func (c *schemaCompiler) numberRule(a *alternative, t types, at *schema) *ruleGr
 		}
 		d := numberDFA(c.b, s)
 		if rest != nil {
-			d = intersect(c.b, d, rest)
+			d = d.Intersect(c.b, rest)
 		}
-		r.spell(r.start, d, r.end)
+		r.Spell(r.Start, d, r.End, r.Runes)
 	}
 	for _, x := range gaps {
 		left := spec
@@ -173,7 +173,7 @@ const (
 // numberDFA returns the automaton of the numbers of a specification, written
 // without exponent, with at most 18 digits before and 17 after the point or as
 // many as the bounds have.
-func numberDFA(b *builder, spec numberSpec) *runeDFA {
+func numberDFA(b *Builder, spec numberSpec) *RuneDFA {
 	w := &numberWalk{spec: spec, maxW: 18, maxF: 17}
 	w.p = 1
 	if spec.multiple != nil {
@@ -205,13 +205,13 @@ func numberDFA(b *builder, spec numberSpec) *runeDFA {
 	if spec.lo != nil && w.possible[1] {
 		w.bound[1].top = mag(spec.lo, spec.openLo)
 	}
-	alphabet := make([]runeSet, 12)
+	alphabet := make([]RuneSet, 12)
 	for i := range 10 {
-		alphabet[i] = runeSet{rune('0' + i), rune('0' + i)}
+		alphabet[i] = RuneSet{rune('0' + i), rune('0' + i)}
 	}
-	alphabet[pointClass] = runeSet{'.', '.'}
-	alphabet[minusClass] = runeSet{'-', '-'}
-	return explore(b, alphabet, numberState{}, w.next, w.final)
+	alphabet[pointClass] = RuneSet{'.', '.'}
+	alphabet[minusClass] = RuneSet{'-', '-'}
+	return Explore(b, alphabet, numberState{}, w.next, w.final)
 }
 
 func (w *numberWalk) sign(s numberState) int {

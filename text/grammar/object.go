@@ -9,8 +9,8 @@ type objectPlan struct {
 	names    []string // members with a name of their own, in order
 	required []bool
 	values   [][]*schema
-	extra    *ruleGraph // members that nothing names, with name and colon; nil: none
-	lo, hi   int        // number of members; hi < 0: no bound
+	extra    *Rule // members that nothing names, with name and colon; nil: none
+	lo, hi   int   // number of members; hi < 0: no bound
 }
 
 const (
@@ -20,9 +20,9 @@ const (
 )
 
 // addObject adds the objects of an alternative.
-func (c *schemaCompiler) addObject(r *ruleGraph, from int32, a *alternative, to int32, at *schema) {
+func (c *schemaCompiler) addObject(r *Rule, from int32, a *alternative, to int32, at *schema) {
 	if len(a.objects) == 0 && len(a.required) == 0 && len(a.propertyNames) == 0 && a.minProps == 0 && a.maxProps < 0 {
-		r.call(from, c.j.anyObject(), to)
+		r.Call(from, c.j.anyObject(), to)
 		return
 	}
 	p, ok := c.planObject(a, at)
@@ -86,8 +86,8 @@ func (c *schemaCompiler) planObject(a *alternative, at *schema) (p objectPlan, o
 
 // extraMembers returns the rule of the members whose names are not listed, or
 // nil if there are none.
-func (c *schemaCompiler) extraMembers(a *alternative, listed []string, at *schema) *ruleGraph {
-	var patterns []*runeDFA
+func (c *schemaCompiler) extraMembers(a *alternative, listed []string, at *schema) *Rule {
+	var patterns []*RuneDFA
 	for _, s := range a.objects {
 		patterns = merged(patterns, s.patternNames)
 	}
@@ -101,7 +101,7 @@ func (c *schemaCompiler) extraMembers(a *alternative, listed []string, at *schem
 	}
 	defer c.blame(at, keyword)()
 	names := c.nameDFA(a, listed)
-	var rule *ruleGraph
+	var rule *Rule
 	for set := range 1 << len(patterns) {
 		if set == 0 && !c.open(a) || c.stopped() {
 			continue
@@ -119,12 +119,12 @@ func (c *schemaCompiler) extraMembers(a *alternative, listed []string, at *schem
 					}
 				}
 			} else {
-				q = q.complement()
+				q = q.Complement()
 			}
 			if d == nil {
-				d = q.minimize(c.b)
+				d = q.Minimize(c.b)
 			} else {
-				d = intersect(c.b, d, q)
+				d = d.Intersect(c.b, q)
 			}
 		}
 		for i, s := range a.objects {
@@ -132,47 +132,47 @@ func (c *schemaCompiler) extraMembers(a *alternative, listed []string, at *schem
 				conj = append(conj, s.additional)
 			}
 		}
-		if hasNever(conj) || c.stopped() || d != nil && d.empty() {
+		if hasNever(conj) || c.stopped() || d != nil && d.Empty() {
 			continue
 		}
 		if rule == nil {
-			rule = c.b.rule("further members of " + at.at)
+			rule = c.b.Rule("further members of " + at.at)
 		}
-		colon, value := rule.state(), rule.state()
+		colon, value := rule.State(), rule.State()
 		if d == nil {
-			key := rule.state()
-			rule.call(rule.start, c.j.anyString(), key)
-			rule.bytes(key, ':', ':', colon)
+			key := rule.State()
+			rule.Call(rule.Start, c.j.anyString(), key)
+			rule.Bytes(key, ':', ':', colon)
 		} else {
-			key, quote := rule.state(), rule.state()
-			rule.bytes(rule.start, '"', '"', key)
-			rule.spellInside(key, d, quote)
-			rule.text(quote, `":`, colon)
+			key, quote := rule.State(), rule.State()
+			rule.Bytes(rule.Start, '"', '"', key)
+			spellInside(rule, key, d, quote)
+			rule.Text(quote, `":`, colon)
 		}
 		c.j.gap(rule, colon, afterColon, value)
-		c.addValue(rule, value, conj, rule.end)
+		c.addValue(rule, value, conj, rule.End)
 	}
 	return rule
 }
 
 // nameDFA returns the automaton of the names that are not listed and that
 // propertyNames allows, or nil if these are all.
-func (c *schemaCompiler) nameDFA(a *alternative, listed []string) *runeDFA {
-	var d *runeDFA
+func (c *schemaCompiler) nameDFA(a *alternative, listed []string) *RuneDFA {
+	var d *RuneDFA
 	if len(listed) > 0 {
-		d = wordsDFA(c.b, listed).complement()
+		d = c.b.Words(listed).Complement()
 	}
 	if len(a.propertyNames) == 0 {
 		return d
 	}
-	and := func(x *runeDFA) {
+	and := func(x *RuneDFA) {
 		if d == nil {
 			d = x
 		} else {
-			d = intersect(c.b, d, x)
+			d = d.Intersect(c.b, x)
 		}
 	}
-	var ways []*runeDFA // what the names may be, one way for each alternative
+	var ways []*RuneDFA // what the names may be, one way for each alternative
 	for _, n := range c.alternatives(simplify(a.propertyNames)) {
 		if n.types&typeString == 0 {
 			continue
@@ -185,7 +185,7 @@ func (c *schemaCompiler) nameDFA(a *alternative, listed []string) *runeDFA {
 					words = append(words, v.text)
 				}
 			}
-			way = wordsDFA(c.b, words)
+			way = c.b.Words(words)
 		}
 		if way == nil {
 			return d
@@ -197,24 +197,24 @@ func (c *schemaCompiler) nameDFA(a *alternative, listed []string) *runeDFA {
 }
 
 // either returns the automaton of the texts that any of ways accepts.
-func (c *schemaCompiler) either(ways []*runeDFA) *runeDFA {
+func (c *schemaCompiler) either(ways []*RuneDFA) *RuneDFA {
 	switch len(ways) {
 	case 0:
-		return nothing()
+		return NoText()
 	case 1:
 		return ways[0]
 	}
-	none := make([]*runeDFA, len(ways))
+	none := make([]*RuneDFA, len(ways))
 	for i, w := range ways {
-		none[i] = w.complement()
+		none[i] = w.Complement()
 	}
-	return c.joined(none).complement().minimize(c.b)
+	return c.joined(none).Complement().Minimize(c.b)
 }
 
 // addMember adds member i, its name first.
-func (c *schemaCompiler) addMember(r *ruleGraph, from int32, p *objectPlan, i int, to int32) {
-	colon, value := r.state(), r.state()
-	r.text(from, quote(p.names[i])+":", colon)
+func (c *schemaCompiler) addMember(r *Rule, from int32, p *objectPlan, i int, to int32) {
+	colon, value := r.State(), r.State()
+	r.Text(from, quote(p.names[i])+":", colon)
 	c.j.gap(r, colon, afterColon, value)
 	c.addValue(r, value, p.values[i], to)
 }
@@ -223,25 +223,25 @@ func (c *schemaCompiler) addMember(r *ruleGraph, from int32, p *objectPlan, i in
 // nothing names after them. The states form a grid: members passed by, and
 // members written, counted up to what matters (one, for the comma, or the
 // bounds).
-func (c *schemaCompiler) addInOrder(r *ruleGraph, from int32, p objectPlan, to int32, counted bool) {
+func (c *schemaCompiler) addInOrder(r *Rule, from int32, p objectPlan, to int32, counted bool) {
 	n, top := len(p.names), 1
 	if counted {
 		top = max(1, p.lo, p.hi)
 	}
-	open, first, closing := r.state(), r.state(), r.state()
-	r.bytes(from, '{', '{', open)
+	open, first, closing := r.State(), r.State(), r.State()
+	r.Bytes(from, '{', '{', open)
 	if !slices.Contains(p.required, true) && p.lo == 0 {
-		r.bytes(open, '}', '}', to)
+		r.Bytes(open, '}', '}', to)
 	}
 	c.j.gap(r, open, afterOpen, first)
 	grid := make([][]int32, n+1)
 	for i := range grid {
 		grid[i] = make([]int32, top+1)
 		for k := range grid[i] {
-			grid[i][k] = r.state()
+			grid[i][k] = r.State()
 		}
 	}
-	r.skip(first, grid[0][0])
+	r.Skip(first, grid[0][0])
 	for i := range n {
 		if c.stopped() {
 			return
@@ -249,7 +249,7 @@ func (c *schemaCompiler) addInOrder(r *ruleGraph, from int32, p objectPlan, to i
 		write := c.memberOnce(r, &p, i, counted)
 		for k := range top + 1 {
 			if !p.required[i] {
-				r.skip(grid[i][k], grid[i+1][k])
+				r.Skip(grid[i][k], grid[i+1][k])
 			}
 			if to, ok := p.count(k, top); ok {
 				write(c.beginMember(r, grid[i][k], k), grid[i+1][to])
@@ -258,13 +258,13 @@ func (c *schemaCompiler) addInOrder(r *ruleGraph, from int32, p objectPlan, to i
 	}
 	for k := range top + 1 {
 		if to, ok := p.count(k, top); ok && p.extra != nil {
-			r.call(c.beginMember(r, grid[n][k], k), p.extra, grid[n][to])
+			r.Call(c.beginMember(r, grid[n][k], k), p.extra, grid[n][to])
 		}
 		if k > 0 && k >= p.lo {
 			c.j.gap(r, grid[n][k], beforeClose, closing)
 		}
 	}
-	r.bytes(closing, '}', '}', to)
+	r.Bytes(closing, '}', '}', to)
 }
 
 // count returns the number of members after one more, counted up to top.
@@ -276,11 +276,11 @@ func (p *objectPlan) count(k, top int) (int, bool) {
 }
 
 // beginMember returns the state where a member begins when k have been written.
-func (c *schemaCompiler) beginMember(r *ruleGraph, at int32, k int) int32 {
+func (c *schemaCompiler) beginMember(r *Rule, at int32, k int) int32 {
 	if k == 0 {
 		return at
 	}
-	begin := r.state()
+	begin := r.State()
 	c.addComma(r, at, begin)
 	return begin
 }
@@ -288,36 +288,36 @@ func (c *schemaCompiler) beginMember(r *ruleGraph, at int32, k int) int32 {
 // memberOnce returns a function that adds member i between states. The member
 // is spelled out once: in place if it always leads to the same state, in a rule
 // of its own otherwise.
-func (c *schemaCompiler) memberOnce(r *ruleGraph, p *objectPlan, i int, counted bool) func(from, to int32) {
+func (c *schemaCompiler) memberOnce(r *Rule, p *objectPlan, i int, counted bool) func(from, to int32) {
 	if counted {
 		rule := c.memberRule(p, i)
-		return func(from, to int32) { r.call(from, rule, to) }
+		return func(from, to int32) { r.Call(from, rule, to) }
 	}
 	begin := int32(-1)
 	return func(from, to int32) {
 		if begin < 0 {
-			begin = r.state()
+			begin = r.State()
 			c.addMember(r, begin, p, i, to)
 		}
-		r.skip(from, begin)
+		r.Skip(from, begin)
 	}
 }
 
-func (c *schemaCompiler) memberRule(p *objectPlan, i int) *ruleGraph {
-	rule := c.b.rule("member " + p.names[i])
-	c.addMember(rule, rule.start, p, i, rule.end)
+func (c *schemaCompiler) memberRule(p *objectPlan, i int) *Rule {
+	rule := c.b.Rule("member " + p.names[i])
+	c.addMember(rule, rule.Start, p, i, rule.End)
 	return rule
 }
 
 // addAnyOrder adds objects whose members come in any order. There is a state
 // for each set of the named members that have been written.
-func (c *schemaCompiler) addAnyOrder(r *ruleGraph, from int32, p objectPlan, to int32, at *schema) {
+func (c *schemaCompiler) addAnyOrder(r *Rule, from int32, p objectPlan, to int32, at *schema) {
 	n := len(p.names)
 	if n > maxAnyOrder {
 		c.setErr(c.fail(at.at, "properties", TooLarge, "too large: more than %d members in any order", maxAnyOrder))
 		return
 	}
-	rules := make([]*ruleGraph, n)
+	rules := make([]*Rule, n)
 	need := 0
 	for i := range n {
 		rules[i] = c.memberRule(&p, i)
@@ -325,24 +325,24 @@ func (c *schemaCompiler) addAnyOrder(r *ruleGraph, from int32, p objectPlan, to 
 			need |= 1 << i
 		}
 	}
-	open, first, closing := r.state(), r.state(), r.state()
-	r.bytes(from, '{', '{', open)
+	open, first, closing := r.State(), r.State(), r.State()
+	r.Bytes(from, '{', '{', open)
 	if need == 0 {
-		r.bytes(open, '}', '}', to)
+		r.Bytes(open, '}', '}', to)
 	}
 	c.j.gap(r, open, afterOpen, first)
 	after := make([]int32, 1<<n) // with at least one member written
 	for set := range after {
-		after[set] = r.state()
+		after[set] = r.State()
 	}
 	members := func(from int32, set int) {
 		for i := range n {
 			if set>>i&1 == 0 {
-				r.call(from, rules[i], after[set|1<<i])
+				r.Call(from, rules[i], after[set|1<<i])
 			}
 		}
 		if p.extra != nil {
-			r.call(from, p.extra, after[set])
+			r.Call(from, p.extra, after[set])
 		}
 	}
 	members(first, 0)
@@ -350,12 +350,12 @@ func (c *schemaCompiler) addAnyOrder(r *ruleGraph, from int32, p objectPlan, to 
 		if c.stopped() {
 			return
 		}
-		begin := r.state()
+		begin := r.State()
 		c.addComma(r, after[set], begin)
 		members(begin, set)
 		if set&need == need {
 			c.j.gap(r, after[set], beforeClose, closing)
 		}
 	}
-	r.bytes(closing, '}', '}', to)
+	r.Bytes(closing, '}', '}', to)
 }

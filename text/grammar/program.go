@@ -88,7 +88,7 @@ func (l *ploop) next(i int32) uint32 {
 }
 
 // link compiles the rules that root needs into a program.
-func link(b *builder, root *ruleGraph) (*program, error) {
+func link(b *Builder, root *Rule) (*program, error) {
 	led := leadRule(b, root)
 	order, index := reachableRules(b, led)
 	p := &program{}
@@ -101,14 +101,14 @@ func link(b *builder, root *ruleGraph) (*program, error) {
 			total += len(det[i].states)
 		}
 		if b.err == nil && total > maxStates {
-			b.fail(tooLarge(b.source, "", "more than %d states", maxStates))
+			b.fail(tooLarge(b.Source, "", "more than %d states", maxStates))
 		}
 		if b.err != nil {
 			return nil, b.err
 		}
 	}
 	if !p.place(order, det) {
-		return nil, tooLarge(b.source, "", "counts of repetitions add up to more than %d", maxVirtual)
+		return nil, tooLarge(b.Source, "", "counts of repetitions add up to more than %d", maxVirtual)
 	}
 	p.setClasses(det)
 	for i, r := range order {
@@ -136,26 +136,26 @@ func link(b *builder, root *ruleGraph) (*program, error) {
 const maxLead = 8
 
 // leadRule returns root after optional white space.
-func leadRule(b *builder, root *ruleGraph) *ruleGraph {
-	r := b.rule("lead")
-	at := r.start
+func leadRule(b *Builder, root *Rule) *Rule {
+	r := b.Rule("lead")
+	at := r.Start
 	for range maxLead {
-		r.call(at, root, r.end)
-		next := r.state()
+		r.Call(at, root, r.End)
+		next := r.State()
 		for _, c := range "\t\n\r " {
-			r.bytes(at, byte(c), byte(c), next)
+			r.Bytes(at, byte(c), byte(c), next)
 		}
 		at = next
 	}
-	r.call(at, root, r.end)
+	r.Call(at, root, r.End)
 	return r
 }
 
 // reachableRules returns the rules that from needs, itself first, and their
 // numbers in that order by identifier.
-func reachableRules(b *builder, from *ruleGraph) ([]*ruleGraph, map[int32]int32) {
+func reachableRules(b *Builder, from *Rule) ([]*Rule, map[int32]int32) {
 	index := map[int32]int32{from.id: 0}
-	order := []*ruleGraph{from}
+	order := []*Rule{from}
 	visit := func(id int32) {
 		if _, ok := index[id]; !ok {
 			index[id] = int32(len(order))
@@ -179,7 +179,7 @@ const maxVirtual = 1 << 30 // states of repetitions
 
 // place gives every rule its range of states and every repetition its virtual
 // ones, and reports whether there are numbers enough.
-func (p *program) place(order []*ruleGraph, det []*detRule) bool {
+func (p *program) place(order []*Rule, det []*detRule) bool {
 	n := uint32(0)
 	for i, r := range order {
 		p.rules[i] = prule{name: r.name, start: n, lo: n, hi: n, loop: -1}
@@ -282,9 +282,9 @@ func (p *program) dropDead() {
 }
 
 // check refuses what the machine could not run.
-func (p *program) check(b *builder, root string) error {
+func (p *program) check(b *Builder, root string) error {
 	fail := func(k Kind, name, why string) error {
-		return &Error{Kind: k, Source: b.source, Keyword: name, Why: why}
+		return &Error{Kind: k, Source: b.Source, Keyword: name, Why: why}
 	}
 	if p.costOf(p.root) == never {
 		return fail(Unmatchable, root, "no finite text conforms to it")

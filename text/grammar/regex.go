@@ -15,49 +15,52 @@ import (
 // reads it, for the vocabulary v (nil: no masks). The whole text matches it, as
 // if it stood between ^ and $.
 func Regex(v *Vocabulary, expr string) (*Grammar, error) {
-	b := &builder{source: "regex"}
-	root, err := regexRule(b, expr)
+	b := &Builder{Source: "regex"}
+	root, err := b.Regex(expr)
 	if err != nil {
 		return nil, err
 	}
-	return compile(b, root, v, 0)
+	return b.Compile(root, v, 0)
 }
 
-func regexRule(b *builder, expr string) (*ruleGraph, error) {
-	d := regexDFA(b, "", "", expr, false)
-	root := b.rule("root")
-	root.spell(root.start, d, root.end)
+// Regex adds the rule of a regular expression, see the function of that name.
+func (b *Builder) Regex(expr string) (*Rule, error) {
+	d := b.Pattern("", "", expr, false)
+	root := b.Rule("root")
+	root.Spell(root.Start, d, root.End, root.Runes)
 	return root, b.err
 }
 
-// spell adds the UTF-8 spelling of what d accepts between two states.
-func (r *ruleGraph) spell(from int32, d *runeDFA, to int32) {
+// Spell adds the texts that d accepts between two states. runes adds the
+// spellings of the code points on between two states: Runes for UTF-8.
+func (r *Rule) Spell(from int32, d *RuneDFA, to int32, runes func(from int32, on RuneSet, to int32, shared Tails)) {
 	if r.b.err != nil {
 		return
 	}
 	at := make([]int32, len(d.final))
 	for q := range at {
-		at[q] = r.state()
+		at[q] = r.State()
 	}
-	r.skip(from, at[d.start])
-	shared := suffixes{}
+	r.Skip(from, at[d.start])
+	shared := Tails{}
 	for q := range at {
 		if r.b.err != nil {
 			return
 		}
-		d.edges(int32(q), func(next int32, on runeSet) { r.runes(at[q], on, at[next], shared) })
+		d.edges(int32(q), func(next int32, on RuneSet) { runes(at[q], on, at[next], shared) })
 		if d.final[q] {
-			r.skip(at[q], to)
+			r.Skip(at[q], to)
 		}
 	}
 }
 
-// regexDFA returns the automaton of a regular expression: of the texts that
-// match as a whole, or, if search is set, that have a match somewhere.
-func regexDFA(b *builder, where, keyword, expr string, search bool) *runeDFA {
-	fail := func(k Kind, why string) *runeDFA {
-		b.fail(&Error{Kind: k, Source: b.source, Where: where, Keyword: keyword, Why: why})
-		return nothing()
+// Pattern returns the automaton of a regular expression: of the texts that
+// match as a whole, or, if search is set, that have a match somewhere. Errors
+// name the place and the keyword.
+func (b *Builder) Pattern(where, keyword, expr string, search bool) *RuneDFA {
+	fail := func(k Kind, why string) *RuneDFA {
+		b.fail(&Error{Kind: k, Source: b.Source, Where: where, Keyword: keyword, Why: why})
+		return NoText()
 	}
 	if len(expr) > maxRegexSource {
 		return fail(TooLarge, "regular expression longer than 16 KiB")
@@ -160,7 +163,7 @@ func instructions(re *syntax.Regexp) int {
 // empty instructions have been followed: what \b, ^ and $ say depends on the
 // characters on both sides, so they are followed once the next one is known.
 type regexBuilder struct {
-	b      *builder
+	b      *Builder
 	prog   *syntax.Prog
 	search bool
 
@@ -178,11 +181,11 @@ type regexState struct {
 	done bool // a match has been seen: everything may follow
 }
 
-func (r *regexBuilder) build() *runeDFA {
-	d := &runeDFA{}
+func (r *regexBuilder) build() *RuneDFA {
+	d := &RuneDFA{}
 	d.cuts, d.class, r.reps = r.alphabet()
 	if r.b.err != nil {
-		return nothing()
+		return NoText()
 	}
 	d.k = len(r.reps)
 	r.mark = make([]bool, len(r.prog.Inst))
@@ -192,7 +195,7 @@ func (r *regexBuilder) build() *runeDFA {
 		s := r.sets[i]
 		d.final = append(d.final, s.done || r.follow(s.pcs, s.prev, -1))
 		if !d.room(r.b, len(r.sets)) {
-			return nothing()
+			return NoText()
 		}
 		for _, ch := range r.reps {
 			if s.done {
@@ -223,7 +226,7 @@ func (r *regexBuilder) build() *runeDFA {
 			d.next = append(d.next, r.add(regexState{pcs: next, prev: r.kindOf(ch)}))
 		}
 	}
-	return d.minimize(r.b)
+	return d.Minimize(r.b)
 }
 
 // kindOf returns a character with the properties of ch that assertions look at.
@@ -254,7 +257,7 @@ func (r *regexBuilder) add(s regexState) int32 {
 		r.index[string(key)] = id
 		s.pcs = slices.Clone(s.pcs)
 		r.sets = append(r.sets, s)
-		r.b.spend(8 * len(s.pcs))
+		r.b.Spend(8 * len(s.pcs))
 	}
 	return id
 }
@@ -295,18 +298,18 @@ func (r *regexBuilder) follow(pcs []uint32, prev, next rune) bool {
 	for _, pc := range seen {
 		r.mark[pc] = false
 	}
-	r.b.spend(len(seen))
+	r.b.Spend(len(seen))
 	return matched
 }
 
 // alphabet returns the classes of characters that no instruction tells apart,
 // with a character of each.
 func (r *regexBuilder) alphabet() (cuts []rune, class []int32, reps []rune) {
-	var sets []runeSet
+	var sets []RuneSet
 	known := map[string]bool{}
 	for i := range r.prog.Inst {
 		in := &r.prog.Inst[i]
-		var s runeSet
+		var s RuneSet
 		switch in.Op {
 		case syntax.InstRune, syntax.InstRune1:
 			s = slices.Clone(in.Rune)
@@ -319,7 +322,7 @@ func (r *regexBuilder) alphabet() (cuts []rune, class []int32, reps []rune) {
 				}
 			}
 		case syntax.InstRuneAnyNotNL:
-			s = runeSet{'\n', '\n'}
+			s = RuneSet{'\n', '\n'}
 		case syntax.InstEmptyWidth:
 			r.asserts = true
 			continue
@@ -331,17 +334,17 @@ func (r *regexBuilder) alphabet() (cuts []rune, class []int32, reps []rune) {
 		for _, x := range s {
 			key = binary.AppendUvarint(key, uint64(x))
 		}
-		r.b.spend(len(s))
+		r.b.Spend(len(s))
 		if !known[string(key)] {
 			known[string(key)] = true
 			sets = append(sets, s)
 		}
 	}
 	if r.asserts {
-		sets = append(sets, runeSet{'\n', '\n'}, runeSet{'0', '9', 'A', 'Z', '_', '_', 'a', 'z'})
+		sets = append(sets, RuneSet{'\n', '\n'}, RuneSet{'0', '9', 'A', 'Z', '_', '_', 'a', 'z'})
 	}
 	for _, s := range sets {
-		r.b.spend(len(s) * 4)
+		r.b.Spend(len(s) * 4)
 	}
 	if r.b.err != nil {
 		return nil, nil, nil

@@ -70,8 +70,8 @@ func TestRegexAgainstGo(t *testing.T) {
 			}
 			continue
 		}
-		b := &builder{source: "test"}
-		search := regexDFA(b, "", "", expr, true)
+		b := &Builder{Source: "test"}
+		search := b.Pattern("", "", expr, true)
 		anywhere := regexp.MustCompile(expr)
 		for range 40 {
 			text := randomText(rng)
@@ -86,7 +86,7 @@ func TestRegexAgainstGo(t *testing.T) {
 			if strings.ContainsAny(text, "\r\u2028\u2029") {
 				continue // where . differs on purpose
 			}
-			if got, want := search.match(text), anywhere.MatchString(text); b.err == nil && got != want {
+			if got, want := search.Match(text), anywhere.MatchString(text); b.err == nil && got != want {
 				t.Fatalf("%q somewhere: %q accepted: %v, Go: %v", expr, text, got, want)
 			}
 		}
@@ -123,13 +123,13 @@ func TestRuneSets(t *testing.T) {
 	rng := rand.New(rand.NewPCG(31, 1))
 	edges := []rune{0, 1, 0x7F, 0x80, 0x7FF, 0x800, 0xFFF, 0x1000, 0xD7FF, 0xD800, 0xDFFF, 0xE000, 0xFFFF, 0x10000, 0x3FFFF, 0x40000, 0x10FFFF, 'a', 'z', 0x20AC, 0x1F600}
 	for range 300 {
-		var s runeSet
+		var s RuneSet
 		for range rng.IntN(4) {
 			a, b := edges[rng.IntN(len(edges))], edges[rng.IntN(len(edges))]
 			s = append(s, min(a, b), max(a, b))
 		}
 		s = s.normalize()
-		in := func(s runeSet, r rune) bool {
+		in := func(s RuneSet, r rune) bool {
 			for i := 0; i < len(s); i += 2 {
 				if s[i] <= r && r <= s[i+1] {
 					return true
@@ -144,7 +144,7 @@ func TestRuneSets(t *testing.T) {
 			for _, seq := range seqs {
 				ok := len(seq) == len(b)
 				for i := range seq {
-					ok = ok && seq[i].lo <= b[i] && b[i] <= seq[i].hi
+					ok = ok && seq[i].Lo <= b[i] && b[i] <= seq[i].Hi
 				}
 				if ok {
 					n++
@@ -186,23 +186,23 @@ func TestRuneDFA(t *testing.T) {
 		if ex != nil || ey != nil {
 			continue
 		}
-		b := &builder{source: "test"}
-		dx, dy := regexDFA(b, "", "", x, false), regexDFA(b, "", "", y, false)
-		both, not := intersect(b, dx, dy), dx.complement().minimize(b)
+		b := &Builder{Source: "test"}
+		dx, dy := b.Pattern("", "", x, false), b.Pattern("", "", y, false)
+		both, not := dx.Intersect(b, dy), dx.Complement().Minimize(b)
 		if b.err != nil {
 			t.Fatal(b.err)
 		}
 		for range 40 {
 			text := randomText(rng)
 			mx, my := rx.MatchString(text), ry.MatchString(text)
-			if both.match(text) != (mx && my) || not.match(text) == mx {
-				t.Fatalf("%q, %q: %q: %v %v, both %v, not %v", x, y, text, mx, my, both.match(text), not.match(text))
+			if both.Match(text) != (mx && my) || not.Match(text) == mx {
+				t.Fatalf("%q, %q: %q: %v %v, both %v, not %v", x, y, text, mx, my, both.Match(text), not.Match(text))
 			}
 		}
-		if twice := both.minimize(b); len(twice.final) != len(both.final) {
+		if twice := both.Minimize(b); len(twice.final) != len(both.final) {
 			t.Errorf("%q, %q: %d states after %d", x, y, len(twice.final), len(both.final))
 		}
-		if back := not.complement().minimize(b); len(back.final) != len(dx.final) {
+		if back := not.Complement().Minimize(b); len(back.final) != len(dx.final) {
 			t.Errorf("%q: %d states after two complements, %d before", x, len(back.final), len(dx.final))
 		}
 	}
@@ -230,7 +230,7 @@ func TestNumberRanges(t *testing.T) {
 		if rng.IntN(3) == 0 {
 			spec.multiple = rat([]string{"1", "2", "3", "7", "0.5", "0.01", "10", "0.125"}[rng.IntN(8)])
 		}
-		b := &builder{source: "test"}
+		b := &Builder{Source: "test"}
 		d := numberDFA(b, spec)
 		if b.err != nil {
 			t.Fatal(b.err)
@@ -243,7 +243,7 @@ func TestNumberRanges(t *testing.T) {
 			text := randomNumber(rng)
 			x := rat(text)
 			want := validNumber(s, x) && (spec.fractions || !strings.Contains(text, "."))
-			if got := d.match(text); got != want {
+			if got := d.Match(text); got != want {
 				if spec.multiple != nil && strings.Contains(text, ".") && strings.HasSuffix(text, "0") {
 					continue // more digits than the step has
 				}

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// runeDFA is a deterministic automaton over code points. Bytes come in only
+// RuneDFA is a deterministic automaton over code points. Bytes come in only
 // when it is spelled out, in UTF-8 or as the inside of a JSON string, so that
 // lengths are counted in characters and one automaton serves both.
-type runeDFA struct {
+type RuneDFA struct {
 	cuts  []rune  // ascending starts of the intervals of code points, cuts[0] = 0
 	class []int32 // interval → class
 	k     int     // number of classes
@@ -18,12 +18,12 @@ type runeDFA struct {
 	start int32
 }
 
-func (d *runeDFA) classOf(r rune) int32 {
+func (d *RuneDFA) classOf(r rune) int32 {
 	return d.class[sort.Search(len(d.cuts), func(i int) bool { return d.cuts[i] > r })-1]
 }
 
-// match reports whether the whole of s is accepted. Invalid UTF-8 is not.
-func (d *runeDFA) match(s string) bool {
+// Match reports whether the whole of s is accepted. Invalid UTF-8 is not.
+func (d *RuneDFA) Match(s string) bool {
 	q := d.start
 	for i, r := range s {
 		if r == utf8.RuneError {
@@ -39,8 +39,8 @@ func (d *runeDFA) match(s string) bool {
 }
 
 // edges calls do for each successor of q with the code points that lead there.
-func (d *runeDFA) edges(q int32, do func(to int32, on runeSet)) {
-	sets := map[int32]runeSet{}
+func (d *RuneDFA) edges(q int32, do func(to int32, on RuneSet)) {
+	sets := map[int32]RuneSet{}
 	var order []int32
 	for i, lo := range d.cuts {
 		to := d.next[int(q)*d.k+int(d.class[i])]
@@ -70,7 +70,7 @@ func (d *runeDFA) edges(q int32, do func(to int32, on runeSet)) {
 // partition returns the coarsest cuts and classes that tell the given sets
 // apart; member lists, for each class, the sets that it is part of. The sets
 // are normalized. Code points outside all sets form a class of their own if there are any.
-func partition(sets []runeSet) (cuts []rune, class []int32, member [][]int32) {
+func partition(sets []RuneSet) (cuts []rune, class []int32, member [][]int32) {
 	type event struct {
 		at  rune
 		set int32
@@ -126,11 +126,11 @@ func partition(sets []runeSet) (cuts []rune, class []int32, member [][]int32) {
 	}
 }
 
-// explore builds the automaton whose states are values of S, given its alphabet
+// Explore builds the automaton whose states are values of S, given its alphabet
 // as disjoint sets, the successor of a state for each of them, and which states
 // are final.
-func explore[S comparable](b *builder, alphabet []runeSet, start S, next func(S, int) (S, bool), final func(S) bool) *runeDFA {
-	d := &runeDFA{}
+func Explore[S comparable](b *Builder, alphabet []RuneSet, start S, next func(S, int) (S, bool), final func(S) bool) *RuneDFA {
+	d := &RuneDFA{}
 	var member [][]int32
 	d.cuts, d.class, member = partition(alphabet)
 	d.k = len(member)
@@ -139,7 +139,7 @@ func explore[S comparable](b *builder, alphabet []runeSet, start S, next func(S,
 	for i := 0; i < len(states); i++ {
 		d.final = append(d.final, final(states[i]))
 		if !d.room(b, len(states)) {
-			return nothing()
+			return NoText()
 		}
 		for c := range d.k {
 			to := int32(-1)
@@ -155,26 +155,26 @@ func explore[S comparable](b *builder, alphabet []runeSet, start S, next func(S,
 			d.next = append(d.next, to)
 		}
 	}
-	return d.minimize(b)
+	return d.Minimize(b)
 }
 
 // room reports whether d may have n states, and counts the work for one.
-func (d *runeDFA) room(b *builder, n int) bool {
+func (d *RuneDFA) room(b *Builder, n int) bool {
 	if n > maxRuneStates || n*d.k > maxRuneCells {
-		b.fail(tooLarge(b.source, "", "an automaton over characters with more than %d states", min(n-1, maxRuneStates)))
+		b.fail(tooLarge(b.Source, "", "an automaton over characters with more than %d states", min(n-1, maxRuneStates)))
 		return false
 	}
-	return b.spend(d.k)
+	return b.Spend(d.k)
 }
 
-// nothing accepts no text. It stands for an automaton that became too large.
-func nothing() *runeDFA {
-	return &runeDFA{cuts: []rune{0}, class: []int32{0}, k: 1, next: []int32{-1}, final: []bool{false}}
+// NoText accepts no text. It stands for an automaton that became too large.
+func NoText() *RuneDFA {
+	return &RuneDFA{cuts: []rune{0}, class: []int32{0}, k: 1, next: []int32{-1}, final: []bool{false}}
 }
 
-// intersect returns the automaton of the texts that both accept.
-func intersect(b *builder, x, y *runeDFA) *runeDFA {
-	d := &runeDFA{}
+// Intersect returns the automaton of the texts that both x and y accept.
+func (x *RuneDFA) Intersect(b *Builder, y *RuneDFA) *RuneDFA {
+	d := &RuneDFA{}
 	type pair struct{ x, y int32 }
 	classes := map[pair]int32{}
 	var pairs []pair
@@ -209,7 +209,7 @@ func intersect(b *builder, x, y *runeDFA) *runeDFA {
 		s := states[i]
 		d.final = append(d.final, x.final[s.x] && y.final[s.y])
 		if !d.room(b, len(states)) {
-			return nothing()
+			return NoText()
 		}
 		for _, c := range pairs {
 			t := pair{x.next[int(s.x)*x.k+int(c.x)], y.next[int(s.y)*y.k+int(c.y)]}
@@ -225,13 +225,13 @@ func intersect(b *builder, x, y *runeDFA) *runeDFA {
 			d.next = append(d.next, to)
 		}
 	}
-	return d.minimize(b)
+	return d.Minimize(b)
 }
 
-// complement returns the automaton of the texts that d does not accept.
-func (d *runeDFA) complement() *runeDFA {
+// Complement returns the automaton of the texts that d does not accept.
+func (d *RuneDFA) Complement() *RuneDFA {
 	n := len(d.final)
-	c := &runeDFA{cuts: d.cuts, class: d.class, k: d.k, start: d.start}
+	c := &RuneDFA{cuts: d.cuts, class: d.class, k: d.k, start: d.start}
 	c.next = make([]int32, (n+1)*d.k)
 	for i, to := range d.next {
 		if to < 0 {
@@ -249,16 +249,16 @@ func (d *runeDFA) complement() *runeDFA {
 	return c
 }
 
-// empty reports whether d, which is minimized, accepts nothing.
-func (d *runeDFA) empty() bool { return !slices.Contains(d.final, true) }
+// Empty reports whether d, which is minimized, accepts nothing.
+func (d *RuneDFA) Empty() bool { return !slices.Contains(d.final, true) }
 
-// lengthDFA accepts the texts of at least lo and at most hi characters; hi < 0
+// Lengths returns the automaton of the texts of at least lo and at most hi characters; hi < 0
 // stands for no bound.
-func lengthDFA(b *builder, lo, hi int) *runeDFA {
+func (b *Builder) Lengths(lo, hi int) *RuneDFA {
 	n := max(lo, hi) + 1
-	d := &runeDFA{cuts: []rune{0}, class: []int32{0}, k: 1}
+	d := &RuneDFA{cuts: []rune{0}, class: []int32{0}, k: 1}
 	if !d.room(b, n) {
-		return nothing()
+		return NoText()
 	}
 	for i := range n {
 		to := int32(i + 1)
@@ -274,15 +274,15 @@ func lengthDFA(b *builder, lo, hi int) *runeDFA {
 	return d
 }
 
-// wordsDFA accepts exactly the given texts.
-func wordsDFA(b *builder, words []string) *runeDFA {
+// Words returns the automaton of exactly the given texts.
+func (b *Builder) Words(words []string) *RuneDFA {
 	seen := map[rune]int{}
-	var alphabet []runeSet
+	var alphabet []RuneSet
 	for _, w := range words {
 		for _, r := range w {
 			if _, ok := seen[r]; !ok {
 				seen[r] = len(alphabet)
-				alphabet = append(alphabet, runeSet{r, r})
+				alphabet = append(alphabet, RuneSet{r, r})
 			}
 		}
 	}
@@ -307,7 +307,7 @@ func wordsDFA(b *builder, words []string) *runeDFA {
 		}
 		final[at] = true
 	}
-	return explore(b, alphabet, 0, func(s int32, on int) (int32, bool) {
+	return Explore(b, alphabet, 0, func(s int32, on int) (int32, bool) {
 		to, ok := trie[edge{s, on}]
 		return to, ok
 	}, func(s int32) bool { return final[s] })

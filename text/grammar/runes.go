@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// runeSet is a set of code points as pairs of inclusive bounds, ascending and
+// RuneSet is a set of code points as pairs of inclusive bounds, ascending and
 // neither overlapping nor adjacent after normalize.
-type runeSet []rune
+type RuneSet []rune
 
 const (
 	maxRune      = utf8.MaxRune
@@ -17,7 +17,7 @@ const (
 
 // normalize sorts the pairs of s and joins those that touch. It may reuse the
 // memory of s.
-func (s runeSet) normalize() runeSet {
+func (s RuneSet) normalize() RuneSet {
 	type pair struct{ lo, hi rune }
 	pairs := make([]pair, 0, len(s)/2)
 	for i := 0; i+1 < len(s); i += 2 {
@@ -38,8 +38,8 @@ func (s runeSet) normalize() runeSet {
 }
 
 // complement returns the code points that are not in s, which is normalized.
-func (s runeSet) complement() runeSet {
-	var out runeSet
+func (s RuneSet) complement() RuneSet {
+	var out RuneSet
 	next := rune(0)
 	for i := 0; i < len(s); i += 2 {
 		if s[i] > next {
@@ -53,9 +53,9 @@ func (s runeSet) complement() runeSet {
 	return out
 }
 
-// intersect returns the code points that are in both normalized sets.
-func (s runeSet) intersect(t runeSet) runeSet {
-	var out runeSet
+// Intersect returns the code points that are in both normalized sets.
+func (s RuneSet) Intersect(t RuneSet) RuneSet {
+	var out RuneSet
 	for i, j := 0, 0; i < len(s) && j < len(t); {
 		if lo, hi := max(s[i], t[j]), min(s[i+1], t[j+1]); lo <= hi {
 			out = append(out, lo, hi)
@@ -69,19 +69,19 @@ func (s runeSet) intersect(t runeSet) runeSet {
 	return out
 }
 
-// byteRange is an inclusive range of bytes.
-type byteRange struct{ lo, hi byte }
+// ByteRange is an inclusive range of bytes.
+type ByteRange struct{ Lo, Hi byte }
 
 // utf8Sequences appends to dst the sequences of byte ranges that spell exactly
 // the code points of s in UTF-8. Surrogates have no spelling and are left out.
-func utf8Sequences(dst [][]byteRange, s runeSet) [][]byteRange {
+func utf8Sequences(dst [][]ByteRange, s RuneSet) [][]ByteRange {
 	for i := 0; i < len(s); i += 2 {
 		dst = utf8Range(dst, s[i], s[i+1])
 	}
 	return dst
 }
 
-func utf8Range(dst [][]byteRange, lo, hi rune) [][]byteRange {
+func utf8Range(dst [][]ByteRange, lo, hi rune) [][]ByteRange {
 	if lo > hi {
 		return dst
 	}
@@ -96,7 +96,7 @@ func utf8Range(dst [][]byteRange, lo, hi rune) [][]byteRange {
 		}
 	}
 	if hi <= 0x7F {
-		return append(dst, []byteRange{{byte(lo), byte(hi)}})
+		return append(dst, []ByteRange{{byte(lo), byte(hi)}})
 	}
 	// Split until the bytes after the first that differs run over their whole
 	// range: then the product of the ranges is the range.
@@ -117,9 +117,9 @@ func utf8Range(dst [][]byteRange, lo, hi rune) [][]byteRange {
 	var a, b [utf8.UTFMax]byte
 	n := utf8.EncodeRune(a[:], lo)
 	utf8.EncodeRune(b[:], hi)
-	seq := make([]byteRange, n)
+	seq := make([]ByteRange, n)
 	for i := range seq {
-		seq[i] = byteRange{a[i], b[i]}
+		seq[i] = ByteRange{a[i], b[i]}
 	}
 	return append(dst, seq)
 }

@@ -37,18 +37,18 @@ type Options struct {
 // JSONSchema compiles a JSON schema (draft 2020-12, see docs/grammars.md for
 // what is supported) for the vocabulary v (nil: no masks).
 func JSONSchema(v *Vocabulary, schema []byte, o Options) (*Grammar, error) {
-	b := &builder{source: "schema"}
+	b := &Builder{Source: "schema"}
 	j := &jsonText{b: b, space: o.Whitespace}
 	root, err := schemaRule(j, schema, o, "")
 	if err != nil {
 		return nil, err
 	}
-	return compile(b, root, v, o.MaxDepth)
+	return b.Compile(root, v, o.MaxDepth)
 }
 
 // schemaRule adds the rule of a whole schema; prefix comes before the pointers
 // in its errors.
-func schemaRule(j *jsonText, text []byte, o Options, prefix string) (*ruleGraph, error) {
+func schemaRule(j *jsonText, text []byte, o Options, prefix string) (*Rule, error) {
 	c := &schemaCompiler{b: j.b, j: j, o: o, prefix: prefix}
 	doc, err := parseJSON(text)
 	if err != nil {
@@ -56,8 +56,8 @@ func schemaRule(j *jsonText, text []byte, o Options, prefix string) (*ruleGraph,
 	}
 	c.doc, c.annotated = doc, bytes.Contains(text, []byte("unevaluated"))
 	c.parsed = map[*jsonValue]*schema{}
-	c.rules = map[string]*ruleGraph{}
-	c.leafRules = map[string]*ruleGraph{}
+	c.rules = map[string]*Rule{}
+	c.leafRules = map[string]*Rule{}
 	root, err := c.parse(doc, "#")
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func schemaRule(j *jsonText, text []byte, o Options, prefix string) (*ruleGraph,
 }
 
 type schemaCompiler struct {
-	b      *builder
+	b      *Builder
 	j      *jsonText
 	o      Options
 	prefix string
@@ -85,9 +85,9 @@ type schemaCompiler struct {
 	err       error
 
 	parsed    map[*jsonValue]*schema
-	schemas   int                   // made so far
-	rules     map[string]*ruleGraph // conjunction → its rule
-	leafRules map[string]*ruleGraph // string or number → its rule
+	schemas   int              // made so far
+	rules     map[string]*Rule // conjunction → its rule
+	leafRules map[string]*Rule // string or number → its rule
 }
 
 func (c *schemaCompiler) fail(at, keyword string, k Kind, format string, args ...any) error {
@@ -95,7 +95,7 @@ func (c *schemaCompiler) fail(at, keyword string, k Kind, format string, args ..
 	if c.prefix != "" {
 		where = strings.TrimSpace(c.prefix + " " + at)
 	}
-	return &Error{Kind: k, Source: c.b.source, Where: where, Keyword: keyword, Why: fmt.Sprintf(format, args...)}
+	return &Error{Kind: k, Source: c.b.Source, Where: where, Keyword: keyword, Why: fmt.Sprintf(format, args...)}
 }
 
 // types is a set of JSON types; number is both kinds of numbers.
@@ -131,7 +131,7 @@ type schema struct {
 	values []*jsonValue
 	valued bool // it has enum or const
 
-	patterns       []*runeDFA // of strings
+	patterns       []*RuneDFA // of strings
 	minLen, maxLen int        // maxLen < 0: no bound
 
 	lo, hi         *big.Rat // of numbers
@@ -143,7 +143,7 @@ type schema struct {
 	maxItems       int // < 0: no bound
 	names          []string
 	properties     map[string]*schema
-	patternNames   []*runeDFA
+	patternNames   []*RuneDFA
 	patternSchemas []*schema
 	additional     *schema
 	required       []string

@@ -16,8 +16,10 @@ type Grammar struct {
 	m *machine
 }
 
-// compile links root and makes it ready to run.
-func compile(b *builder, root *ruleGraph, v *Vocabulary, maxDepth int) (*Grammar, error) {
+// Compile makes a grammar of root and the rules that it needs, for the vocabulary
+// v (nil: no masks). maxDepth bounds the nesting of rules in a text: 0 stands for
+// 512, more than 10000 counts as 10000.
+func (b *Builder) Compile(root *Rule, v *Vocabulary, maxDepth int) (*Grammar, error) {
 	if b.err != nil {
 		return nil, b.err
 	}
@@ -30,11 +32,11 @@ func compile(b *builder, root *ruleGraph, v *Vocabulary, maxDepth int) (*Grammar
 	}
 	maxDepth = min(maxDepth, highestMaxDepth)
 	if h := p.heightOf(p.led); int(h) > maxDepth {
-		return nil, tooLarge(b.source, "", "the shortest text needs %d levels of nesting, more than %d", h, maxDepth)
+		return nil, tooLarge(b.Source, "", "the shortest text needs %d levels of nesting, more than %d", h, maxDepth)
 	}
 	m, err := newMachine(p, v, maxDepth)
 	if err != nil {
-		return nil, tooLarge(b.source, "", "too ambiguous")
+		return nil, tooLarge(b.Source, "", "too ambiguous")
 	}
 	return &Grammar{m}, nil
 }
@@ -113,7 +115,7 @@ func (s *State) Accept(token int32) error {
 		return s.err
 	case v == nil:
 		return errNoVocabulary
-	case v.isEnd(token):
+	case v.IsEnd(token):
 		if !s.at.accept && !s.ended {
 			return fmt.Errorf("grammar: token %d ends the text, which is not complete", token)
 		}
@@ -122,7 +124,7 @@ func (s *State) Accept(token int32) error {
 	case s.ended:
 		return errEnded
 	}
-	b := v.bytes(token)
+	b := v.Bytes(token)
 	if len(b) == 0 {
 		return fmt.Errorf("grammar: token %d: not a token of text", token)
 	}

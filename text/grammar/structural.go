@@ -17,7 +17,7 @@ import (
 // supported. Tags that a vocabulary can only write as special tokens cannot be
 // generated.
 func StructuralTag(v *Vocabulary, source []byte, o Options) (*Grammar, error) {
-	b := &builder{source: "structural tag"}
+	b := &Builder{Source: "structural tag"}
 	c := &tagCompiler{j: &jsonText{b: b, space: o.Whitespace}, b: b, o: o}
 	var doc struct {
 		Format     json.RawMessage `json:"format"`
@@ -28,13 +28,13 @@ func StructuralTag(v *Vocabulary, source []byte, o Options) (*Grammar, error) {
 		} `json:"structures"`
 		Triggers []string `json:"triggers"`
 	}
-	if len(source) > maxSource {
-		return nil, tooLarge(b.source, "", "longer than %d bytes", maxSource)
+	if len(source) > MaxSource {
+		return nil, tooLarge(b.Source, "", "longer than %d bytes", MaxSource)
 	}
 	if err := json.Unmarshal(source, &doc); err != nil {
 		return nil, c.fail("#", Invalid, "%s", err)
 	}
-	var root *ruleGraph
+	var root *Rule
 	var err error
 	switch {
 	case doc.Format != nil:
@@ -52,7 +52,7 @@ func StructuralTag(v *Vocabulary, source []byte, o Options) (*Grammar, error) {
 	if err != nil {
 		return nil, err
 	}
-	return compile(b, root, v, o.MaxDepth)
+	return b.Compile(root, v, o.MaxDepth)
 }
 
 // tagFormat is a format of a structural tag. Which fields count depends on its
@@ -98,7 +98,7 @@ const (
 
 type tagCompiler struct {
 	j *jsonText
-	b *builder
+	b *Builder
 	o Options
 }
 
@@ -110,7 +110,7 @@ func (c *tagCompiler) fail(where string, k Kind, format string, a ...any) error 
 
 // format adds the rule of a format. Text that has no bound of its own ends
 // before the first of stops.
-func (c *tagCompiler) format(raw json.RawMessage, where string, stops []string, depth int) (*ruleGraph, error) {
+func (c *tagCompiler) format(raw json.RawMessage, where string, stops []string, depth int) (*Rule, error) {
 	if depth > maxTagDepth {
 		return nil, c.fail(where, TooLarge, "nested deeper than %d", maxTagDepth)
 	}
@@ -118,7 +118,7 @@ func (c *tagCompiler) format(raw json.RawMessage, where string, stops []string, 
 	if err := json.Unmarshal(raw, &f); err != nil {
 		return nil, c.fail(where, Invalid, "%s", err)
 	}
-	part := func(p Part) (*ruleGraph, error) {
+	part := func(p Part) (*Rule, error) {
 		r, err := p.rule(c.j, c.o)
 		if e, ok := err.(*Error); ok {
 			e.Where = strings.TrimSuffix(where+"/"+strings.TrimPrefix(e.Where, "#/"), "/")
@@ -130,8 +130,8 @@ func (c *tagCompiler) format(raw json.RawMessage, where string, stops []string, 
 		if f.Value == nil {
 			return nil, c.fail(where, Invalid, "expected a value")
 		}
-		r := c.b.rule("text")
-		r.text(r.start, *f.Value, r.end)
+		r := c.b.Rule("text")
+		r.Text(r.Start, *f.Value, r.End)
 		return r, c.b.err
 	case "json_schema":
 		if f.Style != "" && f.Style != "json" {
@@ -154,8 +154,8 @@ func (c *tagCompiler) format(raw json.RawMessage, where string, stops []string, 
 	case "sequence", "or":
 		return c.elements(&f, where, stops, depth)
 	case "tag":
-		r := c.b.rule("tag")
-		return r, c.tag(r, r.start, &f, f.Begin, r.end, where, depth)
+		r := c.b.Rule("tag")
+		return r, c.tag(r, r.Start, &f, f.Begin, r.End, where, depth)
 	case "triggered_tags":
 		return c.triggered(&f, where, depth)
 	case "tags_with_separator":
@@ -177,24 +177,24 @@ func (c *tagCompiler) marks(marks []string, where string) error {
 	return nil
 }
 
-func (c *tagCompiler) anyText(f *tagFormat, where string, stops []string) (*ruleGraph, error) {
+func (c *tagCompiler) anyText(f *tagFormat, where string, stops []string) (*Rule, error) {
 	marks := slices.Concat(f.Excludes, stops)
 	if err := c.marks(marks, where); err != nil {
 		return nil, err
 	}
-	r := c.b.rule("any text")
-	begin := r.state()
-	r.skip(r.start, begin)
-	r.freeText(begin, marks, func(s int32) { r.skip(s, r.end) }, func([]int) (int32, bool) { return 0, false })
+	r := c.b.Rule("any text")
+	begin := r.State()
+	r.Skip(r.Start, begin)
+	r.freeText(begin, marks, func(s int32) { r.Skip(s, r.End) }, func([]int) (int32, bool) { return 0, false })
 	return r, c.b.err
 }
 
-func (c *tagCompiler) elements(f *tagFormat, where string, stops []string, depth int) (*ruleGraph, error) {
+func (c *tagCompiler) elements(f *tagFormat, where string, stops []string, depth int) (*Rule, error) {
 	if len(f.Elements) == 0 || len(f.Elements) > maxTags {
 		return nil, c.fail(where, Invalid, "elements: expected 1 to %d, found %d", maxTags, len(f.Elements))
 	}
-	r := c.b.rule(f.Type)
-	at := r.start
+	r := c.b.Rule(f.Type)
+	at := r.Start
 	for i, raw := range f.Elements {
 		last := i == len(f.Elements)-1
 		end := stops
@@ -207,12 +207,12 @@ func (c *tagCompiler) elements(f *tagFormat, where string, stops []string, depth
 		}
 		switch {
 		case f.Type == "or":
-			r.call(r.start, x, r.end)
+			r.Call(r.Start, x, r.End)
 		case last:
-			r.call(at, x, r.end)
+			r.Call(at, x, r.End)
 		default:
-			next := r.state()
-			r.call(at, x, next)
+			next := r.State()
+			r.Call(at, x, next)
 			at = next
 		}
 	}
@@ -221,7 +221,7 @@ func (c *tagCompiler) elements(f *tagFormat, where string, stops []string, depth
 
 // tag adds a section between two states of r, of whose beginning only begin is
 // left to be written.
-func (c *tagCompiler) tag(r *ruleGraph, from int32, f *tagFormat, begin string, to int32, where string, depth int) error {
+func (c *tagCompiler) tag(r *Rule, from int32, f *tagFormat, begin string, to int32, where string, depth int) error {
 	if f.Type != "" && f.Type != "tag" {
 		return c.fail(where, Invalid, "expected a tag, found type %s", diag.Quote(f.Type))
 	}
@@ -238,18 +238,18 @@ func (c *tagCompiler) tag(r *ruleGraph, from int32, f *tagFormat, begin string, 
 	if err != nil {
 		return err
 	}
-	inside, closing := r.state(), r.state()
-	r.text(from, begin, inside)
-	r.call(inside, content, closing)
+	inside, closing := r.State(), r.State()
+	r.Text(from, begin, inside)
+	r.Call(inside, content, closing)
 	for _, end := range f.End {
-		r.text(closing, end, to)
+		r.Text(closing, end, to)
 	}
 	return c.b.err
 }
 
 // triggered is free text in which a trigger must go on as a tag that begins with
 // it.
-func (c *tagCompiler) triggered(f *tagFormat, where string, depth int) (*ruleGraph, error) {
+func (c *tagCompiler) triggered(f *tagFormat, where string, depth int) (*Rule, error) {
 	if len(f.Triggers) == 0 || len(f.Tags) == 0 || len(f.Tags) > maxTags {
 		return nil, c.fail(where, Invalid, "expected triggers and 1 to %d tags, found %d and %d", maxTags, len(f.Triggers), len(f.Tags))
 	}
@@ -266,20 +266,20 @@ func (c *tagCompiler) triggered(f *tagFormat, where string, depth int) (*ruleGra
 			return nil, c.fail(where+"/tags/"+strconv.Itoa(i), Invalid, "begin: expected a text that begins with a trigger, found %s", diag.Quote(f.Tags[i].Begin))
 		}
 	}
-	r := c.b.rule("triggered tags")
-	after := r.state() // after a tag
+	r := c.b.Rule("triggered tags")
+	after := r.State() // after a tag
 	var err error
 	layer := func(begin int32, final bool) {
 		next := after
 		if f.StopFirst {
-			next = r.end
+			next = r.End
 		}
 		r.freeText(begin, marks, func(s int32) {
 			if final {
-				r.skip(s, r.end)
+				r.Skip(s, r.End)
 			}
 		}, func(found []int) (int32, bool) {
-			at := r.state()
+			at := r.State()
 			for _, m := range found {
 				if m >= len(f.Triggers) || err != nil {
 					continue
@@ -294,8 +294,8 @@ func (c *tagCompiler) triggered(f *tagFormat, where string, depth int) (*ruleGra
 			return at, true
 		})
 	}
-	begin := r.state()
-	r.skip(r.start, begin)
+	begin := r.State()
+	r.Skip(r.Start, begin)
 	layer(begin, !f.AtLeastOne)
 	if !f.StopFirst && err == nil {
 		layer(after, true)
@@ -307,27 +307,27 @@ func (c *tagCompiler) triggered(f *tagFormat, where string, depth int) (*ruleGra
 }
 
 // separated is a list of tags with a text between two of them.
-func (c *tagCompiler) separated(f *tagFormat, where string, depth int) (*ruleGraph, error) {
+func (c *tagCompiler) separated(f *tagFormat, where string, depth int) (*Rule, error) {
 	if len(f.Tags) == 0 || len(f.Tags) > maxTags {
 		return nil, c.fail(where, Invalid, "tags: expected 1 to %d, found %d", maxTags, len(f.Tags))
 	}
-	one := c.b.rule("tags")
+	one := c.b.Rule("tags")
 	for i := range f.Tags {
-		if err := c.tag(one, one.start, &f.Tags[i], f.Tags[i].Begin, one.end, where+"/tags/"+strconv.Itoa(i), depth+1); err != nil {
+		if err := c.tag(one, one.Start, &f.Tags[i], f.Tags[i].Begin, one.End, where+"/tags/"+strconv.Itoa(i), depth+1); err != nil {
 			return nil, err
 		}
 	}
-	r := c.b.rule("tags with separator")
-	done := r.state()
-	r.skip(done, r.end)
-	r.call(r.start, one, done)
+	r := c.b.Rule("tags with separator")
+	done := r.State()
+	r.Skip(done, r.End)
+	r.Call(r.Start, one, done)
 	if !f.AtLeastOne {
-		r.skip(r.start, r.end)
+		r.Skip(r.Start, r.End)
 	}
 	if !f.StopFirst {
-		again := r.state()
-		r.text(done, f.Separator, again)
-		r.call(again, one, done)
+		again := r.State()
+		r.Text(done, f.Separator, again)
+		r.Call(again, one, done)
 	}
 	return r, c.b.err
 }

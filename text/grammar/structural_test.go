@@ -150,10 +150,10 @@ func steered(t testing.TB, g *Grammar, rng *rand.Rand, soft int, want string) st
 		if err := s.Accept(id); err != nil {
 			t.Fatalf("after %q: %v", out, err)
 		}
-		if g.m.v.isEnd(id) {
+		if g.m.v.IsEnd(id) {
 			return string(out)
 		}
-		out = append(out, g.m.v.bytes(id)...)
+		out = append(out, g.m.v.Bytes(id)...)
 	}
 	return string(append(out, s.Shortest(1000)...))
 }

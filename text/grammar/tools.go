@@ -7,34 +7,6 @@ import (
 	"ridge/internal/diag"
 )
 
-// Choice compiles the grammar of a list of texts, for the vocabulary v (nil: no
-// masks).
-func Choice(v *Vocabulary, texts []string) (*Grammar, error) {
-	b := &builder{source: "choice"}
-	root, err := choiceRule(b, texts)
-	if err != nil {
-		return nil, err
-	}
-	return compile(b, root, v, 0)
-}
-
-func choiceRule(b *builder, texts []string) (*ruleGraph, error) {
-	if len(texts) == 0 {
-		return nil, &Error{Kind: Invalid, Source: "choice", Why: "expected at least one text"}
-	}
-	if len(texts) > maxChoices {
-		return nil, tooLarge("choice", "", "more than %d texts", maxChoices)
-	}
-	root := b.rule("root")
-	for _, t := range texts {
-		if !utf8.ValidString(t) {
-			return nil, &Error{Kind: Invalid, Source: "choice", Keyword: t, Why: "not valid UTF-8"}
-		}
-		root.text(root.start, t, root.end)
-	}
-	return root, b.err
-}
-
 // Tool is a function that a model may call.
 type Tool struct {
 	Name       string
@@ -59,17 +31,17 @@ type ToolOptions struct {
 // Tools compiles the grammar of calls of the given tools, each with arguments
 // that meet its schema, for the vocabulary v (nil: no masks).
 func Tools(v *Vocabulary, tools []Tool, o ToolOptions) (*Grammar, error) {
-	b := &builder{source: "tools"}
+	b := &Builder{Source: "tools"}
 	root, err := toolsRule(&jsonText{b: b, space: o.Whitespace}, tools, o)
 	if err != nil {
 		return nil, err
 	}
-	return compile(b, root, v, o.MaxDepth)
+	return b.Compile(root, v, o.MaxDepth)
 }
 
-func toolsRule(j *jsonText, tools []Tool, o ToolOptions) (*ruleGraph, error) {
+func toolsRule(j *jsonText, tools []Tool, o ToolOptions) (*Rule, error) {
 	b := j.b
-	call := b.rule("call")
+	call := b.Rule("call")
 	if err := addTools(j, call, tools, o); err != nil {
 		return nil, err
 	}
@@ -77,32 +49,32 @@ func toolsRule(j *jsonText, tools []Tool, o ToolOptions) (*ruleGraph, error) {
 	if least == 0 && most == 0 {
 		least, most = 1, 1
 	}
-	if least < 0 || most >= 0 && most < least || max(least, most) > maxRepeat {
+	if least < 0 || most >= 0 && most < least || max(least, most) > MaxRepeat {
 		return nil, &Error{Kind: Invalid, Source: "tools", Keyword: "MaxCalls", Why: "expected 0 <= MinCalls <= MaxCalls"}
 	}
-	root := b.rule("calls")
-	at, done := root.state(), root.state()
-	root.text(root.start, o.Before, at)
-	root.text(done, o.After, root.end)
+	root := b.Rule("calls")
+	at, done := root.State(), root.State()
+	root.Text(root.Start, o.Before, at)
+	root.Text(done, o.After, root.End)
 	if least == 0 {
-		root.skip(at, done)
+		root.Skip(at, done)
 	}
 	if most != 0 {
-		first := root.state()
-		root.call(at, call, first)
-		more := b.rule("further calls")
-		begin := more.state()
-		more.text(more.start, o.Between, begin)
-		more.call(begin, call, more.end)
+		first := root.State()
+		root.Call(at, call, first)
+		more := b.Rule("further calls")
+		begin := more.State()
+		more.Text(more.Start, o.Between, begin)
+		more.Call(begin, call, more.End)
 		if most > 0 {
 			most--
 		}
-		root.call(first, b.loop("calls", more, max(0, least-1), most), done)
+		root.Call(first, b.Loop("calls", more, max(0, least-1), most), done)
 	}
 	return root, b.err
 }
 
-func addTools(j *jsonText, call *ruleGraph, tools []Tool, o ToolOptions) error {
+func addTools(j *jsonText, call *Rule, tools []Tool, o ToolOptions) error {
 	if o.NameKey == "" {
 		o.NameKey = "name"
 	}
@@ -126,24 +98,24 @@ func addTools(j *jsonText, call *ruleGraph, tools []Tool, o ToolOptions) error {
 			}
 			arguments = r
 		}
-		open := call.state()
-		call.text(call.start, o.Begin, open)
-		closing := call.state()
+		open := call.State()
+		call.Text(call.Start, o.Begin, open)
+		closing := call.State()
 		j.list(call, open, "{}", 2, closing, func(i int, from, to int32) {
 			key := o.NameKey
 			if i == 1 {
 				key = o.ArgumentsKey
 			}
-			colon, value := call.state(), call.state()
-			call.text(from, quote(key)+":", colon)
+			colon, value := call.State(), call.State()
+			call.Text(from, quote(key)+":", colon)
 			j.gap(call, colon, afterColon, value)
 			if i == 0 {
-				call.text(value, quote(t.Name), to)
+				call.Text(value, quote(t.Name), to)
 			} else {
-				call.call(value, arguments, to)
+				call.Call(value, arguments, to)
 			}
 		})
-		call.text(closing, o.End, call.end)
+		call.Text(closing, o.End, call.End)
 	}
 	if o.Only != "" && !slices.Contains(names, o.Only) {
 		return &Error{Kind: Invalid, Source: "tools", Keyword: o.Only, Why: "no such tool"}

@@ -26,7 +26,7 @@ type tracked struct {
 // arrayWalk finds the states of such an array.
 type arrayWalk struct {
 	c              *schemaCompiler
-	r              *ruleGraph
+	r              *Rule
 	a              *alternative
 	at             *schema
 	places, lo, hi int
@@ -40,39 +40,39 @@ type arrayWalk struct {
 // distinct is a value that an item can have, with its spellings.
 type distinct struct {
 	value *jsonValue
-	rule  *ruleGraph
+	rule  *Rule
 	where []bool // the places that it may have; the last one is for the rest
 	hits  [maxContains]bool
 }
 
 // addTracked adds the arrays of an alternative with contains or uniqueItems.
-func (c *schemaCompiler) addTracked(r *ruleGraph, from int32, a *alternative, to int32, at *schema, unique bool) {
+func (c *schemaCompiler) addTracked(r *Rule, from int32, a *alternative, to int32, at *schema, unique bool) {
 	w := &arrayWalk{c: c, r: r, a: a, at: at, unique: unique}
 	w.places, w.lo, w.hi = arrayBounds(a)
 	w.top = max(w.places, w.lo)
 	if !w.prepare() {
 		return
 	}
-	open, begin, done, closing := r.state(), r.state(), r.state(), r.state()
-	r.bytes(from, '[', '[', open)
+	open, begin, done, closing := r.State(), r.State(), r.State(), r.State()
+	r.Bytes(from, '[', '[', open)
 	if w.complete(tracked{}) {
-		r.bytes(open, ']', ']', to)
+		r.Bytes(open, ']', ']', to)
 	}
 	c.j.gap(r, open, afterOpen, begin)
 	c.j.gap(r, done, beforeClose, closing)
-	r.bytes(closing, ']', ']', to)
+	r.Bytes(closing, ']', ']', to)
 
 	after := map[tracked]int32{} // where an item has ended
 	var list []tracked
 	visit := func(s tracked, begin int32) {
-		w.items(s, func(item *ruleGraph, next tracked) {
+		w.items(s, func(item *Rule, next tracked) {
 			end, ok := after[next]
 			if !ok {
-				end = r.state()
+				end = r.State()
 				after[next] = end
 				list = append(list, next)
 			}
-			r.call(begin, item, end)
+			r.Call(begin, item, end)
 		})
 	}
 	visit(tracked{}, begin)
@@ -82,9 +82,9 @@ func (c *schemaCompiler) addTracked(r *ruleGraph, from int32, a *alternative, to
 			return
 		}
 		if w.complete(list[i]) {
-			r.skip(after[list[i]], done)
+			r.Skip(after[list[i]], done)
 		}
-		begin := r.state()
+		begin := r.State()
 		c.addComma(r, after[list[i]], begin)
 		visit(list[i], begin)
 	}
@@ -148,7 +148,7 @@ func (w *arrayWalk) distinctAt(i int) (ok bool) {
 		var d *distinct
 		same := false // the same spelling
 		for _, x := range w.values {
-			c.b.spend(1)
+			c.b.Spend(1)
 			if x.value.equal(v) {
 				d = x
 			}
@@ -157,7 +157,7 @@ func (w *arrayWalk) distinctAt(i int) (ok bool) {
 			if len(w.values) == maxDistinct {
 				return false
 			}
-			d = &distinct{value: v, rule: c.b.rule("item"), where: make([]bool, w.places+1)}
+			d = &distinct{value: v, rule: c.b.Rule("item"), where: make([]bool, w.places+1)}
 			for j, k := range w.a.contains {
 				d.hits[j] = c.valid(k.of, v, 0)
 			}
@@ -167,7 +167,7 @@ func (w *arrayWalk) distinctAt(i int) (ok bool) {
 		}
 		d.where[i] = true
 		if !same {
-			c.j.literal(d.rule, d.rule.start, v, d.rule.end)
+			c.j.literal(d.rule, d.rule.Start, v, d.rule.End)
 		}
 	}
 	return true
@@ -238,7 +238,7 @@ func (w *arrayWalk) complete(s tracked) bool {
 }
 
 // items calls do for each kind of item that may come next.
-func (w *arrayWalk) items(s tracked, do func(item *ruleGraph, next tracked)) {
+func (w *arrayWalk) items(s tracked, do func(item *Rule, next tracked)) {
 	if w.hi >= 0 && s.place >= w.hi || w.c.stopped() {
 		return
 	}
@@ -255,7 +255,7 @@ func (w *arrayWalk) items(s tracked, do func(item *ruleGraph, next tracked)) {
 }
 
 // valuesAt goes through the values that have not come yet.
-func (w *arrayWalk) valuesAt(at int, s, next tracked, do func(*ruleGraph, tracked)) {
+func (w *arrayWalk) valuesAt(at int, s, next tracked, do func(*Rule, tracked)) {
 	for i, v := range w.values {
 		if s.seen>>i&1 != 0 || !v.where[at] {
 			continue
@@ -284,8 +284,8 @@ func (k *contains) count(n int, ok bool) (int, bool) {
 // kinds goes through what the next item may be for the contains from j on: one
 // that is counted, or one that is not. Without an upper bound it does not harm
 // to count less than there are, so the latter may be anything.
-func (w *arrayWalk) kinds(j, place int, conj []*schema, next tracked, do func(*ruleGraph, tracked)) {
-	if hasNever(conj) || !w.c.b.spend(16) {
+func (w *arrayWalk) kinds(j, place int, conj []*schema, next tracked, do func(*Rule, tracked)) {
+	if hasNever(conj) || !w.c.b.Spend(16) {
 		return
 	}
 	if j == len(w.a.contains) {

@@ -71,7 +71,7 @@ func (c *schemaCompiler) together(alts []*alternative, s *schema) []*schema {
 // scope are not about.
 func (c *schemaCompiler) unevaluated(s *schema, scope []*schema) *schema {
 	u, anything := c.empty(s.at), c.empty(s.at)
-	c.b.spend(8 * (1 + len(scope)))
+	c.b.Spend(8 * (1 + len(scope)))
 	if t := s.unevaluatedMembers; t != nil {
 		u.about, u.additional = u.about|typeObject, t
 		u.properties = map[string]*schema{}
@@ -140,14 +140,14 @@ func (c *schemaCompiler) validUnevaluated(s *schema, v *jsonValue, depth int) bo
 // evaluate marks the members or items of v that s is about, in place, but for
 // what it says of those that are not evaluated.
 func (c *schemaCompiler) evaluate(s *schema, v *jsonValue, seen []bool, depth int) {
-	if depth > 4*maxNesting || !c.b.spend(4+len(seen)) {
+	if depth > 4*MaxNesting || !c.b.Spend(4+len(seen)) {
 		return // refused by valid
 	}
 	for i, name := range v.keys {
 		_, named := s.properties[name]
 		seen[i] = seen[i] || named || s.additional != nil
 		for _, d := range s.patternNames {
-			seen[i] = seen[i] || d.match(name)
+			seen[i] = seen[i] || d.Match(name)
 		}
 	}
 	for i, x := range v.items {

@@ -21,41 +21,41 @@ func Union(v *Vocabulary, parts []Part, o Options) (*Grammar, error) {
 	if len(parts) == 0 {
 		return nil, &Error{Kind: Invalid, Source: "union", Why: "expected at least one part"}
 	}
-	b := &builder{source: "union"}
+	b := &Builder{Source: "union"}
 	j := &jsonText{b: b, space: o.Whitespace}
-	root := b.rule("union")
+	root := b.Rule("union")
 	for i := range parts {
 		r, err := parts[i].rule(j, o)
 		if err != nil {
 			return nil, err
 		}
-		root.call(root.start, r, root.end)
+		root.Call(root.Start, r, root.End)
 	}
-	return compile(b, root, v, o.MaxDepth)
+	return b.Compile(root, v, o.MaxDepth)
 }
 
 // rule adds the rule of a part. Errors name the part's own source.
-func (p *Part) rule(j *jsonText, o Options) (*ruleGraph, error) {
+func (p *Part) rule(j *jsonText, o Options) (*Rule, error) {
 	b := j.b
-	defer func(source string) { b.source = source }(b.source)
+	defer func(source string) { b.Source = source }(b.Source)
 	switch {
 	case p.Object:
-		b.source = "json"
+		b.Source = "json"
 		return j.anyObject(), b.err
 	case p.Schema != nil:
-		b.source = "schema"
+		b.Source = "schema"
 		return schemaRule(j, p.Schema, o, "")
 	case p.Regex != "":
-		b.source = "regex"
-		return regexRule(b, p.Regex)
+		b.Source = "regex"
+		return b.Regex(p.Regex)
 	case p.Choice != nil:
-		b.source = "choice"
-		return choiceRule(b, p.Choice)
+		b.Source = "choice"
+		return b.Choice(p.Choice)
 	case p.GBNF != "":
-		b.source = "gbnf"
-		return gbnfRoot(b, p.GBNF)
+		b.Source = "gbnf"
+		return b.GBNF(p.GBNF)
 	case p.Tools != nil:
-		b.source = "tools"
+		b.Source = "tools"
 		return toolsRule(j, p.Tools, p.Calling)
 	}
 	return nil, &Error{Kind: Invalid, Source: "union", Why: "expected a part that says something"}
@@ -66,12 +66,12 @@ func (p *Part) rule(j *jsonText, o Options) (*ruleGraph, error) {
 // 1975). It calls at for every state with r's state for it, and found where a
 // text completes a mark. States are bytes of marks, so the marks' lengths bound
 // their number.
-func (r *ruleGraph) freeText(from int32, marks []string, at func(state int32), found func(marks []int) (state int32, ok bool)) {
+func (r *Rule) freeText(from int32, marks []string, at func(state int32), found func(marks []int) (state int32, ok bool)) {
 	t := newMarkTable(marks)
 	states := make([]int32, len(t.next))
 	for n := range states {
 		if states[n] = from; n > 0 {
-			states[n] = r.state()
+			states[n] = r.State()
 		}
 	}
 	targets := map[int]int32{} // of complete marks, by their node; -1: none
@@ -101,7 +101,7 @@ func (r *ruleGraph) freeText(from int32, marks []string, at func(state int32), f
 				to = known
 			}
 			if to >= 0 {
-				r.bytes(states[n], byte(lo), byte(hi), to)
+				r.Bytes(states[n], byte(lo), byte(hi), to)
 			}
 			lo = hi + 1
 		}

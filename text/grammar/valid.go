@@ -15,10 +15,10 @@ func (c *schemaCompiler) valid(s *schema, v *jsonValue, depth int) bool {
 // validAs is valid; with loose, what is said in place by oneOf counts as said by
 // anyOf.
 func (c *schemaCompiler) validAs(s *schema, v *jsonValue, depth int, loose bool) bool {
-	if depth > 4*maxNesting {
-		c.setErr(c.fail(s.at, "", TooLarge, "too large: more than %d schemas refer to each other", 4*maxNesting))
+	if depth > 4*MaxNesting {
+		c.setErr(c.fail(s.at, "", TooLarge, "too large: more than %d schemas refer to each other", 4*MaxNesting))
 	}
-	if c.err != nil || !c.b.spend(4) {
+	if c.err != nil || !c.b.Spend(4) {
 		return false
 	}
 	if s.never || s.types != 0 && s.types&typeOf(v) == 0 || s.barred&typeOf(v) != 0 || slices.ContainsFunc(s.excluded, v.equal) {
@@ -111,7 +111,7 @@ func validString(s *schema, text string) bool {
 		}
 	}
 	for _, d := range s.patterns {
-		if !d.match(text) {
+		if !d.Match(text) {
 			return false
 		}
 	}
@@ -176,7 +176,7 @@ func (c *schemaCompiler) countItems(k *contains, v *jsonValue, depth int) int {
 
 func (c *schemaCompiler) allDiffer(items []*jsonValue) bool {
 	for i, x := range items {
-		if !c.b.spend(i+1) || slices.ContainsFunc(items[:i], x.equal) {
+		if !c.b.Spend(i+1) || slices.ContainsFunc(items[:i], x.equal) {
 			return false
 		}
 	}
@@ -201,7 +201,7 @@ func (c *schemaCompiler) validObject(s *schema, v *jsonValue, depth int) bool {
 			}
 		}
 		for i, d := range s.patternNames {
-			if d.match(name) {
+			if d.Match(name) {
 				found = true
 				if !c.valid(s.patternSchemas[i], x, depth+1) {
 					return false

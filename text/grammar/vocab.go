@@ -108,21 +108,21 @@ func NewVocabulary(piece func(id int32) []byte, n int, end []int32, special func
 func (v *Vocabulary) Size() int { return v.n }
 
 // bytes returns the bytes of a token, none if it is not part of texts.
-func (v *Vocabulary) bytes(id int32) []byte {
+func (v *Vocabulary) Bytes(id int32) []byte {
 	if id < 0 || int(id) >= v.n {
 		return nil
 	}
 	return v.text[v.offset[id]:v.offset[id+1]]
 }
 
-func (v *Vocabulary) isEnd(id int32) bool { return slices.Contains(v.ends.list, id) }
+func (v *Vocabulary) IsEnd(id int32) bool { return slices.Contains(v.ends.list, id) }
 
 // words is the length of a mask.
 func (v *Vocabulary) words() int { return (v.n + 63) / 64 }
 
 // build makes the trie of the given tokens.
 func (v *Vocabulary) build(ids []int32) {
-	slices.SortStableFunc(ids, func(a, b int32) int { return bytes.Compare(v.bytes(a), v.bytes(b)) })
+	slices.SortStableFunc(ids, func(a, b int32) int { return bytes.Compare(v.Bytes(a), v.Bytes(b)) })
 	v.sorted = ids
 	v.nodes = append(v.nodes, trieNode{token: -1})
 	var path []uint32 // path[d] is the node at depth d+1 on the way to the last token
@@ -135,7 +135,7 @@ func (v *Vocabulary) build(ids []int32) {
 		}
 	}
 	for i, id := range ids {
-		b := v.bytes(id)
+		b := v.Bytes(id)
 		if i > 0 && bytes.Equal(b, last) {
 			v.addSame(ids[i-1], id)
 			continue

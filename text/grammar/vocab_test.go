@@ -124,8 +124,8 @@ func TestVocabularyTrie(t *testing.T) {
 			t.Fatalf("node %d: size %d", i, n.size)
 		}
 		for id := n.token; id >= 0; {
-			if !bytes.Equal(v.bytes(id), path) || seen[id] {
-				t.Fatalf("token %d: %q at %q, seen %v", id, v.bytes(id), path, seen[id])
+			if !bytes.Equal(v.Bytes(id), path) || seen[id] {
+				t.Fatalf("token %d: %q at %q, seen %v", id, v.Bytes(id), path, seen[id])
 			}
 			seen[id] = true
 			if v.same == nil {
@@ -135,11 +135,11 @@ func TestVocabularyTrie(t *testing.T) {
 		}
 	}
 	for id := range int32(v.n) {
-		if want := len(v.bytes(id)) > 0; seen[id] != want {
+		if want := len(v.Bytes(id)) > 0; seen[id] != want {
 			t.Errorf("token %d %q: in the trie %v, want %v", id, smallPieces[id], seen[id], want)
 		}
 	}
-	if v.isEnd(smallEOS) != true || len(v.bytes(smallEOS)) != 0 {
+	if v.IsEnd(smallEOS) != true || len(v.Bytes(smallEOS)) != 0 {
 		t.Error("the end token is part of texts")
 	}
 }
@@ -189,16 +189,16 @@ func generate(t testing.TB, g *Grammar, rng *rand.Rand, soft int) string {
 		if id < 0 {
 			t.Fatalf("after %q: nothing allowed", out)
 		}
-		if v.isEnd(id) != (len(v.bytes(id)) == 0) || v.isEnd(id) && !s.Complete() {
+		if v.IsEnd(id) != (len(v.Bytes(id)) == 0) || v.IsEnd(id) && !s.Complete() {
 			t.Fatalf("after %q: token %d allowed", out, id)
 		}
 		if err := s.Accept(id); err != nil {
-			t.Fatalf("after %q: token %d %q allowed and not accepted: %v", out, id, v.bytes(id), err)
+			t.Fatalf("after %q: token %d %q allowed and not accepted: %v", out, id, v.Bytes(id), err)
 		}
-		if v.isEnd(id) {
+		if v.IsEnd(id) {
 			return string(out)
 		}
-		out = append(out, v.bytes(id)...)
+		out = append(out, v.Bytes(id)...)
 	}
 	rest := s.Shortest(1 << 16)
 	if err := s.AcceptBytes(rest); err != nil {
