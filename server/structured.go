@@ -9,6 +9,7 @@ import (
 
 	"ridge/engine"
 	"ridge/text/grammar"
+	"ridge/text/grammar/schema"
 )
 
 // format is what the text of an answer must look like. The zero value allows
@@ -156,15 +157,15 @@ func (f format) compile(m *Model) (*grammar.Grammar, error) {
 		v := m.vocabulary()
 		switch f.kind {
 		case "json":
-			return grammar.JSON(v, true, f.options())
+			return schema.JSON(v, true, f.options())
 		case "schema":
-			return grammar.JSONSchema(v, f.source, f.options())
+			return schema.Compile(v, f.source, f.options())
 		case "regex":
 			return grammar.Regex(v, string(f.source))
 		case "choice":
 			return grammar.Choice(v, f.choices)
 		case "tag":
-			return grammar.StructuralTag(v, f.source, f.options())
+			return schema.StructuralTag(v, f.source, f.options())
 		}
 		return grammar.GBNF(v, string(f.source))
 	})
@@ -187,20 +188,20 @@ func (f format) key() string {
 
 // part is f as a part of a union. A structural tag cannot be one: it is free
 // text.
-func (f format) part() (grammar.Part, error) {
+func (f format) part() (schema.Part, error) {
 	switch f.kind {
 	case "json":
-		return grammar.Part{Object: true}, nil
+		return schema.Part{Object: true}, nil
 	case "schema":
-		return grammar.Part{Schema: f.source}, nil
+		return schema.Part{Schema: f.source}, nil
 	case "regex":
-		return grammar.Part{Regex: string(f.source)}, nil
+		return schema.Part{Regex: string(f.source)}, nil
 	case "choice":
-		return grammar.Part{Choice: f.choices}, nil
+		return schema.Part{Choice: f.choices}, nil
 	case "gbnf":
-		return grammar.Part{GBNF: string(f.source)}, nil
+		return schema.Part{GBNF: string(f.source)}, nil
 	}
-	return grammar.Part{}, unsupported(f.field, "structural_tag cannot be combined with tools that the model may call or not; the calls can be tags of it")
+	return schema.Part{}, unsupported(f.field, "structural_tag cannot be combined with tools that the model may call or not; the calls can be tags of it")
 }
 
 // maxGrammars is how many compiled grammars a model keeps.

@@ -5,6 +5,7 @@ import (
 
 	"ridge/engine"
 	"ridge/text/grammar"
+	"ridge/text/grammar/schema"
 	"ridge/text/tokenizer"
 )
 
@@ -19,11 +20,11 @@ var (
 )
 
 // options are those that f is compiled with.
-func (f format) options() grammar.Options {
+func (f format) options() schema.Options {
 	if f.jump {
-		return grammar.Options{Whitespace: grammar.Spaced}
+		return schema.Options{Whitespace: schema.Spaced}
 	}
-	return grammar.Options{}
+	return schema.Options{}
 }
 
 // Jump returns what the masker forces that holds. Nothing is forced while that

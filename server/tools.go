@@ -7,6 +7,7 @@ import (
 
 	"ridge/engine"
 	"ridge/text/grammar"
+	"ridge/text/grammar/schema"
 	"ridge/text/tokenizer"
 )
 
@@ -226,9 +227,9 @@ func (p *plan) formatOrTools(f format, tools []tool, parallel bool) error {
 }
 
 // calling says how the model writes calls that a grammar holds it to.
-func (m *Model) calling(parallel bool) grammar.ToolOptions {
+func (m *Model) calling(parallel bool) schema.ToolOptions {
 	f := m.syntax.Call
-	o := grammar.ToolOptions{NameKey: f.NameKey, ArgumentsKey: f.ArgumentsKey, Begin: f.Begin, End: f.End, Between: f.Between, MinCalls: 1, MaxCalls: 1}
+	o := schema.ToolOptions{NameKey: f.NameKey, ArgumentsKey: f.ArgumentsKey, Begin: f.Begin, End: f.End, Between: f.Between, MinCalls: 1, MaxCalls: 1}
 	if !m.plainText(f.Begin + f.End + f.Between) {
 		// The tags are tokens of their own that a grammar cannot write: the
 		// calls stand alone.
@@ -249,7 +250,7 @@ func (p *plan) strictTools(tools []tool, form format, parallel bool) error {
 		return unsupported("tools", "strict: this model writes calls in a form that cannot be held to a schema unless tool_choice is required or names a function")
 	}
 	tag := strings.TrimRight(f.Begin, " \n")
-	o := grammar.ToolOptions{Options: form.options(), NameKey: f.NameKey, ArgumentsKey: f.ArgumentsKey, End: f.End, Between: f.Between + f.Begin, MinCalls: 1, MaxCalls: 1}
+	o := schema.ToolOptions{Options: form.options(), NameKey: f.NameKey, ArgumentsKey: f.ArgumentsKey, End: f.End, Between: f.Between + f.Begin, MinCalls: 1, MaxCalls: 1}
 	if parallel {
 		o.MaxCalls = -1
 	}
@@ -277,8 +278,8 @@ func (p *plan) strictTools(tools []tool, form format, parallel bool) error {
 // compileTools compiles the grammar of calls, or of calls and of the texts of a
 // format. A schema that cannot be enforced is an error if its tool is strict;
 // the arguments of others are any object then.
-func (m *Model) compileTools(tools []tool, o grammar.ToolOptions, or *format) (*grammar.Grammar, error) {
-	compile := func(list []grammar.Tool) (*grammar.Grammar, error) { return grammar.Tools(m.vocabulary(), list, o) }
+func (m *Model) compileTools(tools []tool, o schema.ToolOptions, or *format) (*grammar.Grammar, error) {
+	compile := func(list []schema.Tool) (*grammar.Grammar, error) { return schema.Tools(m.vocabulary(), list, o) }
 	var key strings.Builder
 	if or != nil {
 		text, err := or.part()
@@ -286,8 +287,8 @@ func (m *Model) compileTools(tools []tool, o grammar.ToolOptions, or *format) (*
 			return nil, err
 		}
 		key.WriteString("or\x00" + or.key())
-		compile = func(list []grammar.Tool) (*grammar.Grammar, error) {
-			return grammar.Union(m.vocabulary(), []grammar.Part{text, {Tools: list, Calling: o}}, o.Options)
+		compile = func(list []schema.Tool) (*grammar.Grammar, error) {
+			return schema.Union(m.vocabulary(), []schema.Part{text, {Tools: list, Calling: o}}, o.Options)
 		}
 	}
 	key.WriteString("tools\x00" + strings.Join([]string{strconv.Itoa(int(o.Whitespace)), o.NameKey, o.ArgumentsKey, o.Before, o.After, o.Begin, o.End, o.Between}, "\x00"))
@@ -299,9 +300,9 @@ func (m *Model) compileTools(tools []tool, o grammar.ToolOptions, or *format) (*
 		}
 	}
 	g, err := m.grammars.Get(key.String(), func() (*grammar.Grammar, error) {
-		list := make([]grammar.Tool, len(tools))
+		list := make([]schema.Tool, len(tools))
 		for i, t := range tools {
-			list[i] = grammar.Tool{Name: t.name, Parameters: t.parameters}
+			list[i] = schema.Tool{Name: t.name, Parameters: t.parameters}
 		}
 		g, err := compile(list)
 		if err == nil {
@@ -312,7 +313,7 @@ func (m *Model) compileTools(tools []tool, o grammar.ToolOptions, or *format) (*
 			if t.strict {
 				continue
 			}
-			if _, e := grammar.JSONSchema(nil, orObject(t.parameters), grammar.Options{}); e != nil {
+			if _, e := schema.Compile(nil, orObject(t.parameters), schema.Options{}); e != nil {
 				list[i].Parameters, loose = nil, true
 			}
 		}

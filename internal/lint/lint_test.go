@@ -39,13 +39,16 @@ var mayImport = map[string][]string{
 	"sched/sim":           {"kvcache", "sched", "weights/tensor"},
 	"engine":              {"kvcache", "model", "sample", "sched"},
 	"text/grammar":        {},
+	"text/grammar/schema": {"text/grammar"},
 	"measure/bench":       {"measure/machine", "weights/gguf", "kernel", "kvcache", "model", "measure/roofline", "weights/tensor"},
 	"measure/bench/load":  {},
 	"measure/bench/suite": {"measure/machine", "measure/bench", "measure/roofline", "weights/tensor"},
 	"measure/roofline":    {"measure/machine", "kernel", "kvcache", "model", "nn", "weights/tensor"},
-	"server":              {"text/chat", "engine", "weights/gguf", "text/grammar", "hub", "model", "sample", "text/tokenizer"},
+	"server":              {"text/chat", "engine", "weights/gguf", "text/grammar", "text/grammar/schema", "hub", "model", "sample", "text/tokenizer"},
 	".":                   {"measure/machine", "text/chat", "hub", "kvcache", "model", "sample", "weights/tensor", "text/tokenizer"},
 	"cmd/ridge":           {"*"},
+
+	"text/grammar/internal/grammartest": {"text/grammar", "weights/gguf"}, // of tests
 
 	"tools/tinymodel/corpus":   {"text/chat", "kernel", "kvcache", "model", "weights/tensor", "text/tokenizer"},
 	"tools/tinymodel/quantize": {"weights/gguf", "weights/tensor"},

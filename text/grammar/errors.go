@@ -43,22 +43,25 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Limits on what a source may ask for. Each is far above what real schemas and
+// Limits on what a source of any language may ask for.
+const (
+	MaxSource  = 1 << 20 // bytes
+	MaxNesting = 128     // of schemas, groups and literals
+	MaxRepeat  = 1 << 20 // largest count of a repetition
+)
+
+// Limits on what a grammar may become. Each is far above what real schemas and
 // grammars need, and low enough that compiling stays within about a second and
 // some tens of megabytes.
 const (
-	MaxSource       = 1 << 20 // bytes of a schema or grammar
-	maxRegexSource  = 16 << 10
-	MaxNesting      = 128     // of schemas, groups and literals
-	maxRules        = 20_000  // rules of an automaton
-	maxStates       = 250_000 // states of an automaton, all rules
-	maxEdges        = 2_000_000
-	maxRuneStates   = 20_000 // states of an automaton over characters
-	maxRuneCells    = 2 << 20
-	maxCompileWork  = 60_000_000 // elementary steps of one compilation
-	maxAlternatives = 512        // of one schema after merging allOf, anyOf and oneOf
-	MaxRepeat       = 1 << 20    // largest count of a repetition
-	maxChoices      = 100_000
+	maxRegexSource = 16 << 10
+	maxRules       = 20_000  // rules of an automaton
+	maxStates      = 250_000 // states of an automaton, all rules
+	maxEdges       = 2_000_000
+	maxRuneStates  = 20_000 // states of an automaton over characters
+	maxRuneCells   = 2 << 20
+	maxCompileWork = 60_000_000 // elementary steps of one compilation
+	maxChoices     = 100_000
 )
 
 // Limits on a running grammar.

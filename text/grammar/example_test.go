@@ -6,38 +6,29 @@ import (
 	"ridge/text/grammar"
 )
 
-func Example() {
-	pieces := []string{"{", "}", `"`, ":", ",", "answer", "yes", "no", "maybe", "<end>"}
-	const end = 9
-	v := grammar.NewVocabulary(func(id int32) []byte { return []byte(pieces[id]) }, len(pieces), []int32{end}, nil)
-	schema := `{"type":"object","properties":{"answer":{"enum":["yes","no"]}},"required":["answer"]}`
-	g, err := grammar.JSONSchema(v, []byte(schema), grammar.Options{Whitespace: grammar.Compact})
+// A language of one's own adds its rules to a Builder: here lists in brackets,
+// of lists and digits.
+func ExampleBuilder() {
+	b := &grammar.Builder{Source: "lists"}
+	list := b.Rule("list")
+	item, after := list.State(), list.State()
+	list.Text(list.Start, "[", item)
+	list.Bytes(item, '0', '9', after)
+	list.Call(item, list, after)
+	list.Text(after, ",", item)
+	list.Text(after, "]", list.End)
+	g, err := b.Compile(list, nil, 0)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	s := g.NewState()
-	fmt.Printf("%s\n", s.Forced())
-	for !s.Done() {
-		logits := []float32{1, 2, 3, 4, 5, 6, 7, 8, 9, 0} // wants to say maybe
-		s.Mask(logits)
-		best := int32(0)
-		for id := range logits {
-			if logits[id] > logits[best] {
-				best = int32(id)
-			}
-		}
-		if err := s.Accept(best); err != nil {
-			fmt.Println(err)
-			return
-		}
-		fmt.Print(pieces[best])
+	for _, text := range []string{"[1]", "[[1,2],3]", "[1,]"} {
+		s := g.NewState()
+		err := s.AcceptBytes([]byte(text))
+		fmt.Println(text, err == nil && s.Complete())
 	}
-	fmt.Println()
-	_, err = grammar.JSONSchema(v, []byte(`{"items":{"nullable":true}}`), grammar.Options{})
-	fmt.Println(err)
 	// Output:
-	// {"answer":"
-	// {"answer":"no"}
-	// grammar: schema: #/items: "nullable": keyword not supported
+	// [1] true
+	// [[1,2],3] true
+	// [1,] false
 }

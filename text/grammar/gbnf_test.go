@@ -1,10 +1,13 @@
-package grammar
+package grammar_test
 
 import (
 	"errors"
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"ridge/text/grammar"
+	"ridge/text/grammar/internal/grammartest"
 )
 
 const arithmetic = `
@@ -62,25 +65,25 @@ func TestGBNF(t *testing.T) {
 		{"arithmetic", arithmetic, []string{"1", "1+2*3", "-(1.5 - 2) / 3", "((((7))))"}, []string{"1+", "(1", "1 2", "--1"}},
 		{"json", jsonGrammar, []string{`{"a": [1, -2.5e+3, "x\u00e9\n", true], "b": {}}`, "[\n\t1]"}, []string{`{"a"}`, `[1,]`, `{"a": "\x"}`}},
 	} {
-		g, err := GBNF(smallVocabulary(), c.grammar)
+		g, err := grammar.GBNF(grammartest.Small(), c.grammar)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
 		for _, text := range c.good {
-			if err := accepts(g, text); err != nil {
+			if err := grammartest.Accepts(g, text); err != nil {
 				t.Errorf("%s: %.40q: %v", c.name, text, err)
 			}
 		}
 		for _, text := range c.bad {
-			if accepts(g, text) == nil {
+			if grammartest.Accepts(g, text) == nil {
 				t.Errorf("%s: %.40q is accepted", c.name, text)
 			}
 		}
 		rng := rand.New(rand.NewPCG(1, 9))
 		for range 20 {
-			text := generate(t, g, rng, rng.IntN(20))
-			if err := accepts(g, text); err != nil {
+			text := grammartest.Generate(t, g, rng, rng.IntN(20))
+			if err := grammartest.Accepts(g, text); err != nil {
 				t.Errorf("%s: generated %.60q: %v", c.name, text, err)
 			}
 		}
@@ -90,42 +93,42 @@ func TestGBNF(t *testing.T) {
 func TestGBNFRefused(t *testing.T) {
 	for _, c := range []struct {
 		grammar string
-		kind    Kind
+		kind    grammar.Kind
 		want    string
 	}{
-		{``, Invalid, "root"},
-		{`x ::= "a"`, Invalid, `"root": rule not defined`},
-		{`root ::= x`, Invalid, `line 1, column 10: rule "x" not defined`},
-		{"root ::= \"a\"\nroot ::= \"b\"", Invalid, "line 2, column 1: rule \"root\" defined twice"},
-		{`root := "a"`, Invalid, "expected ::="},
-		{`root ::= "a`, Invalid, "literal without an end"},
-		{`root ::= [a`, Invalid, "without an end"},
-		{`root ::= []`, Invalid, "empty class"},
-		{`root ::= [b-a]`, Invalid, "descending"},
-		{`root ::= ("a"`, Invalid, "expected )"},
-		{`root ::= "a")`, Invalid, "expected an operand"},
-		{`root ::= *`, Invalid, "expected an operand"},
-		{`root ::= "\q"`, Invalid, "unknown escape"},
-		{`root ::= "\x4"`, Invalid, "hexadecimal"},
-		{`root ::= "\ud800"`, Invalid, "not a character"},
-		{`root ::= "\UFFFFFFFF"`, Invalid, "not a character"},
-		{`root ::= "a"{`, Invalid, "expected }"},
-		{`root ::= "a"{x}`, Invalid, "{x}"},
-		{`root ::= "a"{3,2}`, Invalid, "m at most n"},
-		{`root ::= "a"{99999999}`, TooLarge, "too large"},
-		{`root ::= "a"{}`, Invalid, "whole numbers"},
-		{`root ::= <think>`, Unsupported, "tokens"},
-		{`root ::= root "a" | "b"`, Unsupported, "left recursion: root → root"},
-		{"root ::= x | \"b\"\nx ::= y? z \"c\"\ny ::= \"y\"\nz ::= root", Unsupported, "left recursion"},
-		{`root ::= "a" root`, Unmatchable, "no finite text"},
-		{`root ::= ("a"? "b"?){400} "c"`, Unsupported, "may be empty"},
-		{"root ::= \"a\xff\"", Invalid, "UTF-8"},
-		{"root ::= " + strings.Repeat("(", 300) + strings.Repeat(")", 300), TooLarge, "nested"},
-		{strings.Repeat("#\n", 1<<20), TooLarge, "longer"},
-		{"root ::= (\"a\"{1000000}){1000000}" + strings.Repeat("(\"a\"{1000000} [bc])", 2000), TooLarge, "counts"},
+		{``, grammar.Invalid, "root"},
+		{`x ::= "a"`, grammar.Invalid, `"root": rule not defined`},
+		{`root ::= x`, grammar.Invalid, `line 1, column 10: rule "x" not defined`},
+		{"root ::= \"a\"\nroot ::= \"b\"", grammar.Invalid, "line 2, column 1: rule \"root\" defined twice"},
+		{`root := "a"`, grammar.Invalid, "expected ::="},
+		{`root ::= "a`, grammar.Invalid, "literal without an end"},
+		{`root ::= [a`, grammar.Invalid, "without an end"},
+		{`root ::= []`, grammar.Invalid, "empty class"},
+		{`root ::= [b-a]`, grammar.Invalid, "descending"},
+		{`root ::= ("a"`, grammar.Invalid, "expected )"},
+		{`root ::= "a")`, grammar.Invalid, "expected an operand"},
+		{`root ::= *`, grammar.Invalid, "expected an operand"},
+		{`root ::= "\q"`, grammar.Invalid, "unknown escape"},
+		{`root ::= "\x4"`, grammar.Invalid, "hexadecimal"},
+		{`root ::= "\ud800"`, grammar.Invalid, "not a character"},
+		{`root ::= "\UFFFFFFFF"`, grammar.Invalid, "not a character"},
+		{`root ::= "a"{`, grammar.Invalid, "expected }"},
+		{`root ::= "a"{x}`, grammar.Invalid, "{x}"},
+		{`root ::= "a"{3,2}`, grammar.Invalid, "m at most n"},
+		{`root ::= "a"{99999999}`, grammar.TooLarge, "too large"},
+		{`root ::= "a"{}`, grammar.Invalid, "whole numbers"},
+		{`root ::= <think>`, grammar.Unsupported, "tokens"},
+		{`root ::= root "a" | "b"`, grammar.Unsupported, "left recursion: root → root"},
+		{"root ::= x | \"b\"\nx ::= y? z \"c\"\ny ::= \"y\"\nz ::= root", grammar.Unsupported, "left recursion"},
+		{`root ::= "a" root`, grammar.Unmatchable, "no finite text"},
+		{`root ::= ("a"? "b"?){400} "c"`, grammar.Unsupported, "may be empty"},
+		{"root ::= \"a\xff\"", grammar.Invalid, "UTF-8"},
+		{"root ::= " + strings.Repeat("(", 300) + strings.Repeat(")", 300), grammar.TooLarge, "nested"},
+		{strings.Repeat("#\n", 1<<20), grammar.TooLarge, "longer"},
+		{"root ::= (\"a\"{1000000}){1000000}" + strings.Repeat("(\"a\"{1000000} [bc])", 2000), grammar.TooLarge, "counts"},
 	} {
-		_, err := GBNF(nil, c.grammar)
-		var e *Error
+		_, err := grammar.GBNF(nil, c.grammar)
+		var e *grammar.Error
 		if !errors.As(err, &e) || e.Kind != c.kind || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.60q: %v (want kind %d, %q)", c.grammar, err, c.kind, c.want)
 		}
@@ -134,79 +137,27 @@ func TestGBNFRefused(t *testing.T) {
 
 func TestChoice(t *testing.T) {
 	texts := []string{"yes", "no", "yes, but", "не знаю", ""}
-	g, err := Choice(smallVocabulary(), texts)
+	g, err := grammar.Choice(grammartest.Small(), texts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range texts {
-		if err := accepts(g, text); err != nil {
+		if err := grammartest.Accepts(g, text); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
 	for _, text := range []string{"ye", "yes,", "maybe"} {
-		if accepts(g, text) == nil {
+		if grammartest.Accepts(g, text) == nil {
 			t.Errorf("%q is accepted", text)
 		}
 	}
-	if _, err := Choice(nil, nil); err == nil {
+	if _, err := grammar.Choice(nil, nil); err == nil {
 		t.Error("no choice at all")
 	}
-	if _, err := Choice(nil, []string{"\xff"}); err == nil {
+	if _, err := grammar.Choice(nil, []string{"\xff"}); err == nil {
 		t.Error("a choice that is not UTF-8")
 	}
-	if _, err := Choice(nil, []string{strings.Repeat("x", maxStates)}); err == nil {
+	if _, err := grammar.Choice(nil, []string{strings.Repeat("x", grammar.MaxStates)}); err == nil {
 		t.Error("a choice that is too large")
-	}
-}
-
-func TestTools(t *testing.T) {
-	weather := Tool{"weather", []byte(`{"type":"object","properties":{"city":{"type":"string"},"days":{"$ref":"#/$defs/d"}},"required":["city"],"$defs":{"d":{"type":"integer","minimum":1,"maximum":9}}}`)}
-	stop := Tool{Name: "stop"}
-	for _, c := range []struct {
-		name      string
-		o         ToolOptions
-		good, bad []string
-	}{
-		{"one", ToolOptions{}, []string{`{"name": "weather", "arguments": {"city": "x", "days": 3}}`, `{"name":"stop","arguments":{"any":[1]}}`},
-			[]string{`{"name":"weather","arguments":{}}`, `{"name":"rain","arguments":{}}`, `{"name":"stop"}`, ``, `{"name":"weather","arguments":{"city":"x","days":10}}`}},
-		{"tagged", ToolOptions{Begin: "<tool_call>\n", End: "\n</tool_call>", Between: "\n", MaxCalls: 2, MinCalls: 1},
-			[]string{"<tool_call>\n{\"name\": \"stop\", \"arguments\": {}}\n</tool_call>", "<tool_call>\n{\"name\": \"stop\", \"arguments\": {}}\n</tool_call>\n<tool_call>\n{\"name\": \"stop\", \"arguments\": {}}\n</tool_call>"},
-			[]string{"{\"name\": \"stop\", \"arguments\": {}}", ""}},
-		{"list", ToolOptions{Before: "[", After: "]", Between: ", ", MinCalls: 0, MaxCalls: -1, ArgumentsKey: "parameters", NameKey: "function"},
-			[]string{`[]`, `[{"function": "stop", "parameters": {}}, {"function": "stop", "parameters": {}}, {"function": "stop", "parameters": {}}]`}, []string{`[{"name": "stop", "parameters": {}}]`}},
-		{"only", ToolOptions{Only: "stop"}, []string{`{"name":"stop","arguments":{}}`}, []string{`{"name":"weather","arguments":{"city":""}}`}},
-	} {
-		g, err := Tools(smallVocabulary(), []Tool{weather, stop}, c.o)
-		if err != nil {
-			t.Errorf("%s: %v", c.name, err)
-			continue
-		}
-		for _, text := range c.good {
-			if err := accepts(g, text); err != nil {
-				t.Errorf("%s: %s: %v", c.name, text, err)
-			}
-		}
-		for _, text := range c.bad {
-			if accepts(g, text) == nil {
-				t.Errorf("%s: %s is accepted", c.name, text)
-			}
-		}
-	}
-	for _, c := range []struct {
-		tools []Tool
-		o     ToolOptions
-		want  string
-	}{
-		{nil, ToolOptions{}, "at least one tool"},
-		{[]Tool{stop, stop}, ToolOptions{}, "each once"},
-		{[]Tool{{Name: ""}}, ToolOptions{}, "not empty"},
-		{[]Tool{stop}, ToolOptions{Only: "go"}, `"go": no such tool`},
-		{[]Tool{stop}, ToolOptions{MinCalls: 3, MaxCalls: 2}, "MaxCalls"},
-		{[]Tool{stop, {"x", []byte(`{"properties":{"a":{"nullable":true}}}`)}}, ToolOptions{}, `tool "x" #/properties/a`},
-	} {
-		_, err := Tools(nil, c.tools, c.o)
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%v, want %q", err, c.want)
-		}
 	}
 }

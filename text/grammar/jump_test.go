@@ -1,4 +1,4 @@
-package grammar
+package grammar_test
 
 import (
 	"bytes"
@@ -6,14 +6,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"ridge/text/grammar"
+	"ridge/text/grammar/internal/grammartest"
+	"ridge/text/grammar/schema"
 )
 
 // longest spells a text in the longest tokens, from its begin on.
-func longest(v *Vocabulary) func(text string) []int32 {
+func longest(v *grammar.Vocabulary) func(text string) []int32 {
 	return func(text string) (ids []int32) {
 		for len(text) > 0 {
 			best := int32(-1)
-			for id := range int32(v.n) {
+			for id := range int32(v.Size()) {
 				if b := v.Bytes(id); len(b) > 0 && strings.HasPrefix(text, string(b)) && (best < 0 || len(b) > len(v.Bytes(best))) {
 					best = id
 				}
@@ -24,7 +28,7 @@ func longest(v *Vocabulary) func(text string) []int32 {
 	}
 }
 
-func spelled(v *Vocabulary, ids []int32) (out []string) {
+func spelled(v *grammar.Vocabulary, ids []int32) (out []string) {
 	for _, id := range ids {
 		out = append(out, string(v.Bytes(id)))
 	}
@@ -32,15 +36,19 @@ func spelled(v *Vocabulary, ids []int32) (out []string) {
 }
 
 func TestJump(t *testing.T) {
-	v := smallVocabulary()
+	v := grammartest.Small()
 	v.SpellWith(longest(v))
-	schema := func(s string) func() (*Grammar, error) {
-		return func() (*Grammar, error) { return JSONSchema(v, []byte(s), Options{Whitespace: Compact}) }
+	schema := func(s string) func() (*grammar.Grammar, error) {
+		return func() (*grammar.Grammar, error) {
+			return schema.Compile(v, []byte(s), schema.Options{Whitespace: schema.Compact})
+		}
 	}
-	regex := func(s string) func() (*Grammar, error) { return func() (*Grammar, error) { return Regex(v, s) } }
+	regex := func(s string) func() (*grammar.Grammar, error) {
+		return func() (*grammar.Grammar, error) { return grammar.Regex(v, s) }
+	}
 	for _, c := range []struct {
 		name    string
-		compile func() (*Grammar, error)
+		compile func() (*grammar.Grammar, error)
 		before  string
 		want    []string
 	}{
@@ -78,7 +86,7 @@ func TestJump(t *testing.T) {
 // them, and in the place of each no token is allowed that goes beyond the forced
 // text.
 func TestJumpIsForced(t *testing.T) {
-	v := smallVocabulary()
+	v := grammartest.Small()
 	v.SpellWith(longest(v))
 	jumped := 0
 	for name, compile := range sources {
@@ -101,7 +109,7 @@ func TestJumpIsForced(t *testing.T) {
 				ahead := s.Clone()
 				for _, id := range ids {
 					mask := ahead.MaskBits()
-					for other := range int32(v.n) {
+					for other := range int32(v.Size()) {
 						if b := v.Bytes(other); mask[other>>6]>>(other&63)&1 != 0 && !bytes.HasPrefix(rest, b) {
 							t.Fatalf("%s: %q is taken where %q is allowed, before %q", name, v.Bytes(id), b, rest)
 						}
@@ -112,7 +120,7 @@ func TestJumpIsForced(t *testing.T) {
 					rest = rest[len(v.Bytes(id)):]
 					jumped++
 				}
-				if id := pick(s.MaskBits(), rng); id < 0 || v.IsEnd(id) || s.Accept(id) != nil {
+				if id := grammartest.Pick(s.MaskBits(), rng); id < 0 || v.IsEnd(id) || s.Accept(id) != nil {
 					break
 				}
 			}
@@ -124,20 +132,20 @@ func TestJumpIsForced(t *testing.T) {
 }
 
 func TestJumpOfGate(t *testing.T) {
-	v := smallVocabulary()
-	g, err := Regex(v, "name12")
+	v := grammartest.Small()
+	g, err := grammar.Regex(v, "name12")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if ids := g.NewState().Jump(nil); ids != nil {
 		t.Errorf("%v without a way to spell", ids)
 	}
-	v = smallVocabulary()
+	v = grammartest.Small()
 	v.SpellWith(longest(v))
-	if g, err = Regex(v, "name12"); err != nil {
+	if g, err = grammar.Regex(v, "name12"); err != nil {
 		t.Fatal(err)
 	}
-	gate, err := NewGate(g, GateOptions{Text: "</think>"})
+	gate, err := grammar.NewGate(g, grammar.GateOptions{Text: "</think>"})
 	if err != nil {
 		t.Fatal(err)
 	}

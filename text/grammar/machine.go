@@ -59,6 +59,8 @@ const (
 
 var dead = &config{} // no way on
 
+// ErrTooAmbiguous is the error of a state whose text has more readings than are
+// followed.
 var ErrTooAmbiguous = errors.New("grammar: text: too ambiguous: more than the allowed work for one token")
 
 type machine struct {

@@ -1,4 +1,4 @@
-package grammar
+package grammar_test
 
 import (
 	"fmt"
@@ -7,54 +7,64 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"ridge/text/grammar"
+	"ridge/text/grammar/internal/grammartest"
+	"ridge/text/grammar/schema"
 )
 
 // sources compile to grammars of every kind.
-var sources = map[string]func(v *Vocabulary) (*Grammar, error){
-	"json":         func(v *Vocabulary) (*Grammar, error) { return JSON(v, false, Options{}) },
-	"json object":  func(v *Vocabulary) (*Grammar, error) { return JSON(v, true, Options{Whitespace: Pretty}) },
-	"shallow json": func(v *Vocabulary) (*Grammar, error) { return JSON(v, false, Options{MaxDepth: 4}) },
-	"person": func(v *Vocabulary) (*Grammar, error) {
-		return JSONSchema(v, []byte(`{"type":"object","properties":{"name":{"type":"string","minLength":2,"maxLength":9},
+var sources = map[string]func(v *grammar.Vocabulary) (*grammar.Grammar, error){
+	"json": func(v *grammar.Vocabulary) (*grammar.Grammar, error) { return schema.JSON(v, false, schema.Options{}) },
+	"json object": func(v *grammar.Vocabulary) (*grammar.Grammar, error) {
+		return schema.JSON(v, true, schema.Options{Whitespace: schema.Pretty})
+	},
+	"shallow json": func(v *grammar.Vocabulary) (*grammar.Grammar, error) {
+		return schema.JSON(v, false, schema.Options{MaxDepth: 4})
+	},
+	"person": func(v *grammar.Vocabulary) (*grammar.Grammar, error) {
+		return schema.Compile(v, []byte(`{"type":"object","properties":{"name":{"type":"string","minLength":2,"maxLength":9},
 			"age":{"type":"integer","minimum":0,"maximum":130},"na":{"type":"array","items":{"type":"boolean"},"maxItems":5}},
-			"required":["name"],"additionalProperties":{"type":"null"}}`), Options{})
+			"required":["name"],"additionalProperties":{"type":"null"}}`), schema.Options{})
 	},
-	"tree": func(v *Vocabulary) (*Grammar, error) {
-		return JSONSchema(v, []byte(`{"$defs":{"t":{"type":"object","properties":{"v":{"enum":[1,12,"a","ab",null]},
+	"tree": func(v *grammar.Vocabulary) (*grammar.Grammar, error) {
+		return schema.Compile(v, []byte(`{"$defs":{"t":{"type":"object","properties":{"v":{"enum":[1,12,"a","ab",null]},
 			"next":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/t"},{"type":"array","items":{"$ref":"#/$defs/t"},"minItems":1,"maxItems":3}]}},
-			"required":["v","next"]}},"$ref":"#/$defs/t"}`), Options{Whitespace: Compact})
+			"required":["v","next"]}},"$ref":"#/$defs/t"}`), schema.Options{Whitespace: schema.Compact})
 	},
-	"any order": func(v *Vocabulary) (*Grammar, error) {
-		return JSONSchema(v, []byte(`{"properties":{"a":{"type":"integer"},"ab":{"type":"string"},"abc":{"const":[1,{"x":"é"}]}},"required":["ab"]}`), Options{AnyOrder: true})
+	"any order": func(v *grammar.Vocabulary) (*grammar.Grammar, error) {
+		return schema.Compile(v, []byte(`{"properties":{"a":{"type":"integer"},"ab":{"type":"string"},"abc":{"const":[1,{"x":"é"}]}},"required":["ab"]}`), schema.Options{AnyOrder: true})
 	},
-	"dates": func(v *Vocabulary) (*Grammar, error) {
-		return JSONSchema(v, []byte(`{"format":"date-time"}`), Options{})
+	"dates": func(v *grammar.Vocabulary) (*grammar.Grammar, error) {
+		return schema.Compile(v, []byte(`{"format":"date-time"}`), schema.Options{})
 	},
-	"regex": func(v *Vocabulary) (*Grammar, error) { return Regex(v, `(a|ab)(c|bcd)*\d{2,4}[^\x00-é]?\b`) },
-	"choice": func(v *Vocabulary) (*Grammar, error) {
-		return Choice(v, []string{"a", "ab", "abc", "name", "日本", ""})
+	"regex": func(v *grammar.Vocabulary) (*grammar.Grammar, error) {
+		return grammar.Regex(v, `(a|ab)(c|bcd)*\d{2,4}[^\x00-é]?\b`)
 	},
-	"counts": func(v *Vocabulary) (*Grammar, error) {
-		return GBNF(v, `root ::= ("a" | "aa"){3,400} "b"{2} tail{0,300}
+	"choice": func(v *grammar.Vocabulary) (*grammar.Grammar, error) {
+		return grammar.Choice(v, []string{"a", "ab", "abc", "name", "日本", ""})
+	},
+	"counts": func(v *grammar.Vocabulary) (*grammar.Grammar, error) {
+		return grammar.GBNF(v, `root ::= ("a" | "aa"){3,400} "b"{2} tail{0,300}
 			tail ::= "ab" | "a" "b" tail? | [^ab] root?`)
 	},
-	"ambiguous": func(v *Vocabulary) (*Grammar, error) {
-		return GBNF(v, `root ::= "a" root | "a" root root | "a" other* | "b"
+	"ambiguous": func(v *grammar.Vocabulary) (*grammar.Grammar, error) {
+		return grammar.GBNF(v, `root ::= "a" root | "a" root root | "a" other* | "b"
 			other ::= "a" | "aa" other | root "c"`)
 	},
-	"brackets": func(v *Vocabulary) (*Grammar, error) {
-		return GBNF(v, "root ::= item*\nitem ::= \"[\" root \"]\" | \"{\" root \"}\" | \"{\" root \"]\"")
+	"brackets": func(v *grammar.Vocabulary) (*grammar.Grammar, error) {
+		return grammar.GBNF(v, "root ::= item*\nitem ::= \"[\" root \"]\" | \"{\" root \"}\" | \"{\" root \"]\"")
 	},
-	"tools": func(v *Vocabulary) (*Grammar, error) {
-		return Tools(v, []Tool{{"name", nil}, {"na", []byte(`{"type":"object","properties":{"a":{"type":"number"}},"required":["a"]}`)}},
-			ToolOptions{Begin: "<tool>", End: "</tool>\n", MinCalls: 1, MaxCalls: 3})
+	"tools": func(v *grammar.Vocabulary) (*grammar.Grammar, error) {
+		return schema.Tools(v, []schema.Tool{{Name: "name"}, {Name: "na", Parameters: []byte(`{"type":"object","properties":{"a":{"type":"number"}},"required":["a"]}`)}},
+			schema.ToolOptions{Begin: "<tool>", End: "</tool>\n", MinCalls: 1, MaxCalls: 3})
 	},
 }
 
 // What a mask allows is exactly what the state accepts, token by token, at random
 // points of random texts.
 func TestMaskIsAccept(t *testing.T) {
-	v := smallVocabulary()
+	v := grammartest.Small()
 	for name, compile := range sources {
 		t.Run(name, func(t *testing.T) {
 			g, err := compile(v)
@@ -68,7 +78,7 @@ func TestMaskIsAccept(t *testing.T) {
 					if !sameAsAccept(t, s) {
 						return
 					}
-					if id := pick(s.MaskBits(), rng); id < 0 || s.Accept(id) != nil || v.IsEnd(id) {
+					if id := grammartest.Pick(s.MaskBits(), rng); id < 0 || s.Accept(id) != nil || v.IsEnd(id) {
 						break
 					}
 				}
@@ -78,17 +88,17 @@ func TestMaskIsAccept(t *testing.T) {
 	}
 }
 
-func sameAsAccept(t *testing.T, s *State) bool {
+func sameAsAccept(t *testing.T, s *grammar.State) bool {
 	t.Helper()
-	v := s.m.v
+	v := s.Vocabulary()
 	mask := s.MaskBits()
-	logits := make([]float32, v.n+3)
+	logits := make([]float32, v.Size()+3)
 	for i := range logits {
 		logits[i] = float32(i)
 	}
 	s.Clone().Mask(logits)
 	before := s.Snapshot()
-	for id := range int32(v.n) {
+	for id := range int32(v.Size()) {
 		allowed := mask[id>>6]>>(id&63)&1 != 0
 		err := s.Accept(id)
 		s.Restore(before)
@@ -101,12 +111,12 @@ func sameAsAccept(t *testing.T, s *State) bool {
 			return false
 		}
 	}
-	for id := v.n; id < len(logits); id++ {
+	for id := v.Size(); id < len(logits); id++ {
 		if !math.IsInf(float64(logits[id]), -1) {
 			t.Errorf("logit %d beyond the vocabulary is %v", id, logits[id])
 		}
 	}
-	for id := v.n; id < len(mask)*64; id++ {
+	for id := v.Size(); id < len(mask)*64; id++ {
 		if mask[id>>6]>>(id&63)&1 != 0 {
 			t.Errorf("bit %d beyond the vocabulary", id)
 		}
@@ -117,7 +127,7 @@ func sameAsAccept(t *testing.T, s *State) bool {
 // The same with a real vocabulary, where masks are found in parts.
 func TestMaskIsAcceptReal(t *testing.T) {
 	for _, name := range []string{"gpt-2", "llama-spm"} {
-		v := realVocabulary(t, name)
+		v := grammartest.Real(t, name)
 		for _, src := range []string{"person", "tree", "counts", "shallow json"} {
 			g, err := sources[src](v)
 			if err != nil {
@@ -130,7 +140,7 @@ func TestMaskIsAcceptReal(t *testing.T) {
 					if i%3 == 0 && !sameAsAccept(t, s) {
 						t.Fatalf("%s, %s", name, src)
 					}
-					if id := pick(s.MaskBits(), rng); id < 0 || s.Accept(id) != nil || v.IsEnd(id) {
+					if id := grammartest.Pick(s.MaskBits(), rng); id < 0 || s.Accept(id) != nil || v.IsEnd(id) {
 						break
 					}
 				}
@@ -141,7 +151,7 @@ func TestMaskIsAcceptReal(t *testing.T) {
 
 // Every random walk ends in a text that the grammar accepts byte by byte.
 func TestGenerated(t *testing.T) {
-	v := smallVocabulary()
+	v := grammartest.Small()
 	for name, compile := range sources {
 		g, err := compile(v)
 		if err != nil {
@@ -149,8 +159,8 @@ func TestGenerated(t *testing.T) {
 		}
 		rng := rand.New(rand.NewPCG(5, 6))
 		for range 60 {
-			text := generate(t, g, rng, rng.IntN(30))
-			if err := accepts(g, text); err != nil {
+			text := grammartest.Generate(t, g, rng, rng.IntN(30))
+			if err := grammartest.Accepts(g, text); err != nil {
 				t.Errorf("%s: %q: %v", name, text, err)
 			}
 		}
@@ -158,8 +168,8 @@ func TestGenerated(t *testing.T) {
 }
 
 func TestForced(t *testing.T) {
-	v := smallVocabulary()
-	g, err := JSONSchema(v, []byte(`{"type":"object","properties":{"name":{"type":"string"},"kind":{"const":"x"}},"required":["name","kind"]}`), Options{Whitespace: Compact})
+	v := grammartest.Small()
+	g, err := schema.Compile(v, []byte(`{"type":"object","properties":{"name":{"type":"string"},"kind":{"const":"x"}},"required":["name","kind"]}`), schema.Options{Whitespace: schema.Compact})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,13 +202,13 @@ func TestForced(t *testing.T) {
 			forced := s.Forced()
 			if len(forced) > 0 {
 				mask := s.MaskBits()
-				for id := range int32(v.n) {
+				for id := range int32(v.Size()) {
 					if b := v.Bytes(id); mask[id>>6]>>(id&63)&1 != 0 && !strings.HasPrefix(string(forced), string(b)) && !strings.HasPrefix(string(b), string(forced)) {
 						t.Fatalf("%s: %q is forced and %q is allowed", name, forced, b)
 					}
 				}
 			}
-			id := pick(s.MaskBits(), rng)
+			id := grammartest.Pick(s.MaskBits(), rng)
 			if id < 0 || v.IsEnd(id) {
 				break
 			}
@@ -210,19 +220,19 @@ func TestForced(t *testing.T) {
 }
 
 func TestSnapshots(t *testing.T) {
-	v := smallVocabulary()
+	v := grammartest.Small()
 	g, err := sources["person"](v)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(9, 10))
 	s := g.NewState()
-	var marks []Snapshot
+	var marks []grammar.Snapshot
 	var masks []string
 	look := func() string { return fmt.Sprint(s.MaskBits(), s.Complete(), s.Done(), string(s.Forced())) }
 	for range 30 {
 		marks, masks = append(marks, s.Snapshot()), append(masks, look())
-		id := pick(s.MaskBits(), rng)
+		id := grammartest.Pick(s.MaskBits(), rng)
 		if err := s.Accept(id); err != nil {
 			t.Fatal(err)
 		}
@@ -238,15 +248,15 @@ func TestSnapshots(t *testing.T) {
 			t.Fatalf("position %d differs after coming back", i)
 		}
 	}
-	if clone.at == s.at && clone.at != marks[len(marks)-1].at {
+	if clone.At() == s.At() && clone.At() != marks[len(marks)-1].At() {
 		t.Error("a clone moves with its original")
 	}
 	// A refused token leaves the state where it is.
 	s.Restore(marks[0])
-	if err := s.Accept(smallEOS); err == nil || look() != masks[0] {
+	if err := s.Accept(grammartest.EOS); err == nil || look() != masks[0] {
 		t.Errorf("after a refused token: %v", err)
 	}
-	if err := s.Accept(smallEOS + 1); err == nil {
+	if err := s.Accept(grammartest.EOS + 1); err == nil {
 		t.Error("a special token was accepted")
 	}
 	if err := s.Accept(-1); err == nil {
@@ -261,27 +271,27 @@ func TestSnapshots(t *testing.T) {
 }
 
 func TestEnd(t *testing.T) {
-	v := smallVocabulary()
-	g, err := Choice(v, []string{"a", "ab"})
+	v := grammartest.Small()
+	g, err := grammar.Choice(v, []string{"a", "ab"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := g.NewState()
-	if s.Complete() || s.Accept(smallEOS) == nil {
+	if s.Complete() || s.Accept(grammartest.EOS) == nil {
 		t.Error("the empty text is complete")
 	}
 	if err := s.Accept('a'); err != nil || !s.Complete() || s.Done() {
 		t.Errorf("after a: %v, complete %v, done %v", err, s.Complete(), s.Done())
 	}
-	if err := s.Accept(smallEOS); err != nil || !s.Done() {
+	if err := s.Accept(grammartest.EOS); err != nil || !s.Done() {
 		t.Errorf("after the end: %v, done %v", err, s.Done())
 	}
 	if s.Accept('b') == nil || s.AcceptBytes(nil) == nil {
 		t.Error("text after the end")
 	}
 	mask := s.MaskBits()
-	for id := range v.n {
-		if mask[id>>6]>>(id&63)&1 != 0 != (id == smallEOS) {
+	for id := range v.Size() {
+		if mask[id>>6]>>(id&63)&1 != 0 != (id == grammartest.EOS) {
 			t.Errorf("token %d after the end", id)
 		}
 	}
@@ -289,8 +299,8 @@ func TestEnd(t *testing.T) {
 
 // A vocabulary without the bytes that a grammar needs fails closed.
 func TestNoTokenLeadsOn(t *testing.T) {
-	v := NewVocabulary(func(id int32) []byte { return []byte{"ab"[id]} }, 2, nil, nil)
-	g, err := Regex(v, "ac")
+	v := grammar.NewVocabulary(func(id int32) []byte { return []byte{"ab"[id]} }, 2, nil, nil)
+	g, err := grammar.Regex(v, "ac")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,8 +318,8 @@ func TestNoTokenLeadsOn(t *testing.T) {
 // A grammar with more simultaneous readings than the limits allow ends in an
 // error, not in an hour of work or an unconstrained text.
 func TestTooAmbiguous(t *testing.T) {
-	v := smallVocabulary()
-	g, err := GBNF(v, `root ::= x{1,900} "b"
+	v := grammartest.Small()
+	g, err := grammar.GBNF(v, `root ::= x{1,900} "b"
 		x ::= ("a"{1,900}){1,900} | ("aa"{1,900} "a"?){1,900}`)
 	if err != nil {
 		t.Fatal(err)
@@ -325,14 +335,14 @@ func TestTooAmbiguous(t *testing.T) {
 		}
 	}
 	t.Log(s.Err())
-	if s.Err() != nil && pick(s.MaskBits(), rand.New(rand.NewPCG(1, 1))) >= 0 {
+	if s.Err() != nil && grammartest.Pick(s.MaskBits(), rand.New(rand.NewPCG(1, 1))) >= 0 {
 		t.Error("a failed state allows tokens")
 	}
 }
 
 // Forgetting what has been found changes nothing, and keeps memory bounded.
 func TestForgetting(t *testing.T) {
-	v := smallVocabulary()
+	v := grammartest.Small()
 	for name, compile := range sources {
 		g, err := compile(v)
 		if err != nil {
@@ -342,7 +352,7 @@ func TestForgetting(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		short.m.limit = 4000
+		short.SetLimit(4000)
 		rng := rand.New(rand.NewPCG(11, 12))
 		s, small := g.NewState(), short.NewState()
 		start, smallStart := s.Snapshot(), small.Snapshot()
@@ -351,10 +361,10 @@ func TestForgetting(t *testing.T) {
 			if fmt.Sprint(mask) != fmt.Sprint(small.MaskBits()) || string(s.Forced()) != string(small.Forced()) {
 				t.Fatalf("%s: step %d differs", name, i)
 			}
-			if small.m.memory > 1<<20 {
-				t.Fatalf("%s: %d bytes remembered", name, small.m.memory)
+			if n := short.Memory(); n > 1<<20 {
+				t.Fatalf("%s: %d bytes remembered", name, n)
 			}
-			id := pick(mask, rng)
+			id := grammartest.Pick(mask, rng)
 			if err := small.Accept(id); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -371,12 +381,12 @@ func TestForgetting(t *testing.T) {
 
 // States of one grammar, and grammars of one vocabulary, may be used at once.
 func TestShared(t *testing.T) {
-	v := smallVocabulary()
+	v := grammartest.Small()
 	g, err := sources["person"](v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.m.limit = 50_000
+	g.SetLimit(50_000)
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {
@@ -387,9 +397,9 @@ func TestShared(t *testing.T) {
 			}
 			rng := rand.New(rand.NewPCG(uint64(i), 1))
 			for range 20 {
-				for _, g := range []*Grammar{g, own} {
-					text := generate(t, g, rng, 15)
-					if err := accepts(g, text); err != nil {
+				for _, g := range []*grammar.Grammar{g, own} {
+					text := grammartest.Generate(t, g, rng, 15)
+					if err := grammartest.Accepts(g, text); err != nil {
 						t.Errorf("%q: %v", text, err)
 					}
 				}

@@ -1,96 +1,15 @@
-package grammar
+package grammar_test
 
 import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sort"
 	"strings"
 	"testing"
+
+	"ridge/text/grammar"
+	"ridge/text/grammar/internal/grammartest"
 )
-
-// naive recognizes texts straight from the parsed grammar: for an expression and
-// a place, the places where it can end.
-type naive struct {
-	text  []rune
-	known map[naiveKey][]int
-	work  int
-}
-
-type naiveKey struct {
-	e  *gbnfExpr
-	at int
-}
-
-func (n *naive) ends(e *gbnfExpr, at int) []int {
-	key := naiveKey{e, at}
-	if ends, ok := n.known[key]; ok {
-		return ends
-	}
-	if n.work++; n.work > 3000 {
-		return nil
-	}
-	n.known[key] = nil // left recursion is left only where nothing can be spelled
-	set := map[int]bool{}
-	switch e.op {
-	case gbnfSet:
-		if at < len(n.text) {
-			for i := 0; i < len(e.set); i += 2 {
-				if r := n.text[at]; e.set[i] <= r && r <= e.set[i+1] {
-					set[at+1] = true
-				}
-			}
-		}
-	case gbnfSeq:
-		now := map[int]bool{at: true}
-		for _, s := range e.sub {
-			next := map[int]bool{}
-			for p := range now {
-				for _, q := range n.ends(s, p) {
-					next[q] = true
-				}
-			}
-			now = next
-		}
-		set = now
-	case gbnfAlt:
-		for _, s := range e.sub {
-			for _, q := range n.ends(s, at) {
-				set[q] = true
-			}
-		}
-	case gbnfRef:
-		for _, q := range n.ends(e.rule.body, at) {
-			set[q] = true
-		}
-	case gbnfRepeat:
-		now := map[int]bool{at: true}
-		for i := 0; len(now) > 0 && i <= e.lo+len(n.text)+1; i++ {
-			if i >= e.lo {
-				for p := range now {
-					set[p] = true
-				}
-			}
-			if i == e.hi {
-				break
-			}
-			next := map[int]bool{}
-			for p := range now {
-				for _, q := range n.ends(e.sub[0], p) {
-					next[q] = true
-				}
-			}
-			now = next
-		}
-	}
-	ends := []int{}
-	for p := range set {
-		ends = append(ends, p)
-	}
-	sort.Ints(ends)
-	n.known[key] = ends
-	return ends
-}
 
 func randomGrammar(rng *rand.Rand) string {
 	var expr func(depth int) string
@@ -121,31 +40,23 @@ func TestGBNFAgainstNaive(t *testing.T) {
 	if testing.Short() {
 		n = 150
 	}
-	v := smallVocabulary()
+	v := grammartest.Small()
 	var compiled, checked, good int
 	for i := range n {
 		rng := rand.New(rand.NewPCG(61, uint64(i)))
 		source := randomGrammar(rng)
-		g, err := GBNF(v, source)
+		g, err := grammar.GBNF(v, source)
 		if err != nil {
-			if e := err.(*Error); e.Kind == Invalid || e.Kind == TooLarge {
+			if e := err.(*grammar.Error); e.Kind == grammar.Invalid || e.Kind == grammar.TooLarge {
 				t.Fatalf("%s: %v", source, err)
 			}
 			continue
 		}
 		compiled++
-		p := &gbnfParser{b: &Builder{}, src: source, rules: map[string]*gbnfRule{}}
-		if err := p.parse(); err != nil {
-			t.Fatal(err)
-		}
 		check := func(text string) {
-			rec := &naive{text: []rune(text), known: map[naiveKey][]int{}}
-			want := false
-			for _, end := range rec.ends(p.rules["root"].body, 0) {
-				want = want || end == len(rec.text)
-			}
-			got := accepts(g, text)
-			if errors.Is(got, ErrTooAmbiguous) || rec.work > 3000 {
+			want, known := grammar.Naive(source, text)
+			got := grammartest.Accepts(g, text)
+			if errors.Is(got, grammar.ErrTooAmbiguous) || !known {
 				return
 			}
 			checked++
@@ -165,7 +76,7 @@ func TestGBNFAgainstNaive(t *testing.T) {
 		}
 		check(strings.Repeat("ab", rng.IntN(30)))
 		check(strings.Repeat("a", rng.IntN(60)))
-		if text, ok := walk(t, g, uint64(i)); ok {
+		if text, ok := grammartest.Walk(t, g, uint64(i)); ok {
 			check(text)
 		}
 	}

@@ -45,6 +45,9 @@ func (b *Builder) Compile(root *Rule, v *Vocabulary, maxDepth int) (*Grammar, er
 // of the grammar.
 func (g *Grammar) States() int { return len(g.m.p.states) }
 
+// Vocabulary returns the vocabulary that the grammar was compiled for, or nil.
+func (g *Grammar) Vocabulary() *Vocabulary { return g.m.v }
+
 // NewState returns the state before the first byte.
 func (g *Grammar) NewState() *State { return &State{m: g.m, at: g.m.root} }
 

@@ -107,7 +107,8 @@ func NewVocabulary(piece func(id int32) []byte, n int, end []int32, special func
 // Size returns the number of tokens.
 func (v *Vocabulary) Size() int { return v.n }
 
-// bytes returns the bytes of a token, none if it is not part of texts.
+// Bytes returns the bytes of a token, none if it is not part of texts. They must
+// not be changed.
 func (v *Vocabulary) Bytes(id int32) []byte {
 	if id < 0 || int(id) >= v.n {
 		return nil
@@ -115,6 +116,7 @@ func (v *Vocabulary) Bytes(id int32) []byte {
 	return v.text[v.offset[id]:v.offset[id+1]]
 }
 
+// IsEnd reports whether a token ends a text.
 func (v *Vocabulary) IsEnd(id int32) bool { return slices.Contains(v.ends.list, id) }
 
 // words is the length of a mask.

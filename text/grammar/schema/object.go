@@ -1,0 +1,363 @@
+package schema
+
+import (
+	"slices"
+
+	"ridge/text/grammar"
+)
+
+// objectPlan is what the objects of an alternative are written with.
+type objectPlan struct {
+	names    []string // members with a name of their own, in order
+	required []bool
+	values   [][]*schema
+	extra    *grammar.Rule // members that nothing names, with name and colon; nil: none
+	lo, hi   int           // number of members; hi < 0: no bound
+}
+
+const (
+	maxAnyOrder = 10 // members of an object in any order: 2^10 sets of those seen
+	maxCounted  = 64 // minProperties and maxProperties that are counted
+	maxPatterns = 5  // patternProperties of an object: 2^5 combinations
+)
+
+// addObject adds the objects of an alternative.
+func (c *schemaCompiler) addObject(r *grammar.Rule, from int32, a *alternative, to int32, at *schema) {
+	if len(a.objects) == 0 && len(a.required) == 0 && len(a.propertyNames) == 0 && a.minProps == 0 && a.maxProps < 0 {
+		r.Call(from, c.j.anyObject(), to)
+		return
+	}
+	p, ok := c.planObject(a, at)
+	if !ok || c.stopped() {
+		return
+	}
+	counted := p.hi >= 0 && (p.extra != nil || p.hi < len(p.names)) || p.lo > len(a.required)
+	switch {
+	case c.o.AnyOrder && (len(p.names) > 1 || len(p.names) == 1 && p.extra != nil):
+		if counted {
+			c.setErr(c.fail(at.at, "minProperties", grammar.Unsupported, "counts of members are not supported with members in any order"))
+			return
+		}
+		c.addAnyOrder(r, from, p, to, at)
+	case counted:
+		if max(p.lo, p.hi) > maxCounted {
+			c.setErr(c.fail(at.at, "maxProperties", grammar.TooLarge, "too large: more than %d members are not counted", maxCounted))
+			return
+		}
+		c.addInOrder(r, from, p, to, true)
+	default:
+		p.lo, p.hi = 0, -1
+		c.addInOrder(r, from, p, to, false)
+	}
+}
+
+// planObject finds the members of the objects of an alternative; ok is false if
+// there is no such object.
+func (c *schemaCompiler) planObject(a *alternative, at *schema) (p objectPlan, ok bool) {
+	p.lo, p.hi = a.minProps, a.maxProps
+	var declared []string
+	for _, quiet := range [...]bool{false, true} {
+		for _, s := range a.objects {
+			if s.quiet == quiet {
+				declared = merged(declared, s.names)
+			}
+		}
+	}
+	for _, name := range merged(declared, a.required) {
+		conj, _, allowed := c.member(a, name)
+		need := slices.Contains(a.required, name)
+		if !allowed && need {
+			return p, false
+		}
+		if allowed {
+			p.names = append(p.names, name)
+			p.required = append(p.required, need)
+			p.values = append(p.values, conj)
+		}
+	}
+	if p.hi >= 0 && len(a.required) > p.hi {
+		return p, false
+	}
+	p.extra = c.extraMembers(a, merged(declared, a.required), at)
+	if p.extra != nil && p.lo > len(a.required)+1 {
+		// Members that nothing names may come twice and count once.
+		c.setErr(c.fail(at.at, "minProperties", grammar.Unsupported, "not supported with members that the schema does not name"))
+	}
+	return p, true
+}
+
+// extraMembers returns the rule of the members whose names are not listed, or
+// nil if there are none.
+func (c *schemaCompiler) extraMembers(a *alternative, listed []string, at *schema) *grammar.Rule {
+	var patterns []*grammar.RuneDFA
+	for _, s := range a.objects {
+		patterns = merged(patterns, s.patternNames)
+	}
+	if len(patterns) > maxPatterns {
+		c.setErr(c.fail(at.at, "patternProperties", grammar.TooLarge, "too large: more than %d patterns", maxPatterns))
+		return nil
+	}
+	keyword := "additionalProperties"
+	if len(patterns) > 0 {
+		keyword = "patternProperties"
+	}
+	defer c.blame(at, keyword)()
+	names := c.nameDFA(a, listed)
+	var rule *grammar.Rule
+	for set := range 1 << len(patterns) {
+		if set == 0 && !c.open(a) || c.stopped() {
+			continue
+		}
+		d := names
+		var conj []*schema
+		matched := make([]bool, len(a.objects))
+		for i, q := range patterns {
+			if set>>i&1 != 0 {
+				for owner, s := range a.objects {
+					for j, p := range s.patternNames {
+						if p == q {
+							conj, matched[owner] = append(conj, s.patternSchemas[j]), true
+						}
+					}
+				}
+			} else {
+				q = q.Complement()
+			}
+			if d == nil {
+				d = q.Minimize(c.b)
+			} else {
+				d = d.Intersect(c.b, q)
+			}
+		}
+		for i, s := range a.objects {
+			if !matched[i] && s.additional != nil {
+				conj = append(conj, s.additional)
+			}
+		}
+		if hasNever(conj) || c.stopped() || d != nil && d.Empty() {
+			continue
+		}
+		if rule == nil {
+			rule = c.b.Rule("further members of " + at.at)
+		}
+		colon, value := rule.State(), rule.State()
+		if d == nil {
+			key := rule.State()
+			rule.Call(rule.Start, c.j.anyString(), key)
+			rule.Bytes(key, ':', ':', colon)
+		} else {
+			key, quote := rule.State(), rule.State()
+			rule.Bytes(rule.Start, '"', '"', key)
+			spellInside(rule, key, d, quote)
+			rule.Text(quote, `":`, colon)
+		}
+		c.j.gap(rule, colon, afterColon, value)
+		c.addValue(rule, value, conj, rule.End)
+	}
+	return rule
+}
+
+// nameDFA returns the automaton of the names that are not listed and that
+// propertyNames allows, or nil if these are all.
+func (c *schemaCompiler) nameDFA(a *alternative, listed []string) *grammar.RuneDFA {
+	var d *grammar.RuneDFA
+	if len(listed) > 0 {
+		d = c.b.Words(listed).Complement()
+	}
+	if len(a.propertyNames) == 0 {
+		return d
+	}
+	and := func(x *grammar.RuneDFA) {
+		if d == nil {
+			d = x
+		} else {
+			d = d.Intersect(c.b, x)
+		}
+	}
+	var ways []*grammar.RuneDFA // what the names may be, one way for each alternative
+	for _, n := range c.alternatives(simplify(a.propertyNames)) {
+		if n.types&typeString == 0 {
+			continue
+		}
+		way := c.stringDFA(n)
+		if n.valued {
+			var words []string
+			for _, v := range n.values {
+				if v.kind == jsonString {
+					words = append(words, v.text)
+				}
+			}
+			way = c.b.Words(words)
+		}
+		if way == nil {
+			return d
+		}
+		ways = append(ways, way)
+	}
+	and(c.either(ways))
+	return d
+}
+
+// either returns the automaton of the texts that any of ways accepts.
+func (c *schemaCompiler) either(ways []*grammar.RuneDFA) *grammar.RuneDFA {
+	switch len(ways) {
+	case 0:
+		return grammar.NoText()
+	case 1:
+		return ways[0]
+	}
+	none := make([]*grammar.RuneDFA, len(ways))
+	for i, w := range ways {
+		none[i] = w.Complement()
+	}
+	return c.joined(none).Complement().Minimize(c.b)
+}
+
+// addMember adds member i, its name first.
+func (c *schemaCompiler) addMember(r *grammar.Rule, from int32, p *objectPlan, i int, to int32) {
+	colon, value := r.State(), r.State()
+	r.Text(from, quote(p.names[i])+":", colon)
+	c.j.gap(r, colon, afterColon, value)
+	c.addValue(r, value, p.values[i], to)
+}
+
+// addInOrder adds objects whose named members come in their order, those that
+// nothing names after them. The states form a grid: members passed by, and
+// members written, counted up to what matters (one, for the comma, or the
+// bounds).
+func (c *schemaCompiler) addInOrder(r *grammar.Rule, from int32, p objectPlan, to int32, counted bool) {
+	n, top := len(p.names), 1
+	if counted {
+		top = max(1, p.lo, p.hi)
+	}
+	open, first, closing := r.State(), r.State(), r.State()
+	r.Bytes(from, '{', '{', open)
+	if !slices.Contains(p.required, true) && p.lo == 0 {
+		r.Bytes(open, '}', '}', to)
+	}
+	c.j.gap(r, open, afterOpen, first)
+	grid := make([][]int32, n+1)
+	for i := range grid {
+		grid[i] = make([]int32, top+1)
+		for k := range grid[i] {
+			grid[i][k] = r.State()
+		}
+	}
+	r.Skip(first, grid[0][0])
+	for i := range n {
+		if c.stopped() {
+			return
+		}
+		write := c.memberOnce(r, &p, i, counted)
+		for k := range top + 1 {
+			if !p.required[i] {
+				r.Skip(grid[i][k], grid[i+1][k])
+			}
+			if to, ok := p.count(k, top); ok {
+				write(c.beginMember(r, grid[i][k], k), grid[i+1][to])
+			}
+		}
+	}
+	for k := range top + 1 {
+		if to, ok := p.count(k, top); ok && p.extra != nil {
+			r.Call(c.beginMember(r, grid[n][k], k), p.extra, grid[n][to])
+		}
+		if k > 0 && k >= p.lo {
+			c.j.gap(r, grid[n][k], beforeClose, closing)
+		}
+	}
+	r.Bytes(closing, '}', '}', to)
+}
+
+// count returns the number of members after one more, counted up to top.
+func (p *objectPlan) count(k, top int) (int, bool) {
+	if p.hi >= 0 && k >= p.hi {
+		return 0, false
+	}
+	return min(k+1, top), true
+}
+
+// beginMember returns the state where a member begins when k have been written.
+func (c *schemaCompiler) beginMember(r *grammar.Rule, at int32, k int) int32 {
+	if k == 0 {
+		return at
+	}
+	begin := r.State()
+	c.addComma(r, at, begin)
+	return begin
+}
+
+// memberOnce returns a function that adds member i between states. The member
+// is spelled out once: in place if it always leads to the same state, in a rule
+// of its own otherwise.
+func (c *schemaCompiler) memberOnce(r *grammar.Rule, p *objectPlan, i int, counted bool) func(from, to int32) {
+	if counted {
+		rule := c.memberRule(p, i)
+		return func(from, to int32) { r.Call(from, rule, to) }
+	}
+	begin := int32(-1)
+	return func(from, to int32) {
+		if begin < 0 {
+			begin = r.State()
+			c.addMember(r, begin, p, i, to)
+		}
+		r.Skip(from, begin)
+	}
+}
+
+func (c *schemaCompiler) memberRule(p *objectPlan, i int) *grammar.Rule {
+	rule := c.b.Rule("member " + p.names[i])
+	c.addMember(rule, rule.Start, p, i, rule.End)
+	return rule
+}
+
+// addAnyOrder adds objects whose members come in any order. There is a state
+// for each set of the named members that have been written.
+func (c *schemaCompiler) addAnyOrder(r *grammar.Rule, from int32, p objectPlan, to int32, at *schema) {
+	n := len(p.names)
+	if n > maxAnyOrder {
+		c.setErr(c.fail(at.at, "properties", grammar.TooLarge, "too large: more than %d members in any order", maxAnyOrder))
+		return
+	}
+	rules := make([]*grammar.Rule, n)
+	need := 0
+	for i := range n {
+		rules[i] = c.memberRule(&p, i)
+		if p.required[i] {
+			need |= 1 << i
+		}
+	}
+	open, first, closing := r.State(), r.State(), r.State()
+	r.Bytes(from, '{', '{', open)
+	if need == 0 {
+		r.Bytes(open, '}', '}', to)
+	}
+	c.j.gap(r, open, afterOpen, first)
+	after := make([]int32, 1<<n) // with at least one member written
+	for set := range after {
+		after[set] = r.State()
+	}
+	members := func(from int32, set int) {
+		for i := range n {
+			if set>>i&1 == 0 {
+				r.Call(from, rules[i], after[set|1<<i])
+			}
+		}
+		if p.extra != nil {
+			r.Call(from, p.extra, after[set])
+		}
+	}
+	members(first, 0)
+	for set := range after {
+		if c.stopped() {
+			return
+		}
+		begin := r.State()
+		c.addComma(r, after[set], begin)
+		members(begin, set)
+		if set&need == need {
+			c.j.gap(r, after[set], beforeClose, closing)
+		}
+	}
+	r.Bytes(closing, '}', '}', to)
+}

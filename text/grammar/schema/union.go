@@ -1,0 +1,62 @@
+package schema
+
+import "ridge/text/grammar"
+
+// Part is a language that Union joins with others. One field says which; the
+// functions of the same name say what it means.
+type Part struct {
+	Object  bool // any JSON object
+	Schema  []byte
+	Regex   string
+	Choice  []string
+	GBNF    string
+	Tools   []Tool
+	Calling ToolOptions // of Tools
+}
+
+// Union compiles the grammar of the texts that one of the parts allows, for the
+// vocabulary v (nil: no masks). Which one it is need not be decided by the first
+// token.
+func Union(v *grammar.Vocabulary, parts []Part, o Options) (*grammar.Grammar, error) {
+	if len(parts) == 0 {
+		return nil, &grammar.Error{Kind: grammar.Invalid, Source: "union", Why: "expected at least one part"}
+	}
+	b := &grammar.Builder{Source: "union"}
+	j := &jsonText{b: b, space: o.Whitespace}
+	root := b.Rule("union")
+	for i := range parts {
+		r, err := parts[i].rule(j, o)
+		if err != nil {
+			return nil, err
+		}
+		root.Call(root.Start, r, root.End)
+	}
+	return b.Compile(root, v, o.MaxDepth)
+}
+
+// rule adds the rule of a part. Errors name the part's own source.
+func (p *Part) rule(j *jsonText, o Options) (*grammar.Rule, error) {
+	b := j.b
+	defer func(source string) { b.Source = source }(b.Source)
+	switch {
+	case p.Object:
+		b.Source = "json"
+		return j.anyObject(), b.Err()
+	case p.Schema != nil:
+		b.Source = "schema"
+		return schemaRule(j, p.Schema, o, "")
+	case p.Regex != "":
+		b.Source = "regex"
+		return b.Regex(p.Regex)
+	case p.Choice != nil:
+		b.Source = "choice"
+		return b.Choice(p.Choice)
+	case p.GBNF != "":
+		b.Source = "gbnf"
+		return b.GBNF(p.GBNF)
+	case p.Tools != nil:
+		b.Source = "tools"
+		return toolsRule(j, p.Tools, p.Calling)
+	}
+	return nil, &grammar.Error{Kind: grammar.Invalid, Source: "union", Why: "expected a part that says something"}
+}
