@@ -105,7 +105,11 @@ type tagCompiler struct {
 }
 
 func (c *tagCompiler) fail(where string, k grammar.Kind, format string, a ...any) error {
-	return &grammar.Error{Kind: k, Source: "structural tag", Where: where, Why: "too large: " + fmt.Sprintf(format, a...)}
+	why := fmt.Sprintf(format, a...)
+	if k == grammar.TooLarge {
+		why = "too large: " + why
+	}
+	return &grammar.Error{Kind: k, Source: "structural tag", Where: where, Why: why}
 }
 
 // format adds the rule of a format. Text that has no bound of its own ends

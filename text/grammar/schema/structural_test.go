@@ -74,8 +74,13 @@ func TestStructuralTagRefuses(t *testing.T) {
 		`{"format":` + strings.Repeat(`{"type":"or","elements":[`, 40) + `{"type":"any_text"}` + strings.Repeat(`]}`, 40) + `}`:            "nested deeper",
 		`{"format":{"type":"triggered_tags","triggers":["a"],"tags":[{"type":"or","begin":"a","content":{"type":"any_text"},"end":"b"}]}}`: "expected a tag",
 	} {
-		if _, err := StructuralTag(nil, []byte(source), Options{}); err == nil || !strings.Contains(err.Error(), says) {
+		_, err := StructuralTag(nil, []byte(source), Options{})
+		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: got %v, want %s", source, err, says)
+			continue
+		}
+		if large := strings.Contains(err.Error(), "too large"); large != (err.(*grammar.Error).Kind == grammar.TooLarge) {
+			t.Errorf("%s: %v is of kind %d", source, err, err.(*grammar.Error).Kind)
 		}
 	}
 }
