@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"ridge/text/chat/internal/hfjinja"
+	"ridge/text/chat/internal/jinja"
 )
 
 // Message is one turn of a conversation.
@@ -34,7 +34,7 @@ type ToolCall struct {
 }
 
 // Limits bound one rendering. The zero value of a field means its default.
-type Limits = hfjinja.Limits
+type Limits = jinja.Limits
 
 // Options of a template.
 type Options struct {
@@ -63,7 +63,7 @@ var ErrRefused = errors.New("refused by the template")
 // Template is a compiled chat template. It may be used by several goroutines
 // at once.
 type Template struct {
-	prog    *hfjinja.Program
+	prog    *jinja.Program
 	opts    Options
 	shape   shape
 	sure    bool // shape was seen to work
@@ -85,7 +85,7 @@ type Caps struct {
 // used names it, the line and the reason.
 func Compile(source string, o Options) (*Template, error) {
 	t := &Template{opts: o}
-	prog, err := hfjinja.Compile(source)
+	prog, err := jinja.Compile(source)
 	if err != nil {
 		return nil, t.wrap(err)
 	}
@@ -160,13 +160,13 @@ func FoldSystem(msgs []Message) []Message {
 	return out
 }
 
-// wrap adds the template's name to an error of hfjinja.
+// wrap adds the template's name to an error of jinja.
 func (t *Template) wrap(err error) error {
 	name := "template"
 	if t.opts.Name != "" {
 		name += " " + t.opts.Name
 	}
-	var e *hfjinja.Error
+	var e *jinja.Error
 	if errors.As(err, &e) && e.Raised {
 		return fmt.Errorf("chat: %s: %w: %s (line %d)", name, ErrRefused, e.Msg, e.Line)
 	}

@@ -87,7 +87,7 @@ var goldenForms = []shape{
 }
 
 // lenient are renderings that Python refuses and ridge gives: the template
-// prints a generator as JSON, or appends to a list (see package hfjinja).
+// prints a generator as JSON, or appends to a list (see package jinja).
 var lenient = map[string]bool{
 	"llama-cpp-deepseek-r1.jinja": true,
 }

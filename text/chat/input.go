@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"ridge/text/chat/internal/hfjinja"
+	"ridge/text/chat/internal/jinja"
 )
 
 // check reports what is wrong with the input, before a template sees it.
@@ -104,17 +104,17 @@ var shapes = []shape{
 
 // object returns the message as templates see it. The order of keys is that
 // of transformers, in case a template prints all of it.
-func (m *Message) object(sh shape) (hfjinja.Object, error) {
-	var o hfjinja.Object
+func (m *Message) object(sh shape) (jinja.Object, error) {
+	var o jinja.Object
 	if m.Reasoning != "" {
-		o = append(o, hfjinja.Field{Name: "thinking", Value: m.Reasoning})
+		o = append(o, jinja.Field{Name: "thinking", Value: m.Reasoning})
 	}
-	o = append(o, hfjinja.Field{Name: "role", Value: m.Role})
+	o = append(o, jinja.Field{Name: "role", Value: m.Role})
 	switch {
 	case m.Content != "" || len(m.ToolCalls) == 0 || sh.noContent == contentEmpty:
-		o = append(o, hfjinja.Field{Name: "content", Value: m.Content})
+		o = append(o, jinja.Field{Name: "content", Value: m.Content})
 	case sh.noContent == contentNone:
-		o = append(o, hfjinja.Field{Name: "content", Value: nil})
+		o = append(o, jinja.Field{Name: "content", Value: nil})
 	}
 	if len(m.ToolCalls) > 0 {
 		calls := make([]any, len(m.ToolCalls))
@@ -125,21 +125,21 @@ func (m *Message) object(sh shape) (hfjinja.Object, error) {
 			}
 			calls[i] = c
 		}
-		o = append(o, hfjinja.Field{Name: "tool_calls", Value: calls})
+		o = append(o, jinja.Field{Name: "tool_calls", Value: calls})
 	}
 	if m.ToolCallID != "" {
-		o = append(o, hfjinja.Field{Name: "tool_call_id", Value: m.ToolCallID})
+		o = append(o, jinja.Field{Name: "tool_call_id", Value: m.ToolCallID})
 	}
 	if m.Name != "" {
-		o = append(o, hfjinja.Field{Name: "name", Value: m.Name})
+		o = append(o, jinja.Field{Name: "name", Value: m.Name})
 	}
 	if m.Reasoning != "" {
-		o = append(o, hfjinja.Field{Name: "reasoning_content", Value: m.Reasoning})
+		o = append(o, jinja.Field{Name: "reasoning_content", Value: m.Reasoning})
 	}
 	return o, nil
 }
 
-func (c *ToolCall) object(sh shape) (hfjinja.Object, error) {
+func (c *ToolCall) object(sh shape) (jinja.Object, error) {
 	obj, text, err := c.arguments()
 	if err != nil {
 		return nil, err
@@ -148,13 +148,13 @@ func (c *ToolCall) object(sh shape) (hfjinja.Object, error) {
 	if sh.argsText {
 		args = text
 	}
-	var o hfjinja.Object
+	var o jinja.Object
 	if c.ID != "" {
-		o = append(o, hfjinja.Field{Name: "id", Value: c.ID})
+		o = append(o, jinja.Field{Name: "id", Value: c.ID})
 	}
 	return append(o,
-		hfjinja.Field{Name: "type", Value: "function"},
-		hfjinja.Field{Name: "function", Value: hfjinja.Object{{Name: "name", Value: c.Name}, {Name: "arguments", Value: args}}},
+		jinja.Field{Name: "type", Value: "function"},
+		jinja.Field{Name: "function", Value: jinja.Object{{Name: "name", Value: c.Name}, {Name: "arguments", Value: args}}},
 	), nil
 }
 
@@ -196,7 +196,7 @@ func (t *Template) render(in Input, sh shape, l Limits) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	o := hfjinja.Options{Limits: l}
+	o := jinja.Options{Limits: l}
 	if !in.Now.IsZero() {
 		o.Now = func() time.Time { return in.Now }
 	}

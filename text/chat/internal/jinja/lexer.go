@@ -1,4 +1,4 @@
-package hfjinja
+package jinja
 
 import (
 	"regexp"
@@ -40,46 +40,35 @@ type lexer struct {
 	pos, line int
 	lineStart bool // the last tag ended with a newline (or nothing came yet)
 	toks      []token
-	err       error
 }
 
 var (
-	rawBeginRE   = regexp.MustCompile(`^\{%[-+]?\s*raw\s*(?:-%\}\s*|%\})`)
-	rawEndRE     = regexp.MustCompile(`\{%([-+]?)\s*endraw\s*(?:\+%\}|-%\}\s*|%\}\n?)`)
-	commentEndRE = regexp.MustCompile(`\+#\}|-#\}\s*|#\}\n?`)
-	blockEndRE   = regexp.MustCompile(`^(?:\+%\}|-%\}\s*|%\}\n?)`)
-	varEndRE     = regexp.MustCompile(`^(?:-\}\}\s*|\}\})`)
-	floatRE      = regexp.MustCompile(`^(?i:(?:[0-9]+_)*[0-9]+(?:(?:\.(?:[0-9]+_)*[0-9]+)?e[+\-]?(?:[0-9]+_)*[0-9]+|\.(?:[0-9]+_)*[0-9]+))`)
-	intRE        = regexp.MustCompile(`^(?i:0b(?:_?[01])+|0o(?:_?[0-7])+|0x(?:_?[0-9a-f])+|[1-9](?:_?[0-9])*|0(?:_?0)*)`)
-	operators    = []string{"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~",
+	rawBeginRE = regexp.MustCompile(`^\{%[-+]?\s*raw\s*(?:-%\}\s*|%\})`)
+	rawEndRE   = regexp.MustCompile(`\{%([-+]?)\s*endraw\s*(?:\+%\}|-%\}\s*|%\}\n?)`)
+	floatRE    = regexp.MustCompile(`^(?i:(?:[0-9]+_)*[0-9]+(?:(?:\.(?:[0-9]+_)*[0-9]+)?e[+\-]?(?:[0-9]+_)*[0-9]+|\.(?:[0-9]+_)*[0-9]+))`)
+	intRE      = regexp.MustCompile(`^(?i:0b(?:_?[01])+|0o(?:_?[0-7])+|0x(?:_?[0-9a-f])+|[1-9](?:_?[0-9])*|0(?:_?0)*)`)
+	operators  = []string{"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~",
 		"[", "]", "(", ")", "{", "}", ">", "<", "=", ".", ":", "|", ",", ";"}
 )
 
 // lex returns the tokens of src, the last of kind tokEOF.
-func lex(src string) ([]token, error) {
+func lex(src string) []token {
 	src = strings.ReplaceAll(src, "\r\n", "\n")
 	src = strings.ReplaceAll(src, "\r", "\n")
 	src = strings.TrimSuffix(src, "\n")
 	l := &lexer{src: src, line: 1, lineStart: true}
-	for l.err == nil && l.pos < len(l.src) {
+	for l.pos < len(l.src) {
 		l.root()
 	}
-	if l.err != nil {
-		return nil, l.err
-	}
 	l.emit(tokEOF, "")
-	return l.toks, nil
+	return l.toks
 }
 
 func (l *lexer) emit(k tokKind, text string) {
 	l.toks = append(l.toks, token{k, text, l.line})
 }
 
-func (l *lexer) fail(format string, args ...any) {
-	if l.err == nil {
-		l.err = syntaxErr(l.line, format, args...)
-	}
-}
+func (l *lexer) errorf(format string, args ...any) *Error { return errorAt(l.line, format, args...) }
 
 // take moves over the next n bytes and returns them.
 func (l *lexer) take(n int) string {
@@ -131,11 +120,11 @@ func (l *lexer) root() {
 	case '%':
 		l.emit(tokBlockBegin, "{%")
 		l.take(n)
-		l.code(blockEndRE, tokBlockEnd)
+		l.code("%}", tokBlockEnd)
 	default:
 		l.emit(tokVarBegin, "{{")
 		l.take(n)
-		l.code(varEndRE, tokVarEnd)
+		l.code("}}", tokVarEnd)
 	}
 }
 
@@ -158,22 +147,44 @@ func (l *lexer) data(text string, sign byte, strip bool) {
 	l.take(len(text))
 }
 
-func (l *lexer) comment() {
-	m := commentEndRE.FindStringIndex(l.src[l.pos:])
-	if m == nil {
-		l.fail("missing end of comment tag")
-		return
+// tagEnd returns the length of the tag end closing at rest[i:], a sign before
+// it and white space after it included, or 0 where there is none.
+func tagEnd(rest, closing string, i int) int {
+	signed := i < len(rest) && (rest[i] == '-' || rest[i] == '+' && closing != "}}")
+	n := i
+	if signed {
+		n++
 	}
-	s := l.take(m[1])
-	l.lineStart = strings.HasSuffix(s, "\n")
+	if !strings.HasPrefix(rest[n:], closing) {
+		return 0
+	}
+	n += len(closing)
+	switch {
+	case signed && rest[i] == '-':
+		n = len(rest) - len(strings.TrimLeftFunc(rest[n:], isPySpace))
+	case !signed && closing != "}}" && strings.HasPrefix(rest[n:], "\n"):
+		n++
+	}
+	return n
+}
+
+func (l *lexer) comment() {
+	rest := l.src[l.pos:]
+	i := strings.Index(rest, "#}")
+	if i < 0 {
+		panic(l.errorf("missing end of comment tag"))
+	}
+	if i > 0 && (rest[i-1] == '-' || rest[i-1] == '+') {
+		i--
+	}
+	l.lineStart = strings.HasSuffix(l.take(tagEnd(rest, "#}", i)), "\n")
 }
 
 func (l *lexer) raw() {
 	rest := l.src[l.pos:]
 	m := rawEndRE.FindStringSubmatchIndex(rest)
 	if m == nil {
-		l.fail("missing end of raw directive")
-		return
+		panic(l.errorf("missing end of raw directive"))
 	}
 	sign := byte(0)
 	if m[2] < m[3] {
@@ -186,15 +197,14 @@ func (l *lexer) raw() {
 
 // code reads the tokens of a tag up to and with its end. An end inside
 // brackets is not one: {{ {'a': {}} }}.
-func (l *lexer) code(end *regexp.Regexp, endKind tokKind) {
+func (l *lexer) code(closing string, endKind tokKind) {
 	var open []byte
-	for l.pos < len(l.src) && l.err == nil {
+	for l.pos < len(l.src) {
 		rest := l.src[l.pos:]
 		if len(open) == 0 {
-			if m := end.FindString(rest); m != "" {
-				l.emit(endKind, m)
-				l.take(len(m))
-				l.lineStart = strings.HasSuffix(m, "\n")
+			if n := tagEnd(rest, closing, 0); n > 0 {
+				l.emit(endKind, closing)
+				l.lineStart = strings.HasSuffix(l.take(n), "\n")
 				return
 			}
 		}
@@ -208,11 +218,7 @@ func (l *lexer) code(end *regexp.Regexp, endKind tokKind) {
 		}
 		open = l.operator(rest, open)
 	}
-	if l.err == nil && endKind == tokVarEnd {
-		l.fail("unexpected end of template, expected '}}'")
-	} else if l.err == nil {
-		l.fail("unexpected end of template, expected '%%}'")
-	}
+	panic(l.errorf("unexpected end of template, expected '%s'", closing))
 }
 
 func (l *lexer) number(rest string) bool {
@@ -261,15 +267,14 @@ func (l *lexer) str(rest string) bool {
 		if rest[i] == q {
 			s, err := unescape(rest[1:i])
 			if err != "" {
-				l.fail("string literal: %s", err)
+				panic(l.errorf("string literal: %s", err))
 			}
 			l.emit(tokString, s)
 			l.take(i + 1)
 			return true
 		}
 	}
-	l.fail("unterminated string literal")
-	return true
+	panic(l.errorf("unterminated string literal"))
 }
 
 func (l *lexer) operator(rest string, open []byte) []byte {
@@ -286,12 +291,10 @@ func (l *lexer) operator(rest string, open []byte) []byte {
 			open = append(open, ']')
 		case "}", ")", "]":
 			if len(open) == 0 {
-				l.fail("unexpected %q", op)
-				return open
+				panic(l.errorf("unexpected %q", op))
 			}
 			if want := open[len(open)-1]; want != op[0] {
-				l.fail("unexpected %q, expected %q", op, string(want))
-				return open
+				panic(l.errorf("unexpected %q, expected %q", op, string(want)))
 			}
 			open = open[:len(open)-1]
 		}
@@ -300,8 +303,7 @@ func (l *lexer) operator(rest string, open []byte) []byte {
 		return open
 	}
 	r, _ := utf8.DecodeRuneInString(rest)
-	l.fail("unexpected character %q", r)
-	return open
+	panic(l.errorf("unexpected character %q", r))
 }
 
 // unescape resolves the backslash sequences of a Python string literal; the

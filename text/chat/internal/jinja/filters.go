@@ -1,0 +1,309 @@
+package jinja
+
+import (
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// filters are jinja2's filters, with tojson as Hugging Face defines it, and
+// fromjson, which other engines have. Not provided: random, urlize, wordwrap,
+// xmlattr, filesizeformat, pprint, striptags, which no prompt needs.
+var filters map[string]*fn
+
+func init() { // not in the declaration: map refers to it
+	filters = table("filter '%'", map[string]fn{
+		"abs": {params: "", call: filterAbs}, "round": {params: "precision method", call: filterRound},
+		"int": {params: "default base", call: filterInt}, "float": {params: "default", call: filterFloat},
+		"string": {params: "", call: filterString}, "safe": {params: "", call: filterSafe},
+		"escape": {params: "", call: filterEscape}, "e": {params: "", call: filterEscape},
+		"forceescape": {params: "", call: filterForceEscape},
+		"upper":       textFn(upper), "lower": textFn(strings.ToLower),
+		"capitalize": textFn(capitalize), "title": textFn(titleFilter),
+		"trim":    {params: "chars", call: stripFn(strings.TrimFunc)},
+		"replace": {params: "!old !new count", call: filterReplace},
+		"indent":  {params: "width first blank", call: filterIndent},
+		"center":  {params: "width", call: filterCenter}, "urlencode": {params: "", call: filterURLEncode},
+		"truncate":  {params: "length killwords end leeway", call: filterTruncate},
+		"wordcount": {params: "", call: filterWordCount}, "format": {params: "*", call: filterFormat},
+		"default":  {params: "default_value boolean", call: filterDefault},
+		"d":        {params: "default_value boolean", call: filterDefault},
+		"tojson":   {params: "ensure_ascii indent separators sort_keys", call: filterToJSON},
+		"fromjson": {params: "", call: filterFromJSON}, "from_json": {params: "", call: filterFromJSON},
+
+		"length": {params: "", call: filterLength}, "count": {params: "", call: filterLength},
+		"first": {params: "", call: filterFirst}, "last": {params: "", call: filterLast},
+		"list": {params: "", call: filterList}, "reverse": {params: "", call: filterReverse},
+		"join":  {params: "d attribute", call: filterJoin},
+		"items": {params: "", call: filterItems}, "dictsort": {params: "case_sensitive by reverse", call: filterDictSort},
+		"sort":    {params: "reverse case_sensitive attribute", call: filterSort},
+		"unique":  {params: "case_sensitive attribute", call: filterUnique},
+		"min":     {params: "case_sensitive attribute", call: filterMinMax(-1)},
+		"max":     {params: "case_sensitive attribute", call: filterMinMax(1)},
+		"sum":     {params: "attribute start", call: filterSum},
+		"groupby": {params: "!attribute default case_sensitive", call: filterGroupBy},
+		"batch":   {params: "!linecount fill_with", call: filterBatch},
+		"slice":   {params: "!slices fill_with", call: filterSlice},
+		"map":     {params: "*", call: filterMap}, "attr": {params: "!name", call: filterAttr},
+		"select": {params: "*", call: filterSelect(false, true)}, "reject": {params: "*", call: filterSelect(false, false)},
+		"selectattr": {params: "*", call: filterSelect(true, true)}, "rejectattr": {params: "*", call: filterSelect(true, false)},
+	})
+}
+
+func filterAbs(st *state, v value, _ *args) value {
+	if n, ok := integer(v); ok && n != math.MinInt {
+		return max(n, -n)
+	}
+	if f, ok := v.(float64); ok {
+		return math.Abs(f)
+	}
+	panic(st.errorf("bad operand type for abs(): '%s'", typeName(v)))
+}
+
+func filterRound(st *state, v value, a *args) value {
+	precision := a.int(0, 0)
+	f, ok := number(v)
+	if !ok || precision < -400 || precision > 400 {
+		panic(a.errorf("expected a number and a precision in [-400, 400]"))
+	}
+	scale := math.Pow(10, float64(precision))
+	switch method := a.text(1, "common"); method {
+	case "ceil":
+		return math.Ceil(f*scale) / scale
+	case "floor":
+		return math.Floor(f*scale) / scale
+	case "common":
+	default:
+		panic(a.errorf("method must be common, ceil or floor, got '%s'", method))
+	}
+	n, isInt := integer(v)
+	switch {
+	case isInt && precision >= 0:
+		return n // Python rounds an int to an int
+	case math.IsInf(f, 0) || math.IsNaN(f):
+		return f
+	case precision < 0:
+		r := math.RoundToEven(f*scale) / scale
+		if isInt && math.Abs(r) < 1<<62 {
+			return int(r)
+		}
+		return r
+	}
+	// Correctly rounded decimal, half to even, as Python's round.
+	r, _ := strconv.ParseFloat(strconv.FormatFloat(f, 'f', precision, 64), 64)
+	return r
+}
+
+// parsePyInt reads what Python's int(s, base) accepts.
+func parsePyInt(s string, base int) (int, bool) {
+	s = strings.ToLower(strings.TrimFunc(s, isPySpace))
+	sign := ""
+	if s != "" && (s[0] == '+' || s[0] == '-') {
+		sign, s = s[:1], s[1:]
+	}
+	if prefix := map[int]string{2: "0b", 8: "0o", 16: "0x"}[base]; prefix != "" {
+		s = strings.TrimPrefix(s, prefix)
+	}
+	if strings.HasPrefix(s, "+") || strings.HasPrefix(s, "-") || strings.HasPrefix(s, "_") ||
+		strings.HasSuffix(s, "_") || strings.Contains(s, "__") {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(sign+strings.ReplaceAll(s, "_", ""), base, strconv.IntSize)
+	return int(n), err == nil
+}
+
+func filterInt(st *state, v value, a *args) value {
+	base := a.int(1, 10)
+	if base < 2 || base > 36 {
+		panic(a.errorf("base must be in [2, 36], got %d", base))
+	}
+	f := math.NaN()
+	switch v := v.(type) {
+	case undefined:
+		panic(st.undefinedError(""))
+	case *bigInt:
+		return v
+	case float64:
+		f = v
+	}
+	if n, ok := integer(v); ok {
+		return n
+	}
+	if s, ok := text(v); ok {
+		st.step(len(s) >> 6)
+		if n, ok := parsePyInt(s, base); ok {
+			return n
+		}
+		if x, ok := parsePyFloat(s); ok {
+			f = x
+		}
+	}
+	if math.IsNaN(f) || math.Abs(f) >= 1<<63 {
+		return a.get(0, 0)
+	}
+	return int(f)
+}
+
+// parsePyFloat reads what Python's float(s) accepts.
+func parsePyFloat(s string) (float64, bool) {
+	s = strings.TrimFunc(s, isPySpace)
+	if strings.ContainsAny(s, "xXpP") {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	return f, err == nil || math.IsInf(f, 0)
+}
+
+func filterFloat(st *state, v value, a *args) value {
+	if isUndefined(v) {
+		panic(st.undefinedError(""))
+	}
+	if f, ok := number(v); ok {
+		return f
+	}
+	if s, ok := text(v); ok {
+		st.step(len(s) >> 6)
+		if f, ok := parsePyFloat(s); ok {
+			return f
+		}
+	}
+	if b, ok := v.(*bigInt); ok {
+		f, _ := new(big.Float).SetInt(b.n).Float64()
+		return f
+	}
+	return a.get(0, 0.0)
+}
+
+func filterString(st *state, v value, _ *args) value {
+	if _, ok := text(v); ok {
+		return v
+	}
+	return st.str(v)
+}
+
+func filterSafe(st *state, v value, _ *args) value { return markup(st.str(v)) }
+
+func filterEscape(st *state, v value, a *args) value {
+	if _, ok := v.(markup); ok {
+		return v
+	}
+	return filterForceEscape(st, v, a)
+}
+
+func filterForceEscape(st *state, v value, _ *args) value {
+	s := st.str(v)
+	st.allocEach(len(s), 5)
+	return markup(escapeHTML(s))
+}
+
+// titleFilter capitalizes words; unlike str.title, only white space, hyphens
+// and opening brackets start one.
+func titleFilter(s string) string {
+	start := true
+	return strings.Map(func(r rune) rune {
+		was := start
+		start = isPySpace(r) || strings.ContainsRune("-({[<", r)
+		if was && !start {
+			return unicode.ToTitle(r)
+		}
+		return unicode.ToLower(r)
+	}, s)
+}
+
+func filterReplace(st *state, v value, a *args) value {
+	return st.replace(st.str(v), st.str(a.vals[0]), st.str(a.vals[1]), a.int(2, -1))
+}
+
+func filterIndent(st *state, v value, a *args) value {
+	s, ok := text(v)
+	if !ok {
+		panic(a.errorf("expected a string, got %s", typeName(v)))
+	}
+	pad, ok := text(a.get(0, nil))
+	if !ok {
+		n := a.int(0, 4)
+		if n > 1<<20 {
+			panic(a.errorf("width %d is too large", n))
+		}
+		pad = strings.Repeat(" ", max(n, 0))
+	}
+	st.allocEach(len(s), 2)
+	lines := splitLines(s+"\n", false)
+	st.allocEach(len(lines), len(pad)+itemBytes)
+	var b strings.Builder
+	for i, line := range lines {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		// Without blank, empty lines stay empty, but first indents even an
+		// empty first line.
+		if i == 0 && a.truthy(1) || i > 0 && (line != "" || a.truthy(2)) {
+			b.WriteString(pad)
+		}
+		b.WriteString(line)
+	}
+	return like(v, b.String())
+}
+
+func filterCenter(st *state, v value, a *args) value {
+	return like(v, st.pad(st.str(v), a.int(0, 80), " ", center))
+}
+
+func filterTruncate(st *state, v value, a *args) value {
+	s, ok := text(v)
+	if !ok {
+		panic(a.errorf("expected a string, got %s", typeName(v)))
+	}
+	length, end, leeway := a.int(0, 255), a.text(2, "..."), a.int(3, 5)
+	keep := length - utf8.RuneCountInString(end)
+	if keep < 0 || leeway < 0 {
+		panic(a.errorf("length %d is shorter than the end mark, or leeway %d is negative", length, leeway))
+	}
+	if utf8.RuneCountInString(s) <= length+leeway {
+		return v
+	}
+	s = runeSlice(s, 0, keep)
+	if !a.truthy(1) {
+		if i := strings.LastIndexByte(s, ' '); i >= 0 {
+			s = s[:i]
+		}
+	}
+	st.alloc(len(s) + len(end))
+	return like(v, s+end)
+}
+
+func filterWordCount(st *state, v value, _ *args) value {
+	s := st.str(v)
+	st.allocEach(len(s), 8)
+	return len(strings.FieldsFunc(s, func(r rune) bool {
+		return r != '_' && !unicode.IsLetter(r) && !unicode.IsNumber(r)
+	}))
+}
+
+func filterURLEncode(st *state, v value, a *args) value {
+	if _, ok := sequence(v); ok || typeName(v) == "dict" {
+		panic(a.errorf("expected a string, got %s", typeName(v)))
+	}
+	s := st.str(v)
+	st.allocEach(len(s), 3)
+	var b strings.Builder
+	for i := range len(s) {
+		c := s[i]
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("_.-~/", c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			b.WriteString("%" + strings.ToUpper(hex(rune(c), 2)))
+		}
+	}
+	return b.String()
+}
+
+func filterDefault(_ *state, v value, a *args) value {
+	if isUndefined(v) || a.truthy(1) && !truthy(v) {
+		return a.get(0, "")
+	}
+	return v
+}
