@@ -79,7 +79,7 @@ func (st *state) getItem(obj, key value) value {
 	case undefined:
 		panic(st.undefinedError(""))
 	case *dict:
-		if hashable(key) {
+		if st.hashable(key, 0) {
 			if v, ok := o.get(st.hash(key)); ok {
 				return v
 			}
@@ -104,16 +104,6 @@ func (st *state) getItem(obj, key value) value {
 		}
 	}
 	return undefined{}
-}
-
-func hashable(v value) bool {
-	switch v := v.(type) {
-	case *list, *dict:
-		return false
-	case *tuple:
-		return !slices.ContainsFunc(v.items, func(x value) bool { return !hashable(x) })
-	}
-	return true
 }
 
 // index resolves a Python index into n items.
@@ -220,13 +210,18 @@ func (st *state) slice(obj, lo, hi, step value) value {
 		panic(st.errorf("'%s' object cannot be sliced", typeName(obj)))
 	}
 	start, stop, by := st.bounds(lo, hi, step, len(items))
+	t, isTuple := obj.(*tuple)
+	if isTuple && t.kind == "range" {
+		from, step := t.span[0], t.span[2]
+		return st.span(from+start*step, from+stop*step, step*by)
+	}
 	n := count(start, stop, by)
 	st.alloc(n * itemBytes)
 	out := make([]value, n)
 	for i := range out {
 		out[i] = items[start+i*by]
 	}
-	if _, ok := obj.(*tuple); ok {
+	if isTuple {
 		return newTuple(out...)
 	}
 	return &list{out}

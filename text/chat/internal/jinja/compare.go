@@ -149,6 +149,9 @@ func (st *state) contains(container, item value) bool {
 	if d, ok := container.(*dict); ok {
 		return d.find(st.hash(item)) >= 0
 	}
+	if t, ok := container.(*tuple); ok && t.kind == "dict_keys" {
+		st.hash(item)
+	}
 	return slices.ContainsFunc(st.items(container), func(v value) bool { return st.equal(v, item) })
 }
 

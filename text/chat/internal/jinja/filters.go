@@ -22,7 +22,7 @@ func init() { // not in the declaration: map refers to it
 		"escape": {params: "", call: filterEscape}, "e": {params: "", call: filterEscape},
 		"forceescape": {params: "", call: filterForceEscape},
 		"upper":       textFn(upper), "lower": textFn(strings.ToLower),
-		"capitalize": textFn(capitalize), "title": textFn(titleFilter),
+		"capitalize": textFn(capitalize), "title": {params: "", call: filterTitle},
 		"trim":    {params: "chars", call: stripFn(strings.TrimFunc)},
 		"replace": {params: "!old !new count", call: filterReplace},
 		"indent":  {params: "width first blank", call: filterIndent},
@@ -98,7 +98,7 @@ func filterRound(st *state, v value, a *args) value {
 }
 
 // parsePyInt reads what Python's int(s, base) accepts.
-func parsePyInt(s string, base int) (int, bool) {
+func parsePyInt(s string, base int) (value, bool) {
 	s = strings.ToLower(strings.TrimFunc(s, isPySpace))
 	sign := ""
 	if s != "" && (s[0] == '+' || s[0] == '-') {
@@ -108,11 +108,22 @@ func parsePyInt(s string, base int) (int, bool) {
 		s = strings.TrimPrefix(s, prefix)
 	}
 	if strings.HasPrefix(s, "+") || strings.HasPrefix(s, "-") || strings.HasPrefix(s, "_") ||
-		strings.HasSuffix(s, "_") || strings.Contains(s, "__") {
-		return 0, false
+		strings.HasSuffix(s, "_") || strings.Contains(s, "__") || len(s) > maxDigits {
+		return nil, false
 	}
-	n, err := strconv.ParseInt(sign+strings.ReplaceAll(s, "_", ""), base, strconv.IntSize)
-	return int(n), err == nil
+	n, ok := new(big.Int).SetString(sign+strings.ReplaceAll(s, "_", ""), base)
+	return newInteger(n), ok
+}
+
+// maxDigits is how long an integer Python reads.
+const maxDigits = 4300
+
+// newInteger returns n as an int if it fits.
+func newInteger(n *big.Int) value {
+	if n != nil && n.IsInt64() && int64(int(n.Int64())) == n.Int64() {
+		return int(n.Int64())
+	}
+	return &bigInt{n}
 }
 
 func filterInt(st *state, v value, a *args) value {
@@ -127,7 +138,9 @@ func filterInt(st *state, v value, a *args) value {
 	case *bigInt:
 		return v
 	case float64:
-		f = v
+		if f = v; math.IsInf(f, 0) {
+			panic(a.errorf("cannot convert float infinity to integer"))
+		}
 	}
 	if n, ok := integer(v); ok {
 		return n
@@ -141,10 +154,11 @@ func filterInt(st *state, v value, a *args) value {
 			f = x
 		}
 	}
-	if math.IsNaN(f) || math.Abs(f) >= 1<<63 {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return a.get(0, 0)
 	}
-	return int(f)
+	n, _ := big.NewFloat(f).Int(nil)
+	return newInteger(n)
 }
 
 // parsePyFloat reads what Python's float(s) accepts.
@@ -194,15 +208,14 @@ func filterEscape(st *state, v value, a *args) value {
 }
 
 func filterForceEscape(st *state, v value, _ *args) value {
-	s := st.str(v)
-	st.allocEach(len(s), 5)
-	return markup(escapeHTML(s))
+	return markup(st.escape(st.str(v)))
 }
 
-// titleFilter capitalizes words; unlike str.title, only white space, hyphens
+// filterTitle capitalizes words; unlike str.title, only white space, hyphens
 // and opening brackets start one.
-func titleFilter(s string) string {
-	start := true
+func filterTitle(st *state, v value, _ *args) value {
+	start, s := true, st.str(v)
+	st.allocEach(len(s), 3)
 	return strings.Map(func(r rune) rune {
 		was := start
 		start = isPySpace(r) || strings.ContainsRune("-({[<", r)
@@ -258,6 +271,7 @@ func filterTruncate(st *state, v value, a *args) value {
 		panic(a.errorf("expected a string, got %s", typeName(v)))
 	}
 	length, end, leeway := a.int(0, 255), a.text(2, "..."), a.int(3, 5)
+	st.step(len(s) >> 6)
 	keep := length - utf8.RuneCountInString(end)
 	if keep < 0 || leeway < 0 {
 		panic(a.errorf("length %d is shorter than the end mark, or leeway %d is negative", length, leeway))

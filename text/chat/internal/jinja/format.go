@@ -148,9 +148,6 @@ func (st *state) parseSpec(s string) spec {
 	if i != len(s) {
 		panic(st.errorf("unsupported format specification '%s'", s))
 	}
-	if sp.verb == 'n' { // as d or g, in the C locale
-		sp.verb = 0
-	}
 	return sp
 }
 
@@ -159,6 +156,12 @@ func (st *state) parseSpec(s string) spec {
 func (st *state) format(v value, sp spec, percent bool) string {
 	_, isNum := number(v)
 	_, isBool := v.(bool)
+	if sp.verb == 'n' && isNum { // as d or g, in the C locale
+		sp.verb = 'g'
+		if _, isInt := integer(v); isInt {
+			sp.verb = 'd'
+		}
+	}
 	switch {
 	case sp.verb == 'c':
 		n, ok := integer(v)
@@ -213,6 +216,9 @@ func (st *state) formatNumber(v value, sp spec, percent bool) string {
 	f, isNum := number(v)
 	if !isNum {
 		panic(st.errorf("format '%c' requires a number, not %s", sp.verb, typeName(v)))
+	}
+	if isInt && !percent && sp.prec >= 0 && strings.IndexByte("\x00dxXob", sp.verb) >= 0 {
+		panic(st.errorf("precision not allowed in integer format specifier"))
 	}
 	prec := sp.prec
 	if prec < 0 {
@@ -381,7 +387,7 @@ func strFormat(st *state, v value, a *args) value {
 		s = rest
 		out := a.formatField(field, &next)
 		if _, ok := v.(markup); ok {
-			out = escapeHTML(out)
+			out = st.escape(out)
 		}
 		st.alloc(len(out))
 		b.WriteString(out)

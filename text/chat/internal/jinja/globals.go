@@ -1,9 +1,6 @@
 package jinja
 
-import (
-	"fmt"
-	"slices"
-)
+import "slices"
 
 // globals are the functions a template can call by name.
 var globals = map[string]*builtin{}
@@ -58,16 +55,17 @@ func newRange(st *state, pos []value, kw []kwarg) value {
 	if far || count(start, stop, by) > maxRange {
 		panic(st.errorf("range(): more than %d items", maxRange))
 	}
+	return st.span(start, stop, by)
+}
+
+// span makes a range.
+func (st *state) span(start, stop, by int) value {
 	out := make([]value, count(start, stop, by))
 	st.alloc(len(out) * itemBytes)
 	for i := range out {
 		out[i] = start + i*by
 	}
-	name := fmt.Sprintf("range(%d, %d)", start, stop)
-	if by != 1 {
-		name = fmt.Sprintf("range(%d, %d, %d)", start, stop, by)
-	}
-	return &tuple{items: out, kind: "range", names: []string{name}}
+	return &tuple{items: out, kind: "range", span: [3]int{start, stop, by}}
 }
 
 // raiseException is how a template refuses its input.

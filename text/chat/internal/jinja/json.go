@@ -53,6 +53,7 @@ func (w *jsonWriter) value(v value, depth int) {
 	if depth > maxValueDepth {
 		panic(w.st.errorf("value nested deeper than %d", maxValueDepth))
 	}
+	w.st.step(1)
 	w.st.alloc(8)
 	switch v := v.(type) {
 	case nil:
@@ -318,8 +319,8 @@ func decodeNumber(s string) value {
 		if n, err := strconv.Atoi(s); err == nil {
 			return n
 		}
-		if n, ok := new(big.Int).SetString(s, 10); ok && len(s) <= 4300 {
-			return &bigInt{n}
+		if n, ok := new(big.Int).SetString(s, 10); ok && len(s) <= maxDigits {
+			return newInteger(n)
 		}
 	}
 	f, _ := strconv.ParseFloat(s, 64)

@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -12,71 +13,100 @@ import (
 
 // hostile are templates that would take forever, or all memory, or the stack.
 var hostile = map[string]string{
-	"nested ranges":      `{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}`,
-	"huge range":         `{{ range(10**9)|length }}`,
-	"huge range 2":       `{{ range(-9223372036854775807, 9223372036854775807, 1)|length }}`,
-	"doubling with ~":    `{% set ns = namespace(x='xxxxxxxx') %}{% for i in range(99) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}`,
-	"doubling with +":    `{% set ns = namespace(x='xxxxxxxx') %}{% for i in range(99) %}{% set ns.x = ns.x + ns.x %}{% endfor %}`,
-	"doubling a list":    `{% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = ns.x + ns.x %}{% endfor %}`,
-	"doubling a tuple":   `{% set ns = namespace(x=(1,)) %}{% for i in range(99) %}{% set ns.x = ns.x + ns.x %}{% endfor %}`,
-	"doubling by %":      `{% set ns = namespace(x='xxxxxxxx') %}{% for i in range(99) %}{% set ns.x = '%s%s' % (ns.x, ns.x) %}{% endfor %}`,
-	"doubling by format": `{% set ns = namespace(x='xxxxxxxx') %}{% for i in range(99) %}{% set ns.x = '{0}{0}'.format(ns.x) %}{% endfor %}`,
-	"doubling by block":  `{% set ns = namespace(x='xxxxxxxx') %}{% for i in range(99) %}{% set y %}{{ ns.x }}{{ ns.x }}{% endset %}{% set ns.x = y %}{% endfor %}`,
-	"doubling by join":   `{% set ns = namespace(x='xxxxxxxx') %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x]|join %}{% endfor %}`,
-	"doubling by json":   `{% set ns = namespace(x='""""""""') %}{% for i in range(99) %}{% set ns.x = ns.x|tojson %}{% endfor %}`,
-	"doubling by macro":  `{% macro m(x, n) %}{% if n %}{{ m(x ~ x, n - 1) }}{% endif %}{% endmacro %}{{ m('xxxxxxxx', 90) }}`,
-	"shared structure":   `{% set ns = namespace(x=['x']) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x }}`,
-	"shared structure 2": `{% set ns = namespace(x=['x']) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x|tojson }}`,
-	"shared structure 3": `{% set ns = namespace(x=['x'], y=['x']) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}{{ ns.x == ns.y }}`,
-	"repeat":             `{{ 'x' * 10**15 }}`,
-	"repeat 2":           `{{ ('x' * 10**6) * 10**18 }}`,
-	"repeat a list":      `{{ [1, 2] * 10**12 }}`,
-	"repeat overflow":    `{{ [1, 2] * (2**62) }}`,
-	"power":              `{{ 10 ** 10 ** 10 }}`,
-	"int overflow":       `{{ 9223372036854775807 + 1 }}`,
-	"replace":            `{% set x = 'a' * 100000 %}{{ x|replace('a', x) }}`,
-	"replace empty":      `{% set x = 'a' * 1000000 %}{{ x.replace('', x) }}`,
-	"join":               `{% set x = 'a' * 100000 %}{{ x|join(x) }}`,
-	"indent":             `{{ ('\n' * 100000)|indent(1000000, blank=true) }}`,
-	"center":             `{{ 'x'.center(10**15) }}`,
-	"zfill":              `{{ 'x'.zfill(10**15) }}`,
-	"width":              `{{ '%1000000000d' % 1 }}`,
-	"precision":          `{{ '{:.1000000000f}'.format(1.5) }}`,
-	"tojson indent":      `{{ [[[1]]]|tojson(indent=10**9) }}`,
-	"tojson indent 2":    `{% set ns = namespace(x=1) %}{% for i in range(150) %}{% set ns.x = [ns.x] %}{% endfor %}{% for i in range(10**5) %}{{ ns.x|tojson(indent=1000) }}{% endfor %}`,
-	"endless recursion":  `{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}`,
-	"mutual recursion":   `{% macro a() %}{{ b() }}{% endmacro %}{% macro b() %}{{ a() }}{% endmacro %}{{ a() }}`,
-	"recursion by call":  `{% macro m() %}{% call m() %}{% endcall %}{{ caller() }}{% endmacro %}{% call m() %}{% endcall %}`,
-	"recursive loop":     `{% set l = [1] %}{% for x in l recursive %}{{ loop(l) }}{% endfor %}`,
-	"wide recursion":     `{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(90) }}`,
-	"list in itself":     `{% set l = [] %}{% set _ = l.append(l) %}{{ l }}`,
-	"list in itself 2":   `{% set l = [] %}{% set _ = l.append(l) %}{{ l|tojson }}`,
-	"list in itself 3":   `{% set l = [] %}{% set _ = l.append(l) %}{% set m = [] %}{% set _ = m.append(m) %}{{ l == m }}`,
-	"list in itself 4":   `{% set l = [] %}{% set _ = l.append(l) %}{% set m = [] %}{% set _ = m.append(m) %}{{ l < m }}`,
-	"dict in itself":     `{% set d = {} %}{% set _ = d.update({'d': d}) %}{{ d }}`,
-	"namespace in it":    `{% set n = namespace() %}{% set n.n = n %}{{ [n] }}`,
-	"extend itself":      `{% set l = [1] %}{% for i in range(99) %}{% set _ = l.extend(l) %}{% endfor %}`,
-	"deep value":         `{% set ns = namespace(x=1) %}{% for i in range(100000) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}`,
-	"deep json":          `{{ ('[' * 100000)|fromjson }}`,
-	"big json":           `{{ ('[' ~ '0,' * 10000000 ~ '0]')|fromjson|length }}`,
-	"chars":              `{% set x = 'x' * 50000000 %}{% for c in x %}{% for c in x %}{% endfor %}{% endfor %}`,
-	"search":             `{% set x = 'a' * 30000000 %}{% for i in range(100000) %}{{ x.find('b') }}{% endfor %}`,
-	"count":              `{% set x = 'a' * 30000000 %}{% for i in range(100000) %}{{ x.count('ab') }}{% endfor %}`,
-	"compare":            `{% set x = 'a' * 30000000 %}{% set y = 'a' * 30000000 %}{% for i in range(100000) %}{{ x == y }}{% endfor %}`,
-	"strip":              `{% set x = 'a' * 30000000 %}{% for i in range(100000) %}{{ x.strip('abcdefgh')|length }}{% endfor %}`,
-	"text in a loop":     `{% for a in range(100000) %}{% for b in range(100000) %}` + strings.Repeat("x", 10000) + `{% endfor %}{% endfor %}`,
-	"output":             `{% set x = 'x' * 1000000 %}{% for i in range(100000) %}{{ x }}{% endfor %}`,
-	"split":              `{% set x = 'a,' * 10000000 %}{{ x.split(',')|length }}`,
-	"sort":               `{% set x = range(100000)|list %}{% for i in range(100000) %}{% set y = x|sort(reverse=true) %}{% endfor %}`,
-	"batch":              `{{ [1]|batch(10**9, 'x')|list }}`,
-	"slice":              `{{ [1]|slice(10**9)|list }}`,
-	"round":              `{{ 1.5|round(10**9) }}`,
-	"map in map":         `{% set x = range(100000)|list %}{% for i in x %}{{ x|map('string')|join|length }}{% endfor %}`,
-	"in a big list":      `{% set x = range(100000)|list %}{% for i in x %}{{ -1 in x }}{% endfor %}`,
-	"star arguments":     `{% macro m() %}{{ varargs|length }}{% endmacro %}{% set x = range(100000)|list %}{% for i in x %}{{ m(*x) }}{% endfor %}`,
-	"joined macro":       `{% macro m(x) %}{{ x }}{{ x }}{% endmacro %}{% set ns = namespace(x='xxxxxxxx') %}{% for i in range(99) %}{% set ns.x = m(ns.x) %}{% endfor %}`,
-	"strftime":           `{% set f = '%c' * 10000000 %}{{ strftime_now(f)|length }}`,
-	"loops":              strings.Repeat(`{% for a in range(99) %}`, 90) + strings.Repeat(`{% endfor %}`, 90),
+	"nested ranges":            `{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}`,
+	"huge range":               `{{ range(10**9)|length }}`,
+	"huge range 2":             `{{ range(-9223372036854775807, 9223372036854775807, 1)|length }}`,
+	"doubling with ~":          `{% set ns = namespace(x='xxxxxxxx') %}{% for i in range(99) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}`,
+	"doubling with +":          `{% set ns = namespace(x='xxxxxxxx') %}{% for i in range(99) %}{% set ns.x = ns.x + ns.x %}{% endfor %}`,
+	"doubling a list":          `{% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = ns.x + ns.x %}{% endfor %}`,
+	"doubling a tuple":         `{% set ns = namespace(x=(1,)) %}{% for i in range(99) %}{% set ns.x = ns.x + ns.x %}{% endfor %}`,
+	"doubling by %":            `{% set ns = namespace(x='xxxxxxxx') %}{% for i in range(99) %}{% set ns.x = '%s%s' % (ns.x, ns.x) %}{% endfor %}`,
+	"doubling by format":       `{% set ns = namespace(x='xxxxxxxx') %}{% for i in range(99) %}{% set ns.x = '{0}{0}'.format(ns.x) %}{% endfor %}`,
+	"doubling by block":        `{% set ns = namespace(x='xxxxxxxx') %}{% for i in range(99) %}{% set y %}{{ ns.x }}{{ ns.x }}{% endset %}{% set ns.x = y %}{% endfor %}`,
+	"doubling by join":         `{% set ns = namespace(x='xxxxxxxx') %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x]|join %}{% endfor %}`,
+	"doubling by json":         `{% set ns = namespace(x='""""""""') %}{% for i in range(99) %}{% set ns.x = ns.x|tojson %}{% endfor %}`,
+	"doubling by macro":        `{% macro m(x, n) %}{% if n %}{{ m(x ~ x, n - 1) }}{% endif %}{% endmacro %}{{ m('xxxxxxxx', 90) }}`,
+	"shared structure":         `{% set ns = namespace(x=['x']) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x }}`,
+	"shared structure 2":       `{% set ns = namespace(x=['x']) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x|tojson }}`,
+	"shared structure 3":       `{% set ns = namespace(x=['x'], y=['x']) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}{{ ns.x == ns.y }}`,
+	"repeat":                   `{{ 'x' * 10**15 }}`,
+	"repeat 2":                 `{{ ('x' * 10**6) * 10**18 }}`,
+	"repeat a list":            `{{ [1, 2] * 10**12 }}`,
+	"repeat overflow":          `{{ [1, 2] * (2**62) }}`,
+	"power":                    `{{ 10 ** 10 ** 10 }}`,
+	"int overflow":             `{{ 9223372036854775807 + 1 }}`,
+	"replace":                  `{% set x = 'a' * 100000 %}{{ x|replace('a', x) }}`,
+	"replace empty":            `{% set x = 'a' * 1000000 %}{{ x.replace('', x) }}`,
+	"join":                     `{% set x = 'a' * 100000 %}{{ x|join(x) }}`,
+	"indent":                   `{{ ('\n' * 100000)|indent(1000000, blank=true) }}`,
+	"center":                   `{{ 'x'.center(10**15) }}`,
+	"zfill":                    `{{ 'x'.zfill(10**15) }}`,
+	"width":                    `{{ '%1000000000d' % 1 }}`,
+	"precision":                `{{ '{:.1000000000f}'.format(1.5) }}`,
+	"tojson indent":            `{{ [[[1]]]|tojson(indent=10**9) }}`,
+	"tojson indent 2":          `{% set ns = namespace(x=1) %}{% for i in range(150) %}{% set ns.x = [ns.x] %}{% endfor %}{% for i in range(10**5) %}{{ ns.x|tojson(indent=1000) }}{% endfor %}`,
+	"endless recursion":        `{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}`,
+	"mutual recursion":         `{% macro a() %}{{ b() }}{% endmacro %}{% macro b() %}{{ a() }}{% endmacro %}{{ a() }}`,
+	"recursion by call":        `{% macro m() %}{% call m() %}{% endcall %}{{ caller() }}{% endmacro %}{% call m() %}{% endcall %}`,
+	"recursive loop":           `{% set l = [1] %}{% for x in l recursive %}{{ loop(l) }}{% endfor %}`,
+	"wide recursion":           `{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(90) }}`,
+	"list in itself":           `{% set l = [] %}{% set _ = l.append(l) %}{{ l }}`,
+	"list in itself 2":         `{% set l = [] %}{% set _ = l.append(l) %}{{ l|tojson }}`,
+	"list in itself 3":         `{% set l = [] %}{% set _ = l.append(l) %}{% set m = [] %}{% set _ = m.append(m) %}{{ l == m }}`,
+	"list in itself 4":         `{% set l = [] %}{% set _ = l.append(l) %}{% set m = [] %}{% set _ = m.append(m) %}{{ l < m }}`,
+	"dict in itself":           `{% set d = {} %}{% set _ = d.update({'d': d}) %}{{ d }}`,
+	"namespace in it":          `{% set n = namespace() %}{% set n.n = n %}{{ [n] }}`,
+	"extend itself":            `{% set l = [1] %}{% for i in range(99) %}{% set _ = l.extend(l) %}{% endfor %}`,
+	"deep value":               `{% set ns = namespace(x=1) %}{% for i in range(100000) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}`,
+	"deep json":                `{{ ('[' * 100000)|fromjson }}`,
+	"big json":                 `{{ ('[' ~ '0,' * 10000000 ~ '0]')|fromjson|length }}`,
+	"chars":                    `{% set x = 'x' * 50000000 %}{% for c in x %}{% for c in x %}{% endfor %}{% endfor %}`,
+	"search":                   `{% set x = 'a' * 30000000 %}{% for i in range(100000) %}{{ x.find('b') }}{% endfor %}`,
+	"count":                    `{% set x = 'a' * 30000000 %}{% for i in range(100000) %}{{ x.count('ab') }}{% endfor %}`,
+	"compare":                  `{% set x = 'a' * 30000000 %}{% set y = 'a' * 30000000 %}{% for i in range(100000) %}{{ x == y }}{% endfor %}`,
+	"strip":                    `{% set x = 'a' * 30000000 %}{% for i in range(100000) %}{{ x.strip('abcdefgh')|length }}{% endfor %}`,
+	"text in a loop":           `{% for a in range(100000) %}{% for b in range(100000) %}` + strings.Repeat("x", 10000) + `{% endfor %}{% endfor %}`,
+	"output":                   `{% set x = 'x' * 1000000 %}{% for i in range(100000) %}{{ x }}{% endfor %}`,
+	"split":                    `{% set x = 'a,' * 10000000 %}{{ x.split(',')|length }}`,
+	"sort":                     `{% set x = range(100000)|list %}{% for i in range(100000) %}{% set y = x|sort(reverse=true) %}{% endfor %}`,
+	"batch":                    `{{ [1]|batch(10**9, 'x')|list }}`,
+	"slice":                    `{{ [1]|slice(10**9)|list }}`,
+	"round":                    `{{ 1.5|round(10**9) }}`,
+	"map in map":               `{% set x = range(100000)|list %}{% for i in x %}{{ x|map('string')|join|length }}{% endfor %}`,
+	"in a big list":            `{% set x = range(100000)|list %}{% for i in x %}{{ -1 in x }}{% endfor %}`,
+	"star arguments":           `{% macro m() %}{{ varargs|length }}{% endmacro %}{% set x = range(100000)|list %}{% for i in x %}{{ m(*x) }}{% endfor %}`,
+	"joined macro":             `{% macro m(x) %}{{ x }}{{ x }}{% endmacro %}{% set ns = namespace(x='xxxxxxxx') %}{% for i in range(99) %}{% set ns.x = m(ns.x) %}{% endfor %}`,
+	"strftime":                 `{% set f = '%c' * 10000000 %}{{ strftime_now(f)|length }}`,
+	"big expression":           `{% for a in range(100000) %}{% for b in range(100000) %}{{ ` + strings.Repeat("(1+1)+", 200) + `1 }}{% endfor %}{% endfor %}`,
+	"long tilde":               `{% for a in range(100000) %}{% for b in range(100000) %}{% set x = ''` + strings.Repeat("~''", 100_000) + ` %}{% endfor %}{% endfor %}`,
+	"many sets":                `{% for a in range(100000) %}{% for b in range(100000) %}{% if false %}` + sets(10_000) + `{% endif %}{% endfor %}{% endfor %}`,
+	"many variables":           `{% macro m() %}` + sets(10_000) + `{{ m() }}{% endmacro %}{{ m() }}`,
+	"many parameters":          `{% macro m(` + strings.Join(numbered(50_000), ", ") + `) %}{% endmacro %}{% set d = dict(` + strings.Join(numbered(50_000), "=1, ") + `=1) %}{% for i in range(99) %}{{ m(**d) }}{% endfor %}`,
+	"shared tuple as key":      `{% set ns = namespace(x=(1,)) %}{% for i in range(60) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ {}[ns.x] }}`,
+	"deep tuple as key":        `{% set ns = namespace(x=(1,)) %}{% for i in range(9999) %}{% set ns.x = (ns.x,) %}{% endfor %}{{ {ns.x: 1} }}`,
+	"long keys":                `{% set d = {'a' * 1000000: 1} %}{% for i in range(100000) %}{{ d['a' * 999999] }}{% endfor %}`,
+	"truncate":                 `{% set x = 'a' * 10000000 %}{% for i in range(100000) %}{{ x|truncate(99999999, leeway=0)|length }}{% endfor %}`,
+	"is lower":                 `{% set x = 'a' * 10000000 %}{% for i in range(100000) %}{{ x is lower }}{% endfor %}`,
+	"safe":                     `{% set x = '<' * 3000000 %}{% set y = x|safe %}{% for i in range(100000) %}{{ (y + x)|length }}{% endfor %}`,
+	"sum of lists":             `{% set x = range(100000)|list %}{{ [x, x, x, x, x, x, x, x]|sum(start=[]) }}`,
+	"nested captures":          `{% set ns = namespace(x='xxxxxxxx') %}{% for i in range(99) %}{% filter trim %}{% set y %}{% filter upper %}{{ ns.x }}{{ ns.x }}{% endfilter %}{% endset %}{% set ns.x = y %}{% endfilter %}{% endfor %}`,
+	"group by":                 `{% set x = [{'a': 1}] * 10000 %}{% for i in range(100000) %}{% set y = x|groupby('a') %}{% endfor %}`,
+	"recursive loop in itself": `{% set l = [] %}{% set _ = l.append(l) %}{% for x in l recursive %}{{ loop(x) }}{% endfor %}`,
+	"loops":                    strings.Repeat(`{% for a in range(99) %}`, 90) + strings.Repeat(`{% endfor %}`, 90),
+}
+
+// numbered returns n names.
+func numbered(n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("v%d", i)
+	}
+	return out
+}
+
+// sets assigns n variables.
+func sets(n int) string {
+	return "{% set " + strings.Join(numbered(n), " = 1 %}{% set ") + " = 1 %}"
 }
 
 // testLimits are smaller than the defaults, to keep the tests quick.
@@ -210,5 +240,66 @@ func TestTimeLimit(t *testing.T) {
 	})
 	if err == nil || !strings.Contains(err.Error(), "longer than 50ms") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestBounds: a template that exceeds a limit says which.
+func TestBounds(t *testing.T) {
+	const (
+		bytes = "template makes more than 16777216 bytes of text and lists"
+		steps = "template takes more than 200000 steps"
+	)
+	rep := strings.Repeat
+	for _, c := range []struct{ source, want string }{
+		{"{{ 'a' * 10**9 }}", bytes},
+		{"{{ [1] * 10**9 }}", bytes},
+		{hostile["doubling with ~"], bytes},
+		{hostile["doubling with +"], bytes},
+		{hostile["doubling by block"], bytes},
+		{hostile["join"], bytes},
+		{hostile["replace"], bytes},
+		{hostile["indent"], bytes},
+		{hostile["center"], bytes},
+		{hostile["output"], steps},
+		{hostile["extend itself"], bytes},
+		{hostile["nested ranges"], steps},
+		{hostile["shared structure"], steps},
+		{hostile["wide recursion"], steps},
+		{hostile["big expression"], steps},
+		{hostile["in a big list"], steps},
+		{hostile["huge range"], "range(): more than 100000 items"},
+		{hostile["width"], "format width or precision above 65536"},
+		{hostile["precision"], "format width or precision above 65536"},
+		{hostile["power"], "result of '**' does not fit in 64 bits"},
+		{hostile["endless recursion"], "macro 'm' called more than 100 deep"},
+		{hostile["mutual recursion"], "called more than 100 deep"},
+		{hostile["recursive loop"], "recursive loop called more than 100 deep"},
+		{hostile["list in itself"], "value nested deeper than 200"},
+		{hostile["list in itself 2"], "value nested deeper than 200"},
+		{hostile["deep tuple as key"], "value nested deeper than 200"},
+		{hostile["deep json"], "exceeded max depth"},
+		{"{{ ('[' * 300 ~ ']' * 300)|fromjson }}", "JSON nested deeper than 200"},
+		{"{{ " + rep("(", 300) + "1" + rep(")", 300) + " }}", "expression nested deeper than 250"},
+		{"{{ 1" + rep("+1", 300) + " }}", "expression nested deeper than 250"},
+		{rep("{% if 1 %}", 101) + rep("{% endif %}", 101), "blocks nested deeper than 100"},
+		{rep("x", 1<<20+1), "template of 1048577 bytes, the limit is 1048576"},
+	} {
+		var err error
+		testdata.Within(t, 5*time.Second, "a template beyond its limits", func() {
+			var p *Program
+			if p, err = Compile(c.source); err == nil {
+				_, err = p.Render(nil, Options{Limits: testLimits})
+			}
+		})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%.80s: got %v, want %s", c.source, err, c.want)
+		}
+	}
+	p, err := Compile("{{ 'a' * 10**9 }}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = p.Render(nil, Options{}); err == nil || !strings.Contains(err.Error(), "more than 536870912 bytes") {
+		t.Errorf("with the default limits: got %v", err)
 	}
 }

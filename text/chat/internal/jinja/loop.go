@@ -2,7 +2,7 @@ package jinja
 
 import "slices"
 
-// forStmt is a loop. A recursive one is a function, with slots variables.
+// forStmt is a loop. A recursive one is a function.
 type forStmt struct {
 	line      int
 	to        target
@@ -13,7 +13,7 @@ type forStmt struct {
 	body      block
 	otherwise block
 	recursive bool
-	slots     int
+	fun       *function
 }
 
 // loop is the variable "loop" of a for statement.
@@ -38,7 +38,7 @@ func (s *forStmt) exec(st *state) control {
 
 // recurse returns what the loop prints for the items of seq.
 func (s *forStmt) recurse(st *state, seq value, depth int, up *frame) (out string) {
-	st.enter("recursive loop", s.slots, up, func() {
+	st.enter("recursive loop", s.fun.slots, up, func() {
 		out = st.capture(func() { s.run(st, seq, depth, up) })
 	})
 	return out

@@ -11,7 +11,7 @@ type macroDef struct {
 	defaults []node
 	// Slots of the variables beside the parameters; -1 if they are not read.
 	caller, varargs, kwargs int
-	slots                   int
+	fun                     *function
 	body                    block
 }
 
@@ -23,7 +23,7 @@ type macro struct {
 
 func (m *macro) call(st *state, pos []value, kw []kwarg) value {
 	var out string
-	st.enter("macro '"+m.def.name+"'", m.def.slots, m.frame, func() {
+	st.enter("macro '"+m.def.name+"'", m.def.fun.slots, m.frame, func() {
 		m.bind(st, pos, kw)
 		out = st.capture(func() { m.def.body.exec(st) })
 	})
@@ -40,6 +40,7 @@ func (m *macro) bind(st *state, pos []value, kw []kwarg) {
 	}
 	var extra []kwarg
 	for _, k := range kw {
+		st.step(len(d.params))
 		switch i := slices.Index(d.params, k.name); {
 		case i >= 0 && passed[i]:
 			panic(st.errorf("macro '%s' got the argument '%s' twice", d.name, k.name))

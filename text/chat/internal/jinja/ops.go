@@ -84,9 +84,9 @@ func (st *state) addText(a, b value, x, y string) value {
 	_, am := a.(markup)
 	_, bm := b.(markup)
 	if am && !bm {
-		y = escapeHTML(y)
+		y = st.escape(y)
 	} else if bm && !am {
-		x = escapeHTML(x)
+		x = st.escape(x)
 	}
 	st.alloc(len(x) + len(y))
 	if am || bm {
@@ -97,7 +97,10 @@ func (st *state) addText(a, b value, x, y string) value {
 
 var htmlEscaper = strings.NewReplacer("&", "&amp;", ">", "&gt;", "<", "&lt;", "'", "&#39;", `"`, "&#34;")
 
-func escapeHTML(s string) string { return htmlEscaper.Replace(s) }
+func (st *state) escape(s string) string {
+	st.allocEach(len(s), 5)
+	return htmlEscaper.Replace(s)
+}
 
 func sub(st *state, a, b value) value {
 	if x, y, ok := ints(a, b); ok {

@@ -16,10 +16,11 @@ type parser struct {
 	pos     int
 	fun     *function
 	scope   *scope
-	nest    int    // expressions being parsed inside each other
-	depth   int    // blocks being parsed inside each other
-	loops   int    // loops of the current function around the current point
-	soft    int    // conditions around the current point
+	nest    int // expressions being parsed inside each other
+	depth   int // blocks being parsed inside each other
+	loops   int // loops of the current function around the current point
+	soft    int // conditions around the current point
+	atEnd   []func()
 	unknown *Error // a filter or test that does not exist, outside of conditions
 }
 
@@ -97,8 +98,11 @@ func (f *function) slot() int {
 type scope struct {
 	parent  *scope
 	fun     *function
-	names   map[string]int // slots of variables
-	special map[string]int // slots of variables that exist if they are used; -1 until then
+	soft    int             // conditions around it
+	names   map[string]int  // slots of variables
+	special map[string]int  // slots of variables that exist if they are used; -1 until then
+	seen    map[string]bool // variables read or set in it, not in a scope within
+	local   map[string]bool // those that were set first
 	inits   []initial
 }
 
@@ -106,12 +110,12 @@ type scope struct {
 // the variable of the same name outside.
 type initial struct {
 	slot int
-	from *variable
+	from node
 }
 
 func (s *scope) declare(name string) int {
 	slot := s.fun.slot()
-	s.names[name] = slot
+	s.names[name], s.seen[name] = slot, true
 	return slot
 }
 
@@ -129,32 +133,72 @@ func (s *scope) lookup(name string) (*function, int) {
 			return s.fun, slot
 		}
 		if s.parent == nil {
-			return s.fun, s.declare(name)
+			s.names[name] = s.fun.slot() // and it stays unseen: no statement of s has it
+			return s.fun, s.names[name]
 		}
 	}
 }
 
-// variable returns the expression that reads a variable, from the current
-// function.
-func (p *parser) variable(s *scope, name string) *variable {
-	fun, slot := s.lookup(name)
-	return &variable{name, p.fun.level - fun.level, slot}
+// variable returns the expression that reads a variable.
+func (p *parser) variable(name string) *variable {
+	p.scope.seen[name] = true
+	v, s, level := &variable{name: name}, p.scope, p.fun.level
+	p.later(func() { v.find(s, level) })
+	return v
+}
+
+// find settles where a variable is that scope s reads, for a function at the
+// given level. That the scope sets it may only be seen further on.
+func (v *variable) find(s *scope, level int) {
+	fun, slot := s.lookup(v.name)
+	v.up, v.slot = level-fun.level, slot
+}
+
+// later says what to do when the scopes are complete.
+func (p *parser) later(do func()) { p.atEnd = append(p.atEnd, do) }
+
+func (p *parser) resolve() {
+	for _, do := range p.atEnd {
+		do()
+	}
 }
 
 // assign returns the slot, in the current scope, of a variable that is set.
+// As in jinja2, one that a scope sets before it reads it, other than in
+// conditions, starts as undefined if no scope around it has it: it is not
+// what was passed in then.
 func (p *parser) assign(name string) int {
 	p.noLoop(p.scope, name)
 	s := p.scope
+	s.local[name] = s.local[name] || !s.seen[name] && p.soft == s.soft
+	s.seen[name] = true
 	if slot, ok := s.names[name]; ok {
 		return slot
 	}
-	if s.parent == nil {
-		return s.declare(name)
-	}
-	outer := p.variable(s.parent, name)
 	slot := s.declare(name)
-	s.inits = append(s.inits, initial{slot, outer})
+	if s.parent != nil {
+		i := len(s.inits)
+		s.inits = append(s.inits, initial{slot, constant{undefined{}}})
+		p.later(func() {
+			if !s.local[name] || s.parent.has(name) {
+				v := &variable{name: name}
+				v.find(s.parent, s.fun.level)
+				s.inits[i].from = v
+			}
+		})
+	}
 	return slot
+}
+
+// has reports whether the variable appears in s or around it.
+func (s *scope) has(name string) bool {
+	for ; s != nil; s = s.parent {
+		_, special := s.special[name]
+		if s.seen[name] || special {
+			return true
+		}
+	}
+	return false
 }
 
 // noLoop refuses to set the variable loop within a loop.
@@ -167,7 +211,10 @@ func (p *parser) noLoop(s *scope, name string) {
 }
 
 func (p *parser) push() *scope {
-	p.scope = &scope{parent: p.scope, fun: p.fun, names: map[string]int{}}
+	p.scope = &scope{
+		parent: p.scope, fun: p.fun, soft: p.soft,
+		names: map[string]int{}, seen: map[string]bool{}, local: map[string]bool{},
+	}
 	return p.scope
 }
 

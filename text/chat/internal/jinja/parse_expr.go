@@ -170,7 +170,7 @@ func (p *parser) primary() expr {
 		case "none", "None":
 			return expr{constant{nil}, 0}
 		}
-		return expr{p.variable(p.scope, t.text), 0}
+		return expr{p.variable(t.text), 0}
 	case tokString:
 		var b strings.Builder
 		b.WriteString(t.text)

@@ -85,7 +85,10 @@ func (p *parser) statement(ends []string) []stmt {
 	case "with":
 		return []stmt{p.with(line)}
 	case "generation": // marks what the assistant wrote; prints its body
+		loops := p.loops
+		p.loops = 0 // a function of its own in the reference
 		b := p.scoped("endgeneration")
+		p.loops = loops
 		return []stmt{&withStmt{line: line, body: b}}
 	case "print":
 		return p.print(line)
@@ -162,7 +165,7 @@ func (p *parser) oneTarget(attrs bool) target {
 func (p *parser) bind(t *target, slot func(name string) int) {
 	switch {
 	case t.attr != "":
-		t.ns = p.variable(p.scope, t.name)
+		t.ns = p.variable(t.name)
 	case t.items == nil:
 		t.slot = slot(t.name)
 	}
@@ -254,13 +257,14 @@ func (p *parser) forBlock(line int) stmt {
 	var end string
 	s.body.stmts, end = p.body("endfor", "else")
 	p.loops--
-	s.body.inits, s.loopSlot = body.inits, body.special["loop"]
+	s.body.inits = body.inits
+	p.later(func() { s.loopSlot = body.special["loop"] })
 	p.pop()
 	if end == "else" {
 		s.otherwise = p.scoped("endfor")
 	}
 	if s.recursive {
-		s.slots = p.fun.slots
+		s.fun = p.fun
 		p.pop()
 	}
 	return s
@@ -291,8 +295,10 @@ func (p *parser) function(name, end string) (*macroDef, *call) {
 	p.loops = 0
 	d.body.stmts, _ = p.body(end)
 	p.loops = loops
-	d.body.inits, d.slots = s.inits, p.fun.slots
-	d.caller, d.varargs, d.kwargs = s.special["caller"], s.special["varargs"], s.special["kwargs"]
+	d.body.inits, d.fun = s.inits, p.fun
+	p.later(func() {
+		d.caller, d.varargs, d.kwargs = s.special["caller"], s.special["varargs"], s.special["kwargs"]
+	})
 	p.pop()
 	return d, c
 }
@@ -302,7 +308,7 @@ func (p *parser) signature(d *macroDef, s *scope) {
 	p.expectOp("(")
 	p.list(")", func() expr {
 		name := p.expect(tokName, "a parameter name")
-		if slices.Contains(d.params, name) {
+		if _, twice := s.names[name]; twice {
 			panic(p.errorf("parameter '%s' appears twice", name))
 		}
 		d.params = append(d.params, name)

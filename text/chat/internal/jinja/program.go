@@ -40,7 +40,7 @@ func Compile(source string) (prog *Program, err error) {
 	line := 1
 	defer catch(&err, &line)
 	p := &parser{toks: lex(source), fun: &function{}}
-	p.push()
+	root := p.push()
 	body := p.statements()
 	if p.cur().kind != tokEOF {
 		panic(p.errorf("unexpected tag '%s'", p.peek(1).text))
@@ -48,7 +48,13 @@ func Compile(source string) (prog *Program, err error) {
 	if p.unknown != nil {
 		panic(p.unknown)
 	}
-	return &Program{block{stmts: body}, p.fun.slots, p.scope.names}, nil
+	p.resolve()
+	for name := range root.local {
+		if root.local[name] {
+			delete(root.names, name)
+		}
+	}
+	return &Program{block{stmts: body}, p.fun.slots, root.names}, nil
 }
 
 // Uses reports whether the template refers to the variable name.

@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -31,6 +32,7 @@ func (st *state) writeRepr(b *strings.Builder, v value, depth int) {
 	if depth > maxValueDepth {
 		panic(st.errorf("value nested deeper than %d", maxValueDepth))
 	}
+	st.step(1)
 	st.alloc(8)
 	switch v := v.(type) {
 	case undefined:
@@ -76,8 +78,10 @@ func (st *state) writeRepr(b *strings.Builder, v value, depth int) {
 
 func (st *state) writeTuple(b *strings.Builder, t *tuple, depth int) {
 	switch {
+	case t.kind == "range" && t.span[2] == 1:
+		fmt.Fprintf(b, "range(%d, %d)", t.span[0], t.span[1])
 	case t.kind == "range":
-		b.WriteString(t.names[0])
+		fmt.Fprintf(b, "range(%d, %d, %d)", t.span[0], t.span[1], t.span[2])
 	case t.kind != "":
 		st.writeItems(b, t.kind+"([", t.items, "])", depth)
 	case len(t.items) == 1:

@@ -9,6 +9,9 @@ import (
 // upper is strings.ToUpper with the one common character that becomes two.
 func upper(s string) string { return strings.ReplaceAll(strings.ToUpper(s), "ß", "SS") }
 
+// caseFold is lower case, with that character too.
+func caseFold(s string) string { return strings.ReplaceAll(strings.ToLower(s), "ß", "ss") }
+
 func capitalize(s string) string {
 	r, n := utf8.DecodeRuneInString(s)
 	if n == 0 {
@@ -25,28 +28,30 @@ func upperRune(r rune) string {
 }
 
 func swapCase(s string) string {
-	return strings.Map(func(r rune) rune {
+	var b strings.Builder
+	for _, r := range s {
 		if unicode.IsUpper(r) {
-			return unicode.ToLower(r)
+			b.WriteRune(unicode.ToLower(r))
+		} else {
+			b.WriteString(upper(string(r)))
 		}
-		return unicode.ToUpper(r)
-	}, s)
+	}
+	return b.String()
 }
 
 // titleMethod is str.title: a capital after anything that is not a letter.
 func titleMethod(s string) string {
+	var b strings.Builder
 	inWord := false
-	return strings.Map(func(r rune) rune {
-		was := inWord
-		inWord = unicode.IsLetter(r)
-		switch {
-		case !inWord:
-			return r
-		case was:
-			return unicode.ToLower(r)
+	for _, r := range s {
+		if inWord {
+			b.WriteRune(unicode.ToLower(r))
+		} else {
+			b.WriteString(upperRune(r))
 		}
-		return unicode.ToTitle(r)
-	}, s)
+		inWord = unicode.IsLetter(r)
+	}
+	return b.String()
 }
 
 func isLower(s string) bool {

@@ -13,7 +13,7 @@ var strMethods map[string]*fn
 func init() { // not in the declaration: format looks up methods
 	strMethods = table("%()", map[string]fn{
 		"capitalize": textFn(capitalize), "lower": textFn(strings.ToLower), "upper": textFn(upper),
-		"casefold": textFn(strings.ToLower), "swapcase": textFn(swapCase), "title": textFn(titleMethod),
+		"casefold": textFn(caseFold), "swapcase": textFn(swapCase), "title": textFn(titleMethod),
 		"strip":      {params: "chars", call: stripFn(strings.TrimFunc)},
 		"lstrip":     {params: "chars", call: stripFn(strings.TrimLeftFunc)},
 		"rstrip":     {params: "chars", call: stripFn(strings.TrimRightFunc)},
@@ -66,8 +66,9 @@ func textFn(f func(string) string) fn {
 
 func strIs(f func(string) bool) fn {
 	return fn{call: func(st *state, v value, _ *args) value {
-		st.step(len(self(v)) >> 6)
-		return f(self(v))
+		s := st.str(v)
+		st.step(len(s) >> 6)
+		return f(s)
 	}}
 }
 
@@ -239,7 +240,7 @@ func strAffix(has func(s, affix string) bool) func(*state, value, *args) value {
 func strReplace(st *state, v value, a *args) value {
 	repl := a.text(1, "")
 	if _, ok := v.(markup); ok {
-		repl = escapeHTML(repl)
+		repl = st.escape(repl)
 	}
 	return like(v, st.replace(self(v), a.text(0, ""), repl, a.int(2, -1)))
 }

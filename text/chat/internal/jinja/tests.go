@@ -28,8 +28,8 @@ func init() { // not in the declaration: test refers to it
 		}),
 		"callable": is(isCallable),
 		"escaped":  is(func(v value) bool { _, ok := v.(markup); return ok }),
-		"lower":    {call: func(st *state, v value, _ *args) value { return isLower(st.str(v)) }},
-		"upper":    {call: func(st *state, v value, _ *args) value { return isUpper(st.str(v)) }},
+		"lower":    strIs(isLower),
+		"upper":    strIs(isUpper),
 		"odd":      {call: func(st *state, v value, _ *args) value { return st.equal(mod(st, v, 2), 1) }},
 		"even":     {call: func(st *state, v value, _ *args) value { return st.equal(mod(st, v, 2), 0) }},
 		"divisibleby": {params: "!num", call: func(st *state, v value, a *args) value {

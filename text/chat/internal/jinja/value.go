@@ -36,7 +36,8 @@ type (
 type tuple struct {
 	items []value
 	kind  string   // Python type, if not a tuple: "range", "dict_items", ...
-	names []string // of the items, for a named tuple; how a range prints
+	names []string // of the items, for a named tuple
+	span  [3]int   // start, stop and step, for a range
 }
 
 type kwarg struct {
@@ -277,8 +278,14 @@ type otherKey string // hash of a key that has no simpler one
 
 // hash returns a Go value that is equal for keys that Python finds equal.
 func (st *state) hash(v value) value {
+	if !st.hashable(v, 0) {
+		panic(st.errorf("unhashable type: '%s'", typeName(v)))
+	}
 	switch v := v.(type) {
+	case string:
+		st.step(len(v) >> 6)
 	case markup:
+		st.step(len(v) >> 6)
 		return string(v)
 	case bool:
 		n, _ := integer(v)
@@ -289,17 +296,26 @@ func (st *state) hash(v value) value {
 		}
 	case *bigInt:
 		return otherKey(v.n.String())
-	case *list, *dict:
-		panic(st.errorf("unhashable type: '%s'", typeName(v)))
 	case *tuple:
-		for _, x := range v.items {
-			if _, ok := x.(*tuple); !ok { // what is inside it, repr walks
-				st.hash(x)
-			}
-		}
 		return otherKey(st.repr(v))
 	}
 	return v
+}
+
+// hashable reports whether v can be a key: it is not, and has in it, nothing
+// that can change.
+func (st *state) hashable(v value, depth int) bool {
+	switch v := v.(type) {
+	case *list, *dict:
+		return false
+	case *tuple:
+		st.step(1 + len(v.items))
+		if depth > maxValueDepth {
+			panic(st.errorf("value nested deeper than %d", maxValueDepth))
+		}
+		return !slices.ContainsFunc(v.items, func(x value) bool { return !st.hashable(x, depth+1) })
+	}
+	return true
 }
 
 // keywordDict makes a dict of keyword arguments.

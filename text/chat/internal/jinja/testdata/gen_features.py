@@ -42,22 +42,29 @@ now = datetime.datetime(2024, 7, 26, 14, 3, 9, 123456)
 env.globals["strftime_now"] = now.strftime
 
 variables = json.load(open(os.path.join(HERE, "vars.json"), encoding="utf-8"))
-out = {}
-text = open(os.path.join(HERE, "features.txt"), encoding="utf-8", newline="").read()
-for part in text.split("=== ")[1:]:
-    name, source = part.split("\n", 1)
-    if name.startswith("crlf"):
-        source = source.replace("\n", "\r\n")
-    assert name not in out, name
-    try:
-        out[name] = env.from_string(source).render(**variables)
-    except Exception as e:
-        out[name] = None
-        if "fails" not in name and "lenient" not in name and "cannot" not in name and name != "raise_exception":
-            print("error:", name, repr(e))
-    else:
-        if "fails" in name:
-            print("no error:", name, out[name])
-with open(os.path.join(HERE, "features.json"), "w", encoding="utf-8") as f:
-    json.dump(out, f, ensure_ascii=False, indent=0)
-    f.write("\n")
+
+
+def main():
+    out = {}
+    text = open(os.path.join(HERE, "features.txt"), encoding="utf-8", newline="").read()
+    for part in text.split("=== ")[1:]:
+        name, source = part.split("\n", 1)
+        if name.startswith("crlf"):
+            source = source.replace("\n", "\r\n")
+        assert name not in out, name
+        try:
+            out[name] = env.from_string(source).render(**variables)
+        except Exception as e:
+            out[name] = None
+            if "fails" not in name and "lenient" not in name and "cannot" not in name and name != "raise_exception":
+                print("error:", name, repr(e))
+        else:
+            if "fails" in name:
+                print("no error:", name, out[name])
+    with open(os.path.join(HERE, "features.json"), "w", encoding="utf-8") as f:
+        json.dump(out, f, ensure_ascii=False, indent=0)
+        f.write("\n")
+
+
+if __name__ == "__main__":
+    main()
