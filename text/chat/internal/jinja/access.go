@@ -31,6 +31,10 @@ func methodsOf(v value) map[string]*fn {
 		if !strings.HasPrefix(v.kind, "dict_") {
 			return tupleMethods
 		}
+	case *loop:
+		return loopMethods
+	case *cycler:
+		return cyclerMethods
 	}
 	return nil
 }
@@ -43,7 +47,7 @@ func (st *state) attribute(obj value, name string) (value, bool) {
 		return undefined{}, false
 	}
 	if f, ok := methodsOf(obj)[name]; ok {
-		return &builtin{name, func(st *state, pos []value, kw []kwarg) value { return st.apply(f, obj, pos, kw) }}, true
+		return &builtin{f, obj}, true
 	}
 	switch o := obj.(type) {
 	case *loop:
@@ -51,7 +55,9 @@ func (st *state) attribute(obj value, name string) (value, bool) {
 	case *namespace:
 		return o.get(name)
 	case *cycler:
-		return o.attr(name)
+		if name == "current" {
+			return o.items[o.pos], true
+		}
 	case *macro:
 		if name == "name" {
 			return o.def.name, true

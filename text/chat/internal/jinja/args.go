@@ -2,11 +2,12 @@ package jinja
 
 import "strings"
 
-// fn is a filter, test or method.
+// fn is a filter, test, method or function; of functions, v is nil.
 type fn struct {
 	params string // names of the further arguments, a required one with a leading "!"; "*" takes any
 	call   func(st *state, v value, a *args) value
 
+	name  string
 	what  string // for messages
 	names []string
 	need  []bool
@@ -17,7 +18,7 @@ type fn struct {
 func table(what string, defs map[string]fn) map[string]*fn {
 	out := make(map[string]*fn, len(defs))
 	for name, f := range defs {
-		f.what = strings.Replace(what, "%", name, 1)
+		f.name, f.what = name, strings.Replace(what, "%", name, 1)
 		for _, p := range strings.Fields(f.params) {
 			f.names = append(f.names, strings.TrimPrefix(p, "!"))
 			f.need = append(f.need, p[0] == '!')
@@ -126,7 +127,7 @@ func (st *state) call(f value, desc string, pos []value, kw []kwarg) value {
 	st.step(1 + len(pos))
 	switch f := f.(type) {
 	case *builtin:
-		return f.call(st, pos, kw)
+		return st.apply(f.fn, f.self, pos, kw)
 	case *macro:
 		return f.call(st, pos, kw)
 	case *loop:

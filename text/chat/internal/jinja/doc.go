@@ -19,6 +19,7 @@
 //   - the length and the JSON of a generator (map, select, ...) or of a view of
 //     a dict are those of its items; Python raises an error.
 //   - subscripts have one index.
+//   - a value that contains itself cannot be printed.
 //   - integer results beyond 64 bits are errors; integers in JSON may have any
 //     size and print exactly, but cannot be calculated with.
 //   - generators and methods print differently (<built-in ...>).

@@ -16,29 +16,29 @@ var filters map[string]*fn
 
 func init() { // not in the declaration: map refers to it
 	filters = table("filter '%'", map[string]fn{
-		"abs": {params: "", call: filterAbs}, "round": {params: "precision method", call: filterRound},
+		"abs": {call: filterAbs}, "round": {params: "precision method", call: filterRound},
 		"int": {params: "default base", call: filterInt}, "float": {params: "default", call: filterFloat},
-		"string": {params: "", call: filterString}, "safe": {params: "", call: filterSafe},
-		"escape": {params: "", call: filterEscape}, "e": {params: "", call: filterEscape},
-		"forceescape": {params: "", call: filterForceEscape},
+		"string": {call: filterString}, "safe": {call: filterSafe},
+		"escape": {call: filterEscape}, "e": {call: filterEscape},
+		"forceescape": {call: filterForceEscape},
 		"upper":       textFn(upper), "lower": textFn(strings.ToLower),
-		"capitalize": textFn(capitalize), "title": {params: "", call: filterTitle},
+		"capitalize": textFn(capitalize), "title": {call: filterTitle},
 		"trim":    {params: "chars", call: stripFn(strings.TrimFunc)},
 		"replace": {params: "!old !new count", call: filterReplace},
 		"indent":  {params: "width first blank", call: filterIndent},
-		"center":  {params: "width", call: filterCenter}, "urlencode": {params: "", call: filterURLEncode},
+		"center":  {params: "width", call: filterCenter}, "urlencode": {call: filterURLEncode},
 		"truncate":  {params: "length killwords end leeway", call: filterTruncate},
-		"wordcount": {params: "", call: filterWordCount}, "format": {params: "*", call: filterFormat},
+		"wordcount": {call: filterWordCount}, "format": {params: "*", call: filterFormat},
 		"default":  {params: "default_value boolean", call: filterDefault},
 		"d":        {params: "default_value boolean", call: filterDefault},
 		"tojson":   {params: "ensure_ascii indent separators sort_keys", call: filterToJSON},
-		"fromjson": {params: "", call: filterFromJSON}, "from_json": {params: "", call: filterFromJSON},
+		"fromjson": {call: filterFromJSON}, "from_json": {call: filterFromJSON},
 
-		"length": {params: "", call: filterLength}, "count": {params: "", call: filterLength},
-		"first": {params: "", call: filterFirst}, "last": {params: "", call: filterLast},
-		"list": {params: "", call: filterList}, "reverse": {params: "", call: filterReverse},
+		"length": {call: filterLength}, "count": {call: filterLength},
+		"first": {call: filterFirst}, "last": {call: filterLast},
+		"list": {call: filterList}, "reverse": {call: filterReverse},
 		"join":  {params: "d attribute", call: filterJoin},
-		"items": {params: "", call: filterItems}, "dictsort": {params: "case_sensitive by reverse", call: filterDictSort},
+		"items": {call: filterItems}, "dictsort": {params: "case_sensitive by reverse", call: filterDictSort},
 		"sort":    {params: "reverse case_sensitive attribute", call: filterSort},
 		"unique":  {params: "case_sensitive attribute", call: filterUnique},
 		"min":     {params: "case_sensitive attribute", call: filterMinMax(-1)},
@@ -65,6 +65,9 @@ func filterAbs(st *state, v value, _ *args) value {
 
 func filterRound(st *state, v value, a *args) value {
 	precision := a.int(0, 0)
+	if _, ok := v.(*bigInt); ok && precision >= 0 && !a.has(1) {
+		return v
+	}
 	f, ok := number(v)
 	if !ok || precision < -400 || precision > 400 {
 		panic(a.errorf("expected a number and a precision in [-400, 400]"))

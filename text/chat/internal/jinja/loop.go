@@ -1,7 +1,5 @@
 package jinja
 
-import "slices"
-
 // forStmt is a loop. A recursive one is a function.
 type forStmt struct {
 	line      int
@@ -116,28 +114,26 @@ func (l *loop) attr(name string) (value, bool) {
 		return l.depth + 1, true
 	case "depth0":
 		return l.depth, true
-	case "cycle":
-		return &builtin{name, l.cycle}, true
-	case "changed":
-		return &builtin{name, l.hasChanged}, true
 	}
 	return undefined{}, false
 }
 
-func (l *loop) cycle(st *state, pos []value, _ []kwarg) value {
-	if len(pos) == 0 {
-		panic(st.errorf("loop.cycle needs at least one argument"))
-	}
-	return pos[l.idx%len(pos)]
-}
-
-func (l *loop) hasChanged(st *state, pos []value, _ []kwarg) value {
-	if l.changed != nil && st.equalSeq(l.changed, pos, 0) {
-		return false
-	}
-	l.changed = append([]value{}, slices.Clone(pos)...)
-	return true
-}
+var loopMethods = table("loop.%()", map[string]fn{
+	"cycle": {params: "*", call: func(_ *state, v value, a *args) value {
+		if len(a.vals) == 0 {
+			panic(a.errorf("expected at least one argument"))
+		}
+		return a.vals[v.(*loop).idx%len(a.vals)]
+	}},
+	"changed": {params: "*", call: func(st *state, v value, a *args) value {
+		l := v.(*loop)
+		if l.changed != nil && st.equalSeq(l.changed, a.vals, 0) {
+			return false
+		}
+		l.changed = append([]value{}, a.vals...)
+		return true
+	}},
+})
 
 // call renders the body of a recursive loop over other items.
 func (l *loop) call(st *state, pos []value, kw []kwarg) value {

@@ -7,11 +7,11 @@ import "slices"
 // other engines use them, and they only ever change the rendering's own copies.
 var (
 	dictMethods = table("%()", map[string]fn{
-		"items":      {params: "", call: dictItems},
-		"keys":       {params: "", call: dictKeys},
-		"values":     {params: "", call: dictValues},
+		"items":      {call: dictItems},
+		"keys":       {call: dictKeys},
+		"values":     {call: dictValues},
 		"get":        {params: "!key default", call: dictGet},
-		"copy":       {params: "", call: dictCopy},
+		"copy":       {call: dictCopy},
 		"pop":        {params: "!key default", call: dictPop},
 		"setdefault": {params: "!key default", call: dictSetDefault},
 		"update":     {params: "!other", call: dictUpdate},
@@ -19,7 +19,7 @@ var (
 	listMethods = table("%()", map[string]fn{
 		"index":  {params: "!item", call: seqIndex},
 		"count":  {params: "!item", call: seqCount},
-		"copy":   {params: "", call: listCopy},
+		"copy":   {call: listCopy},
 		"append": {params: "!item", call: listAppend},
 		"extend": {params: "!items", call: listExtend},
 		"insert": {params: "!index !item", call: listInsert},

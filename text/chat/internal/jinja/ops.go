@@ -9,10 +9,27 @@ import (
 type operator func(st *state, a, b value) value
 
 var (
-	addOps = map[string]operator{"+": add, "-": sub}
-	mulOps = map[string]operator{"*": mul, "/": div, "//": floorDiv, "%": mod}
-	powOps = map[string]operator{"**": pow}
+	addOps = map[string]operator{"+": add, "-": arithmetic("-", subInts, subFloats)}
+	mulOps = map[string]operator{
+		"*": mul, "/": arithmetic("/", divInts, divFloats),
+		"//": arithmetic("//", floorDivInts, floorDivFloats), "%": mod,
+	}
+	powOps = map[string]operator{"**": arithmetic("**", powInts, powFloats)}
 )
+
+// arithmetic is an operator that only numbers have.
+func arithmetic(op string, onInts func(st *state, x, y int) value, onFloats func(st *state, x, y float64) value) operator {
+	return func(st *state, a, b value) value {
+		if x, y, ok := ints(a, b); ok {
+			return onInts(st, x, y)
+		}
+		x, y, ok := floats(a, b)
+		if !ok {
+			panic(st.operands(op, a, b))
+		}
+		return onFloats(st, x, y)
+	}
+}
 
 // operands is the error of combining a and b by op.
 func (st *state) operands(op string, a, b value) *Error {
@@ -102,20 +119,15 @@ func (st *state) escape(s string) string {
 	return htmlEscaper.Replace(s)
 }
 
-func sub(st *state, a, b value) value {
-	if x, y, ok := ints(a, b); ok {
-		s := x - y
-		if (s < x) != (y > 0) {
-			panic(st.overflow("-"))
-		}
-		return s
+func subInts(st *state, x, y int) value {
+	s := x - y
+	if (s < x) != (y > 0) {
+		panic(st.overflow("-"))
 	}
-	x, y, ok := floats(a, b)
-	if !ok {
-		panic(st.operands("-", a, b))
-	}
-	return x - y
+	return s
 }
+
+func subFloats(_ *state, x, y float64) value { return x - y }
 
 func (st *state) mulInt(x, y int, op string) int {
 	if x == 0 || y == 0 {
@@ -167,41 +179,32 @@ func mul(st *state, a, b value) value {
 	return newTuple(out...)
 }
 
-func div(st *state, a, b value) value {
-	x, y, ok := floats(a, b)
-	if !ok {
-		panic(st.operands("/", a, b))
-	}
+func divInts(st *state, x, y int) value { return divFloats(st, float64(x), float64(y)) }
+
+func divFloats(st *state, x, y float64) value {
 	if y == 0 {
 		panic(st.errorf("division by zero"))
 	}
 	return x / y
 }
 
-func floorDiv(st *state, a, b value) value {
-	if x, y, ok := ints(a, b); ok {
-		if y == 0 {
-			panic(st.errorf("integer division or modulo by zero"))
-		}
-		if x == math.MinInt && y == -1 {
-			panic(st.overflow("//"))
-		}
-		q := x / y
-		if x%y != 0 && (x < 0) != (y < 0) {
-			q--
-		}
-		return q
-	}
-	x, y, ok := floats(a, b)
-	if !ok {
-		panic(st.operands("//", a, b))
-	}
+func floorDivInts(st *state, x, y int) value {
 	if y == 0 {
-		panic(st.errorf("float floor division by zero"))
+		panic(st.errorf("integer division or modulo by zero"))
 	}
+	if x == math.MinInt && y == -1 {
+		panic(st.overflow("//"))
+	}
+	q := x / y
+	if x%y != 0 && (x < 0) != (y < 0) {
+		q--
+	}
+	return q
+}
+
+func floorDivFloats(st *state, x, y float64) value {
 	// As Python does it: from the remainder, which is exact.
-	m := modFloat(x, y)
-	q := (x - m) / y
+	q := (x - modFloats(st, x, y).(float64)) / y
 	if q == 0 {
 		return math.Copysign(0, x/y)
 	}
@@ -212,7 +215,33 @@ func floorDiv(st *state, a, b value) value {
 	return f
 }
 
-func modFloat(x, y float64) float64 {
+func mod(st *state, a, b value) value {
+	if s, ok := text(a); ok {
+		return like(a, st.percent(s, b))
+	}
+	return modNumbers(st, a, b)
+}
+
+var modNumbers = arithmetic("%", modInts, modFloats)
+
+func modInts(st *state, x, y int) value {
+	switch y {
+	case 0:
+		panic(st.errorf("integer modulo by zero"))
+	case -1:
+		return 0
+	}
+	m := x % y
+	if m != 0 && (m < 0) != (y < 0) {
+		m += y
+	}
+	return m
+}
+
+func modFloats(st *state, x, y float64) value {
+	if y == 0 {
+		panic(st.errorf("float division or modulo by zero"))
+	}
 	m := math.Mod(x, y)
 	if m == 0 {
 		return math.Copysign(0, y)
@@ -223,50 +252,23 @@ func modFloat(x, y float64) float64 {
 	return m
 }
 
-func mod(st *state, a, b value) value {
-	if s, ok := text(a); ok {
-		return like(a, st.percent(s, b))
+func powInts(st *state, x, y int) value {
+	if y < 0 {
+		return powFloats(st, float64(x), float64(y))
 	}
-	if x, y, ok := ints(a, b); ok {
-		switch y {
-		case 0:
-			panic(st.errorf("integer modulo by zero"))
-		case -1:
-			return 0
+	p := 1
+	for ; y > 0; y >>= 1 {
+		if y&1 == 1 {
+			p = st.mulInt(p, x, "**")
 		}
-		m := x % y
-		if m != 0 && (m < 0) != (y < 0) {
-			m += y
+		if y > 1 {
+			x = st.mulInt(x, x, "**")
 		}
-		return m
 	}
-	x, y, ok := floats(a, b)
-	if !ok {
-		panic(st.operands("%", a, b))
-	}
-	if y == 0 {
-		panic(st.errorf("float modulo by zero"))
-	}
-	return modFloat(x, y)
+	return p
 }
 
-func pow(st *state, a, b value) value {
-	if x, y, ok := ints(a, b); ok && y >= 0 {
-		p := 1
-		for ; y > 0; y >>= 1 {
-			if y&1 == 1 {
-				p = st.mulInt(p, x, "**")
-			}
-			if y > 1 {
-				x = st.mulInt(x, x, "**")
-			}
-		}
-		return p
-	}
-	x, y, ok := floats(a, b)
-	if !ok {
-		panic(st.operands("**", a, b))
-	}
+func powFloats(st *state, x, y float64) value {
 	p := math.Pow(x, y)
 	if math.IsNaN(p) || math.IsInf(p, 0) {
 		panic(st.errorf("result of '**' is not a number"))

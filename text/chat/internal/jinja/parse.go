@@ -142,6 +142,14 @@ func (s *scope) lookup(name string) (*function, int) {
 // variable returns the expression that reads a variable.
 func (p *parser) variable(name string) *variable {
 	p.scope.seen[name] = true
+	if name != "loop" {
+		// As in jinja2, all macros around have what one in them uses.
+		for s := p.scope; s != nil; s = s.parent {
+			if slot, ok := s.special[name]; ok && slot < 0 {
+				s.special[name] = s.fun.slot()
+			}
+		}
+	}
 	v, s, level := &variable{name: name}, p.scope, p.fun.level
 	p.later(func() { v.find(s, level) })
 	return v

@@ -58,20 +58,14 @@ func (p *parser) expression() expr {
 	return e
 }
 
-func (p *parser) or() expr {
-	e := p.and()
-	for p.acceptName("or") {
-		r := p.and()
-		e = p.built(&logical{e.node, r.node, true}, e, r)
-	}
-	return e
-}
+func (p *parser) or() expr  { return p.logical("or", p.and) }
+func (p *parser) and() expr { return p.logical("and", p.not) }
 
-func (p *parser) and() expr {
-	e := p.not()
-	for p.acceptName("and") {
-		r := p.not()
-		e = p.built(&logical{e.node, r.node, false}, e, r)
+func (p *parser) logical(op string, operand func() expr) expr {
+	e := operand()
+	for p.acceptName(op) {
+		r := operand()
+		e = p.built(&logical{e.node, r.node, op == "or"}, e, r)
 	}
 	return e
 }

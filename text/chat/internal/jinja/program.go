@@ -79,7 +79,7 @@ func (p *Program) Render(vars map[string]any, o Options) (out string, err error)
 			}
 			st.frame.slots[slot] = val
 		} else if f, ok := globals[name]; ok {
-			st.frame.slots[slot] = f
+			st.frame.slots[slot] = &builtin{fn: f}
 		}
 	}
 	p.body.exec(st)

@@ -70,7 +70,7 @@ func (st *state) writeRepr(b *strings.Builder, v value, depth int) {
 	case *namespace:
 		st.writeEntries(b, "<Namespace {", v.entries, "}>", depth)
 	case *builtin:
-		b.WriteString("<built-in function " + v.name + ">")
+		b.WriteString("<built-in function " + v.fn.name + ">")
 	default:
 		b.WriteString("<object>")
 	}

@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -14,19 +15,12 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	if l.Time <= 0 {
-		l.Time = 10 * time.Second
+	return Limits{
+		Time:  cmp.Or(max(l.Time, 0), 10*time.Second),
+		Steps: cmp.Or(max(l.Steps, 0), 20_000_000),
+		Bytes: cmp.Or(max(l.Bytes, 0), 512<<20),
+		Calls: cmp.Or(max(l.Calls, 0), 100),
 	}
-	if l.Steps <= 0 {
-		l.Steps = 20_000_000
-	}
-	if l.Bytes <= 0 {
-		l.Bytes = 512 << 20
-	}
-	if l.Calls <= 0 {
-		l.Calls = 100
-	}
-	return l
 }
 
 // Error is what is wrong with a template or with what it was asked to do.

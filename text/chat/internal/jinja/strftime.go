@@ -25,73 +25,47 @@ func strftime(t time.Time, format string) string {
 	return b.String()
 }
 
+// layouts are directives that the time package knows.
+var layouts = map[byte]string{
+	'Y': "2006", 'y': "06", 'm': "01", 'd': "02", 'e': "_2", 'H': "15", 'I': "03", 'M': "04", 'S': "05", 'j': "002",
+	'B': "January", 'b': "Jan", 'h': "Jan", 'A': "Monday", 'a': "Mon", 'p': "PM",
+	'D': "01/02/06", 'x': "01/02/06", 'F': "2006-01-02", 'T': "15:04:05", 'X': "15:04:05", 'R': "15:04",
+	'c': "Mon Jan _2 15:04:05 2006",
+}
+
 func directive(t time.Time, c byte, pad bool) string {
+	if layout, ok := layouts[c]; ok {
+		s := t.Format(layout)
+		if !pad && len(s) > 1 && len(layout) <= 3 {
+			return strings.TrimLeft(s[:len(s)-1], "0 ") + s[len(s)-1:]
+		}
+		return s
+	}
 	num := func(n, width int) string {
 		if !pad {
 			width = 1
 		}
 		return fmt.Sprintf("%0*d", width, n)
 	}
-	hour12 := (t.Hour()+11)%12 + 1
+	year, week := t.ISOWeek()
+	day, monday := t.YearDay()+6, (int(t.Weekday())+6)%7
 	switch c {
-	case 'Y':
-		return num(t.Year(), 4)
-	case 'y':
-		return num(t.Year()%100, 2)
 	case 'C':
 		return num(t.Year()/100, 2)
-	case 'm':
-		return num(int(t.Month()), 2)
-	case 'd':
-		return num(t.Day(), 2)
-	case 'e':
-		return fmt.Sprintf("%2d", t.Day())
-	case 'H':
-		return num(t.Hour(), 2)
-	case 'I':
-		return num(hour12, 2)
-	case 'M':
-		return num(t.Minute(), 2)
-	case 'S':
-		return num(t.Second(), 2)
 	case 'f':
 		return fmt.Sprintf("%06d", t.Nanosecond()/1000)
-	case 'j':
-		return num(t.YearDay(), 3)
-	case 'B':
-		return t.Format("January")
-	case 'b', 'h':
-		return t.Format("Jan")
-	case 'A':
-		return t.Format("Monday")
-	case 'a':
-		return t.Format("Mon")
-	case 'p':
-		return t.Format("PM")
 	case 'w':
 		return num(int(t.Weekday()), 1)
 	case 'u':
-		return num((int(t.Weekday())+6)%7+1, 1)
+		return num(monday+1, 1)
 	case 'U': // weeks from the first Sunday
-		return num((t.YearDay()+6-int(t.Weekday()))/7, 2)
+		return num((day-int(t.Weekday()))/7, 2)
 	case 'W': // weeks from the first Monday
-		return num((t.YearDay()+6-(int(t.Weekday())+6)%7)/7, 2)
+		return num((day-monday)/7, 2)
 	case 'V':
-		_, w := t.ISOWeek()
-		return num(w, 2)
+		return num(week, 2)
 	case 'G':
-		y, _ := t.ISOWeek()
-		return num(y, 4)
-	case 'D', 'x':
-		return t.Format("01/02/06")
-	case 'F':
-		return t.Format("2006-01-02")
-	case 'T', 'X':
-		return t.Format("15:04:05")
-	case 'R':
-		return t.Format("15:04")
-	case 'c':
-		return t.Format("Mon Jan _2 15:04:05 2006")
+		return num(year, 4)
 	case 'n':
 		return "\n"
 	case 't':

@@ -24,7 +24,7 @@ func init() { // not in the declaration: test refers to it
 		"mapping":   is(func(v value) bool { return typeName(v) == "dict" }),
 		"sequence":  is(isSequence),
 		"iterable": is(func(v value) bool {
-			return isUndefined(v) || isSequence(v) || isView(v) || typeName(v) == "generator" || typeName(v) == "LoopContext"
+			return isSequence(v) || isView(v) || typeName(v) == "generator" || typeName(v) == "LoopContext"
 		}),
 		"callable": is(isCallable),
 		"escaped":  is(func(v value) bool { _, ok := v.(markup); return ok }),
@@ -51,10 +51,10 @@ func init() { // not in the declaration: test refers to it
 	tests = table("test '%'", defs)
 }
 
-// isSequence: has a length and items by index.
+// isSequence: has a length and items by index; in Python, undefined has both.
 func isSequence(v value) bool {
 	switch v := v.(type) {
-	case string, markup, *list, *dict:
+	case string, markup, *list, *dict, undefined:
 		return true
 	case *tuple:
 		return !strings.HasPrefix(v.kind, "dict_")

@@ -25,10 +25,10 @@ type (
 	bigInt struct{ n *big.Int }
 	// namespace is the one object whose attributes a template may set.
 	namespace struct{ dict }
-	// builtin is a function or a bound method.
+	// builtin is a function, or a method bound to self.
 	builtin struct {
-		name string
-		call func(st *state, pos []value, kw []kwarg) value
+		fn   *fn
+		self value
 	}
 )
 
