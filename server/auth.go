@@ -1,12 +1,13 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strings"
 	"time"
 
+	"ridge/server/caller"
+	"ridge/server/fault"
 	"ridge/server/internal/keys"
 )
 
@@ -20,7 +21,7 @@ func public(r *http.Request) bool {
 }
 
 // authorize finds out whose request it is and counts it in.
-func (s *Server) authorize(r *http.Request) (release func(), err *apiError) {
+func (s *Server) authorize(r *http.Request) (release func(), err *fault.Error) {
 	if s.keys.Empty() || public(r) {
 		return func() {}, nil
 	}
@@ -29,14 +30,15 @@ func (s *Server) authorize(r *http.Request) (release func(), err *apiError) {
 		secret = strings.TrimSpace(bearer)
 	}
 	if secret == "" {
-		return nil, &apiError{Status: http.StatusUnauthorized, Type: "authentication_error", Code: "invalid_api_key", Message: "expected an API key in the Authorization header (Bearer KEY) or in X-Api-Key, found none"}
+		return nil, &fault.Error{Status: http.StatusUnauthorized, Type: "authentication_error", Code: "invalid_api_key", Message: "expected an API key in the Authorization header (Bearer KEY) or in X-Api-Key, found none"}
 	}
 	key, ok := s.keys.Find(secret)
 	if !ok {
-		return nil, &apiError{Status: http.StatusUnauthorized, Type: "authentication_error", Code: "invalid_api_key", Message: "the API key is not known"}
+		return nil, &fault.Error{Status: http.StatusUnauthorized, Type: "authentication_error", Code: "invalid_api_key", Message: "the API key is not known"}
 	}
-	note(r.Context(), func(l *requestLog) { l.key = key.Name })
-	*r = *r.WithContext(context.WithValue(r.Context(), keyKey, key))
+	caller.Note(r.Context(), func(l *caller.Record) { l.Key = key.Name })
+	use := func(tokens int) { key.Use(time.Now(), tokens) }
+	*r = *r.WithContext(caller.WithAccount(r.Context(), &caller.Account{Name: key.Name, Weight: key.Weight, Use: use, Priority: func(asked int) int { return max(asked, key.Priority) }}))
 	if r.Method == http.MethodGet {
 		return func() {}, nil // looking costs nothing
 	}
@@ -44,29 +46,7 @@ func (s *Server) authorize(r *http.Request) (release func(), err *apiError) {
 	if e != nil {
 		var l *keys.LimitError
 		errors.As(e, &l)
-		return nil, tooMany(l.RetryAfter, "%v", e)
+		return nil, fault.TooMany(l.RetryAfter, "%v", e)
 	}
 	return end, nil
-}
-
-const keyKey ctxKey = 1
-
-// keyOf is the key of a request, nil if the server has no keys.
-func keyOf(ctx context.Context) *keys.Key {
-	k, _ := ctx.Value(keyKey).(*keys.Key)
-	return k
-}
-
-// charge puts a request's owner into a plan.
-func (p *plan) charge(ctx context.Context) {
-	if k := keyOf(ctx); k != nil {
-		p.req.Tenant, p.req.Weight = k.Name, k.Weight
-		p.req.Priority = max(p.req.Priority, k.Priority)
-	}
-	if o, ok := ctx.Value(batchKey).(string); ok {
-		p.req.Tenant, p.req.Priority = o, p.req.Priority+batchPriority
-	}
-	if p.req.ID == "" {
-		p.req.ID = requestID(ctx)
-	}
 }

@@ -12,6 +12,9 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"ridge/server/caller"
+	"ridge/server/wire"
 )
 
 // batchLine is a line of a batch's input.
@@ -216,7 +219,7 @@ func (b *batches) runLines(ctx context.Context, x *batch, lines []batchLine, out
 
 // write adds a result, so that it survives whatever comes.
 func (p *batchProgress) write(out *os.File, r *batchResult) error {
-	line, err := encodeJSON(r)
+	line, err := wire.EncodeJSON(r)
 	if err != nil {
 		return err
 	}
@@ -239,13 +242,10 @@ func (p *batchProgress) write(out *os.File, r *batchResult) error {
 	return nil
 }
 
-// batchKey marks the requests of batches in their context, with their owner.
-const batchKey ctxKey = 2
-
 // runLine asks the server itself. nil means that the batch is to stop.
 func (b *batches) runLine(ctx context.Context, x *batch, l *batchLine) *batchResult {
-	id := newID("req_")
-	r := &batchResult{ID: newID("batch_req_"), CustomID: l.ID}
+	id := caller.NewID("req_")
+	r := &batchResult{ID: caller.NewID("batch_req_"), CustomID: l.ID}
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
 		status, body := b.ask(ctx, id, x, l)
 		if ctx.Err() != nil {
@@ -255,7 +255,7 @@ func (b *batches) runLine(ctx context.Context, x *batch, l *batchLine) *batchRes
 		case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusInsufficientStorage:
 		default:
 			if !json.Valid(body) {
-				body, _ = encodeJSON(string(body)) // strings encode
+				body, _ = wire.EncodeJSON(string(body)) // strings encode
 			}
 			r.Response = &batchResponse{status, id, body}
 			return r
@@ -270,7 +270,7 @@ func (b *batches) runLine(ctx context.Context, x *batch, l *batchLine) *batchRes
 
 func (b *batches) ask(ctx context.Context, id string, x *batch, l *batchLine) (int, []byte) {
 	body := withoutStream(l.Body)
-	ctx = context.WithValue(context.WithValue(ctx, batchKey, x.Owner), logKey, &requestLog{id: id, start: time.Now()})
+	ctx = caller.WithRecord(caller.WithAccount(ctx, &caller.Account{Name: x.Owner, Priority: func(asked int) int { return asked + batchPriority }}), &caller.Record{ID: id})
 	r, err := http.NewRequestWithContext(ctx, l.Method, l.URL, bytes.NewReader(body))
 	if err != nil {
 		return http.StatusBadRequest, []byte(`{"error":{"message":"the line's url cannot be used","type":"invalid_request_error","param":"url","code":null}}`)
@@ -280,7 +280,7 @@ func (b *batches) ask(ctx context.Context, id string, x *batch, l *batchLine) (i
 		defer func() {
 			if p := recover(); p != nil {
 				b.s.log.Error("panic", "request", id, "panic", p)
-				w.status, w.body = http.StatusInternalServerError, bytesBuffer(`{"error":{"message":"internal error","type":"server_error","param":null,"code":"internal_error"}}`)
+				w.status, w.body = http.StatusInternalServerError, wire.Buffer(`{"error":{"message":"internal error","type":"server_error","param":null,"code":"internal_error"}}`)
 			}
 		}()
 		b.s.mux.ServeHTTP(w, r)
@@ -296,7 +296,7 @@ func withoutStream(body json.RawMessage) []byte {
 	}
 	delete(m, "stream")
 	delete(m, "stream_options")
-	b, err := encodeJSON(m)
+	b, err := wire.EncodeJSON(m)
 	if err != nil {
 		return body
 	}
@@ -308,7 +308,7 @@ type recorder struct {
 	header http.Header
 	status int
 	wrote  bool
-	body   bytesBuffer
+	body   wire.Buffer
 }
 
 func (w *recorder) Header() http.Header { return w.header }

@@ -8,6 +8,11 @@ import (
 	"sort"
 	"sync"
 	"time"
+
+	"ridge/server/caller"
+	"ridge/server/fault"
+	"ridge/server/internal/folder"
+	"ridge/server/wire"
 )
 
 // batches runs batch jobs, one after the other, behind the requests of people
@@ -80,7 +85,7 @@ const (
 
 // openBatches opens the folder of files and goes on with the batches in it.
 func openBatches(s *Server, dir string) (*batches, error) {
-	entries, err := ownFolder(dir)
+	entries, err := folder.Open(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +114,7 @@ func (b *batches) work() {
 			err := b.run(next)
 			switch {
 			case err == nil || b.ctx.Err() != nil:
-			case diskFull(err): // what is done is kept; the rest waits
+			case fault.DiskFull(err): // what is done is kept; the rest waits
 				b.s.log.Error("the disk is full: a batch waits", "batch", next.ID, "error", err)
 				b.rest()
 			default:
@@ -204,7 +209,7 @@ func (b *batches) get(id, owner string) (batch, error) {
 		return x, err
 	}
 	if x.Owner != owner || x.Object != "batch" {
-		return x, notFound("no batch has the id %q", id)
+		return x, fault.NotFound("no batch has the id %q", id)
 	}
 	return x, nil
 }
@@ -219,21 +224,21 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) error {
 		Window   string          `json:"completion_window"`
 		Metadata json.RawMessage `json:"metadata"`
 	}
-	err := decodeBody(r, &b)
+	err := wire.DecodeBody(r, &b)
 	if err == nil && !slices.Contains(batchEndpoints, b.Endpoint) {
-		err = badRequest("endpoint", "expected one of %v, found %q", batchEndpoints, b.Endpoint)
+		err = fault.BadRequest("endpoint", "expected one of %v, found %q", batchEndpoints, b.Endpoint)
 	}
 	if err == nil && b.Window != "24h" {
-		err = badRequest("completion_window", "expected 24h, found %q", b.Window)
+		err = fault.BadRequest("completion_window", "expected 24h, found %q", b.Window)
 	}
 	if err == nil {
-		_, err = s.batches.file(b.Input, owner(r))
+		_, err = s.batches.file(b.Input, caller.Owner(r.Context()))
 	}
 	if err != nil {
 		return err
 	}
-	x := batch{ID: newID("batch-"), Object: "batch", Endpoint: b.Endpoint, Input: b.Input, Window: b.Window, Status: "validating", Created: time.Now().Unix(),
-		Expires: time.Now().Add(batchWindow).Unix(), Metadata: b.Metadata, Owner: owner(r)}
+	x := batch{ID: caller.NewID("batch-"), Object: "batch", Endpoint: b.Endpoint, Input: b.Input, Window: b.Window, Status: "validating", Created: time.Now().Unix(),
+		Expires: time.Now().Add(batchWindow).Unix(), Metadata: b.Metadata, Owner: caller.Owner(r.Context())}
 	s.batches.mu.Lock()
 	err = s.batches.writeMeta(x.ID, &x)
 	s.batches.mu.Unlock()
@@ -244,7 +249,7 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) error {
 	case s.batches.wake <- struct{}{}:
 	default:
 	}
-	writeJSON(w, http.StatusOK, x.shown())
+	wire.WriteJSON(w, http.StatusOK, x.shown())
 	return nil
 }
 
@@ -258,12 +263,12 @@ func (s *Server) listBatches(w http.ResponseWriter, r *http.Request) error {
 	}
 	out := []batch{}
 	for _, id := range all {
-		if x, err := s.batches.get(id, owner(r)); err == nil {
+		if x, err := s.batches.get(id, caller.Owner(r.Context())); err == nil {
 			out = append(out, x.shown())
 		}
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Created > out[j].Created })
-	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": out, "has_more": false})
+	wire.WriteJSON(w, http.StatusOK, map[string]any{"object": "list", "data": out, "has_more": false})
 	return nil
 }
 
@@ -271,11 +276,11 @@ func (s *Server) getBatch(w http.ResponseWriter, r *http.Request) error {
 	if err := s.enabled(); err != nil {
 		return err
 	}
-	x, err := s.batches.get(r.PathValue("id"), owner(r))
+	x, err := s.batches.get(r.PathValue("id"), caller.Owner(r.Context()))
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, x.shown())
+	wire.WriteJSON(w, http.StatusOK, x.shown())
 	return nil
 }
 
@@ -283,7 +288,7 @@ func (s *Server) cancelBatch(w http.ResponseWriter, r *http.Request) error {
 	if err := s.enabled(); err != nil {
 		return err
 	}
-	x, err := s.batches.get(r.PathValue("id"), owner(r))
+	x, err := s.batches.get(r.PathValue("id"), caller.Owner(r.Context()))
 	if err == nil {
 		x, err = s.batches.change(x.ID, func(x *batch) {
 			if !x.over() {
@@ -294,6 +299,6 @@ func (s *Server) cancelBatch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, x.shown())
+	wire.WriteJSON(w, http.StatusOK, x.shown())
 	return nil
 }

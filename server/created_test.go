@@ -3,14 +3,9 @@ package server
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
-
-	"ridge/engine"
-	"ridge/hub"
 )
 
 // statuses are the lines of a streamed answer of Ollama's routes.
@@ -147,45 +142,4 @@ func TestCreateRefuses(t *testing.T) {
 		t.Errorf("blob: status %d", code)
 	}
 	post(t, srv.URL+"/api/blobs/sha256:1", `x`, 501)
-}
-
-// Another's model is neither replaced nor deleted.
-func TestCreateByOwner(t *testing.T) {
-	tok := byteTokenizer(t)
-	m := fakeModel(t, tok, &script{tok: tok, reply: func(*engine.Request, int) string { return "" }})
-	var s variants
-	if err := s.open(t.TempDir(), nil); err != nil {
-		t.Fatal(err)
-	}
-	v := &variant{Name: "x", From: "fake", Owner: "alice"}
-	if err := s.put(v); err != nil {
-		t.Fatal(err)
-	}
-	if s.put(&variant{Name: "X:latest", From: "fake", Owner: "bob"}) == nil {
-		t.Error("bob replaced alice's model")
-	}
-	if found, err := s.drop("x", "bob"); found || err != nil {
-		t.Errorf("bob deleted it: %v", err)
-	}
-	a, err := s.dress(v, m)
-	if b, _ := s.dress(v, m); err != nil || a != b {
-		t.Errorf("derived twice, %v", err)
-	}
-	if found, err := s.drop("x", "alice"); !found || err != nil {
-		t.Errorf("alice cannot delete it: %v", err)
-	}
-}
-
-// Who pulls is told whether the source or the server's disk is at fault.
-func TestPullError(t *testing.T) {
-	for want, err := range map[int]error{
-		http.StatusInsufficientStorage: fmt.Errorf("hub: x: disk of /m: %w: needed 2 GB more", hub.ErrNoSpace),
-		http.StatusNotFound:            fmt.Errorf("hub: x: %w", hub.ErrNotFound),
-		http.StatusBadGateway:          errors.New("hub: x: HTTP 500"),
-		http.StatusTooManyRequests:     tooMany(0, "busy"),
-	} {
-		if e := asAPIError(pullError(err)); e.Status != want || !strings.Contains(e.Message, err.Error()) {
-			t.Errorf("%v: got %+v", err, e)
-		}
-	}
 }

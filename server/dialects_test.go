@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"ridge/engine"
+	"ridge/server/caller"
+	"ridge/server/run"
 )
 
 // lines sends a request and returns the lines of the answer.
@@ -241,19 +243,6 @@ func TestTokenizeRoutes(t *testing.T) {
 	equal(t, "completion", []any{o["content"], o["stop"], o["stop_type"], o["tokens_predicted"]}, []any{"x", true, "eos", 1})
 }
 
-func TestPullNames(t *testing.T) {
-	for name, want := range map[string]string{
-		"smollm2": "smollm2:135m", "Tiny:latest": "tiny", "mistral:7b": "ollama:mistral:7b", "mistral:latest": "ollama:mistral", "hf.co/org/repo:Q4_0": "hf:org/repo:Q4_0", "org/repo": "hf:org/repo",
-		"hf:org/repo": "hf:org/repo", "ollama:a:b": "ollama:a:b",
-		"": "", "/etc/passwd": "", "../x": "", "~/x": "", "http://h/x": "", "https://h/x.gguf": "", "file:///x": "", "ollama:host/ns/model": "", "a/b/c": "", "x y": "", "a//b": "", "HTTP://h/x": "",
-	} {
-		got, err := RemoteRef(name)
-		if got != want || (err == nil) != (want != "") {
-			t.Errorf("%q: got %q, %v, want %q", name, got, err, want)
-		}
-	}
-}
-
 func upload(t *testing.T, url, purpose, content string) (int, object) {
 	t.Helper()
 	var body bytes.Buffer
@@ -339,7 +328,7 @@ func TestBatchSurvives(t *testing.T) {
 		tok := byteTokenizer(t)
 		b := &script{tok: tok, reply: func(*engine.Request, int) string { return "abc" }, hold: hold}
 		m := fakeModel(t, tok, b)
-		s, err := New(Options{Models: []*Model{m}, DataDir: dir})
+		s, err := New(Options{Models: []*run.Model{m}, DataDir: dir})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -360,7 +349,7 @@ func TestBatchSurvives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := batch{ID: newID("batch-"), Object: "batch", Endpoint: "/v1/completions", Input: f.ID, Status: "validating", Created: time.Now().Unix(), Expires: time.Now().Add(time.Hour).Unix()}
+	x := batch{ID: caller.NewID("batch-"), Object: "batch", Endpoint: "/v1/completions", Input: f.ID, Status: "validating", Created: time.Now().Unix(), Expires: time.Now().Add(time.Hour).Unix()}
 	if err := s.batches.writeMeta(x.ID, &x); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ridge/engine"
+	"ridge/server/run"
 )
 
 // An error about a field names it as the client wrote it, whatever Go types
@@ -151,7 +152,7 @@ func TestNegativeSeeds(t *testing.T) {
 func TestDrainCutsOff(t *testing.T) {
 	tok := byteTokenizer(t)
 	b := &script{tok: tok, reply: func(*engine.Request, int) string { return strings.Repeat("a", 3000) }, delay: 20 * time.Millisecond}
-	s, err := New(Options{Models: []*Model{fakeModel(t, tok, b)}})
+	s, err := New(Options{Models: []*run.Model{fakeModel(t, tok, b)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,15 +175,6 @@ func TestDrainCutsOff(t *testing.T) {
 	}
 	if err := <-served; err != nil {
 		t.Error(err)
-	}
-}
-
-// Clients are told to try again where that helps soon.
-func TestRetryOfLongWaits(t *testing.T) {
-	for wait, again := range map[time.Duration]string{time.Second: "true", 10 * time.Hour: "false"} {
-		h := http.Header{}
-		tooMany(wait, "wait").setRetry(h)
-		equal(t, wait.String(), h.Get("X-Should-Retry"), again)
 	}
 }
 

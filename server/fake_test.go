@@ -20,7 +20,7 @@ import (
 	"ridge/internal/testdata"
 	"ridge/model"
 	"ridge/sample"
-	"ridge/text/grammar"
+	"ridge/server/run"
 	"ridge/text/tokenizer"
 	"ridge/weights/tensor"
 )
@@ -82,7 +82,7 @@ type script struct {
 	draining atomic.Bool
 }
 
-func (b *script) Submit(ctx context.Context, r engine.Request) (stream, error) {
+func (b *script) Submit(ctx context.Context, r engine.Request) (run.Stream, error) {
 	b.mu.Lock()
 	b.requests = append(b.requests, r)
 	b.mu.Unlock()
@@ -227,11 +227,11 @@ const hermes = `{%- if tools %}<|im_start|>system
 {% endif %}{% endif %}`
 
 // fakeModel is a model with a backend of the tests.
-func fakeModel(t testing.TB, tok *tokenizer.Tokenizer, b backend) *Model {
+func fakeModel(t testing.TB, tok *tokenizer.Tokenizer, b run.Backend) *run.Model {
 	t.Helper()
-	m := &Model{name: "fake", path: "fake", backend: b, tok: tok, context: 4096, created: time.Unix(1e9, 0), grammars: grammar.NewCache(maxGrammars)}
-	m.info = modelInfo{Arch: "fake", Hidden: 4, Digest: strings.Repeat("a", 64), Parameters: 1e6, PageTokens: 16, Pages: 256}
-	if err := m.setTemplate(hermes, ""); err != nil {
+	info := run.Info{Name: "fake", Path: "fake", Context: 4096, Created: time.Unix(1e9, 0), Arch: "fake", Hidden: 4, Digest: strings.Repeat("a", 64), Parameters: 1e6, PageTokens: 16, Pages: 256}
+	m, err := run.ModelOf(b, tok, info, hermes)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -243,7 +243,7 @@ func scripted(t testing.TB, reply string, change ...func(*Options, *script)) (*h
 	tok := byteTokenizer(t)
 	b := &script{tok: tok, reply: func(*engine.Request, int) string { return reply }}
 	m := fakeModel(t, tok, b)
-	o := Options{Models: []*Model{m}, Version: "test"}
+	o := Options{Models: []*run.Model{m}, Version: "test"}
 	for _, f := range change {
 		f(&o, b)
 	}
@@ -294,7 +294,7 @@ func tiny(t testing.TB, change ...func(*Options)) *httptest.Server {
 
 func serve(t testing.TB, mm *model.Model, path string, change ...func(*Options)) *httptest.Server {
 	t.Helper()
-	_, srv := serveAs(t, mm, ModelConfig{Path: path}, engine.Options{}, change...)
+	_, srv := serveAs(t, mm, run.ModelConfig{Path: path}, engine.Options{}, change...)
 	return srv
 }
 
@@ -308,22 +308,22 @@ func serveSmol(t testing.TB) (*Server, *httptest.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return serveAs(t, mm, ModelConfig{Path: path}, engine.Options{})
+	return serveAs(t, mm, run.ModelConfig{Path: path}, engine.Options{})
 }
 
 // serveAs starts a server whose one model, "tiny", is mm as c says.
-func serveAs(t testing.TB, mm *model.Model, c ModelConfig, eo engine.Options, change ...func(*Options)) (*Server, *httptest.Server) {
+func serveAs(t testing.TB, mm *model.Model, c run.ModelConfig, eo engine.Options, change ...func(*Options)) (*Server, *httptest.Server) {
 	t.Helper()
 	var err error
 	if c.Engine, err = engine.New(mm, eo); err != nil {
 		t.Fatal(err)
 	}
 	c.Name = "tiny"
-	m, err := NewModel(c)
+	m, err := run.NewModel(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Models: []*Model{m}, Version: "test"}
+	o := Options{Models: []*run.Model{m}, Version: "test"}
 	for _, f := range change {
 		f(&o)
 	}

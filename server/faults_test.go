@@ -23,6 +23,7 @@ import (
 	"ridge/engine"
 	"ridge/internal/testdata"
 	"ridge/sched"
+	"ridge/server/run"
 )
 
 // faulty starts a server with a real engine on a tiny model for a test of what
@@ -38,8 +39,8 @@ func faulty(t *testing.T, queue int, change ...func(*Options)) (*Server, *httpte
 		t.Fatal(err)
 	}
 	cfg.MaxQueue = queue
-	s, srv := serveAs(t, openTiny(t, tinyPath, 2), ModelConfig{Path: tinyPath}, engine.Options{Sched: &cfg, Events: 32}, change...)
-	e := s.lib.fixed[0].engine()
+	s, srv := serveAs(t, openTiny(t, tinyPath, 2), run.ModelConfig{Path: tinyPath}, engine.Options{Sched: &cfg, Events: 32}, change...)
+	e := s.o.Models[0].Engine()
 	t.Cleanup(func() { // before it is
 		idle(t, e)
 		post(t, srv.URL+"/v1/completions", `{"prompt":"the cat","max_tokens":4}`, 200)
@@ -262,8 +263,8 @@ func storeNothing(t *testing.T, s *Server, url string) {
 		t.Errorf("last event: %v", last)
 	}
 	get(t, url+"/v1/responses/"+fmt.Sprint(last.at("response", "id")), 404)
-	if n := s.memory.order.Len(); n != 0 {
-		t.Errorf("%d responses are remembered", n)
+	if kept, err := filepath.Glob(filepath.Join(s.o.DataDir, "responses", "*")); err != nil || len(kept) != 0 {
+		t.Errorf("responses are stored: %v, %v", kept, err)
 	}
 	for path, body := range map[string]string{
 		"/api/create": `{"model":"mine","from":"tiny","system":"x","stream":false}`,

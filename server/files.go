@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"ridge/internal/atomicfile"
+	"ridge/server/caller"
+	"ridge/server/fault"
+	"ridge/server/wire"
 )
 
 // storedFile is an uploaded file, or what a batch wrote.
@@ -43,7 +46,7 @@ var fileID = regexp.MustCompile(`^(file|batch)-[0-9a-f]{24}$`)
 // not of this server's making has none.
 func (b *batches) path(id, ext string) (string, error) {
 	if !fileID.MatchString(id) {
-		return "", notFound("no file or batch has the id %q", id)
+		return "", fault.NotFound("no file or batch has the id %q", id)
 	}
 	return filepath.Join(b.dir, id+ext), nil
 }
@@ -65,7 +68,7 @@ func (b *batches) readMeta(id string, v any) error {
 	}
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return notFound("no file or batch has the id %q", id)
+		return fault.NotFound("no file or batch has the id %q", id)
 	}
 	if err != nil {
 		return err
@@ -77,13 +80,13 @@ func (b *batches) readMeta(id string, v any) error {
 func (b *batches) file(id, owner string) (storedFile, error) {
 	var f storedFile
 	if !strings.HasPrefix(id, "file-") {
-		return f, notFound("no file has the id %q", id)
+		return f, fault.NotFound("no file has the id %q", id)
 	}
 	if err := b.readMeta(id, &f); err != nil {
 		return f, err
 	}
 	if f.Owner != owner {
-		return f, notFound("no file has the id %q", id)
+		return f, fault.NotFound("no file has the id %q", id)
 	}
 	return f, nil
 }
@@ -105,7 +108,7 @@ func (b *batches) list(prefix string) ([]string, error) {
 
 // store keeps what r holds as a file, whole or not at all.
 func (b *batches) store(r io.Reader, name, purpose, owner string) (storedFile, error) {
-	f := storedFile{ID: newID("file-"), Object: "file", Created: time.Now().Unix(), Filename: filepath.Base(name), Purpose: purpose, Status: "processed", Owner: owner}
+	f := storedFile{ID: caller.NewID("file-"), Object: "file", Created: time.Now().Unix(), Filename: filepath.Base(name), Purpose: purpose, Status: "processed", Owner: owner}
 	path, err := b.path(f.ID, ".data")
 	if err != nil {
 		return f, err
@@ -126,7 +129,7 @@ func (b *batches) store(r io.Reader, name, purpose, owner string) (storedFile, e
 // enabled is an error on servers without a place for files.
 func (s *Server) enabled() error {
 	if s.batches == nil {
-		return notImplemented("this server keeps no files; start it with --data")
+		return fault.NotImplemented("this server keeps no files; start it with --data")
 	}
 	return nil
 }
@@ -140,18 +143,18 @@ func (s *Server) postFile(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, f.shown())
+	wire.WriteJSON(w, http.StatusOK, f.shown())
 	return nil
 }
 
 func (s *Server) upload(r *http.Request) (storedFile, error) {
 	var f storedFile
 	if all, err := s.batches.list("file-"); err != nil || len(all) >= maxFiles {
-		return f, errors.Join(err, badRequest("file", "expected room for another file, found %d, as many as may be", len(all)))
+		return f, errors.Join(err, fault.BadRequest("file", "expected room for another file, found %d, as many as may be", len(all)))
 	}
 	mr, err := r.MultipartReader()
 	if err != nil {
-		return f, badRequest("", "expected a form of parts (multipart/form-data): %v", err)
+		return f, fault.BadRequest("", "expected a form of parts (multipart/form-data): %v", err)
 	}
 	purpose := ""
 	for {
@@ -171,19 +174,19 @@ func (s *Server) upload(r *http.Request) (storedFile, error) {
 			purpose = string(b)
 		case "file":
 			if f.ID != "" {
-				return f, badRequest("file", "expected one file, found more")
+				return f, fault.BadRequest("file", "expected one file, found more")
 			}
-			if f, err = s.batches.store(part, part.FileName(), "", owner(r)); err != nil {
+			if f, err = s.batches.store(part, part.FileName(), "", caller.Owner(r.Context())); err != nil {
 				return f, bodyError(err)
 			}
 		}
 	}
 	switch {
 	case f.ID == "":
-		return f, badRequest("file", "expected a file, found none")
+		return f, fault.BadRequest("file", "expected a file, found none")
 	case purpose != "batch":
 		_ = s.batches.removeFile(f.ID) // it is in the log
-		return f, badRequest("purpose", "expected batch, found %q", purpose)
+		return f, fault.BadRequest("purpose", "expected batch, found %q", purpose)
 	}
 	f.Purpose = purpose
 	if err := s.batches.writeMeta(f.ID, &f); err != nil {
@@ -197,10 +200,13 @@ func (s *Server) upload(r *http.Request) (storedFile, error) {
 func bodyError(err error) error {
 	var size *http.MaxBytesError
 	var path *os.PathError
-	if errors.As(err, &size) || errors.As(err, &path) {
+	switch {
+	case errors.As(err, &size):
+		return wire.TooLarge(size)
+	case errors.As(err, &path):
 		return err
 	}
-	return badRequest("", "the request's body could not be read: %v", err)
+	return fault.BadRequest("", "the request's body could not be read: %v", err)
 }
 
 // removeFile removes a file, its description first: what is left without one is
@@ -243,12 +249,12 @@ func (s *Server) listFiles(w http.ResponseWriter, r *http.Request) error {
 	}
 	out := []storedFile{}
 	for _, id := range all {
-		if f, err := s.batches.file(id, owner(r)); err == nil {
+		if f, err := s.batches.file(id, caller.Owner(r.Context())); err == nil {
 			out = append(out, f.shown())
 		}
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Created > out[j].Created })
-	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": out, "has_more": false})
+	wire.WriteJSON(w, http.StatusOK, map[string]any{"object": "list", "data": out, "has_more": false})
 	return nil
 }
 
@@ -256,11 +262,11 @@ func (s *Server) getFile(w http.ResponseWriter, r *http.Request) error {
 	if err := s.enabled(); err != nil {
 		return err
 	}
-	f, err := s.batches.file(r.PathValue("id"), owner(r))
+	f, err := s.batches.file(r.PathValue("id"), caller.Owner(r.Context()))
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, f.shown())
+	wire.WriteJSON(w, http.StatusOK, f.shown())
 	return nil
 }
 
@@ -268,7 +274,7 @@ func (s *Server) fileContent(w http.ResponseWriter, r *http.Request) error {
 	if err := s.enabled(); err != nil {
 		return err
 	}
-	f, err := s.batches.file(r.PathValue("id"), owner(r))
+	f, err := s.batches.file(r.PathValue("id"), caller.Owner(r.Context()))
 	if err != nil {
 		return err
 	}
@@ -286,13 +292,13 @@ func (s *Server) deleteFile(w http.ResponseWriter, r *http.Request) error {
 	if err := s.enabled(); err != nil {
 		return err
 	}
-	f, err := s.batches.file(r.PathValue("id"), owner(r))
+	f, err := s.batches.file(r.PathValue("id"), caller.Owner(r.Context()))
 	if err != nil {
 		return err
 	}
 	if err := s.batches.removeFile(f.ID); err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"id": f.ID, "object": "file", "deleted": true})
+	wire.WriteJSON(w, http.StatusOK, map[string]any{"id": f.ID, "object": "file", "deleted": true})
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ridge/engine"
+	"ridge/server/run"
 )
 
 // Whatever a body holds, the answer is no panic and no 500.
@@ -34,7 +35,7 @@ func FuzzBodies(f *testing.F) {
 	b := &script{tok: tok, reply: func(*engine.Request, int) string {
 		return "<think>a</think>\nb<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>"
 	}}
-	s, err := New(Options{Models: []*Model{fakeModel(f, tok, b)}, RequestTimeout: 5 * time.Second})
+	s, err := New(Options{Models: []*run.Model{fakeModel(f, tok, b)}, RequestTimeout: 5 * time.Second})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"io"
 	"log/slog"
@@ -14,67 +12,33 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"ridge/server/caller"
+	"ridge/server/fault"
+	"ridge/server/wire"
 )
-
-// requestLog is what is known of a request when it ends: one line of the log.
-type requestLog struct {
-	id, model, key    string
-	err               error
-	status            int
-	bytes             int64
-	prompt, cached    int
-	tokens            int
-	ttft, queue       time.Duration
-	finishes          []string
-	decode            time.Duration
-	begun             time.Time // when the first generation was submitted
-	stream, wasHeader bool
-	start             time.Time
-}
-
-type ctxKey int
-
-const logKey ctxKey = 0
-
-// note writes into the request's log entry.
-func note(ctx context.Context, f func(*requestLog)) {
-	if l, ok := ctx.Value(logKey).(*requestLog); ok {
-		f(l)
-	}
-}
-
-// requestID is the id of the request that ctx belongs to.
-func requestID(ctx context.Context) (id string) {
-	note(ctx, func(l *requestLog) { id = l.id })
-	return id
-}
-
-// newID returns a prefix and random letters.
-func newID(prefix string) string {
-	var b [12]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return prefix + hex.EncodeToString(b[:])
-}
 
 // watchedWriter sees what is answered.
 type watchedWriter struct {
 	http.ResponseWriter
-	l *requestLog
+	start  time.Time
+	status int // 0 until the headers are written
+	bytes  int64
 }
 
 func (w *watchedWriter) WriteHeader(status int) {
-	if !w.l.wasHeader {
-		w.l.status, w.l.wasHeader = status, true
+	if w.status == 0 {
+		w.status = status
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
 func (w *watchedWriter) Write(b []byte) (int, error) {
-	if !w.l.wasHeader {
-		w.l.status, w.l.wasHeader = http.StatusOK, true
+	if w.status == 0 {
+		w.status = http.StatusOK
 	}
 	n, err := w.ResponseWriter.Write(b)
-	w.l.bytes += int64(n)
+	w.bytes += int64(n)
 	return n, err
 }
 
@@ -85,8 +49,8 @@ func (w *watchedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // may pass.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		l := &requestLog{id: cleanID(r.Header.Get("X-Request-Id")), start: time.Now()}
-		ctx, cancel := context.WithCancelCause(context.WithValue(r.Context(), logKey, l))
+		l := &caller.Record{ID: caller.CleanID(r.Header.Get("X-Request-Id"))}
+		ctx, cancel := context.WithCancelCause(caller.WithRecord(r.Context(), l))
 		defer cancel(nil)
 		defer context.AfterFunc(s.cut, func() { cancel(context.Cause(s.cut)) })()
 		if s.o.RequestTimeout > 0 {
@@ -96,65 +60,55 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		}
 		ctx, span := s.traced(ctx, r)
 		r = r.WithContext(ctx)
-		ww := &watchedWriter{ResponseWriter: w, l: l}
+		ww := &watchedWriter{ResponseWriter: w, start: time.Now()}
 		h := w.Header()
-		h.Set("X-Request-Id", l.id)
-		h.Set("Request-Id", l.id)
+		h.Set("X-Request-Id", l.ID)
+		h.Set("Request-Id", l.ID)
 		h.Set("X-Content-Type-Options", "nosniff")
 		s.metrics.inFlight.Inc()
 		defer s.metrics.inFlight.Dec()
-		defer func() { s.endTrace(span, r, l) }()
-		defer s.logRequest(r, l)
+		defer func() { s.endTrace(span, r, ww.status, l) }()
+		defer s.logRequest(r, ww, l)
 		defer s.recovered(ww, r, l)
 		s.admit(ww, r, next)
 	})
 }
 
-// cleanID takes over a client's request id if it is harmless.
-func cleanID(id string) string {
-	ok := id != "" && len(id) <= 128 && !strings.ContainsFunc(id, func(c rune) bool {
-		return (c < '0' || c > '9') && (c|32 < 'a' || c|32 > 'z') && !strings.ContainsRune("-_.:/", c)
-	})
-	if !ok {
-		return newID("req_")
-	}
-	return id
-}
-
 // recovered turns a panic into a 500 with the request's id.
-func (s *Server) recovered(w *watchedWriter, r *http.Request, l *requestLog) {
+func (s *Server) recovered(w *watchedWriter, r *http.Request, l *caller.Record) {
 	p := recover()
 	if p == nil {
 		return
 	}
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-		l.err = err
+		l.Err = err
 		panic(p)
 	}
 	s.metrics.panics.Inc()
-	s.log.Error("panic", "request", l.id, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
-	if !l.wasHeader {
-		writeError(w, r, &apiError{Status: http.StatusInternalServerError, Type: "server_error", Code: "internal_error", Message: "internal error; the server's log has more under the request id " + l.id})
+	s.log.Error("panic", "request", l.ID, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+	if w.status == 0 {
+		writeError(w, r, &fault.Error{Status: http.StatusInternalServerError, Type: "server_error", Code: "internal_error", Message: "internal error; the server's log has more under the request id " + l.ID})
 		return
 	}
-	l.err = errors.New("panic")
+	l.Err = errors.New("panic")
 	panic(http.ErrAbortHandler) // the client must not take what it got for all
 }
 
-func (s *Server) logRequest(r *http.Request, l *requestLog) {
-	took := time.Since(l.start)
-	if l.status == 0 {
-		l.status = http.StatusOK
+func (s *Server) logRequest(r *http.Request, w *watchedWriter, l *caller.Record) {
+	took := time.Since(w.start)
+	if w.status == 0 {
+		w.status = http.StatusOK
 	}
-	if errors.Is(l.err, context.Canceled) {
-		l.status = statusClientGone
+	if errors.Is(l.Err, context.Canceled) {
+		w.status = fault.StatusClientGone
+		s.metrics.gone.Inc()
 	}
-	s.metrics.request(r.Pattern, l.status, took)
+	s.metrics.request(r.Pattern, w.status, took)
 	level := slog.LevelInfo
 	switch {
-	case l.status >= 500:
+	case w.status >= 500:
 		level = slog.LevelError
-	case l.status >= 400:
+	case w.status >= 400:
 		level = slog.LevelWarn
 	case r.URL.Path == "/health" || r.URL.Path == "/metrics" || r.URL.Path == "/ready":
 		level = slog.LevelDebug
@@ -163,18 +117,18 @@ func (s *Server) logRequest(r *http.Request, l *requestLog) {
 		return
 	}
 	a := []slog.Attr{
-		slog.String("request", l.id), slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", l.status),
-		slog.Float64("took_ms", ms(took.Seconds())), slog.Int64("bytes", l.bytes), slog.String("client", r.RemoteAddr),
+		slog.String("request", l.ID), slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", w.status),
+		slog.Float64("took_ms", wire.Milliseconds(took.Seconds())), slog.Int64("bytes", w.bytes), slog.String("client", r.RemoteAddr),
 	}
-	if l.model != "" {
-		a = append(a, slog.String("model", l.model), slog.Int("prompt_tokens", l.prompt), slog.Int("cached_tokens", l.cached), slog.Int("tokens", l.tokens),
-			slog.Float64("queue_ms", ms(l.queue.Seconds())), slog.Float64("first_token_ms", ms(l.ttft.Seconds())), slog.String("finish", strings.Join(l.finishes, ",")), slog.Bool("stream", l.stream))
+	if l.Model != "" {
+		a = append(a, slog.String("model", l.Model), slog.Int("prompt_tokens", l.Prompt), slog.Int("cached_tokens", l.Cached), slog.Int("tokens", l.Tokens),
+			slog.Float64("queue_ms", wire.Milliseconds(l.Queue.Seconds())), slog.Float64("first_token_ms", wire.Milliseconds(l.TTFT.Seconds())), slog.String("finish", strings.Join(l.Finishes, ",")), slog.Bool("stream", l.Stream))
 	}
-	if l.key != "" {
-		a = append(a, slog.String("key", l.key))
+	if l.Key != "" {
+		a = append(a, slog.String("key", l.Key))
 	}
-	if l.err != nil {
-		a = append(a, slog.String("error", l.err.Error()))
+	if l.Err != nil {
+		a = append(a, slog.String("error", l.Err.Error()))
 	}
 	s.log.LogAttrs(r.Context(), level, "request", a...)
 }
@@ -182,12 +136,12 @@ func (s *Server) logRequest(r *http.Request, l *requestLog) {
 // admit checks origin, host and key, and bounds the body.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	if !s.hostAllowed(r) {
-		writeError(w, r, &apiError{Status: http.StatusForbidden, Type: "permission_error", Code: "host_not_allowed", Message: "the Host header names no host that this server answers for; start it with --allow-host to add one"})
+		writeError(w, r, &fault.Error{Status: http.StatusForbidden, Type: "permission_error", Code: "host_not_allowed", Message: "the Host header names no host that this server answers for; start it with --allow-host to add one"})
 		return
 	}
 	if origin := r.Header.Get("Origin"); origin != "" {
 		if !s.originAllowed(origin, r) {
-			writeError(w, r, &apiError{Status: http.StatusForbidden, Type: "permission_error", Code: "origin_not_allowed", Message: "pages of this origin may not use this server; start it with --allow-origin to let them"})
+			writeError(w, r, &fault.Error{Status: http.StatusForbidden, Type: "permission_error", Code: "origin_not_allowed", Message: "pages of this origin may not use this server; start it with --allow-origin to let them"})
 			return
 		}
 		cors(w.Header(), r, origin)

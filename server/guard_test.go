@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"ridge/engine"
+	"ridge/server/run"
 )
 
 // Whatever is wrong with a request is a 4xx that says what.
@@ -131,9 +132,9 @@ func TestBadRequests(t *testing.T) {
 		}
 		wrap := `{"error":{"message":`
 		switch dialectOf(c.path) {
-		case ollama:
+		case speaksOllama:
 			wrap = `{"error":"`
-		case anthropic:
+		case speaksAnthropic:
 			wrap = `{"type":"error","error":{"type":"`
 		}
 		if !strings.HasPrefix(string(body), wrap) {
@@ -355,22 +356,6 @@ func TestTimeLimit(t *testing.T) {
 	equal(t, "without an end of a line", []any{o.at("choices", 0, "finish_reason"), o.at("choices", 0, "text")}, []any{"stop", "one line of any length"})
 }
 
-// A limit that is over before the engine has taken the request does not make it
-// fail, a client that has left does.
-func TestTimeLimitBeforeSubmit(t *testing.T) {
-	s, _ := serveAs(t, openTiny(t, tinyPath, 1), ModelConfig{Path: tinyPath}, engine.Options{})
-	p := &plan{m: s.lib.fixed[0], limit: 1, req: engine.Request{Tokens: []int32{1, 2, 3}, MaxTokens: 4, N: 1, IgnoreEOS: true}}
-	answers, err := s.collect(t.Context(), p, &totals{})
-	if err != nil || answers[0].finish != finishLength || len(answers[0].tokens) == 0 {
-		t.Errorf("%v, %+v", err, answers)
-	}
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := s.collect(gone, p, &totals{}); asAPIError(err).Status != statusClientGone {
-		t.Errorf("got %v", err)
-	}
-}
-
 func TestPing(t *testing.T) {
 	pinged := make(chan struct{})
 	srv, _ := scripted(t, "a", func(o *Options, b *script) {
@@ -396,7 +381,7 @@ func TestDrain(t *testing.T) {
 	tok := byteTokenizer(t)
 	b := &script{tok: tok, reply: func(*engine.Request, int) string { return "abcdefghij" }, delay: 20 * time.Millisecond}
 	m := fakeModel(t, tok, b)
-	s, err := New(Options{Models: []*Model{m}})
+	s, err := New(Options{Models: []*run.Model{m}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,67 +12,9 @@ import (
 	"ridge/hub"
 	"ridge/kvcache"
 	"ridge/model"
+	"ridge/server/run"
 	"ridge/weights/tensor"
 )
-
-// A model that is in use stays the same for all who ask for it, however often
-// others list what is loaded at that very time.
-func TestLoadedForgetsNobody(t *testing.T) {
-	const path = "../internal/tinymodel/testdata/llama/llama.gguf"
-	load := func(_ context.Context, _ string, n *kvcache.Budget) (*model.Model, engine.Options, error) {
-		m, err := model.Open(path, model.Options{KV: tensor.F16, Workers: 1, PageTokens: 16, KVBudget: n})
-		return m, engine.Options{}, err
-	}
-	reg, err := engine.NewRegistry(load, engine.RegistryOptions{PageBytes: 1 << 20, KeepAlive: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := newLibrary(nil, &Source{Registry: reg, Find: func(string) (ModelConfig, bool) { return ModelConfig{Name: "m", Path: path}, true }})
-	stop := make(chan struct{})
-	var wg sync.WaitGroup
-	for range 2 {
-		wg.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-					l.loaded()
-				}
-			}
-		})
-	}
-	for range 30 {
-		a, err := l.acquire(t.Context(), "m")
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := a.backend.Submit(t.Context(), engine.Request{Tokens: []int32{1, 2, 3}, MaxTokens: 8})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 20 {
-			b, err := l.acquire(t.Context(), "m")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if a.Model != b.Model {
-				t.Error("another model of the same engine")
-			}
-			if _, err := NewModel(ModelConfig{Name: "x", Path: path, Engine: b.engine()}); err != nil {
-				t.Fatal(err)
-			}
-			b.release()
-		}
-		s.Close()
-		a.release()
-	}
-	close(stop)
-	wg.Wait()
-	if err := l.close(); err != nil {
-		t.Error(err)
-	}
-}
 
 // onDemand is a server with two models that are loaded when they are asked for.
 func onDemand(t *testing.T, change func(*Options)) *httptest.Server {
@@ -87,16 +28,16 @@ func onDemand(t *testing.T, change func(*Options)) *httptest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	models := []ModelConfig{{Name: "one", Path: path, Size: 7, Quant: "F32"}, {Name: "two", Path: path, Aliases: []string{"zwei"}}}
-	find := func(name string) (ModelConfig, bool) {
+	models := []run.ModelConfig{{Name: "one", Path: path, Size: 7, Quant: "F32"}, {Name: "two", Path: path, Aliases: []string{"zwei"}}}
+	find := func(name string) (run.ModelConfig, bool) {
 		for _, c := range models {
 			if c.Name == name {
 				return c, true
 			}
 		}
-		return ModelConfig{}, false
+		return run.ModelConfig{}, false
 	}
-	o := Options{Source: &Source{Registry: reg, Find: find, List: func() []ModelConfig { return models }}}
+	o := Options{Source: &run.Source{Registry: reg, Find: find, List: func() []run.ModelConfig { return models }}}
 	if change != nil {
 		change(&o)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"ridge/engine"
+	"ridge/server/run"
 )
 
 // metrics are the server's numbers. Those that requests produce are counted
@@ -58,7 +59,7 @@ var (
 	tokenSteps = []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000}
 )
 
-func newMetrics(models func() []*Model) *metrics {
+func newMetrics(models func() []*run.Model) *metrics {
 	m := &metrics{registry: prometheus.NewRegistry()}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &engineCollector{models: models})
 	m.requests = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "ridge_http_requests_total", Help: "HTTP requests by route and status."}, []string{"route", "status"})
@@ -112,72 +113,77 @@ func (m *metrics) request(pattern string, status int, took time.Duration) {
 	m.duration.WithLabelValues(pattern).Observe(took.Seconds())
 }
 
-// generation counts what a generation did, complete or not.
-func (m *metrics) generation(g *generation, finish []string) {
-	name := g.p.m.name
-	m.promptTokens.add(float64(g.prompt.Tokens), name)
-	m.cachedTokens.add(float64(g.prompt.Cached), name)
-	m.tokens.add(float64(g.tokens), name)
-	for _, f := range finish {
-		m.success.add(1, name, f)
+// TokenTimes counts the times between tokens.
+func (m *metrics) TokenTimes(model string) func(time.Duration) {
+	itl := m.itl.of(model)
+	return func(d time.Duration) { itl(d.Seconds()) }
+}
+
+// Generation counts what a generation did, complete or not.
+func (m *metrics) Generation(o *run.Outcome) {
+	m.promptTokens.add(float64(o.Prompt.Tokens), o.Model)
+	m.cachedTokens.add(float64(o.Prompt.Cached), o.Model)
+	m.tokens.add(float64(o.Tokens), o.Model)
+	for _, f := range o.Finishes {
+		m.success.add(1, o.Model, f)
 	}
-	if g.prompt.Tokens == 0 {
+	if o.Prompt.Tokens == 0 {
 		return // it never ran
 	}
-	m.promptSize.observe(float64(g.prompt.Tokens), name)
-	m.answerSize.observe(float64(g.tokens), name)
-	m.choices.observe(float64(len(g.choices)), name)
-	m.queue.observe(g.prompt.Queued.Seconds(), name)
-	m.prefill.observe(g.prompt.Computed.Seconds(), name)
-	m.e2e.observe(time.Since(g.submitted).Seconds(), name)
-	if g.tokens > 0 {
-		m.ttft.observe(g.first.Sub(g.submitted).Seconds(), name)
-		m.decode.observe(g.last.Sub(g.first).Seconds(), name)
+	m.promptSize.observe(float64(o.Prompt.Tokens), o.Model)
+	m.answerSize.observe(float64(o.Tokens), o.Model)
+	m.choices.observe(float64(o.Choices), o.Model)
+	m.queue.observe(o.Prompt.Queued.Seconds(), o.Model)
+	m.prefill.observe(o.Prompt.Computed.Seconds(), o.Model)
+	m.e2e.observe(time.Since(o.Submitted).Seconds(), o.Model)
+	if o.Tokens > 0 {
+		m.ttft.observe(o.First.Sub(o.Submitted).Seconds(), o.Model)
+		m.decode.observe(o.Last.Sub(o.First).Seconds(), o.Model)
 	}
-	if n := g.tokens - len(g.choices); n > 0 {
-		m.tpot.observe(g.last.Sub(g.first).Seconds()*float64(len(g.choices))/float64(n), name)
+	if n := o.Tokens - o.Choices; n > 0 {
+		m.tpot.observe(o.Last.Sub(o.First).Seconds()*float64(o.Choices)/float64(n), o.Model)
 	}
 }
 
 // engineCollector reads the engines' numbers when they are asked for.
-type engineCollector struct{ models func() []*Model }
+type engineCollector struct{ models func() []*run.Model }
 
 // gauge is a number of an engine, with the name that vLLM has for it, if any.
 type gauge struct {
 	name, vllm, help string
 	typ              prometheus.ValueType
-	value            func(m *Model, s *engine.Stats) float64
+	value            func(m *run.Model, s *engine.Stats) float64
 }
 
 var engineGauges = []gauge{
-	{"ridge_requests_running", "vllm:num_requests_running", "Sequences being computed.", prometheus.GaugeValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Sched.Running) }},
-	{"ridge_requests_waiting", "vllm:num_requests_waiting", "Requests whose computation has not begun.", prometheus.GaugeValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Waiting) }},
-	{"ridge_requests_paused", "", "Requests whose client reads slowly.", prometheus.GaugeValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Paused) }},
-	{"ridge_kv_used_ratio", "vllm:kv_cache_usage_perc", "Part of the slots for keys and values that running sequences use, 0 to 1.", prometheus.GaugeValue, func(_ *Model, s *engine.Stats) float64 {
+	{"ridge_requests_running", "vllm:num_requests_running", "Sequences being computed.", prometheus.GaugeValue, func(_ *run.Model, s *engine.Stats) float64 { return float64(s.Sched.Running) }},
+	{"ridge_requests_waiting", "vllm:num_requests_waiting", "Requests whose computation has not begun.", prometheus.GaugeValue, func(_ *run.Model, s *engine.Stats) float64 { return float64(s.Waiting) }},
+	{"ridge_requests_paused", "", "Requests whose client reads slowly.", prometheus.GaugeValue, func(_ *run.Model, s *engine.Stats) float64 { return float64(s.Paused) }},
+	{"ridge_kv_used_ratio", "vllm:kv_cache_usage_perc", "Part of the slots for keys and values that running sequences use, 0 to 1.", prometheus.GaugeValue, func(_ *run.Model, s *engine.Stats) float64 {
 		return ratio(float64(s.Usage.Used+s.Usage.Internal), float64(s.Usage.Slots))
 	}},
-	{"ridge_kv_slots", "", "Slots for the keys and values of one token.", prometheus.GaugeValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Usage.Slots) }},
-	{"ridge_kv_waste_slots", "", "Slots held without a token in them.", prometheus.GaugeValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Usage.Internal + s.Usage.External) }},
-	{"ridge_kv_waste_ratio", "", "Part of the slots that are held, or lie where they cannot be given, without a token in them, 0 to 1.", prometheus.GaugeValue, func(_ *Model, s *engine.Stats) float64 {
+	{"ridge_kv_slots", "", "Slots for the keys and values of one token.", prometheus.GaugeValue, func(_ *run.Model, s *engine.Stats) float64 { return float64(s.Usage.Slots) }},
+	{"ridge_kv_waste_slots", "", "Slots held without a token in them.", prometheus.GaugeValue, func(_ *run.Model, s *engine.Stats) float64 { return float64(s.Usage.Internal + s.Usage.External) }},
+	{"ridge_kv_waste_ratio", "", "Part of the slots that are held, or lie where they cannot be given, without a token in them, 0 to 1.", prometheus.GaugeValue, func(_ *run.Model, s *engine.Stats) float64 {
 		return ratio(float64(s.Usage.Internal+s.Usage.External), float64(s.Usage.Used+s.Usage.Internal+s.Usage.External))
 	}},
-	{"ridge_kv_cached_slots", "", "Slots that only the prefix cache holds.", prometheus.GaugeValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Usage.Cached) }},
-	{"ridge_kv_held_bytes", "", "Memory for keys and values that the model has now.", prometheus.GaugeValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Pool.HeldBytes) }},
-	{"ridge_kv_budget_bytes", "", "Memory for keys and values of all models together; 0 if the model has memory of its own.", prometheus.GaugeValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Pool.Budget.Bytes) }},
-	{"ridge_kv_chunks_taken_total", "", "Pieces of memory that the model took from the budget.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Pool.Taken) }},
-	{"ridge_kv_chunks_returned_total", "", "Pieces of memory that the model gave back.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Pool.Given) }},
-	{"ridge_prefix_cache_queries_total", "vllm:prefix_cache_queries_total", "Tokens looked for in the prefix cache.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Tree.HitTokens + s.Tree.MissTokens) }},
-	{"ridge_prefix_cache_hits_total", "vllm:prefix_cache_hits_total", "Tokens found there.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Tree.HitTokens) }},
-	{"ridge_prefix_cache_evicted_pages_total", "", "Pages taken from the prefix cache.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Tree.Evicted) }},
-	{"ridge_preemptions_total", "vllm:num_preemptions_total", "Sequences that had to give their memory to others.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Sched.Recomputes + s.Sched.SwapOuts) }},
-	{"ridge_recomputed_tokens_total", "", "Tokens computed again after a preemption.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Sched.LostTokens) }},
-	{"ridge_jump_ahead_tokens_total", "", "Tokens of answers that a grammar forced and that were not drawn.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Forced) }},
-	{"ridge_steps_total", "", "Steps of the engine.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return float64(s.Steps) }},
-	{"ridge_step_seconds_total", "", "Time of all steps.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return s.Busy.Seconds() }},
-	{"ridge_kernel_seconds_total", "", "Time of all steps in the model.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return s.Kernels.Seconds() }},
-	{"ridge_sampling_seconds_total", "", "Time of all steps that drawing tokens took.", prometheus.CounterValue, func(_ *Model, s *engine.Stats) float64 { return s.Sampling.Seconds() }},
-	{"ridge_step_prediction_error_ratio", "", "Mean relative error of predicted step times.", prometheus.GaugeValue, func(_ *Model, s *engine.Stats) float64 { return s.StepError }},
-	{"ridge_model_load_seconds", "", "Time that loading the model took.", prometheus.GaugeValue, func(m *Model, _ *engine.Stats) float64 { return time.Duration(m.loadTime.Load()).Seconds() }},
+	{"ridge_kv_cached_slots", "", "Slots that only the prefix cache holds.", prometheus.GaugeValue, func(_ *run.Model, s *engine.Stats) float64 { return float64(s.Usage.Cached) }},
+	{"ridge_kv_held_bytes", "", "Memory for keys and values that the model has now.", prometheus.GaugeValue, func(_ *run.Model, s *engine.Stats) float64 { return float64(s.Pool.HeldBytes) }},
+	{"ridge_kv_budget_bytes", "", "Memory for keys and values of all models together; 0 if the model has memory of its own.", prometheus.GaugeValue, func(_ *run.Model, s *engine.Stats) float64 { return float64(s.Pool.Budget.Bytes) }},
+	{"ridge_kv_chunks_taken_total", "", "Pieces of memory that the model took from the budget.", prometheus.CounterValue, func(_ *run.Model, s *engine.Stats) float64 { return float64(s.Pool.Taken) }},
+	{"ridge_kv_chunks_returned_total", "", "Pieces of memory that the model gave back.", prometheus.CounterValue, func(_ *run.Model, s *engine.Stats) float64 { return float64(s.Pool.Given) }},
+	{"ridge_prefix_cache_queries_total", "vllm:prefix_cache_queries_total", "Tokens looked for in the prefix cache.", prometheus.CounterValue, func(_ *run.Model, s *engine.Stats) float64 { return float64(s.Tree.HitTokens + s.Tree.MissTokens) }},
+	{"ridge_prefix_cache_hits_total", "vllm:prefix_cache_hits_total", "Tokens found there.", prometheus.CounterValue, func(_ *run.Model, s *engine.Stats) float64 { return float64(s.Tree.HitTokens) }},
+	{"ridge_prefix_cache_evicted_pages_total", "", "Pages taken from the prefix cache.", prometheus.CounterValue, func(_ *run.Model, s *engine.Stats) float64 { return float64(s.Tree.Evicted) }},
+	{"ridge_preemptions_total", "vllm:num_preemptions_total", "Sequences that had to give their memory to others.", prometheus.CounterValue, func(_ *run.Model, s *engine.Stats) float64 { return float64(s.Sched.Recomputes + s.Sched.SwapOuts) }},
+	{"ridge_recomputed_tokens_total", "", "Tokens computed again after a preemption.", prometheus.CounterValue, func(_ *run.Model, s *engine.Stats) float64 { return float64(s.Sched.LostTokens) }},
+	{"ridge_jump_ahead_tokens_total", "", "Tokens of answers that a grammar forced and that were not drawn.", prometheus.CounterValue, func(_ *run.Model, s *engine.Stats) float64 { return float64(s.Forced) }},
+	{"ridge_steps_total", "", "Steps of the engine.", prometheus.CounterValue, func(_ *run.Model, s *engine.Stats) float64 { return float64(s.Steps) }},
+	{"ridge_step_seconds_total", "", "Time of all steps.", prometheus.CounterValue, func(_ *run.Model, s *engine.Stats) float64 { return s.Busy.Seconds() }},
+	{"ridge_kernel_seconds_total", "", "Time of all steps in the model.", prometheus.CounterValue, func(_ *run.Model, s *engine.Stats) float64 { return s.Kernels.Seconds() }},
+	{"ridge_sampling_seconds_total", "", "Time of all steps that drawing tokens took.", prometheus.CounterValue, func(_ *run.Model, s *engine.Stats) float64 { return s.Sampling.Seconds() }},
+	{"ridge_step_prediction_error_ratio", "", "Mean relative error of predicted step times.", prometheus.GaugeValue, func(_ *run.Model, s *engine.Stats) float64 { return s.StepError }},
+	{"ridge_model_load_seconds", "", "Time that loading the model took.", prometheus.GaugeValue, func(m *run.Model, _ *engine.Stats) float64 { return m.LoadTime().Seconds() }},
 }
 
 func ratio(a, b float64) float64 {
@@ -193,17 +199,17 @@ func (c *engineCollector) Describe(chan<- *prometheus.Desc) {}
 // Collect asks the engines.
 func (c *engineCollector) Collect(out chan<- prometheus.Metric) {
 	for _, m := range c.models() {
-		st := m.backend.Stats()
+		st := m.Stats()
 		for _, g := range engineGauges {
 			v := g.value(m, &st)
-			out <- prometheus.MustNewConstMetric(prometheus.NewDesc(g.name, g.help, []string{"model"}, nil), g.typ, v, m.name)
+			out <- prometheus.MustNewConstMetric(prometheus.NewDesc(g.name, g.help, []string{"model"}, nil), g.typ, v, m.Info().Name)
 			if g.vllm != "" {
-				out <- prometheus.MustNewConstMetric(prometheus.NewDesc(g.vllm, g.help, []string{"model_name", "engine"}, nil), g.typ, v, m.name, "0")
+				out <- prometheus.MustNewConstMetric(prometheus.NewDesc(g.vllm, g.help, []string{"model_name", "engine"}, nil), g.typ, v, m.Info().Name, "0")
 			}
 		}
 		out <- prometheus.MustNewConstMetric(prometheus.NewDesc("vllm:cache_config_info", "Size of the cache for keys and values.", []string{"model_name", "engine", "block_size", "num_gpu_blocks"}, nil),
-			prometheus.GaugeValue, 1, m.name, "0", strconv.Itoa(m.info.PageTokens), strconv.Itoa(m.info.Pages))
+			prometheus.GaugeValue, 1, m.Info().Name, "0", strconv.Itoa(m.Info().PageTokens), strconv.Itoa(m.Info().Pages))
 		out <- prometheus.MustNewConstMetric(prometheus.NewDesc("ridge_model_info", "What is loaded.", []string{"model", "arch", "quant", "parameters", "kv", "activations", "lossy"}, nil),
-			prometheus.GaugeValue, 1, m.name, m.info.Arch, m.info.Quant, strconv.FormatInt(m.info.Parameters, 10), m.info.KV, m.info.Act.String(), m.info.Lossy)
+			prometheus.GaugeValue, 1, m.Info().Name, m.Info().Arch, m.Info().Quant, strconv.FormatInt(m.Info().Parameters, 10), m.Info().KV, m.Info().Act.String(), m.Info().Lossy)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ridge/engine"
+	"ridge/server/run"
 )
 
 // Scores are the cosines of what the route of embeddings returns, and the best
@@ -32,7 +33,7 @@ func TestRerank(t *testing.T) {
 	for i := range results {
 		at := int(o.at("results", i, "index").(float64))
 		score := o.at("results", i, "relevance_score").(float64)
-		if want := cosine(vector(0), vector(1+at)); math.Abs(score-want) > 1e-6 {
+		if want := angle(vector(0), vector(1+at)); math.Abs(score-want) > 1e-6 {
 			t.Errorf("text %d: score %v, want %v", at, score, want)
 		}
 		if score > last {
@@ -57,12 +58,12 @@ func TestRerank(t *testing.T) {
 	o = post(t, srv.URL+"/score", `{"text_1":"the cat","text_2":`+string(list)+`,"pooling":"mean"}`, 200)
 	for i := range docs {
 		equal(t, "object", o.at("data", i, "object"), "score")
-		if got, want := o.at("data", i, "score").(float64), cosine(vector(0), vector(1+i)); math.Abs(got-want) > 1e-6 {
+		if got, want := o.at("data", i, "score").(float64), angle(vector(0), vector(1+i)); math.Abs(got-want) > 1e-6 {
 			t.Errorf("pair %d: %v, want %v", i, got, want)
 		}
 	}
 	o = post(t, srv.URL+"/v1/score", `{"queries":["the cat","the dog"],"documents":["a cat and the cat","the cat"],"pooling":"mean"}`, 200)
-	if got, want := o.at("data", 1, "score").(float64), cosine(vector(1), vector(3)); math.Abs(got-want) > 1e-6 {
+	if got, want := o.at("data", 1, "score").(float64), angle(vector(1), vector(3)); math.Abs(got-want) > 1e-6 {
 		t.Errorf("side by side: %v, want %v", got, want)
 	}
 }
@@ -73,7 +74,7 @@ func TestRerankByModel(t *testing.T) {
 	tok := byteTokenizer(t)
 	b := &script{tok: tok, reply: func(*engine.Request, int) string { return "" }}
 	m := fakeModel(t, tok, b)
-	s, err := New(Options{Models: []*Model{m}})
+	s, err := New(Options{Models: []*run.Model{m}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,9 +86,20 @@ func TestRerankByModel(t *testing.T) {
 		return post(t, srv.URL+"/rerank", `{"query":"x","documents":["a","b"]}`, status)
 	}
 	equal(t, "code", ask(400).at("error", "code"), "unsupported")
-	m.pooling = engine.PoolingLast
+	m.Info().Pooling = engine.PoolingLast
 	equal(t, "score", ask(200).at("results", 0, "relevance_score"), 1)
 	equal(t, "pooling", b.last().Embed, engine.PoolingLast)
-	m.crosses = true
+	m.Info().Crosses = true
 	equal(t, "code", ask(400).at("error", "code"), "unsupported")
+}
+
+// angle is the cosine of the angle between two vectors.
+func angle(a, b []float32) float64 {
+	dot := func(a, b []float32) (sum float64) {
+		for i, x := range a {
+			sum += float64(x) * float64(b[i])
+		}
+		return sum
+	}
+	return dot(a, b) / math.Sqrt(dot(a, a)*dot(b, b))
 }

@@ -16,7 +16,24 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"ridge/hub"
+	"ridge/server/anthropic"
+	"ridge/server/fault"
 	"ridge/server/internal/keys"
+	"ridge/server/llama"
+	"ridge/server/ollama"
+	"ridge/server/openai"
+	"ridge/server/run"
+	"ridge/server/wire"
+)
+
+// What Options are made of lies in package run.
+type (
+	// Model is a model that is loaded and can answer.
+	Model = run.Model
+	// ModelConfig says which model is served, and how.
+	ModelConfig = run.ModelConfig
+	// Source is where models come from that are not loaded.
+	Source = run.Source
 )
 
 // Options are the choices at starting a server. The zero value of a field
@@ -80,19 +97,16 @@ func (o *Options) complete() {
 type Server struct {
 	o        Options
 	log      *slog.Logger
-	lib      *library
+	lib      *run.Library
 	keys     *keys.Set
 	metrics  *metrics
 	tracer   trace.Tracer
-	meter    *meter // nil if there is nothing to measure energy with
 	mux      *http.ServeMux
 	handler  http.Handler
 	draining atomic.Bool
 	cut      context.Context // ends when requests under way must
 	cutOff   context.CancelCauseFunc
-	memory   memory
-	batches  *batches
-	pulls    atomic.Int64
+	batches  *batches // nil without a folder for them
 	started  time.Time
 }
 
@@ -102,12 +116,14 @@ func New(o Options) (*Server, error) {
 	if len(o.Models) == 0 && o.Source == nil {
 		return nil, errors.New("server: models: expected at least one, found none")
 	}
-	s := &Server{o: o, log: o.Log, started: time.Now()}
+	s := &Server{o: o, log: o.Log, started: time.Now(), tracer: tracer(o.Traces)}
 	s.cut, s.cutOff = context.WithCancelCause(context.Background())
-	s.lib = newLibrary(o.Models, o.Source)
-	s.metrics = newMetrics(s.lib.loaded)
-	s.tracer, s.meter = tracer(o.Traces), newMeter("/sys", o.Watts)
-	var err error
+	created, err := ollama.OpenStore(s.folder("created"), s.log)
+	if err != nil {
+		return nil, err
+	}
+	s.lib = run.NewLibrary(o.Models, o.Source, created)
+	s.metrics = newMetrics(s.lib.Loaded)
 	s.keys, err = keys.New(o.Keys, o.KeyFile, func(err error) {
 		if err != nil {
 			s.log.Error("the key file cannot be used; the keys stay as they were", "error", err)
@@ -119,18 +135,11 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	s.mux = http.NewServeMux()
-	s.routes(s.mux)
+	if err := s.routes(created); err != nil {
+		return nil, err
+	}
 	s.handler = s.guard(s.mux)
 	if o.DataDir != "" {
-		if err := s.memory.open(filepath.Join(o.DataDir, "responses"), s.log); err != nil {
-			return nil, err
-		}
-		if err := s.lib.created.open(filepath.Join(o.DataDir, "created"), s.log); err != nil {
-			return nil, err
-		}
-		if err := openSessions(filepath.Join(o.DataDir, "sessions")); err != nil {
-			return nil, err
-		}
 		if s.batches, err = openBatches(s, o.DataDir); err != nil {
 			return nil, err
 		}
@@ -138,12 +147,19 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
+// folder is a folder of the server's, "" if it has none.
+func (s *Server) folder(name string) string {
+	if s.o.DataDir == "" {
+		return ""
+	}
+	return filepath.Join(s.o.DataDir, name)
+}
+
 // Handler returns the handler of all routes.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// handler answers a request, or returns the error that the client is to be told
-// of in the dialect of the path. It has written nothing then.
-type handler func(w http.ResponseWriter, r *http.Request) error
+// handler answers in the dialect of the path, errors too.
+type handler wire.Handler
 
 func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := h(w, r); err != nil {
@@ -151,47 +167,43 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// routes is the table of what the server answers to.
-func (s *Server) routes(mux *http.ServeMux) {
+// routes fills the table of what the server answers to: its own routes and those
+// of the dialects.
+func (s *Server) routes(created *ollama.Store) error {
+	d := &wire.Door{
+		Runner: &run.Runner{Watch: s.metrics, Meter: run.NewMeter("/sys", s.o.Watts), Patience: s.o.Ping, LogPrompts: s.o.LogPrompts, Log: s.log},
+		Models: s.lib, WriteTimeout: s.o.WriteTimeout,
+	}
+	open, err := openai.New(d, s.folder("responses"), s.log)
+	if err != nil {
+		return err
+	}
+	extra, err := llama.New(d, s.o.Version, s.folder("sessions"))
+	if err != nil {
+		return err
+	}
+	oll := ollama.New(d, created)
+	oll.Version, oll.Hub = s.o.Version, s.o.Hub
+	for _, routes := range []map[string]wire.Handler{s.own(), open.Routes(), anthropic.New(d).Routes(), oll.Routes(), extra.Routes()} {
+		for pattern, h := range routes {
+			s.mux.Handle(pattern, handler(h))
+		}
+	}
 	metricsHandler := promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelError), EnableOpenMetrics: true})
-	mux.Handle("GET /metrics", metricsHandler)
-	for pattern, h := range map[string]handler{
-		// OpenAI
-		"POST /v1/chat/completions": s.chatCompletions,
-		"POST /v1/completions":      s.completions,
-		"POST /v1/embeddings":       s.embeddings,
-		"GET /v1/models":            s.listModels,
-		"GET /v1/models/{id...}":    s.getModel,
-		"POST /v1/responses":        s.responses,
-		"GET /v1/responses/{id}":    s.getResponse,
-		"DELETE /v1/responses/{id}": s.deleteResponse, "POST /v1/responses/input_tokens": s.countInput,
+	s.mux.Handle("GET /metrics", metricsHandler)
+	s.mux.HandleFunc("/", s.root)
+	return nil
+}
+
+// own are the routes of no dialect, and those that run requests of others.
+func (s *Server) own() map[string]wire.Handler {
+	return map[string]wire.Handler{
 		"POST /v1/files": s.postFile, "GET /v1/files": s.listFiles, "GET /v1/files/{id}": s.getFile,
 		"GET /v1/files/{id}/content": s.fileContent, "DELETE /v1/files/{id}": s.deleteFile,
 		"POST /v1/batches": s.postBatch, "GET /v1/batches": s.listBatches, "GET /v1/batches/{id}": s.getBatch, "POST /v1/batches/{id}/cancel": s.cancelBatch,
-		// rerankers
-		"POST /v1/rerank": s.rerank, "POST /v2/rerank": s.rerank, "POST /rerank": s.rerank, "POST /reranking": s.rerank, "POST /v1/reranking": s.rerank,
-		"POST /v1/score": s.score, "POST /score": s.score,
-		// Anthropic
-		"POST /v1/messages":              s.messages,
-		"POST /v1/messages/count_tokens": s.countTokens,
-		// Ollama
-		"POST /api/generate": s.ollamaGenerate, "POST /api/chat": s.ollamaChat,
-		"GET /api/tags": s.ollamaTags, "GET /api/ps": s.ollamaPS, "POST /api/show": s.ollamaShow, "GET /api/version": s.ollamaVersion,
-		"POST /api/pull": s.ollamaPull, "DELETE /api/delete": s.ollamaDelete, "POST /api/copy": s.ollamaCopy,
-		"POST /api/embed": s.ollamaEmbed, "POST /api/embeddings": s.ollamaEmbeddings,
-		"POST /api/create": s.ollamaCreate, "POST /api/push": s.ollamaPush, "HEAD /api/blobs/{digest}": s.ollamaBlob, "POST /api/blobs/{digest}": s.ollamaBlob,
-		// llama-server, vLLM and whoever watches
 		"GET /health": s.health, "GET /v1/health": s.health, "GET /live": s.live, "GET /ready": s.ready, "GET /ping": s.live,
-		"GET /ridge/status": s.status, "GET /props": s.props, "GET /slots": s.slots, "POST /slots/{id}": s.session, "GET /version": s.version, "GET /load": s.loadRoute,
-		"POST /tokenize": s.tokenize, "POST /detokenize": s.detokenize, "POST /apply-template": s.applyTemplate, "POST /v1/chat/completions/render": s.applyTemplate,
-		"GET /tokenizer_info": s.tokenizerInfo, "POST /infill": s.infill, "POST /embedding": s.rawEmbedding, "POST /embeddings": s.embeddings,
-		"POST /completion": s.llamaCompletion, "GET /lora-adapters": s.noAdapters,
-		// for clients whose base address lacks /v1, as llama-server has them
-		"POST /chat/completions": s.chatCompletions, "POST /completions": s.completions, "GET /models": s.listModels,
-	} {
-		mux.Handle(pattern, h)
+		"GET /ridge/status": s.status,
 	}
-	mux.HandleFunc("/", s.root)
 }
 
 // root answers for all other paths.
@@ -204,17 +216,17 @@ func (s *Server) root(w http.ResponseWriter, r *http.Request) {
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 		if _, pattern := s.mux.Handler(&http.Request{Method: method, URL: r.URL, Host: r.Host}); pattern != "/" && r.URL.Path != "/" {
 			w.Header().Set("Allow", method)
-			writeError(w, r, &apiError{Status: http.StatusMethodNotAllowed, Type: "invalid_request_error", Code: "method_not_allowed", Message: "expected the method " + method + ", found " + r.Method})
+			writeError(w, r, &fault.Error{Status: http.StatusMethodNotAllowed, Type: "invalid_request_error", Code: "method_not_allowed", Message: "expected the method " + method + ", found " + r.Method})
 			return
 		}
 	}
 	for _, prefix := range missing {
 		if r.URL.Path == prefix || strings.HasPrefix(r.URL.Path, prefix+"/") {
-			writeError(w, r, notImplemented("%s %s is not offered by this server", r.Method, r.URL.Path))
+			writeError(w, r, fault.NotImplemented("%s %s is not offered by this server", r.Method, r.URL.Path))
 			return
 		}
 	}
-	writeError(w, r, notFound("no such route: %s %s", r.Method, r.URL.Path))
+	writeError(w, r, fault.NotFound("no such route: %s %s", r.Method, r.URL.Path))
 }
 
 // missing are routes of OpenAI's API that this server does not have.
@@ -248,7 +260,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration)
 	if errors.Is(err, context.DeadlineExceeded) {
 		s.log.Warn("requests were cut off: the time for them to finish is over")
 		err = nil
-		s.cutOff(unavailable(5*time.Second, "the server is shutting down: the answer was cut off"))
+		s.cutOff(fault.Unavailable(5*time.Second, "the server is shutting down: the answer was cut off"))
 		fctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 		defer cancel()
 		_ = srv.Shutdown(fctx)
@@ -259,16 +271,16 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration)
 
 // Warm makes ready what the first request would have to wait for.
 func (s *Server) Warm(ctx context.Context) error {
-	m, err := s.lib.acquire(ctx, "")
+	m, err := s.lib.Acquire(ctx, "")
 	if err != nil {
-		var api *apiError
+		var api *fault.Error
 		if errors.As(err, &api) && api.Status == http.StatusBadRequest {
 			return nil // no model is the first
 		}
 		return err
 	}
-	defer m.release()
-	m.vocabulary()
+	defer m.Release()
+	m.Warm()
 	return nil
 }
 
@@ -278,7 +290,7 @@ func (s *Server) Drain(ctx context.Context) error {
 	if s.batches != nil {
 		s.batches.stop()
 	}
-	return s.lib.drain(ctx)
+	return s.lib.Drain(ctx)
 }
 
 // Close closes the models. What still runs is aborted.
@@ -287,24 +299,5 @@ func (s *Server) Close() error {
 	if s.batches != nil {
 		s.batches.stop()
 	}
-	return s.lib.close()
-}
-
-// lend reads a request's body and finds the model that it names then. The model
-// must be released.
-func (s *Server) lend(r *http.Request, body any, name *string) (*loan, error) {
-	if err := decodeBody(r, body); err != nil {
-		return nil, err
-	}
-	return s.model(r, *name)
-}
-
-// model finds the model that a request names. It must be released.
-func (s *Server) model(r *http.Request, name string) (*loan, error) {
-	m, err := s.lib.acquire(r.Context(), name)
-	if err != nil {
-		return nil, err
-	}
-	note(r.Context(), func(l *requestLog) { l.model = m.name })
-	return m, nil
+	return s.lib.Close()
 }

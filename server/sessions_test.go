@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ridge/engine"
+	"ridge/server/run"
 )
 
 // What one server computed of a prompt, another has after reading it.
@@ -68,8 +69,8 @@ func TestSessionOfOtherWeights(t *testing.T) {
 		}
 	}
 	write(path, b)
-	told := ModelConfig{Path: path, Digest: strings.Repeat("d", 64), Size: int64(len(b)), Modified: then}
-	load := func(c ModelConfig) string {
+	told := run.ModelConfig{Path: path, Digest: strings.Repeat("d", 64), Size: int64(len(b)), Modified: then}
+	load := func(c run.ModelConfig) string {
 		t.Helper()
 		_, srv := serveAs(t, openTiny(t, c.Path, 1), c, engine.Options{}, func(o *Options) { o.DataDir = filepath.Join(dir, "data") })
 		return srv.URL

@@ -25,6 +25,7 @@ import (
 	"ridge/kvcache"
 	"ridge/model"
 	"ridge/sched"
+	"ridge/server/run"
 	"ridge/weights/tensor"
 )
 
@@ -73,13 +74,13 @@ func startSoak(t *testing.T, dir string) (*soak, func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	find := func(name string) (ModelConfig, bool) {
+	find := func(name string) (run.ModelConfig, bool) {
 		if name == "" {
 			name = "llama"
 		}
-		return ModelConfig{Name: name, Path: soakModels[name]}, soakModels[name] != ""
+		return run.ModelConfig{Name: name, Path: soakModels[name]}, soakModels[name] != ""
 	}
-	s, err := New(Options{Source: &Source{Registry: reg, Find: find}, DataDir: dir, Version: "soak", WriteTimeout: 2 * time.Second, BodyTimeout: 2 * time.Second, Ping: 50 * time.Millisecond})
+	s, err := New(Options{Source: &run.Source{Registry: reg, Find: find}, DataDir: dir, Version: "soak", WriteTimeout: 2 * time.Second, BodyTimeout: 2 * time.Second, Ping: 50 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,9 @@ package server
 import (
 	"net/http"
 	"time"
+
+	"ridge/server/run"
+	"ridge/server/wire"
 )
 
 // Status is the answer of GET /ridge/status: what the server is doing now, and
@@ -92,29 +95,29 @@ type SequenceStatus struct {
 func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
 	now := time.Now()
 	st := Status{Version: s.o.Version, Now: now, Uptime: now.Sub(s.started).Seconds(), Draining: s.draining.Load(), Models: []ModelStatus{}}
-	for _, m := range s.lib.loaded() {
-		x := m.status()
-		if t := s.lib.expiry(m); !t.IsZero() {
+	for _, m := range s.lib.Loaded() {
+		x := statusOf(m)
+		if t := s.lib.Expiry(m); !t.IsZero() {
 			x.Expires = &t
 		}
 		st.Models = append(st.Models, x)
 	}
-	writeJSON(w, http.StatusOK, &st)
+	wire.WriteJSON(w, http.StatusOK, &st)
 	return nil
 }
 
-// status describes m.
-func (m *Model) status() ModelStatus {
-	st := m.backend.Stats()
+// statusOf describes m.
+func statusOf(m *run.Model) ModelStatus {
+	st := m.Stats()
 	x := ModelStatus{
-		Name: m.name, Arch: m.info.Arch, Quant: m.info.Quant, Act: m.info.Act.String(), Params: m.info.Parameters, Threads: m.info.Workers, Context: m.context,
-		Load:    time.Duration(m.loadTime.Load()).Seconds(),
+		Name: m.Info().Name, Arch: m.Info().Arch, Quant: m.Info().Quant, Act: m.Info().Act.String(), Params: m.Info().Parameters, Threads: m.Info().Workers, Context: m.Info().Context,
+		Load:    m.LoadTime().Seconds(),
 		Running: st.Sched.Running, Waiting: st.Waiting, Paused: st.Paused, Submitted: st.Submitted, Finished: map[string]int64{},
 		PromptTokens: st.Sched.PromptTokens, GeneratedTokens: st.Tokens, CachedTokens: st.Tree.HitTokens, LookedUp: st.Tree.HitTokens + st.Tree.MissTokens,
 		Evicted: st.Tree.Evicted, DraftTokens: st.Sched.DraftTokens, Preemptions: st.Sched.Recomputes + st.Sched.SwapOuts, Recomputed: st.Sched.LostTokens,
 		Steps: st.Steps, Busy: st.Busy.Seconds(), Kernels: st.Kernels.Seconds(), StepError: st.StepError,
 		Memory: MemoryStatus{
-			Type: m.info.KV, PageTokens: m.info.PageTokens, Pages: st.Pool.Pages, PageBytes: st.Pool.PageBytes, Slots: st.Usage.Slots, Used: st.Usage.Used,
+			Type: m.Info().KV, PageTokens: m.Info().PageTokens, Pages: st.Pool.Pages, PageBytes: st.Pool.PageBytes, Slots: st.Usage.Slots, Used: st.Usage.Used,
 			Waste: st.Usage.Internal, Cached: st.Usage.Cached, Free: st.Usage.Free, Shared: st.Pool.Shared,
 			SurePages: st.Pool.Sure, HeldBytes: st.Pool.HeldBytes, Taken: st.Pool.Taken, Given: st.Pool.Given, BudgetBytes: st.Pool.Budget.Bytes, BudgetUsed: st.Pool.Budget.Used,
 		},

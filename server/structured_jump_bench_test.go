@@ -16,7 +16,7 @@ func BenchmarkJumpAhead(b *testing.B) {
 	s, srv := serveSmol(b)
 	const schema = `{"type":"object","properties":{"customer_identification_number":{"type":"integer","maximum":9999},"customer_first_name":{"type":"string","maxLength":12},"customer_last_name":{"type":"string","maxLength":12},"preferred_method_of_payment":{"enum":["credit card","bank transfer","cash on delivery"]},"is_subscribed_to_newsletter":{"type":"boolean"},"date_of_last_purchase":{"type":"string","format":"date"}},"required":["customer_identification_number","customer_first_name","customer_last_name","preferred_method_of_payment","is_subscribed_to_newsletter","date_of_last_purchase"],"additionalProperties":false}`
 	run := func(b *testing.B, clients int, extra string) (took, steps, tokens float64) {
-		before, begin := s.o.Models[0].backend.Stats(), time.Now()
+		before, begin := s.o.Models[0].Stats(), time.Now()
 		var wg sync.WaitGroup
 		for i := range clients {
 			wg.Go(func() {
@@ -28,7 +28,7 @@ func BenchmarkJumpAhead(b *testing.B) {
 		}
 		wg.Wait()
 		took = time.Since(begin).Seconds()
-		st := s.o.Models[0].backend.Stats()
+		st := s.o.Models[0].Stats()
 		return took, float64(st.Steps - before.Steps), float64(st.Tokens - before.Tokens)
 	}
 	for _, clients := range []int{1, 8} {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -16,8 +15,7 @@ import (
 	"ridge/internal/testdata"
 	"ridge/model"
 	"ridge/sched"
-	"ridge/text/tokenizer"
-	"ridge/weights/gguf"
+	"ridge/server/run"
 	"ridge/weights/tensor"
 )
 
@@ -77,7 +75,7 @@ func jumpDocuments(t *testing.T, path string, n int) {
 			t.Fatal(err)
 		}
 		page = mm.Pool().Stats().PageBytes
-		return serveAs(t, mm, ModelConfig{Path: path}, eo)
+		return serveAs(t, mm, run.ModelConfig{Path: path}, eo)
 	}
 	s, srv := open(32<<20, engine.Options{})
 	r := rand.New(rand.NewPCG(8, 1))
@@ -102,7 +100,7 @@ func jumpDocuments(t *testing.T, path string, n int) {
 			}
 		}
 	}
-	st := s.o.Models[0].backend.Stats()
+	st := s.o.Models[0].Stats()
 	t.Logf("%d of %d complete; %d tokens, %d of them forced, %d steps", complete, n, st.Tokens, st.Forced, st.Steps)
 	if complete*2 < n || st.Forced*4 < st.Tokens || st.Steps > st.Tokens-st.Forced/2 {
 		t.Errorf("%d of %d complete; %d tokens, %d of them forced, %d steps", complete, n, st.Tokens, st.Forced, st.Steps)
@@ -120,7 +118,7 @@ func jumpDocuments(t *testing.T, path string, n int) {
 		}
 		wg.Wait()
 	}
-	if st := s.o.Models[0].backend.Stats().Sched; st.Recomputes == 0 && path == testdata.Tiny {
+	if st := s.o.Models[0].Stats().Sched; st.Recomputes == 0 && path == testdata.Tiny {
 		t.Errorf("nobody was preempted: %+v", st)
 	}
 }
@@ -149,16 +147,16 @@ func validate(schema, text string) error {
 // Where the text is forced as a whole it is the same with jump-ahead, in fewer
 // steps, and the response says how many tokens were not drawn.
 func TestJumpAheadOfConst(t *testing.T) {
-	s, srv := serveAs(t, openTiny(t, tinyPath, 1), ModelConfig{Path: tinyPath}, engine.Options{})
+	s, srv := serveAs(t, openTiny(t, tinyPath, 1), run.ModelConfig{Path: tinyPath}, engine.Options{})
 	body := func(extra string) string {
 		return `{"prompt":"x","temperature":0,"max_tokens":100,"response_format":{"type":"json_schema","json_schema":{"name":"c","schema":{"const":{"name":"a cat and a dog","n":12}}}}` + extra + `}`
 	}
 	ask := func(extra string) (text string, tokens, forced float64, steps int64) {
-		before := s.o.Models[0].backend.Stats().Steps
+		before := s.o.Models[0].Stats().Steps
 		o := post(t, srv.URL+"/v1/completions", body(extra), 200)
 		forced, _ = o.at("usage", "completion_tokens_details", "jump_ahead_tokens").(float64)
 		equal(t, "finish", o.at("choices", 0, "finish_reason"), "stop")
-		return o.at("choices", 0, "text").(string), o.at("usage", "completion_tokens").(float64), forced, s.o.Models[0].backend.Stats().Steps - before
+		return o.at("choices", 0, "text").(string), o.at("usage", "completion_tokens").(float64), forced, s.o.Models[0].Stats().Steps - before
 	}
 	var want any = map[string]any{"name": "a cat and a dog", "n": 12.0}
 	plain, _, none, slow := ask("")
@@ -185,7 +183,7 @@ func TestJumpAheadOfConst(t *testing.T) {
 // Every protocol says how many tokens were not drawn, where its counts are, and
 // says nothing of it where all were.
 func TestJumpAheadCounts(t *testing.T) {
-	_, srv := serveAs(t, openTiny(t, tinyPath, 1), ModelConfig{Path: tinyPath, JumpAhead: true}, engine.Options{})
+	_, srv := serveAs(t, openTiny(t, tinyPath, 1), run.ModelConfig{Path: tinyPath, JumpAhead: true}, engine.Options{})
 	const schema = `{"const":{"name":"a cat and a dog"}}`
 	for _, c := range []struct {
 		path, body, format, usage string
@@ -262,7 +260,7 @@ func TestJumpAheadLimits(t *testing.T) {
 }
 
 func TestJumpAheadRequests(t *testing.T) {
-	var m *Model
+	var m *run.Model
 	srv, b := scripted(t, `{"sum":3}`, func(o *Options, _ *script) { m = o.Models[0] })
 	for body, want := range map[string]string{
 		`"jump_ahead":true`: "structured output",
@@ -294,35 +292,11 @@ func TestJumpAheadRequests(t *testing.T) {
 		t.Error("jump-ahead without being asked for")
 	}
 	// A model may have it as its default.
-	m.jump = true
+	m.Info().JumpAhead = true
 	for body, want := range map[string]bool{sumFormat: true, sumFormat + `,"jump_ahead":false`: false, sumFormat + `,"bad_words":["x"]`: false, `"n":1`: false} {
 		post(t, srv.URL+"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],`+body+`}`, 200)
 		equal(t, body, b.last().JumpAhead, want)
 	}
 	post(t, srv.URL+"/api/chat", `{"model":"fake","stream":false,"messages":[{"role":"user","content":"x"}],"format":{"type":"object","properties":{"sum":{"type":"integer"}},"required":["sum"]}}`, 200)
 	equal(t, "Ollama", b.last().JumpAhead, true)
-}
-
-// Text that follows another is spelled without the space that vocabularies like
-// SentencePiece's put before a text.
-func TestContinuation(t *testing.T) {
-	for _, name := range []string{"gpt-2", "llama-spm", "phi-3", "falcon", "baichuan", "deepseek-llm"} {
-		f, err := gguf.Open(filepath.Join(testdata.Dir(t), "tokenizers", name+".gguf"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		tok, err := tokenizer.FromGGUF(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := &Model{tok: tok}
-		for _, text := range []string{`"name": "`, "name", " name", "größe: 12", "日本"} {
-			got := ""
-			for _, id := range m.continuation(text) {
-				got += string(tok.Piece(id))
-			}
-			equal(t, name, got, text)
-		}
-	}
 }

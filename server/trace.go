@@ -15,6 +15,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"ridge/server/caller"
+	"ridge/server/fault"
 	"ridge/server/internal/otlp"
 )
 
@@ -60,39 +62,39 @@ var operations = map[string]string{
 
 // endTrace completes a request's span with what is known in the end, and adds
 // spans for the stages of a generation.
-func (s *Server) endTrace(span trace.Span, r *http.Request, l *requestLog) {
+func (s *Server) endTrace(span trace.Span, r *http.Request, status int, l *caller.Record) {
 	defer span.End()
 	if !span.IsRecording() {
 		return
 	}
-	span.SetAttributes(attribute.String("http.request.method", r.Method), attribute.String("http.route", r.Pattern), attribute.Int("http.response.status_code", l.status),
-		attribute.String("url.path", r.URL.Path), attribute.String("ridge.request.id", l.id))
-	if l.status >= 500 {
-		span.SetStatus(codes.Error, http.StatusText(l.status))
+	span.SetAttributes(attribute.String("http.request.method", r.Method), attribute.String("http.route", r.Pattern), attribute.Int("http.response.status_code", status),
+		attribute.String("url.path", r.URL.Path), attribute.String("ridge.request.id", l.ID))
+	if status >= 500 {
+		span.SetStatus(codes.Error, http.StatusText(status))
 	}
-	if l.err != nil {
-		span.SetAttributes(attribute.String("error.type", asAPIError(l.err).Type))
+	if l.Err != nil {
+		span.SetAttributes(attribute.String("error.type", fault.As(l.Err).Type))
 	}
 	op := operations[r.Pattern]
-	if op == "" || l.model == "" {
+	if op == "" || l.Model == "" {
 		return
 	}
-	span.SetName(op + " " + l.model)
-	span.SetAttributes(attribute.String("gen_ai.operation.name", op), attribute.String("gen_ai.provider.name", "ridge"), attribute.String("gen_ai.request.model", l.model), attribute.String("gen_ai.response.model", l.model),
-		attribute.Int("gen_ai.usage.input_tokens", l.prompt), attribute.Int("gen_ai.usage.cache_read.input_tokens", l.cached), attribute.Int("gen_ai.usage.output_tokens", l.tokens))
-	if len(l.finishes) > 0 {
-		span.SetAttributes(attribute.StringSlice("gen_ai.response.finish_reasons", l.finishes))
+	span.SetName(op + " " + l.Model)
+	span.SetAttributes(attribute.String("gen_ai.operation.name", op), attribute.String("gen_ai.provider.name", "ridge"), attribute.String("gen_ai.request.model", l.Model), attribute.String("gen_ai.response.model", l.Model),
+		attribute.Int("gen_ai.usage.input_tokens", l.Prompt), attribute.Int("gen_ai.usage.cache_read.input_tokens", l.Cached), attribute.Int("gen_ai.usage.output_tokens", l.Tokens))
+	if len(l.Finishes) > 0 {
+		span.SetAttributes(attribute.StringSlice("gen_ai.response.finish_reasons", l.Finishes))
 	}
-	if l.begun.IsZero() {
+	if l.Begun.IsZero() {
 		return
 	}
-	span.SetAttributes(attribute.Float64("gen_ai.server.time_to_first_token", l.ttft.Seconds()))
+	span.SetAttributes(attribute.Float64("gen_ai.server.time_to_first_token", l.TTFT.Seconds()))
 	ctx := trace.ContextWithSpan(r.Context(), span)
-	at := l.begun
+	at := l.Begun
 	for _, stage := range []struct {
 		name string
 		took time.Duration
-	}{{"queue", l.queue}, {"prefill", l.ttft - l.queue}, {"decode", l.decode}} {
+	}{{"queue", l.Queue}, {"prefill", l.TTFT - l.Queue}, {"decode", l.Decode}} {
 		if stage.took <= 0 {
 			continue
 		}

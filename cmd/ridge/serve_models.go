@@ -13,6 +13,7 @@ import (
 
 	"ridge/hub"
 	"ridge/server"
+	"ridge/server/ollama"
 )
 
 // serveShelf knows the models that may be served: those named at the start,
@@ -108,7 +109,7 @@ func (s *serveShelf) find(name string) (server.ModelConfig, bool) {
 		}
 	}
 	// Or by another name of it: "smollm2" for "smollm2:135m".
-	ref, err := server.RemoteRef(name)
+	ref, err := ollama.RemoteRef(name)
 	if err != nil {
 		return server.ModelConfig{}, false
 	}

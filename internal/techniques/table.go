@@ -75,8 +75,8 @@ var All = []Technique{
 	{"serving-simulator", "the real scheduler and pages on a simulated machine", "package sched/sim", "sched/sim/sim.go", "sched/sim TestRandomConfigurations", ""},
 
 	// Serving.
-	{"openai-api", "OpenAI's API, with Ollama's and Anthropic's beside it", "ridge serve", "server/openai_chat.go", "server TestChatStream", ""},
-	{"embed-rerank-serving", "embeddings, and scores of texts by the angle between them", "POST /v1/embeddings, /v1/rerank, /v1/score", "server/rerank.go", "server TestRerank", ""},
+	{"openai-api", "OpenAI's API, with Ollama's and Anthropic's beside it", "ridge serve", "server/openai/chat.go", "server TestChatStream", ""},
+	{"embed-rerank-serving", "embeddings, and scores of texts by the angle between them", "POST /v1/embeddings, /v1/rerank, /v1/score", "server/openai/rerank.go", "server TestRerank", ""},
 	{"constrained-decoding", "JSON schema, regular expressions, GBNF and structural tags compiled to token masks; jump-ahead of forced text", "response_format, structured_outputs, jump_ahead", "text/grammar/doc.go", "text/grammar/schema TestSchemaGenerations", "text/grammar/schema BenchmarkMaskTime"},
 	{"ttft", "time to the first token, as clients see it and as the server counts it", "ridge bench serve", "measure/bench/load/report.go", "measure/bench/load TestClosedLoop", "ridge bench serve MODEL"},
 	{"tpot-itl", "time per output token and between tokens; with the first they add up to the whole", "ridge bench serve", "measure/bench/load/report.go", "measure/bench/load TestClosedLoop", "ridge bench serve MODEL"},

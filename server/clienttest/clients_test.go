@@ -10,6 +10,7 @@ import (
 	"ridge/internal/testdata"
 	"ridge/model"
 	"ridge/server"
+	"ridge/server/run"
 )
 
 // start serves a small real model and returns the server's address.
@@ -30,7 +31,7 @@ func start(t *testing.T, change ...func(*server.ModelConfig)) string {
 	for _, f := range change {
 		f(&c)
 	}
-	sm, err := server.NewModel(c)
+	sm, err := run.NewModel(c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,94 @@
+package caller
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"strings"
+	"time"
+)
+
+// Record is what is known of a request when it ends: one line of the log.
+type Record struct {
+	ID, Model, Key string
+	Err            error
+	status         int
+	bytes          int64
+	Prompt, Cached int
+	Tokens         int
+	TTFT, Queue    time.Duration
+	Finishes       []string
+	Decode         time.Duration
+	Begun          time.Time // when the first generation was submitted
+	Stream         bool      // the answer is one
+}
+
+type ctxKey int
+
+const (
+	recordKey ctxKey = iota
+	accountKey
+)
+
+// Note writes into the request's log entry.
+func Note(ctx context.Context, f func(*Record)) {
+	if l, ok := ctx.Value(recordKey).(*Record); ok {
+		f(l)
+	}
+}
+
+// RequestID is the id of the request that ctx belongs to.
+func RequestID(ctx context.Context) (id string) {
+	Note(ctx, func(l *Record) { id = l.ID })
+	return id
+}
+
+// NewID returns a prefix and random letters.
+func NewID(prefix string) string {
+	var b [12]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return prefix + hex.EncodeToString(b[:])
+}
+
+// WithRecord returns a context of a request with the given record.
+func WithRecord(ctx context.Context, r *Record) context.Context {
+	return context.WithValue(ctx, recordKey, r)
+}
+
+// Account is who a request counts for.
+type Account struct {
+	Name     string              // the tenant
+	Weight   int                 // its share under fair scheduling; 0 for the usual one
+	Priority func(asked int) int // of its requests, given the one that they ask for
+	Use      func(tokens int)    // is told what a generation took; nil for nobody
+}
+
+// WithAccount returns a context of a request that counts for an account.
+func WithAccount(ctx context.Context, a *Account) context.Context {
+	return context.WithValue(ctx, accountKey, a)
+}
+
+// AccountOf is the account of a request, nil if there is none.
+func AccountOf(ctx context.Context) *Account {
+	a, _ := ctx.Value(accountKey).(*Account)
+	return a
+}
+
+// Owner is whose request it is, "" if it counts for nobody.
+func Owner(ctx context.Context) string {
+	if a := AccountOf(ctx); a != nil {
+		return a.Name
+	}
+	return ""
+}
+
+// CleanID takes over a client's request id if it is harmless.
+func CleanID(id string) string {
+	ok := id != "" && len(id) <= 128 && !strings.ContainsFunc(id, func(c rune) bool {
+		return (c < '0' || c > '9') && (c|32 < 'a' || c|32 > 'z') && !strings.ContainsRune("-_.:/", c)
+	})
+	if !ok {
+		return NewID("req_")
+	}
+	return id
+}

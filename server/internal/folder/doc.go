@@ -1,0 +1,2 @@
+// Package folder opens the folders in which the server keeps things.
+package folder

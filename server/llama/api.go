@@ -1,0 +1,29 @@
+package llama
+
+import "ridge/server/wire"
+
+// API are the routes of llama-server and vLLM that are not OpenAI's.
+type API struct {
+	*wire.Door
+	Version string // of the program
+	Data    string // folder of sessions; "": there are none
+}
+
+// New returns the API. data is a folder for sessions, "" for none.
+func New(d *wire.Door, version, data string) (*API, error) {
+	s := &API{d, version, data}
+	if data == "" {
+		return s, nil
+	}
+	return s, openSessions(data)
+}
+
+// Routes are the API's, by their patterns.
+func (s *API) Routes() map[string]wire.Handler {
+	return map[string]wire.Handler{
+		"GET /props": s.props, "GET /slots": s.slots, "POST /slots/{id}": s.session, "GET /version": s.version, "GET /load": s.load,
+		"POST /tokenize": s.tokenize, "POST /detokenize": s.detokenize, "POST /apply-template": s.applyTemplate, "POST /v1/chat/completions/render": s.applyTemplate,
+		"GET /tokenizer_info": s.tokenizerInfo, "POST /infill": s.infill, "POST /embedding": s.rawEmbedding,
+		"POST /completion": s.completion, "GET /lora-adapters": s.noAdapters,
+	}
+}

@@ -1,0 +1,335 @@
+package openai
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"time"
+
+	"ridge/server/caller"
+	"ridge/server/fault"
+	"ridge/server/run"
+	"ridge/server/wire"
+	"ridge/text/chat"
+)
+
+// ChatRequest is the body of a chat completion.
+type ChatRequest struct {
+	Messages       []message                  `json:"messages"`
+	Tools          []json.RawMessage          `json:"tools"`
+	ToolChoice     toolChoiceField            `json:"tool_choice"`
+	Parallel       *bool                      `json:"parallel_tool_calls"`
+	Functions      []json.RawMessage          `json:"functions"`     // deprecated
+	FunctionCall   json.RawMessage            `json:"function_call"` // deprecated
+	MaxCompletion  *wire.Integer              `json:"max_completion_tokens"`
+	Logprobs       *bool                      `json:"logprobs"`
+	TopLogprobs    *wire.Integer              `json:"top_logprobs"`
+	Effort         string                     `json:"reasoning_effort"`
+	TemplateArgs   map[string]json.RawMessage `json:"chat_template_kwargs"`
+	Template       string                     `json:"chat_template"`
+	Documents      json.RawMessage            `json:"documents"`
+	Continue       bool                       `json:"continue_final_message"`
+	AddPrompt      *bool                      `json:"add_generation_prompt"`
+	ReasoningForm  string                     `json:"reasoning_format"` // llama-server: none leaves it in the text
+	IncludeThought *bool                      `json:"include_reasoning"`
+	Separate       *bool                      `json:"separate_reasoning"` // SGLang
+	Modalities     []string                   `json:"modalities"`
+	Audio          json.RawMessage            `json:"audio"`
+	WebSearch      json.RawMessage            `json:"web_search_options"`
+	wire.SamplingFields
+	Common
+	Structured
+}
+
+// request turns the body into what all dialects share.
+func (b *ChatRequest) request() (*run.Chat, error) {
+	c := &run.Chat{Choice: run.ToolChoice(b.ToolChoice), Parallel: b.Parallel == nil || *b.Parallel, Sampling: b.Sampling(), Defaults: wire.Defaults, Options: b.Options(),
+		Template: b.Template, Continue: b.Continue, NoGenerate: b.AddPrompt != nil && !*b.AddPrompt}
+	var err error
+	if c.Messages, err = readMessages(b.Messages); err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(b.Modalities, func(m string) bool { return m != "text" }) || wire.Present(b.Audio) {
+		return nil, fault.Unsupported("modalities", "this model answers with text only")
+	}
+	if wire.Present(b.WebSearch) {
+		return nil, fault.Unsupported("web_search_options", "this server does not search")
+	}
+	tools := b.Tools
+	for _, f := range b.Functions {
+		t, _ := wire.EncodeJSON(map[string]any{"type": "function", "function": f}) // raw JSON encodes
+		tools = append(tools, t)
+	}
+	if c.Tools, err = run.ReadTools(tools); err != nil {
+		return nil, err
+	}
+	if wire.Present(b.FunctionCall) && c.Choice.Mode == "" {
+		var f struct{ Name string }
+		if json.Unmarshal(b.FunctionCall, &f) == nil && f.Name != "" {
+			c.Choice = run.ToolChoice{Mode: "required", Only: []string{f.Name}}
+		} else if err := (*toolChoiceField)(&c.Choice).UnmarshalJSON(b.FunctionCall); err != nil {
+			return nil, err
+		}
+	}
+	if c.Format, err = b.Structured.Format(); err != nil {
+		return nil, err
+	}
+	if c.Args, err = wire.EffortArgs(b.Effort, templateArgs(b.TemplateArgs)); err != nil {
+		return nil, err
+	}
+	if wire.Present(b.Documents) {
+		if c.Args == nil {
+			c.Args = map[string]any{}
+		}
+		c.Args["documents"] = b.Documents
+	}
+	if b.Continue && b.Messages[len(b.Messages)-1].Role != "assistant" {
+		return nil, fault.BadRequest("continue_final_message", "expected a last message of the assistant, found one of %s", b.Messages[len(b.Messages)-1].Role)
+	}
+	if b.MaxCompletion != nil {
+		c.MaxTokens = b.MaxCompletion.Pointer()
+	}
+	if c.MaxTokens != nil && *c.MaxTokens < 1 && *c.MaxTokens != -1 {
+		return nil, fault.BadRequest("max_tokens", "expected 1 or more, found %d", *c.MaxTokens)
+	}
+	c.Probs = b.Logprobs != nil && *b.Logprobs
+	if c.Top = b.TopLogprobs.Value(0); c.Top < 0 || c.Top > run.MaxTopProbs {
+		return nil, fault.BadRequest("top_logprobs", "expected 0 to %d, found %d", run.MaxTopProbs, c.Top)
+	}
+	if c.Top > 0 && !c.Probs {
+		return nil, fault.BadRequest("top_logprobs", "needs logprobs to be true")
+	}
+	c.KeepReasoning = b.ReasoningForm == "none" || b.Separate != nil && !*b.Separate
+	return c, nil
+}
+
+// Prompt is the prompt of a chat completion.
+func (b *ChatRequest) Prompt(m *run.Model) (chat.Prompt, error) {
+	c, err := b.request()
+	if err != nil {
+		return chat.Prompt{}, err
+	}
+	return c.Prompt(m)
+}
+
+// chatCompletions is POST /v1/chat/completions.
+func (s *API) chatCompletions(w http.ResponseWriter, r *http.Request) error {
+	var b ChatRequest
+	if err := wire.DecodeBody(r, &b); err != nil {
+		return err
+	}
+	c, err := b.request()
+	if err != nil {
+		return err
+	}
+	m, err := s.Model(r, b.Model)
+	if err != nil {
+		return err
+	}
+	defer m.Release()
+	p, err := c.Plan(m.Model)
+	if err != nil {
+		return err
+	}
+	o := &chatOutput{s: s, r: r, m: m.Model, p: p, hide: b.IncludeThought != nil && !*b.IncludeThought, alias: b.IncludeThought != nil && *b.IncludeThought, tokenIDs: b.TokenIDs, asIDs: b.TokensAsIDs, promptProbs: b.PromptLogprobs != nil,
+		reply: chatReply{ID: caller.NewID("chatcmpl-"), Created: time.Now().Unix(), Model: m.Info().Name, Fingerprint: m.Fingerprint()}}
+	if b.StreamOptions != nil {
+		o.usage, o.running = b.StreamOptions.IncludeUsage, b.StreamOptions.ContinuousUsage
+	}
+	if b.Stream {
+		return o.stream(w)
+	}
+	return o.whole(w)
+}
+
+// chatOutput writes the answer of a chat completion.
+type chatOutput struct {
+	s     *API
+	r     *http.Request
+	m     *run.Model
+	p     *run.Plan
+	reply chatReply
+
+	usage, running bool // in a stream: at the end, and in every chunk
+	hide           bool // leave out reasoning
+	alias          bool // and say it under its newer name, too: OpenRouter's clients ask for that, and vLLM's
+	tokenIDs       bool
+	asIDs          bool // tokens are named by their ids
+	promptProbs    bool
+	t              run.Totals
+	live           usage // so far
+	calls          []int // per choice
+	begun          bool  // the chunks with the role are out
+}
+
+// whole writes the answer in one piece.
+func (o *chatOutput) whole(w http.ResponseWriter) error {
+	answers, err := o.s.Collect(o.r.Context(), o.p, &o.t)
+	if err != nil {
+		return err
+	}
+	rep := &o.reply
+	rep.Object, rep.Timings = "chat.completion", wire.NewTimings(&o.t)
+	for i := range answers {
+		a := &answers[i]
+		ch := chatChoice{Index: i, Message: newMessage(a), Finish: &a.Finish, StopReason: stopReason(o.p, a.StopText, a.StopToken)}
+		if o.hide {
+			ch.Message.Reasoning = ""
+		}
+		if o.alias {
+			ch.Message.Alias = ch.Message.Reasoning
+		}
+		if o.p.Probs {
+			ch.Logprobs = o.chatProbs(a.Tokens)
+		}
+		if o.tokenIDs {
+			ch.TokenIDs = wire.IDs(a.Tokens)
+		}
+		rep.Choices = append(rep.Choices, ch)
+		if o.promptProbs && a.Prompt != nil {
+			rep.PromptLogprobs = promptProbs(o.m, o.p, a.Prompt)
+		}
+	}
+	if o.tokenIDs {
+		rep.PromptTokenIDs = o.p.Request.Tokens
+	}
+	rep.Usage, err = wire.EncodeJSON(newUsage(&o.t))
+	if err != nil {
+		return err
+	}
+	wire.WriteJSON(w, http.StatusOK, rep)
+	return nil
+}
+
+// stream writes the answer as it comes.
+func (o *chatOutput) stream(w http.ResponseWriter) error {
+	e := o.s.Events(w, o.r)
+	o.reply.Object = "chat.completion.chunk"
+	o.calls = make([]int, max(1, o.p.Request.N))
+	err := o.s.Run(o.r.Context(), o.p, &o.t, func(d *run.Delta) error { return o.delta(e, d) }, func() error { return o.s.Alive(e, o.m) })
+	if err == nil && o.usage {
+		rep := o.reply
+		rep.Choices, rep.Timings = []chatChoice{}, wire.NewTimings(&o.t)
+		if rep.Usage, err = wire.EncodeJSON(newUsage(&o.t)); err == nil {
+			err = e.Data(&rep)
+		}
+	}
+	return endStream(e, o.r, err)
+}
+
+// delta writes a chunk.
+func (o *chatOutput) delta(e *wire.Events, d *run.Delta) error {
+	if d.Prompt != nil {
+		o.live.Prompt, o.live.PromptMore.Cached = d.Prompt.Tokens, d.Prompt.Cached
+		o.live.Total = o.live.Prompt
+	}
+	if !o.begun { // a sign of life may have started the stream before
+		o.begun = true
+		if err := o.begin(e, d); err != nil {
+			return err
+		}
+	}
+	o.live.Completion += len(d.Tokens)
+	o.live.Total = o.live.Prompt + o.live.Completion
+	msg := deltaOf(d.Parts, &o.calls[d.Choice])
+	if o.hide {
+		msg.Reasoning = ""
+	}
+	if o.alias {
+		msg.Alias = msg.Reasoning
+	}
+	ch := chatChoice{Index: d.Choice, Delta: msg}
+	if o.p.Probs && len(d.Tokens) > 0 {
+		ch.Logprobs = o.chatProbs(d.Tokens)
+	}
+	if o.tokenIDs && len(d.Tokens) > 0 {
+		ch.TokenIDs = wire.IDs(d.Tokens)
+	}
+	calls := msg.ToolCalls
+	msg.ToolCalls = nil
+	if msg.Content != nil || msg.Reasoning != "" || ch.Logprobs != nil || ch.TokenIDs != nil {
+		if err := o.chunk(e, ch); err != nil {
+			return err
+		}
+	}
+	for i := range calls { // one in a chunk: not all clients expect more
+		if err := o.chunk(e, chatChoice{Index: d.Choice, Delta: &chatDelta{ToolCalls: calls[i : i+1]}}); err != nil {
+			return err
+		}
+	}
+	if d.Finish == "" {
+		return nil
+	}
+	return o.chunk(e, chatChoice{Index: d.Choice, Delta: &chatDelta{}, Finish: &d.Finish, StopReason: stopReason(o.p, d.StopText, d.StopToken)})
+}
+
+// begin writes a chunk with the role for each choice. The first one has what
+// the client wants to know of the prompt.
+func (o *chatOutput) begin(e *wire.Events, d *run.Delta) error {
+	for i := range o.calls {
+		rep := o.reply
+		if i == 0 && o.tokenIDs {
+			rep.PromptTokenIDs = o.p.Request.Tokens
+		}
+		if i == 0 && o.promptProbs && d.Prompt != nil {
+			rep.PromptLogprobs = promptProbs(o.m, o.p, d.Prompt)
+		}
+		empty := ""
+		if err := o.send(e, rep, chatChoice{Index: i, Delta: &chatDelta{Role: "assistant", Content: &empty}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chatProbs are the log-probabilities of tokens as the client wants them named.
+func (o *chatOutput) chatProbs(tokens []run.Token) *wire.ChatProbs {
+	probs := wire.NewChatProbs(o.m, tokens)
+	if o.asIDs {
+		for i := range probs.Content {
+			c := &probs.Content[i]
+			c.Token = tokenName(tokens[i].ID)
+			for k := range c.Top {
+				c.Top[k].Token = tokenName(tokens[i].Top[k].Token)
+			}
+		}
+	}
+	return probs
+}
+
+func (o *chatOutput) chunk(e *wire.Events, ch chatChoice) error { return o.send(e, o.reply, ch) }
+
+func (o *chatOutput) send(e *wire.Events, rep chatReply, ch chatChoice) error {
+	rep.Choices = []chatChoice{ch}
+	switch {
+	case o.usage && o.running:
+		b, err := wire.EncodeJSON(o.live)
+		if err != nil {
+			return err
+		}
+		rep.Usage = b
+	case o.usage:
+		rep.Usage = json.RawMessage("null")
+	}
+	return e.Data(&rep)
+}
+
+// endStream writes the end of a stream, or of what went wrong in it.
+func endStream(e *wire.Events, r *http.Request, err error) error {
+	if err != nil {
+		return StreamError(e, r, err)
+	}
+	_ = e.Done() // a client that is gone is noticed by others
+	return nil
+}
+
+// StreamError reports an error in a stream that has begun; else it returns it, to
+// be answered with its own status.
+func StreamError(e *wire.Events, r *http.Request, err error) error {
+	return e.Failed(err, func(api *fault.Error) error {
+		if r.Context().Err() != nil && api.Status == fault.StatusClientGone {
+			return nil
+		}
+		return e.Data(Error(api))
+	})
+}

@@ -1,0 +1,84 @@
+package openai
+
+import (
+	"cmp"
+	"encoding/json"
+	"time"
+
+	"ridge/server/run"
+	"ridge/server/wire"
+)
+
+// Common are the fields that chat completions and completions share, beside
+// those of sampling and structured output.
+type Common struct {
+	Model         string          `json:"model"`
+	Stream        bool            `json:"stream"`
+	StreamOptions *streamOpt      `json:"stream_options"`
+	MaxTokens     *wire.Integer   `json:"max_tokens"`
+	NPredict      *wire.Integer   `json:"n_predict"`
+	N             *wire.Integer   `json:"n"`
+	BestOf        *wire.Integer   `json:"best_of"`
+	Stop          wire.StringList `json:"stop"`
+	User          string          `json:"user"`
+
+	StopTokenIDs   []int32       `json:"stop_token_ids"`
+	IncludeStop    bool          `json:"include_stop_str_in_output"`
+	IgnoreEOS      bool          `json:"ignore_eos"`
+	MinTokens      *wire.Integer `json:"min_tokens"`
+	UseBeam        bool          `json:"use_beam_search"`
+	LengthPenalty  *float64      `json:"length_penalty"`
+	EarlyStopping  bool          `json:"early_stopping"`
+	PromptLogprobs *wire.Integer `json:"prompt_logprobs"`
+	AllowedTokens  []int32       `json:"allowed_token_ids"`
+	BadWords       []string      `json:"bad_words"`
+	SkipSpecial    *bool         `json:"skip_special_tokens"`
+	AddSpecial     *bool         `json:"add_special_tokens"`
+	Truncate       *wire.Integer `json:"truncate_prompt_tokens"`
+	Priority       *wire.Integer `json:"priority"`
+	CacheSalt      string        `json:"cache_salt"`
+	RequestID      string        `json:"request_id"`
+	TokenIDs       bool          `json:"return_token_ids"`
+	TokensAsIDs    bool          `json:"return_tokens_as_token_ids"`
+	TimeLimit      *wire.Integer `json:"t_max_predict_ms"`
+}
+
+// streamOpt is OpenAI's stream_options.
+type streamOpt struct {
+	IncludeUsage    bool `json:"include_usage"`
+	ContinuousUsage bool `json:"continuous_usage_stats"`
+}
+
+// Options are what the fields say.
+func (f *Common) Options() run.Options {
+	return run.Options{
+		Stream: f.Stream, MaxTokens: cmp.Or(f.MaxTokens, f.NPredict).Pointer(), N: f.N.Pointer(), BestOf: f.BestOf.Pointer(), Stop: f.Stop,
+		StopTokens: f.StopTokenIDs, IncludeStop: f.IncludeStop, IgnoreEOS: f.IgnoreEOS, MinTokens: f.MinTokens.Value(0),
+		Beam: f.UseBeam, LengthPenalty: f.LengthPenalty, EarlyStopping: f.EarlyStopping, PromptLogProbs: f.PromptLogprobs.Pointer(),
+		AllowedTokens: f.AllowedTokens, BadWords: f.BadWords, ShowSpecial: f.SkipSpecial != nil && !*f.SkipSpecial, AddSpecial: f.AddSpecial,
+		Truncate: f.Truncate.Pointer(), Priority: f.Priority.Value(0), CacheSalt: f.CacheSalt, RequestID: f.RequestID,
+		TimeLimit: time.Duration(max(0, f.TimeLimit.Value(0))) * time.Millisecond,
+	}
+}
+
+// templateArgs reads a client's extra variables for the template. Their order
+// of keys is kept.
+func templateArgs(raw map[string]json.RawMessage) map[string]any {
+	if len(raw) == 0 {
+		return nil
+	}
+	out := map[string]any{}
+	for k, v := range raw {
+		var x any
+		var n int64
+		switch {
+		case json.Unmarshal(v, &n) == nil && string(v) != "null":
+			out[k] = n
+		case len(v) > 0 && v[0] != '{' && v[0] != '[' && json.Unmarshal(v, &x) == nil:
+			out[k] = x
+		default:
+			out[k] = v
+		}
+	}
+	return out
+}

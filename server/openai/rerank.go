@@ -1,0 +1,283 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math"
+	"net/http"
+	"slices"
+	"time"
+
+	"ridge/engine"
+	"ridge/server/caller"
+	"ridge/server/fault"
+	"ridge/server/run"
+	"ridge/server/wire"
+)
+
+// passage is a text to be scored: a string, or an object with one.
+type passage string
+
+// Wants says what the field may be.
+func (passage) Wants() string { return "a string, or an object with a text" }
+
+func (p *passage) UnmarshalJSON(b []byte) error {
+	var text *string
+	if len(b) > 0 && b[0] == '{' {
+		var o struct {
+			Text *string `json:"text"`
+		}
+		if err := json.Unmarshal(b, &o); err != nil {
+			return wire.WrongType[passage](b)
+		}
+		text = o.Text
+	} else if err := json.Unmarshal(b, &text); err != nil {
+		text = nil
+	}
+	if text == nil {
+		return wire.WrongType[passage](b)
+	}
+	*p = passage(*text)
+	return nil
+}
+
+// passages is one text or a list of them.
+type passages []passage
+
+func (p *passages) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		return nil
+	}
+	if b = bytes.TrimSpace(b); len(b) > 0 && b[0] == '[' {
+		var many []passage
+		if err := json.Unmarshal(b, &many); err != nil {
+			return err
+		}
+		*p = many
+		return nil
+	}
+	var one passage
+	if err := one.UnmarshalJSON(b); err != nil {
+		return err
+	}
+	*p = passages{one}
+	return nil
+}
+
+// relevance are the fields that requests for scores share.
+type relevance struct {
+	Model    string        `json:"model"`
+	Pooling  string        `json:"pooling"`
+	Truncate *wire.Integer `json:"truncate_prompt_tokens"`
+}
+
+// cosines returns the cosine of the angle between the embeddings of each pair
+// of texts: what vLLM's routes give for models that were made for embeddings.
+// Every text is computed once.
+func (s *API) cosines(ctx context.Context, m *run.Model, b *relevance, pairs [][2]passage, t *run.Totals) ([]float64, error) {
+	if m.Info().Crosses {
+		return nil, fault.Unsupported("model", "%s scores a query and a text together (pooling type rank), which this server does not do", m.Info().Name)
+	}
+	if m.Info().Pooling == engine.NoPooling && b.Pooling == "" {
+		return nil, fault.Unsupported("model", "%s does not say how its states become an embedding, so its similarities mean little; choose a model made for embeddings, or say pooling: \"mean\" or \"last\"", m.Info().Name)
+	}
+	at := map[passage]int{}
+	req := run.Embedding{Pooling: b.Pooling, Truncate: b.Truncate.Pointer()}
+	for _, p := range pairs {
+		for _, text := range p {
+			if text == "" {
+				return nil, fault.BadRequest("documents", "expected texts that are not empty")
+			}
+			if _, ok := at[text]; !ok {
+				at[text] = len(req.Texts)
+				req.Texts = append(req.Texts, run.Prompt{Text: string(text)})
+			}
+		}
+	}
+	vectors, err := s.Embed(ctx, m, &req, t)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float64, len(pairs))
+	for i, p := range pairs {
+		out[i] = cosine(vectors[at[p[0]]], vectors[at[p[1]]])
+	}
+	return out, nil
+}
+
+// cosine is the cosine of the angle between two vectors of the same length; 0
+// if one of them is 0.
+func cosine(a, b []float32) float64 {
+	var ab, aa, bb float64
+	for i, x := range a {
+		y := float64(b[i])
+		ab, aa, bb = ab+float64(x)*y, aa+float64(x)*float64(x), bb+y*y
+	}
+	if aa == 0 || bb == 0 {
+		return 0
+	}
+	return max(-1, min(1, ab/math.Sqrt(aa*bb)))
+}
+
+type rerankDocument struct {
+	Text string `json:"text"`
+}
+
+// rerankResult is a text's score, in the form of Cohere, Jina and vLLM.
+type rerankResult struct {
+	Index    int             `json:"index"`
+	Document *rerankDocument `json:"document,omitempty"`
+	Score    float64         `json:"relevance_score"`
+}
+
+// scoreUsage counts tokens; scores generate none.
+type scoreUsage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	Total      int `json:"total_tokens"`
+}
+
+// rerank is POST /v1/rerank and its other names. Texts come back with their
+// scores, the best first.
+func (s *API) rerank(w http.ResponseWriter, r *http.Request) error {
+	var b struct {
+		relevance
+		Query     *passage      `json:"query"`
+		Documents passages      `json:"documents"`
+		TopN      *wire.Integer `json:"top_n"`
+		Return    *bool         `json:"return_documents"`
+	}
+	if err := wire.DecodeBody(r, &b); err != nil {
+		return err
+	}
+	var err error
+	switch top := b.TopN.Value(0); {
+	case b.Query == nil:
+		err = fault.BadRequest("query", "expected a text, found nothing")
+	case len(b.Documents) == 0:
+		err = fault.BadRequest("documents", "expected at least one text, found none")
+	case len(b.Documents) >= run.MaxPrompts:
+		err = fault.BadRequest("documents", "expected at most %d texts, found %d", run.MaxPrompts-1, len(b.Documents))
+	case top < 0:
+		err = fault.BadRequest("top_n", "expected 0 (all) or more, found %d", top)
+	}
+	if err != nil {
+		return err
+	}
+	m, err := s.Model(r, b.Model)
+	if err != nil {
+		return err
+	}
+	defer m.Release()
+	pairs := make([][2]passage, len(b.Documents))
+	for i, d := range b.Documents {
+		pairs[i] = [2]passage{*b.Query, d}
+	}
+	var t run.Totals
+	scores, err := s.cosines(r.Context(), m.Model, &b.relevance, pairs, &t)
+	if err != nil {
+		return err
+	}
+	// Cohere's newer form has no documents unless they are asked for.
+	whole := r.URL.Path != "/v2/rerank"
+	if b.Return != nil {
+		whole = *b.Return
+	}
+	results := make([]rerankResult, len(scores))
+	for i, score := range scores {
+		results[i] = rerankResult{Index: i, Score: score}
+		if whole {
+			results[i].Document = &rerankDocument{string(b.Documents[i])}
+		}
+	}
+	slices.SortStableFunc(results, func(x, y rerankResult) int {
+		switch {
+		case x.Score > y.Score:
+			return -1
+		case x.Score < y.Score:
+			return 1
+		}
+		return 0
+	})
+	if n := b.TopN.Value(0); n > 0 {
+		results = results[:min(n, len(results))]
+	}
+	wire.WriteJSON(w, http.StatusOK, struct {
+		ID      string         `json:"id"`
+		Object  string         `json:"object"`
+		Model   string         `json:"model"`
+		Results []rerankResult `json:"results"`
+		Usage   scoreUsage     `json:"usage"`
+	}{caller.NewID("rerank-"), "list", m.Info().Name, results, scoreUsage{t.Prompt, 0, t.Prompt}})
+	return nil
+}
+
+// scorePairs are the pairs that a request for scores asks for: one text against
+// each of many, or two lists side by side.
+func scorePairs(first, second passages) ([][2]passage, error) {
+	switch n := len(second); {
+	case len(first) == 0:
+		return nil, fault.BadRequest("text_1", "expected at least one text, found none")
+	case n == 0:
+		return nil, fault.BadRequest("text_2", "expected at least one text, found none")
+	case len(first) != 1 && len(first) != n:
+		return nil, fault.BadRequest("text_2", "expected as many texts as text_1 has (%d), or one text_1, found %d", len(first), n)
+	case n > run.MaxPrompts/2:
+		return nil, fault.BadRequest("text_2", "expected at most %d texts, found %d", run.MaxPrompts/2, n)
+	}
+	pairs := make([][2]passage, len(second))
+	for i, t := range second {
+		pairs[i] = [2]passage{first[min(i, len(first)-1)], t}
+	}
+	return pairs, nil
+}
+
+// score is POST /v1/score, as vLLM has it under several names of its fields.
+func (s *API) score(w http.ResponseWriter, r *http.Request) error {
+	var b struct {
+		relevance
+		Text1   passages `json:"text_1"`
+		Text2   passages `json:"text_2"`
+		Data1   passages `json:"data_1"`
+		Data2   passages `json:"data_2"`
+		Queries passages `json:"queries"`
+		Docs    passages `json:"documents"`
+		Items   passages `json:"items"`
+	}
+	if err := wire.DecodeBody(r, &b); err != nil {
+		return err
+	}
+	pairs, err := scorePairs(slices.Concat(b.Text1, b.Data1, b.Queries), slices.Concat(b.Text2, b.Data2, b.Docs, b.Items))
+	if err != nil {
+		return err
+	}
+	m, err := s.Model(r, b.Model)
+	if err != nil {
+		return err
+	}
+	defer m.Release()
+	var t run.Totals
+	scores, err := s.cosines(r.Context(), m.Model, &b.relevance, pairs, &t)
+	if err != nil {
+		return err
+	}
+	type item struct {
+		Index  int     `json:"index"`
+		Object string  `json:"object"`
+		Score  float64 `json:"score"`
+	}
+	data := make([]item, len(scores))
+	for i, v := range scores {
+		data[i] = item{i, "score", v}
+	}
+	wire.WriteJSON(w, http.StatusOK, struct {
+		ID      string     `json:"id"`
+		Object  string     `json:"object"`
+		Created int64      `json:"created"`
+		Model   string     `json:"model"`
+		Data    []item     `json:"data"`
+		Usage   scoreUsage `json:"usage"`
+	}{caller.NewID("score-"), "list", time.Now().Unix(), m.Info().Name, data, scoreUsage{t.Prompt, 0, t.Prompt}})
+	return nil
+}

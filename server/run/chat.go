@@ -1,0 +1,295 @@
+package run
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"strings"
+	"time"
+
+	"ridge/engine"
+	"ridge/server/caller"
+	"ridge/server/fault"
+	"ridge/text/chat"
+	"ridge/text/tokenizer"
+)
+
+// Options are what chats and completions share, beside sampling and format. What
+// is nil was not said.
+type Options struct {
+	Stream    bool // the answer is shown while it comes
+	MaxTokens *int // -1 for as many as fit
+	N, BestOf *int
+	Stop      []string // nil: the model's own
+
+	StopTokens     []int32
+	IncludeStop    bool // the stop string stays in the text
+	IgnoreEOS      bool
+	MinTokens      int
+	Beam           bool
+	LengthPenalty  *float64
+	EarlyStopping  bool
+	PromptLogProbs *int
+	AllowedTokens  []int32
+	BadWords       []string
+	ShowSpecial    bool  // control tokens are written out
+	AddSpecial     *bool // BOS and the like around the prompt
+	Truncate       *int  // keep so many last tokens of the prompt; -1 for all
+	Priority       int   // lower first
+	CacheSalt      string
+	RequestID      string
+	TimeLimit      time.Duration // see Plan
+}
+
+// Chat is a conversation to be continued, in whatever dialect it came.
+type Chat struct {
+	Messages      []chat.Message
+	Tools         []Tool
+	Choice        ToolChoice
+	Parallel      bool
+	Format        Format
+	Args          map[string]any // for the template
+	Template      string         // in place of the model's
+	NoGenerate    bool           // do not begin the assistant's turn
+	Continue      bool           // continue the last message
+	KeepReasoning bool           // reasoning stays in the text
+	Probs         bool
+	Top           int
+	Sampling      Sampling
+	Defaults      Sampling // of the API
+	Options
+}
+
+// Limits of requests.
+const (
+	// MaxPrompts bounds the prompts of one request.
+	MaxPrompts = 4096
+	// MaxTopProbs bounds the most probable tokens that are listed with a token.
+	MaxTopProbs = 20
+
+	maxStops     = 64
+	maxStopBytes = 4096
+)
+
+// Plan makes a plan of a conversation.
+func (c *Chat) Plan(m *Model) (*Plan, error) {
+	p := &Plan{Model: m, Probs: c.Probs, top: c.Top}
+	tools, err := c.Choice.choose(c.Tools)
+	if err != nil {
+		return nil, err
+	}
+	prompt, err := c.prompt(m, tools)
+	if err != nil {
+		return nil, err
+	}
+	p.text, p.Request.Tokens = prompt.Text, prompt.Tokens
+	if c.AddSpecial != nil {
+		p.Request.Tokens = m.Encode(p.text, *c.AddSpecial)
+	}
+	p.parse = &chat.ParseOptions{Prompt: tail(p.text), KeepReasoning: c.KeepReasoning}
+	for _, t := range tools {
+		p.parse.Tools = append(p.parse.Tools, t.raw)
+	}
+	if err := c.Options.fill(p, c.Sampling, c.Defaults); err != nil {
+		return nil, err
+	}
+	asked := c.Format.Jump != nil
+	c.Format = c.Format.resolve(m, &c.Options)
+	if len(tools) > 0 {
+		p.oneCall = !c.Parallel
+		if c.Format.Kind != "" && c.Choice.Mode != "required" {
+			err = p.formatOrTools(c.Format, tools, c.Parallel)
+		} else {
+			err = p.constrainTools(tools, c.Choice, c.Format, c.Parallel)
+		}
+	} else if c.Format.Kind != "" {
+		err = p.setFormat(c.Format)
+	}
+	if err == nil {
+		err = p.jumpAhead(c.Format, asked, &c.Options)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, p.finish(&c.Options)
+}
+
+// setFormat holds a plan's text to a format.
+func (p *Plan) setFormat(f Format) error {
+	g, err := f.compile(p.Model)
+	if err != nil {
+		return err
+	}
+	return p.constrain(g)
+}
+
+// tail is the end of a prompt, all that a parser wants to know of it.
+func tail(s string) string { return s[max(0, len(s)-256):] }
+
+// Prompt is what the model reads of the conversation.
+func (c *Chat) Prompt(m *Model) (chat.Prompt, error) {
+	tools, err := c.Choice.choose(c.Tools)
+	if err != nil {
+		return chat.Prompt{}, err
+	}
+	return c.prompt(m, tools)
+}
+
+// prompt turns the conversation into what the model reads.
+func (c *Chat) prompt(m *Model, tools []Tool) (chat.Prompt, error) {
+	if len(c.Messages) == 0 {
+		return chat.Prompt{}, fault.BadRequest("messages", "expected at least one message, found none")
+	}
+	tmpl := m.tmpl
+	if c.Template != "" {
+		var err error
+		if tmpl, err = chat.Compile(c.Template, chat.OptionsFor("chat_template", m.tok)); err != nil {
+			return chat.Prompt{}, fault.BadRequest("chat_template", "%v", err)
+		}
+	}
+	in := chat.Input{Messages: m.opening(c.Messages), AddGenerationPrompt: !c.NoGenerate && !c.Continue, Continue: c.Continue, Extra: c.Args, Now: time.Now()}
+	for _, t := range tools {
+		in.Tools = append(in.Tools, t.raw)
+	}
+	p, err := tmpl.Prompt(in, m.tok)
+	switch {
+	case err == nil:
+	case errors.Is(err, chat.ErrContinue):
+		err = fault.BadRequest("continue_final_message", "%v", chat.ErrContinue)
+	case errors.Is(err, chat.ErrRefused):
+		err = fault.BadRequest("messages", "%v", err)
+	default:
+		err = fault.BadRequest("messages", "the chat template does not take this conversation: %v", err)
+	}
+	return p, err
+}
+
+// fill puts the common fields into a plan.
+func (c *Options) fill(p *Plan, s, defaults Sampling) error {
+	var err error
+	r := &p.Request
+	if r.Sampling, err = s.params(p.Model, defaults); err != nil {
+		return err
+	}
+	if p.Probs {
+		r.Sampling.LogProbs = max(1, p.top)
+	}
+	limit := cmp.Or(c.MaxTokens, p.Model.maxTokens)
+	if c.Stop == nil {
+		c.Stop = p.Model.stops
+	}
+	switch {
+	case limit == nil || *limit == -1:
+	case *limit < 0:
+		return fault.BadRequest("max_tokens", "expected 1 or more, found %d", *limit)
+	case *limit == 0:
+		r.MaxTokens = -1
+	default:
+		r.MaxTokens = *limit
+	}
+	if r.MinTokens = c.MinTokens; r.MinTokens < 0 || r.MaxTokens > 0 && r.MinTokens > r.MaxTokens {
+		return fault.BadRequest("min_tokens", "expected 0 to max_tokens, found %d", r.MinTokens)
+	}
+	if r.N = 1; c.N != nil {
+		r.N = *c.N
+	}
+	if r.N < 1 || r.N > engine.MaxChoices {
+		return fault.BadRequest("n", "expected 1 to %d, found %d", engine.MaxChoices, r.N)
+	}
+	if c.BestOf != nil {
+		if r.BestOf = *c.BestOf; r.BestOf < r.N || r.BestOf > engine.MaxChoices {
+			return fault.BadRequest("best_of", "expected n to %d, found %d", engine.MaxChoices, r.BestOf)
+		}
+		if c.Stream && r.BestOf > r.N {
+			return fault.BadRequest("best_of", "cannot be combined with stream: the best answers are known at the end")
+		}
+	}
+	if len(c.Stop) > maxStops {
+		return fault.BadRequest("stop", "expected at most %d, found %d", maxStops, len(c.Stop))
+	}
+	for _, s := range c.Stop {
+		if len(s) > maxStopBytes {
+			return fault.BadRequest("stop", "expected strings of at most %d bytes, found one of %d", maxStopBytes, len(s))
+		}
+	}
+	if id := c.RequestID; id != "" && caller.CleanID(id) != id { // people see it on their terminals
+		return fault.BadRequest("request_id", "expected at most 128 letters, digits and -_.:/, found %s", fault.Excerpt([]byte(id)))
+	}
+	p.stops, p.includeStop = c.Stop, c.IncludeStop
+	r.Priority, r.CacheSalt, r.ID = c.Priority, c.CacheSalt, c.RequestID
+	p.special = c.ShowSpecial
+	return c.fillEnds(p)
+}
+
+// fillEnds sets what ends an answer and what may not be in it.
+func (c *Options) fillEnds(p *Plan) error {
+	r, m := &p.Request, p.Model
+	if r.IgnoreEOS = c.IgnoreEOS; !c.IgnoreEOS {
+		r.StopTokens = append(r.StopTokens, m.ends...)
+	}
+	if err := errors.Join(m.CheckIDs("stop_token_ids", c.StopTokens), m.CheckIDs("allowed_token_ids", c.AllowedTokens)); err != nil {
+		return err
+	}
+	r.StopTokens = append(r.StopTokens, c.StopTokens...)
+	if n := c.PromptLogProbs; n != nil {
+		if *n < 0 || *n > MaxTopProbs {
+			return fault.BadRequest("prompt_logprobs", "expected 0 to %d, found %d", MaxTopProbs, *n)
+		}
+		r.PromptLogProbs = max(1, *n)
+	}
+	if c.Beam {
+		lp := 1.0
+		if c.LengthPenalty != nil {
+			lp = *c.LengthPenalty
+		}
+		if c.Stream {
+			return fault.BadRequest("use_beam_search", "cannot be combined with stream: the answers are known at the end")
+		}
+		r.Beam = &engine.Beam{Width: max(r.BestOf, r.N), LengthPenalty: float32(lp), EarlyStop: c.EarlyStopping}
+		r.BestOf = 0
+		if math.Abs(lp) > 100 {
+			return fault.BadRequest("length_penalty", "expected -100 to 100, found %g", lp)
+		}
+	}
+	p.limit = c.TimeLimit
+	return nil
+}
+
+// finish makes the last checks of a plan and adds the masks that are not
+// grammars.
+func (p *Plan) finish(c *Options) error {
+	m := p.Model
+	if n := c.Truncate; n != nil && *n != -1 {
+		if *n < 1 {
+			return fault.BadRequest("truncate_prompt_tokens", "expected -1 or at least 1, found %d", *n)
+		}
+		p.Request.Tokens = p.Request.Tokens[max(0, len(p.Request.Tokens)-*n):]
+	}
+	if len(p.Request.Tokens) == 0 {
+		return fault.BadRequest("prompt", "expected at least one token, found none")
+	}
+	if len(c.AllowedTokens) > 0 {
+		a := allowed{map[int32]bool{}}
+		for _, id := range c.AllowedTokens {
+			a.tokens[id] = true
+		}
+		p.addMasker(func() engine.Masker { return a })
+	}
+	var words [][]int32
+	for _, w := range c.BadWords {
+		for _, text := range []string{w, " " + strings.TrimSpace(w)} {
+			ids := m.tok.Encode(nil, text, tokenizer.EncodeOptions{})
+			if len(ids) == 0 || len(ids) > 32 {
+				return fault.BadRequest("bad_words", "expected words of 1 to 32 tokens, found %q", w)
+			}
+			words = append(words, ids)
+		}
+	}
+	if len(words) > 1024 {
+		return fault.BadRequest("bad_words", "expected at most 512, found %d", len(c.BadWords))
+	}
+	if len(words) > 0 {
+		p.addMasker(func() engine.Masker { return &badWords{words: words} })
+	}
+	return nil
+}

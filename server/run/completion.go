@@ -1,0 +1,143 @@
+package run
+
+import (
+	"ridge/server/fault"
+	"ridge/text/tokenizer"
+)
+
+// Prompt is text, or tokens if they are not nil.
+type Prompt struct {
+	Text   string
+	Tokens []int32
+}
+
+// Completion asks for continuations of prompts, in whatever dialect it
+// came.
+type Completion struct {
+	Prompts  []Prompt
+	Format   Format
+	Probs    bool
+	Top      int
+	Echo     bool
+	Sampling Sampling
+	Defaults Sampling // of the API
+	Options
+}
+
+// Plans makes a plan of each prompt.
+func (c *Completion) Plans(m *Model) ([]*Plan, error) {
+	if len(c.Prompts) == 0 {
+		return nil, fault.BadRequest("prompt", "expected at least one prompt, found none")
+	}
+	if len(c.Prompts) > MaxPrompts {
+		return nil, fault.BadRequest("prompt", "expected at most %d prompts, found %d", MaxPrompts, len(c.Prompts))
+	}
+	var out []*Plan
+	for i := range c.Prompts {
+		p, err := c.Plan(m, &c.Prompts[i])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// Plan makes a plan of one prompt.
+func (c *Completion) Plan(m *Model, in *Prompt) (*Plan, error) {
+	p := &Plan{Model: m, text: in.Text, Probs: c.Probs, top: c.Top}
+	if p.Request.Tokens = in.Tokens; in.Tokens == nil {
+		special := true
+		if c.AddSpecial != nil {
+			special = *c.AddSpecial
+		}
+		p.Request.Tokens = m.Encode(in.Text, special)
+		if len(p.Request.Tokens) == 0 && m.tok.BOS() >= 0 {
+			p.Request.Tokens = []int32{m.tok.BOS()} // an empty prompt: the start of any text
+		}
+	}
+	if err := m.CheckIDs("prompt", in.Tokens); err != nil {
+		return nil, err
+	}
+	if err := c.Options.fill(p, c.Sampling, c.Defaults); err != nil {
+		return nil, err
+	}
+	if c.Echo && c.Probs {
+		p.Request.PromptLogProbs = max(1, c.Top, p.Request.PromptLogProbs)
+	}
+	asked := c.Format.Jump != nil
+	c.Format = c.Format.resolve(m, &c.Options)
+	if c.Format.Kind != "" {
+		if err := p.setFormat(c.Format); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.jumpAhead(c.Format, asked, &c.Options); err != nil {
+		return nil, err
+	}
+	return p, p.finish(&c.Options)
+}
+
+// CheckIDs refuses tokens that m does not have.
+func (m *Model) CheckIDs(field string, ids []int32) error {
+	for _, id := range ids {
+		if id < 0 || int(id) >= m.tok.VocabSize() {
+			return fault.BadRequest(field, "expected token ids from 0 to %d, found %d", m.tok.VocabSize()-1, id)
+		}
+	}
+	return nil
+}
+
+// PromptText is the text of a plan's prompt.
+func (p *Plan) PromptText() string {
+	if p.text != "" {
+		return p.text
+	}
+	return p.Model.tok.DecodeSpecial(p.Request.Tokens)
+}
+
+// fimTokens are the marks of a text to be filled in.
+type fimTokens struct{ prefix, suffix, middle int32 }
+
+// fimNames are the marks of known families.
+var fimNames = [][3]string{
+	{"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"},
+	{"<fim_prefix>", "<fim_suffix>", "<fim_middle>"},
+	{"<fim-prefix>", "<fim-suffix>", "<fim-middle>"},
+	{"<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"},
+	{"▁<PRE>", "▁<SUF>", "▁<MID>"},
+	{"<PRE>", "<SUF>", "<MID>"},
+}
+
+// FIM finds the model's marks.
+func (m *Model) FIM() (t fimTokens, ok bool) {
+	for _, n := range fimNames {
+		var found [3]int32
+		all := true
+		for i, name := range n {
+			id, is := m.tok.ID(name)
+			found[i], all = id, all && is
+		}
+		if !all {
+			continue
+		}
+		return fimTokens{found[0], found[1], found[2]}, true
+	}
+	return t, false
+}
+
+// Fill is the prompt for the text between prefix and suffix.
+func (m *Model) Fill(prefix, suffix string) ([]int32, error) {
+	t, ok := m.FIM()
+	if !ok {
+		return nil, fault.Unsupported("suffix", "this model was not trained to fill in text: it has no tokens for that")
+	}
+	plain := tokenizer.EncodeOptions{}
+	var ids []int32
+	if m.tok.AddsBOS() {
+		ids = append(ids, m.tok.BOS())
+	}
+	ids = m.tok.Encode(append(ids, t.prefix), prefix, plain)
+	ids = m.tok.Encode(append(ids, t.suffix), suffix, plain)
+	return append(ids, t.middle), nil
+}

@@ -1,0 +1,58 @@
+package run
+
+import (
+	"time"
+
+	"ridge/text/chat"
+)
+
+// Derivation says how a model differs from another one whose files it has.
+type Derivation struct {
+	Name      string
+	Created   time.Time
+	System    string         // of conversations that have no system message
+	Before    []chat.Message // before each conversation, after the system message
+	License   string         // "": the other's
+	Template  string         // chat template, "": the other's
+	Sampling  Sampling       // what is nil is the other's
+	Stop      []string       // of requests that say none
+	MaxTokens *int           // of requests that say none; nil: as many as fit
+}
+
+// Derive returns the model that differs from m as d says. It shares m's files and
+// memory. An error is the template's.
+func (m *Model) Derive(d *Derivation) (*Model, error) {
+	out := bare(m.backend, m.tok, m.info)
+	out.base, out.ownTmpl = m, m.ownTmpl || d.Template != ""
+	out.info.Name, out.info.Aliases, out.info.Created, out.info.Modified = d.Name, nil, d.Created, d.Created
+	if d.License != "" {
+		out.info.License = d.License
+	}
+	if err := out.setTemplate(m.info.Template, ""); err != nil {
+		return nil, err
+	}
+	out.syntax, out.marks = m.syntax, m.marks
+	if d.Template != "" {
+		if err := out.setTemplate(d.Template, ""); err != nil {
+			return nil, err
+		}
+	}
+	out.ends = m.ends // of the vocabulary that grammars are compiled for
+	out.defaults, out.stops, out.maxTokens = d.Sampling.or(m.defaults), d.Stop, d.MaxTokens
+	out.system, out.before = d.System, d.Before
+	return out, nil
+}
+
+// opening puts a derived model's words before a conversation.
+func (m *Model) opening(msgs []chat.Message) []chat.Message {
+	if m.base == nil {
+		return msgs
+	}
+	var out []chat.Message
+	if m.system != "" && (len(msgs) == 0 || msgs[0].Role != "system") {
+		out = append(out, chat.Message{Role: "system", Content: m.system})
+	} else if len(msgs) > 0 && msgs[0].Role == "system" {
+		out, msgs = append(out, msgs[0]), msgs[1:]
+	}
+	return append(append(out, m.before...), msgs...)
+}

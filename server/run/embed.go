@@ -1,0 +1,91 @@
+package run
+
+import (
+	"context"
+	"math"
+
+	"ridge/engine"
+	"ridge/server/fault"
+)
+
+// Embedding asks for the embeddings of texts.
+type Embedding struct {
+	Texts      []Prompt
+	Pooling    string // mean, last, or "" for the model's own
+	Dimensions *int   // keep so many first numbers; nil for all
+	Truncate   *int   // keep so many first tokens of each text, if it is above 0
+}
+
+// Embed returns the embeddings of texts.
+func (s *Runner) Embed(ctx context.Context, m *Model, b *Embedding, t *Totals) ([][]float32, error) {
+	if len(b.Texts) == 0 {
+		return nil, fault.BadRequest("input", "expected a text, found nothing")
+	}
+	if len(b.Texts) > MaxPrompts {
+		return nil, fault.BadRequest("input", "expected at most %d texts, found %d", MaxPrompts, len(b.Texts))
+	}
+	pooling := m.info.Pooling
+	switch b.Pooling {
+	case "":
+	case "mean":
+		pooling = engine.PoolingMean
+	case "last":
+		pooling = engine.PoolingLast
+	default:
+		return nil, fault.BadRequest("pooling", "expected mean or last, found %q", b.Pooling)
+	}
+	if pooling == engine.NoPooling {
+		pooling = engine.PoolingMean
+	}
+	size := m.info.Hidden
+	if b.Dimensions != nil {
+		size = *b.Dimensions
+	}
+	if size < 1 || size > m.info.Hidden {
+		return nil, fault.BadRequest("dimensions", "expected 1 to %d, found %d", m.info.Hidden, size)
+	}
+	var plans []*Plan
+	for i, in := range b.Texts {
+		if err := m.CheckIDs("input", in.Tokens); err != nil {
+			return nil, err
+		}
+		p := &Plan{Model: m, text: in.Text}
+		if p.Request.Tokens = in.Tokens; in.Tokens == nil {
+			p.Request.Tokens = m.Encode(in.Text, true)
+		}
+		if n := b.Truncate; n != nil && *n > 0 {
+			p.Request.Tokens = p.Request.Tokens[:min(len(p.Request.Tokens), *n)]
+		}
+		if len(p.Request.Tokens) == 0 {
+			return nil, fault.BadRequest("input", "text %d: expected at least one token, found none", i)
+		}
+		p.Request.Embed = pooling
+		plans = append(plans, p)
+	}
+	out := make([][]float32, len(plans))
+	err := s.RunAll(ctx, plans, t, func(i int, d *Delta) error {
+		if d.embedding != nil {
+			out[i] = shorten(d.embedding, size)
+		}
+		return nil
+	}, nil)
+	return out, err
+}
+
+// shorten keeps the first n numbers of an embedding, scaled to length 1 again.
+func shorten(v []float32, n int) []float32 {
+	if n >= len(v) {
+		return v
+	}
+	sum := 0.0
+	for _, x := range v[:n] {
+		sum += float64(x) * float64(x)
+	}
+	out := make([]float32, n)
+	for i, x := range v[:n] {
+		if sum > 0 {
+			out[i] = float32(float64(x) / math.Sqrt(sum))
+		}
+	}
+	return out
+}

@@ -1,0 +1,339 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"ridge/engine"
+	"ridge/sample"
+	"ridge/text/chat"
+	"ridge/text/tokenizer"
+)
+
+// Plan is a request to a model, ready to be run: what the engine gets, and how
+// its tokens become text.
+type Plan struct {
+	Model   *Model
+	Request engine.Request
+	text    string // the prompt's text, "" if it came as tokens
+
+	stops       []string
+	includeStop bool // the stop string stays in the text
+	special     bool // write out control tokens
+
+	parse   *chat.ParseOptions // look for reasoning and calls; nil: all is text
+	oneCall bool               // the answer ends after one call
+
+	Probs bool // report log-probabilities
+	top   int  // and so many most probable tokens
+
+	// limit is the time that an answer of more than one line may take, counted
+	// from its first token: waiting and the prompt are not in it, and no request
+	// fails by it. 0 for any time. This is what llama-server documents of
+	// t_max_predict_ms, which is made for completions in editors.
+	limit time.Duration
+}
+
+// Token is a token of an answer with its log-probabilities.
+type Token struct {
+	ID   int32
+	Prob float32
+	Top  []sample.TokenProb
+}
+
+// Reasons for the end of an answer, as OpenAI names them.
+const (
+	FinishStop      = "stop"
+	FinishLength    = "length"
+	FinishToolCalls = "tool_calls"
+)
+
+// Delta is what an event of the engine means for one choice.
+type Delta struct {
+	Choice int
+	Parts  []chat.Part
+	Tokens []Token            // at most one
+	Prompt *engine.PromptInfo // in the first delta of a generation
+	Finish string             // in the last delta of a choice, else ""
+	// StopText or StopToken (else -1) is what ended the choice with FinishStop.
+	StopText  string
+	StopToken int32
+	Ender     *Token // the stop token with its log-probabilities
+	embedding []float32
+}
+
+func (d *Delta) empty() bool {
+	return len(d.Parts) == 0 && len(d.Tokens) == 0 && d.Finish == "" && d.Prompt == nil
+}
+
+// Text is the text for the user in a delta.
+func (d *Delta) Text() (s string) {
+	for _, p := range d.Parts {
+		if p.Kind == chat.PartText {
+			s += p.Text
+		}
+	}
+	return s
+}
+
+// choice turns the tokens of one answer into text.
+type choice struct {
+	dec    *tokenizer.Decoder
+	stop   *chat.StopMatcher
+	parser *chat.Parser // nil: all is text
+	tokens int
+	calls  int
+	first  time.Time // when the first token came
+	lines  bool      // there is an end of a line in the text
+	ended  bool
+}
+
+// generation is a plan that runs.
+type generation struct {
+	p       *Plan
+	stream  Stream
+	ctx     context.Context
+	cancel  context.CancelFunc
+	choices []choice
+	live    int
+
+	prompt    engine.PromptInfo
+	tokens    int // of all answers, what a client pays for
+	reasoning int // of these, in reasoning
+	forced    int // of all, those that were not drawn
+	submitted time.Time
+	first     time.Time // first token
+	last      time.Time // latest token
+	lastSeen  []time.Time
+	itl       func(time.Duration)
+
+	waits    context.Context // ends after a patience; one serves for many tokens
+	stopWait context.CancelFunc
+}
+
+// start submits a plan. The generation must be closed.
+func (p *Plan) start(ctx context.Context) (*generation, error) {
+	g := &generation{p: p, submitted: time.Now()}
+	g.ctx, g.cancel = context.WithCancel(ctx)
+	s, err := p.Model.backend.Submit(g.ctx, p.Request)
+	if err != nil {
+		g.cancel()
+		return nil, err
+	}
+	g.stream = s
+	g.choices = make([]choice, max(1, p.Request.N))
+	g.live = len(g.choices)
+	g.lastSeen = make([]time.Time, len(g.choices))
+	for i := range g.choices {
+		c := &g.choices[i]
+		c.dec, c.stop = p.Model.tok.NewDecoder(), chat.NewStopMatcher(p.stops)
+		if p.parse != nil {
+			c.parser = chat.NewParser(p.Model.syntax, *p.parse)
+		}
+	}
+	return g, nil
+}
+
+// close ends the generation, whether or not it is complete.
+func (g *generation) close() {
+	g.stream.Close()
+	g.cancel()
+	for i := range g.choices {
+		if p := g.choices[i].parser; p != nil {
+			p.Close()
+		}
+	}
+}
+
+// errWait is returned by next when nothing has come in the time given.
+var errWait = errors.New("nothing yet")
+
+// next returns the next delta that says something; ok is false after the last
+// one. With a patience it returns errWait when that is over.
+func (g *generation) next(patience time.Duration) (d Delta, ok bool, err error) {
+	began := time.Now()
+	for g.live > 0 {
+		ctx := g.ctx
+		if patience > 0 {
+			ctx = g.waiting(patience - time.Since(began))
+		}
+		ev, ok := g.stream.Next(ctx)
+		if !ok {
+			switch {
+			case g.ctx.Err() != nil:
+				return Delta{}, false, context.Cause(g.ctx)
+			case ctx.Err() != nil && time.Since(began) < patience:
+				continue // it was made for a token before this one
+			case ctx.Err() != nil:
+				return Delta{}, false, errWait
+			}
+			return Delta{}, false, engine.ErrClosed
+		}
+		if ev.Err != nil {
+			return Delta{}, false, ev.Err
+		}
+		if ev.Finish == engine.FinishAbort {
+			if g.ctx.Err() != nil {
+				return Delta{}, false, context.Cause(g.ctx)
+			}
+			return Delta{}, false, engine.ErrClosed
+		}
+		if d := g.event(&ev); !d.empty() {
+			return d, true, nil
+		}
+	}
+	return Delta{}, false, nil
+}
+
+// waiting returns a context that ends after the time given, or earlier, if it was
+// made for a wait before this one.
+func (g *generation) waiting(rest time.Duration) context.Context {
+	if g.waits == nil || g.waits.Err() != nil {
+		if g.stopWait != nil {
+			g.stopWait()
+		}
+		g.waits, g.stopWait = context.WithTimeout(g.ctx, rest)
+	}
+	return g.waits
+}
+
+// event turns an event into a delta.
+func (g *generation) event(ev *engine.Event) Delta {
+	d := Delta{Choice: ev.Choice, StopToken: -1, embedding: ev.Embedding}
+	if ev.Prompt != nil {
+		g.prompt = *ev.Prompt
+		d.Prompt = ev.Prompt
+	}
+	if ev.Choice < 0 || ev.Choice >= len(g.choices) {
+		return d
+	}
+	c := &g.choices[ev.Choice]
+	if c.ended {
+		return d // tokens that came while a stop was on its way
+	}
+	if ev.Token >= 0 {
+		g.token(c, ev, &d)
+	}
+	if ev.Finish != "" && !c.ended {
+		g.finish(c, ev, &d)
+	}
+	return d
+}
+
+func (g *generation) token(c *choice, ev *engine.Event, d *Delta) {
+	now := time.Now()
+	if g.tokens++; g.tokens == 1 {
+		g.first = now
+	}
+	if c.tokens++; c.tokens == 1 {
+		c.first = now
+	} else if g.itl != nil {
+		g.itl(now.Sub(g.lastSeen[ev.Choice]))
+	}
+	g.lastSeen[ev.Choice], g.last = now, now
+	if c.parser != nil && c.parser.Thinking() {
+		g.reasoning++
+	}
+	if ev.Forced {
+		g.forced++
+	}
+	d.Tokens = append(d.Tokens, g.tokenInfo(ev))
+	c.dec.Special = g.p.special || c.parser != nil && g.p.Model.marks[ev.Token]
+	text, stopped := c.dec.Add(ev.Token), false
+	if c.tokens > g.p.Request.MinTokens { // before, a stop string is text like any other
+		text, stopped = c.stop.Add(text)
+	}
+	if stopped && g.p.includeStop {
+		text += c.stop.Matched()
+	}
+	d.Parts = c.add(text)
+	c.lines = c.lines || strings.Contains(text, "\n")
+	switch {
+	case stopped:
+		d.StopText = c.stop.Matched()
+		c.end(g, d, FinishStop)
+	case g.p.oneCall && ended(d.Parts):
+		c.end(g, d, FinishStop)
+	case g.p.limit > 0 && c.lines && now.Sub(c.first) > g.p.limit:
+		g.finish(c, &engine.Event{StopToken: -1, Finish: engine.FinishLength}, d)
+	default:
+		return
+	}
+	g.stream.Stop(ev.Choice)
+}
+
+// ended reports whether a call ends in parts.
+func ended(parts []chat.Part) bool {
+	for _, p := range parts {
+		if p.Kind == chat.PartCallEnd {
+			return true
+		}
+	}
+	return false
+}
+
+// tokenInfo takes an event's log-probabilities. The number of the token that
+// was drawn is the very same in both places.
+func (g *generation) tokenInfo(ev *engine.Event) Token {
+	t := Token{ID: ev.Token, Prob: ev.LogProb, Top: ev.Top}
+	for _, p := range ev.Top {
+		if p.Token == ev.Token {
+			t.Prob = p.LogProb
+		}
+	}
+	t.Top = t.Top[:min(len(t.Top), g.p.top)]
+	return t
+}
+
+// finish takes the engine's word that a choice is over.
+func (g *generation) finish(c *choice, ev *engine.Event, d *Delta) {
+	text, stopped := c.stop.Add(c.dec.Flush())
+	if !stopped {
+		text += c.stop.Flush()
+	}
+	d.Parts = append(d.Parts, c.add(text)...)
+	why := FinishStop
+	if ev.Finish == engine.FinishLength {
+		why = FinishLength
+	}
+	if d.StopToken = ev.StopToken; ev.StopToken >= 0 {
+		t := g.tokenInfo(&engine.Event{Token: ev.StopToken, LogProb: ev.LogProb, Top: ev.Top})
+		d.Ender = &t
+	}
+	c.end(g, d, why)
+}
+
+// end ends a choice.
+func (c *choice) end(g *generation, d *Delta, why string) {
+	if c.parser != nil {
+		d.Parts = append(d.Parts, c.count(c.parser.Flush())...)
+	}
+	if c.calls > 0 && why == FinishStop {
+		why = FinishToolCalls
+	}
+	d.Finish = why
+	c.ended = true
+	g.live--
+}
+
+// add takes decoded text.
+func (c *choice) add(text string) []chat.Part {
+	if c.parser != nil {
+		return c.count(c.parser.Add(text))
+	}
+	if text == "" {
+		return nil
+	}
+	return []chat.Part{{Kind: chat.PartText, Text: text}}
+}
+
+func (c *choice) count(parts []chat.Part) []chat.Part {
+	for _, p := range parts {
+		if p.Kind == chat.PartCall {
+			c.calls++
+		}
+	}
+	return parts
+}

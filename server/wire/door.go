@@ -1,0 +1,62 @@
+package wire
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"ridge/server/caller"
+	"ridge/server/run"
+)
+
+// Door is what the dialects have of the server: the models, what runs plans, and
+// how answers are written.
+type Door struct {
+	*run.Runner
+	Models       *run.Library
+	WriteTimeout time.Duration // for a client to take a piece of an answer
+}
+
+// Handler answers a request, or returns the error that the client is to be told
+// of in the dialect of the path. It has written nothing then.
+type Handler func(w http.ResponseWriter, r *http.Request) error
+
+// Model finds the model that a request names. It must be released.
+func (d *Door) Model(r *http.Request, name string) (*run.Loan, error) {
+	m, err := d.Models.Acquire(r.Context(), name)
+	if err != nil {
+		return nil, err
+	}
+	caller.Note(r.Context(), func(l *caller.Record) { l.Model = m.Info().Name })
+	return m, nil
+}
+
+// Lend reads a request's body and finds the model that it names then. The model
+// must be released.
+func (d *Door) Lend(r *http.Request, body any, name *string) (*run.Loan, error) {
+	if err := DecodeBody(r, body); err != nil {
+		return nil, err
+	}
+	return d.Model(r, *name)
+}
+
+// Alive shows a client that waits that it was not forgotten, and where in the
+// queue it is; the next one is at 1.
+func (d *Door) Alive(e *Events, m *run.Model) error {
+	id := caller.RequestID(e.ctx)
+	for _, q := range m.Stats().Sequences {
+		if q.ID == id && q.Position >= 0 {
+			return e.Comment("queue position " + strconv.Itoa(q.Position+1))
+		}
+	}
+	return e.Comment("ping")
+}
+
+// Wait is what to do while nothing comes: a sign of life in streams, nothing if e
+// is nil.
+func (d *Door) Wait(e *Events, m *run.Model) func() error {
+	if e == nil {
+		return nil
+	}
+	return func() error { return d.Alive(e, m) }
+}

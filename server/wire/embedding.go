@@ -1,0 +1,24 @@
+package wire
+
+import "ridge/server/run"
+
+// EmbeddingRequest is the body of POST /v1/embeddings. llama-server says
+// content for input.
+type EmbeddingRequest struct {
+	Model      string   `json:"model"`
+	Input      Prompts  `json:"input"`
+	Content    Prompts  `json:"content"`
+	Format     string   `json:"encoding_format"`
+	Dimensions *Integer `json:"dimensions"`
+	Truncate   *Integer `json:"truncate_prompt_tokens"`
+	Pooling    string   `json:"pooling"`
+}
+
+// Embedding is what the body asks for.
+func (b *EmbeddingRequest) Embedding() *run.Embedding {
+	texts := b.Input
+	if len(texts) == 0 {
+		texts = b.Content
+	}
+	return &run.Embedding{Texts: texts, Pooling: b.Pooling, Dimensions: b.Dimensions.Pointer(), Truncate: b.Truncate.Pointer()}
+}

@@ -1,0 +1,207 @@
+package wire
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+
+	"ridge/server/fault"
+	"ridge/server/run"
+)
+
+// Integer is a whole number, also if it is written as 5.0.
+type Integer int64
+
+// UnmarshalJSON reads it.
+func (n *Integer) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		return nil
+	}
+	if v, err := strconv.ParseInt(string(b), 10, 64); err == nil {
+		*n = Integer(v)
+		return nil
+	}
+	f, err := strconv.ParseFloat(string(b), 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+		return WrongType[Integer](b)
+	}
+	*n = Integer(f)
+	return nil
+}
+
+// Wants says what the field may be.
+func (Integer) Wants() string { return "a whole number" }
+
+// Pointer returns the number, nil for none.
+func (n *Integer) Pointer() *int {
+	if n == nil {
+		return nil
+	}
+	return new(n.Value(0))
+}
+
+// Value returns the number, or def if there is none.
+func (n *Integer) Value(def int) int {
+	if n == nil {
+		return def
+	}
+	return int(max(math.MinInt32, min(math.MaxInt32, int64(*n))))
+}
+
+// Seed is a seed of 64 bits, of either sign; -1 stands for a random one, as in
+// Ollama, llama-server and vLLM.
+type Seed struct {
+	value  uint64
+	random bool
+}
+
+// UnmarshalJSON reads a number or null.
+func (s *Seed) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		s.random = true
+		return nil
+	}
+	if v, err := strconv.ParseUint(string(b), 10, 64); err == nil {
+		s.value = v
+		return nil
+	}
+	var n Integer
+	if err := n.UnmarshalJSON(b); err != nil {
+		return err
+	}
+	s.value, s.random = uint64(n), n == -1
+	return nil
+}
+
+// Pointer returns the seed, nil for a random one.
+func (s *Seed) Pointer() *uint64 {
+	if s == nil || s.random {
+		return nil
+	}
+	return &s.value
+}
+
+// StringList is a string or a list of strings.
+type StringList []string
+
+// UnmarshalJSON reads either.
+func (l *StringList) UnmarshalJSON(b []byte) error {
+	var one string
+	if json.Unmarshal(b, &one) == nil {
+		*l = nil
+		if string(b) != "null" {
+			*l = StringList{one}
+		}
+		return nil
+	}
+	var many []string
+	if json.Unmarshal(b, &many) != nil {
+		return WrongType[StringList](b)
+	}
+	*l = many
+	return nil
+}
+
+// Wants says what the field may be.
+func (StringList) Wants() string { return "a string or a list of strings" }
+
+// Prompts is what completions and embeddings accept as input: a string, a list
+// of strings, a list of token ids, or a list of such lists.
+type Prompts []run.Prompt
+
+// Wants says what the field may be.
+func (Prompts) Wants() string {
+	return "a string, a list of strings, a list of token ids or a list of such lists"
+}
+
+// onePrompt is a string or a list of token ids.
+type onePrompt run.Prompt
+
+// Wants says what the field may be.
+func (onePrompt) Wants() string { return "a string or a list of token ids" }
+
+// UnmarshalJSON reads any of them.
+func (p *Prompts) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		return nil
+	}
+	var one onePrompt
+	if one.UnmarshalJSON(b) == nil {
+		*p = Prompts{run.Prompt(one)}
+		return nil
+	}
+	var many []onePrompt
+	if json.Unmarshal(b, &many) != nil || len(many) == 0 {
+		return WrongType[Prompts](b)
+	}
+	*p = nil
+	for _, x := range many {
+		*p = append(*p, run.Prompt(x))
+	}
+	return nil
+}
+
+// UnmarshalJSON reads either.
+func (p *onePrompt) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '"' {
+		return json.Unmarshal(b, &p.Text)
+	}
+	p.Tokens = []int32{}
+	if err := json.Unmarshal(b, &p.Tokens); err != nil || p.Tokens == nil || len(p.Tokens) == 0 {
+		return WrongType[onePrompt](b)
+	}
+	return nil
+}
+
+// Biases are logit biases: {"ID": VALUE}, or llama-server's [[ID or TEXT,
+// VALUE or false], ...].
+type Biases struct {
+	ids   map[int32]float32
+	texts map[string]float32
+}
+
+// maxBias bounds the size of a bias: no logit comes near it.
+const maxBias = 1e30
+
+// UnmarshalJSON reads either.
+func (l *Biases) UnmarshalJSON(b []byte) error {
+	l.ids, l.texts = map[int32]float32{}, map[string]float32{}
+	var byID map[string]float64
+	if json.Unmarshal(b, &byID) == nil {
+		for k, v := range byID {
+			id, err := strconv.ParseInt(strings.TrimSpace(k), 10, 32)
+			if err != nil || id < 0 {
+				return fault.BadRequest("logit_bias", "expected token ids as keys, found %q", k)
+			}
+			if math.Abs(v) > maxBias {
+				return fault.BadRequest("logit_bias", "expected numbers of at most %g, found %g", float64(maxBias), v)
+			}
+			l.ids[int32(id)] = float32(v)
+		}
+		return nil
+	}
+	var pairs [][2]json.RawMessage
+	if json.Unmarshal(b, &pairs) != nil {
+		return fault.BadRequest("logit_bias", "expected an object of token ids and numbers, found %s", fault.Excerpt(b))
+	}
+	for _, p := range pairs {
+		var v float64
+		if string(p[1]) == "false" {
+			v = math.Inf(-1)
+		} else if json.Unmarshal(p[1], &v) != nil || math.Abs(v) > maxBias {
+			return fault.BadRequest("logit_bias", "expected a number of at most %g, or false, found %s", float64(maxBias), fault.Excerpt(p[1]))
+		}
+		var id int32
+		var text string
+		switch {
+		case json.Unmarshal(p[0], &id) == nil && id >= 0:
+			l.ids[id] = float32(v)
+		case json.Unmarshal(p[0], &text) == nil:
+			l.texts[text] = float32(v)
+		default:
+			return fault.BadRequest("logit_bias", "expected a token id or a text, found %s", fault.Excerpt(p[0]))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package wire
+
+import (
+	"math"
+
+	"ridge/server/run"
+)
+
+// Timings are llama-server's, with the time in the queue.
+type Timings struct {
+	CacheN         int     `json:"cache_n"`
+	PromptN        int     `json:"prompt_n"`
+	PromptMS       float64 `json:"prompt_ms"`
+	PromptTokenMS  float64 `json:"prompt_per_token_ms"`
+	PromptPerSec   float64 `json:"prompt_per_second"`
+	PredictedN     int     `json:"predicted_n"`
+	PredictedMS    float64 `json:"predicted_ms"`
+	PredictedTokMS float64 `json:"predicted_per_token_ms"`
+	PredictedSec   float64 `json:"predicted_per_second"`
+	ForcedN        int     `json:"jump_ahead_n,omitempty"` // of predicted_n, not drawn
+	QueueMS        float64 `json:"queue_ms"`
+	FirstMS        float64 `json:"first_token_ms"`
+	// Energy is an estimate: the request's share, by tokens, in what the
+	// processor used meanwhile.
+	Joules       *float64 `json:"energy_joules,omitempty"`
+	EnergySource string   `json:"energy_source,omitempty"`
+}
+
+// NewTimings says how long generations took.
+func NewTimings(t *run.Totals) *Timings {
+	n := t.Prompt - t.Cached
+	x := &Timings{
+		CacheN: t.Cached, PromptN: n, PromptMS: Milliseconds(t.Prefill.Seconds()), PredictedN: t.Tokens, PredictedMS: Milliseconds(t.Decode.Seconds()),
+		ForcedN: t.Forced, QueueMS: Milliseconds(t.Queued.Seconds()), FirstMS: Milliseconds(t.TTFT.Seconds()),
+	}
+	x.PromptTokenMS, x.PromptPerSec = per(x.PromptMS, n), rate(n, x.PromptMS)
+	if t.Meter != nil {
+		x.Joules, x.EnergySource = &t.Joules, t.Meter.Source()
+	}
+	// The first token comes with the prompt.
+	x.PredictedTokMS, x.PredictedSec = per(x.PredictedMS, t.Tokens-1), rate(t.Tokens-1, x.PredictedMS)
+	return x
+}
+
+// Milliseconds are seconds in milliseconds.
+func Milliseconds(s float64) float64 { return math.Round(s*1e6) / 1e3 }
+
+func per(ms float64, n int) float64 {
+	if n <= 0 {
+		return 0
+	}
+	return ms / float64(n)
+}
+
+func rate(n int, ms float64) float64 {
+	if ms <= 0 || n <= 0 {
+		return 0
+	}
+	return float64(n) / ms * 1e3
+}
