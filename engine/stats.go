@@ -39,6 +39,7 @@ type Stats struct {
 	Sampling time.Duration // of Busy, drawing tokens and scoring prompts
 
 	Sched sched.Stats
+	Swap  SwapStats // zero without a SwapSpace
 	// StepError is the mean relative error of predicted step times, and StepBias
 	// is positive if steps take longer than predicted.
 	StepError, StepBias float64
@@ -98,6 +99,9 @@ func (e *Engine) stats() Stats {
 	}
 	if e.reserved != nil {
 		st.Usage = e.reserved.Usage(e.sched.RunningSeqs(), e.o.Reserve)
+	}
+	if w, ok := e.o.Swap.(interface{ SwapStats() SwapStats }); ok {
+		st.Swap = w.SwapStats()
 	}
 	st.StepError, st.StepBias = e.sched.Cost().Error()
 	if e.tree != nil {

@@ -270,7 +270,7 @@ func (b *batches) runLine(ctx context.Context, x *batch, l *batchLine) *batchRes
 
 func (b *batches) ask(ctx context.Context, id string, x *batch, l *batchLine) (int, []byte) {
 	body := withoutStream(l.Body)
-	ctx = caller.WithRecord(caller.WithAccount(ctx, &caller.Account{Name: x.Owner, Priority: func(asked int) int { return asked + batchPriority }}), &caller.Record{ID: id})
+	ctx = caller.WithRecord(caller.WithAccount(ctx, &caller.Account{Name: x.Owner, Patient: true, Priority: func(asked int) int { return asked + batchPriority }}), &caller.Record{ID: id})
 	r, err := http.NewRequestWithContext(ctx, l.Method, l.URL, bytes.NewReader(body))
 	if err != nil {
 		return http.StatusBadRequest, []byte(`{"error":{"message":"the line's url cannot be used","type":"invalid_request_error","param":"url","code":null}}`)

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -49,7 +50,7 @@ func (w *watchedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // may pass.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		l := &caller.Record{ID: caller.CleanID(r.Header.Get("X-Request-Id"))}
+		l := &caller.Record{ID: caller.CleanID(r.Header.Get("X-Request-Id")), Arrived: time.Now()}
 		ctx, cancel := context.WithCancelCause(caller.WithRecord(r.Context(), l))
 		defer cancel(nil)
 		defer context.AfterFunc(s.cut, func() { cancel(context.Cause(s.cut)) })()
@@ -150,6 +151,10 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, next http.Handler
 			return
 		}
 	}
+	if err := readDeadline(r); err != nil {
+		writeError(w, r, err)
+		return
+	}
 	release, err := s.authorize(r)
 	if err != nil {
 		if err.Status == http.StatusUnauthorized {
@@ -161,6 +166,23 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, next http.Handler
 	defer release()
 	r.Body = &timedBody{ReadCloser: http.MaxBytesReader(w, r.Body, s.bodyLimit(r)), rc: http.NewResponseController(w), limit: s.o.BodyTimeout}
 	next.ServeHTTP(w, r)
+}
+
+// deadlineHeader is the field deadline_ms for clients that cannot add to a body.
+const deadlineHeader = "X-Request-Deadline-Ms"
+
+// readDeadline notes the deadline that a request's header names.
+func readDeadline(r *http.Request) error {
+	text := r.Header.Get(deadlineHeader)
+	if text == "" {
+		return nil
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 0 {
+		return fault.BadRequest(deadlineHeader, "expected milliseconds, 0 (none) or more, found %s", fault.Excerpt([]byte(text)))
+	}
+	caller.Note(r.Context(), func(l *caller.Record) { l.Deadline = new(time.Duration(n) * time.Millisecond) })
+	return nil
 }
 
 // timedBody is a body that must arrive in a bounded time. The deadline goes

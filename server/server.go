@@ -54,6 +54,7 @@ type Options struct {
 	BodyTimeout    time.Duration // for a request's body to arrive; 0 means a minute
 	WriteTimeout   time.Duration // for a client to take a piece of an answer; 0 means a minute
 	RequestTimeout time.Duration // for a whole request; 0 for any time
+	Deadline       time.Duration // of the first token of requests that name none; 0 for at no time
 	Ping           time.Duration // between signs of life in a silent stream; 0 means 15 seconds
 
 	DataDir string // where files, batches, responses and created models are kept; "": in memory, or not at all
@@ -171,7 +172,7 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // of the dialects.
 func (s *Server) routes(created *ollama.Store) error {
 	d := &wire.Door{
-		Runner: &run.Runner{Watch: s.metrics, Meter: run.NewMeter("/sys", s.o.Watts), Patience: s.o.Ping, LogPrompts: s.o.LogPrompts, Log: s.log},
+		Runner: &run.Runner{Watch: s.metrics, Meter: run.NewMeter("/sys", s.o.Watts), Patience: s.o.Ping, LogPrompts: s.o.LogPrompts, Log: s.log, Deadline: s.o.Deadline},
 		Models: s.lib, WriteTimeout: s.o.WriteTimeout,
 	}
 	open, err := openai.New(d, s.folder("responses"), s.log)

@@ -44,12 +44,14 @@ type ModelStatus struct {
 	DraftTokens     int64   `json:"draft_tokens"`
 	Preemptions     int64   `json:"preemptions"`
 	Recomputed      int64   `json:"recomputed_tokens"`
+	Shed            int64   `json:"shed"` // sequences whose deadline could not be met
 	Steps           int64   `json:"steps"`
 	Busy            float64 `json:"step_seconds"`
 	Kernels         float64 `json:"kernel_seconds"`
 	StepError       float64 `json:"step_prediction_error"`
 
 	Memory    MemoryStatus     `json:"kv"`
+	Swap      SwapStatus       `json:"swap"`
 	Sequences []SequenceStatus `json:"sequences"` // the running ones, then those that wait, in order; at most some hundred
 }
 
@@ -73,6 +75,16 @@ type MemoryStatus struct {
 	Given       int64 `json:"chunks_returned"` // pieces given back
 	BudgetBytes int64 `json:"budget_bytes"`    // of all models together; 0 if the model has memory of its own
 	BudgetUsed  int64 `json:"budget_used"`     // what all models have now
+}
+
+// SwapStatus is what became of preempted sequences that were written out.
+type SwapStatus struct {
+	Now       int   `json:"sequences"` // that lie there
+	RAMBytes  int64 `json:"ram_bytes"`
+	DiskBytes int64 `json:"disk_bytes"`
+	Out       int64 `json:"out"`
+	In        int64 `json:"in"`
+	Failures  int64 `json:"failures"` // computed again instead
 }
 
 // SequenceStatus describes a sequence.
@@ -114,12 +126,15 @@ func statusOf(m *run.Model) ModelStatus {
 		Load:    m.LoadTime().Seconds(),
 		Running: st.Sched.Running, Waiting: st.Waiting, Paused: st.Paused, Submitted: st.Submitted, Finished: map[string]int64{},
 		PromptTokens: st.Sched.PromptTokens, GeneratedTokens: st.Tokens, CachedTokens: st.Tree.HitTokens, LookedUp: st.Tree.HitTokens + st.Tree.MissTokens,
-		Evicted: st.Tree.Evicted, DraftTokens: st.Sched.DraftTokens, Preemptions: st.Sched.Recomputes + st.Sched.SwapOuts, Recomputed: st.Sched.LostTokens,
+		Evicted: st.Tree.Evicted, DraftTokens: st.Sched.DraftTokens, Preemptions: st.Sched.Recomputes + st.Sched.SwapOuts, Recomputed: st.Sched.LostTokens, Shed: st.Sched.Shed,
 		Steps: st.Steps, Busy: st.Busy.Seconds(), Kernels: st.Kernels.Seconds(), StepError: st.StepError,
 		Memory: MemoryStatus{
 			Type: m.Info().KV, PageTokens: m.Info().PageTokens, Pages: st.Pool.Pages, PageBytes: st.Pool.PageBytes, Slots: st.Usage.Slots, Used: st.Usage.Used,
 			Waste: st.Usage.Internal, Cached: st.Usage.Cached, Free: st.Usage.Free, Shared: st.Pool.Shared,
 			SurePages: st.Pool.Sure, HeldBytes: st.Pool.HeldBytes, Taken: st.Pool.Taken, Given: st.Pool.Given, BudgetBytes: st.Pool.Budget.Bytes, BudgetUsed: st.Pool.Budget.Used,
+		},
+		Swap: SwapStatus{
+			Now: st.Sched.Swapped, RAMBytes: st.Swap.RAMBytes, DiskBytes: st.Swap.DiskBytes, Out: st.Sched.SwapOuts, In: st.Sched.SwapIns, Failures: st.Swap.Failures,
 		},
 		Sequences: []SequenceStatus{},
 	}

@@ -47,6 +47,8 @@ type serveOptions struct {
 	context, page int
 	kv, act       string
 	memory        string
+	swapRAM       string
+	swapDisk      string
 	ref           bool
 
 	host, name           string
@@ -69,6 +71,8 @@ type serveOptions struct {
 	data                 string
 	body                 string
 	timeout, grace, ping time.Duration
+	deadline             time.Duration
+	shed                 bool
 	logFormat, logLevel  string
 	logPrompts           bool
 	watts                float64
@@ -116,6 +120,8 @@ func (o *serveOptions) add(c *cobra.Command) {
 	fs.StringVar(&o.kv, "kv", "f16", kvHelp)
 	fs.StringVar(&o.act, "act", "int8", actHelp)
 	fs.StringVar(&o.memory, "kv-memory", "", "memory for keys and values of all models (default: 40% of what is free, at most 4G)")
+	fs.StringVar(&o.swapRAM, "swap-ram", "", "memory for what preempted sequences had computed, where that is faster than computing it again (default: none)")
+	fs.StringVar(&o.swapDisk, "swap-disk", "", "bytes on disk for the same, where --swap-ram has no room: in --data, or the user's cache folder (default: none)")
 	fs.BoolVar(&o.ref, "ref", false, "run on the readable reference code instead of the fast kernels")
 	fs.StringVar(&o.name, "name", "", "name of the first model for clients (default: as it was given)")
 	fs.StringVar(&o.template, "template", "", "file with a Jinja chat template to use in place of the first model's own")
@@ -142,6 +148,8 @@ func (o *serveOptions) add(c *cobra.Command) {
 	fs.StringVar(&o.data, "data", "", "folder for files and batches; without it there are none")
 	fs.StringVar(&o.body, "max-body", "32M", "bytes that a request may have")
 	fs.DurationVar(&o.timeout, "timeout", 0, "time that a request may take (default: any)")
+	fs.DurationVar(&o.deadline, "deadline", 0, "when the first token of a request is due that does not say it itself, after its arrival (default: at no time)")
+	fs.BoolVar(&o.shed, "shed", false, "drop waiting requests whose deadline cannot be met any more, with status 503")
 	fs.DurationVar(&o.grace, "grace", 30*time.Second, "time for requests to finish when the server ends")
 	fs.DurationVar(&o.ping, "ping", 15*time.Second, "time between signs of life in a stream that waits")
 	fs.StringVar(&o.logFormat, "log-format", "", "text or json (default: text on a terminal)")
@@ -179,7 +187,16 @@ func (o *serveOptions) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	reg, err := o.registry(shelf, func(text string) { log.Warn(text) })
+	swap, endSwap, err := o.swap()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := endSwap(); err != nil {
+			log.Warn("the folder of swapped sequences was not removed", "error", err)
+		}
+	}()
+	reg, err := o.registry(shelf, swap, func(text string) { log.Warn(text) })
 	if err != nil {
 		return err
 	}
@@ -242,7 +259,7 @@ func (o *serveOptions) check() error {
 	for _, f := range []struct {
 		name string
 		d    time.Duration
-	}{{"itl-target", o.itl}, {"timeout", o.timeout}, {"grace", o.grace}, {"ping", o.ping}} {
+	}{{"itl-target", o.itl}, {"timeout", o.timeout}, {"deadline", o.deadline}, {"grace", o.grace}, {"ping", o.ping}} {
 		if f.d < 0 {
 			return fmt.Errorf("--%s: expected a time, found %v", f.name, f.d)
 		}
@@ -277,7 +294,7 @@ func (o *serveOptions) logger(w io.Writer) (*slog.Logger, error) {
 func (o *serveOptions) server(log *slog.Logger) (server.Options, error) {
 	so := server.Options{
 		Keys: o.keys, KeyFile: o.keyFile, AllowOrigins: o.origins, AllowHosts: o.hosts, RequestTimeout: o.timeout, Ping: o.ping, DataDir: o.data,
-		Version: version(), LogPrompts: o.logPrompts, Log: log, Watts: o.watts,
+		Version: version(), LogPrompts: o.logPrompts, Log: log, Watts: o.watts, Deadline: o.deadline,
 	}
 	if o.pull {
 		bars := newProgress(os.Stderr)
@@ -319,7 +336,7 @@ func (o *serveOptions) listen() (net.Listener, error) {
 
 // registry returns the registry of the engines. warn is told what does not keep
 // a model from being loaded.
-func (o *serveOptions) registry(s *serveShelf, warn func(string)) (*engine.Registry, error) {
+func (o *serveOptions) registry(s *serveShelf, swap *engine.SwapSpace, warn func(string)) (*engine.Registry, error) {
 	if o.maxModels == 0 {
 		o.maxModels = max(1, len(s.models))
 		if s.local {
@@ -343,7 +360,7 @@ func (o *serveOptions) registry(s *serveShelf, warn func(string)) (*engine.Regis
 	if want == 0 {
 		bytes = min(bytes, serveMemory)
 	}
-	return engine.NewRegistry(o.load(s, warn), engine.RegistryOptions{PageBytes: bytes, FixedPages: o.contiguous, MaxModels: o.maxModels, KeepAlive: o.keepAlive})
+	return engine.NewRegistry(o.load(s, swap, warn), engine.RegistryOptions{PageBytes: bytes, FixedPages: o.contiguous, MaxModels: o.maxModels, KeepAlive: o.keepAlive})
 }
 
 // room says whether weights of the given size fit beside the memory that is
@@ -357,14 +374,20 @@ func room(l kvcache.Limits, weights int64, pages kvcache.BudgetStats) error {
 }
 
 // load returns what opens a model for the registry.
-func (o *serveOptions) load(s *serveShelf, warn func(string)) engine.LoadFunc {
+func (o *serveOptions) load(s *serveShelf, swap *engine.SwapSpace, warn func(string)) engine.LoadFunc {
 	return func(ctx context.Context, name string, pages *kvcache.Budget) (*model.Model, engine.Options, error) {
 		var eo engine.Options
 		cfg, err := sched.Preset(o.preset)
 		if err != nil {
 			return nil, eo, fmt.Errorf("--preset: %w", err)
 		}
-		cfg.MaxQueue, cfg.ITLTarget = o.maxQueue, o.itl
+		cfg.MaxQueue, cfg.ITLTarget, cfg.Shed = o.maxQueue, o.itl, o.shed
+		if swap != nil {
+			if eo.Swap = swap.Store(); cfg.Recovery == sched.Recompute {
+				cfg.Recovery = sched.Cheaper
+			}
+		}
+		eo.Calibrate = o.shed || swap != nil // what is late, and what is cheaper, is predicted
 		if o.maxSeqs > 0 {
 			cfg.MaxSeqs = o.maxSeqs
 		}

@@ -81,6 +81,13 @@ func modelLines(m, old *server.ModelStatus, now time.Time, seconds float64, widt
 		lines = append(lines, fmt.Sprintf("  has %s; all models %s of %s; %d pieces taken, %d given back",
 			hub.FormatBytes(k.HeldBytes), hub.FormatBytes(k.BudgetUsed), hub.FormatBytes(k.BudgetBytes), k.Taken, k.Given))
 	}
+	if w := &m.Swap; w.Out > 0 || w.Failures > 0 {
+		lines = append(lines, fmt.Sprintf("  swap: %d sequences, %s in memory, %s on disk; %d out, %d back, %d failed",
+			w.Now, hub.FormatBytes(w.RAMBytes), hub.FormatBytes(w.DiskBytes), w.Out, w.In, w.Failures))
+	}
+	if m.Shed > 0 {
+		lines = append(lines, fmt.Sprintf("  %d dropped: their deadline could not be met", m.Shed))
+	}
 	steps, busy, kernels := float64(m.Steps), m.Busy, m.Kernels
 	if old != nil && m.Steps > old.Steps {
 		steps, busy, kernels = steps-float64(old.Steps), busy-old.Busy, kernels-old.Kernels

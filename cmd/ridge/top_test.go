@@ -38,6 +38,19 @@ func watched(t *testing.T) (*httptest.Server, *atomic.Int64) {
 	return s, &looks
 }
 
+func TestSwapLines(t *testing.T) {
+	m := server.ModelStatus{Shed: 3, Swap: server.SwapStatus{Now: 2, RAMBytes: 1 << 20, DiskBytes: 2 << 20, Out: 5, In: 3, Failures: 1}}
+	got := strings.Join(modelLines(&m, nil, time.Time{}, 0, 0), "\n")
+	for _, want := range []string{"swap: 2 sequences, 1.0 MB in memory, 2.1 MB on disk; 5 out, 3 back, 1 failed", "3 dropped"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in %s", want, got)
+		}
+	}
+	if got := strings.Join(modelLines(&server.ModelStatus{}, nil, time.Time{}, 0, 0), "\n"); strings.Contains(got, "swap") || strings.Contains(got, "dropped") {
+		t.Errorf("without either: %s", got)
+	}
+}
+
 func sampleStatus(n int64) *server.Status {
 	at := time.Date(2026, 11, 28, 12, 0, int(n%60), 0, time.UTC)
 	expires := at.Add(90 * time.Second)

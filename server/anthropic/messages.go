@@ -38,6 +38,7 @@ type request struct {
 		Effort string          `json:"effort"`
 	} `json:"output_config"`
 	OutputFormat json.RawMessage `json:"output_format"`
+	Deadline     *wire.Integer   `json:"deadline_ms"` // an addition
 }
 
 type message struct {
@@ -77,6 +78,7 @@ func (b *request) request(count bool) (*run.Chat, error) {
 		return nil, fault.BadRequest("max_tokens", "expected 1 or more, found %d", *b.MaxTokens)
 	}
 	c.MaxTokens, c.Stop, c.Stream = b.MaxTokens.Pointer(), b.Stop, b.Stream
+	c.Deadline = b.Deadline.Milliseconds()
 	var err error
 	if c.Messages, err = b.conversation(); err != nil {
 		return nil, err

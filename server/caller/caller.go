@@ -20,7 +20,9 @@ type Record struct {
 	Finishes       []string
 	Decode         time.Duration
 	Begun          time.Time // when the first generation was submitted
-	Stream         bool      // the answer is one
+	Arrived        time.Time
+	Deadline       *time.Duration // of the first token after that, as a header says; nil: none does
+	Stream         bool           // the answer is one
 }
 
 type ctxKey int
@@ -59,6 +61,7 @@ func WithRecord(ctx context.Context, r *Record) context.Context {
 type Account struct {
 	Name     string              // the tenant
 	Weight   int                 // its share under fair scheduling; 0 for the usual one
+	Patient  bool                // no deadline holds but those that its requests name
 	Priority func(asked int) int // of its requests, given the one that they ask for
 	Use      func(tokens int)    // is told what a generation took; nil for nobody
 }

@@ -114,7 +114,9 @@ func As(err error) *Error {
 	case DiskFull(err):
 		return &Error{Status: http.StatusInsufficientStorage, Type: "server_error", Code: "disk_full", Message: "the server's disk is full: nothing was stored"}
 	case errors.Is(err, engine.ErrDeadline):
-		return Unavailable(time.Second, "the deadline of the first token cannot be met")
+		e := Unavailable(time.Second, "deadline_ms: the first token cannot be there in time: others come before it")
+		e.Code, e.Param = "deadline_exceeded", "deadline_ms"
+		return e
 	case errors.Is(err, engine.ErrNoToken):
 		return &Error{Status: http.StatusUnprocessableEntity, Type: "invalid_request_error", Code: "no_token_allowed", Message: "the grammar, the biases and the model's vocabulary leave no token that may come next"}
 	case errors.Is(err, engine.ErrSlowReader):

@@ -51,12 +51,14 @@ type common struct {
 	Think       json.RawMessage `json:"think"`
 	Logprobs    bool            `json:"logprobs"`
 	TopLogprobs *wire.Integer   `json:"top_logprobs"`
+	Deadline    *wire.Integer   `json:"deadline_ms"` // an addition
 }
 
 // apply puts the fields into a request.
 func (b *common) apply(c *run.Chat) error {
 	c.Defaults, c.Parallel = defaults, true
 	c.Probs, c.Top = b.Logprobs, b.TopLogprobs.Value(0)
+	c.Deadline = b.Deadline.Milliseconds()
 	if c.Top < 0 || c.Top > run.MaxTopProbs {
 		return fault.BadRequest("top_logprobs", "expected 0 to %d, found %d", run.MaxTopProbs, c.Top)
 	}

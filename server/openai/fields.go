@@ -41,6 +41,7 @@ type Common struct {
 	TokenIDs       bool          `json:"return_token_ids"`
 	TokensAsIDs    bool          `json:"return_tokens_as_token_ids"`
 	TimeLimit      *wire.Integer `json:"t_max_predict_ms"`
+	Deadline       *wire.Integer `json:"deadline_ms"`
 }
 
 // streamOpt is OpenAI's stream_options.
@@ -56,7 +57,7 @@ func (f *Common) Options() run.Options {
 		StopTokens: f.StopTokenIDs, IncludeStop: f.IncludeStop, IgnoreEOS: f.IgnoreEOS, MinTokens: f.MinTokens.Value(0),
 		Beam: f.UseBeam, LengthPenalty: f.LengthPenalty, EarlyStopping: f.EarlyStopping, PromptLogProbs: f.PromptLogprobs.Pointer(),
 		AllowedTokens: f.AllowedTokens, BadWords: f.BadWords, ShowSpecial: f.SkipSpecial != nil && !*f.SkipSpecial, AddSpecial: f.AddSpecial,
-		Truncate: f.Truncate.Pointer(), Priority: f.Priority.Value(0), CacheSalt: f.CacheSalt, RequestID: f.RequestID,
+		Truncate: f.Truncate.Pointer(), Priority: f.Priority.Value(0), CacheSalt: f.CacheSalt, RequestID: f.RequestID, Deadline: f.Deadline.Milliseconds(),
 		TimeLimit: time.Duration(max(0, f.TimeLimit.Value(0))) * time.Millisecond,
 	}
 }

@@ -38,7 +38,8 @@ type Options struct {
 	Priority       int   // lower first
 	CacheSalt      string
 	RequestID      string
-	TimeLimit      time.Duration // see Plan
+	Deadline       *time.Duration // of the first token, after the request's arrival; 0 for none; nil: as the server has it
+	TimeLimit      time.Duration  // see Plan
 }
 
 // Chat is a conversation to be continued, in whatever dialect it came.
@@ -252,6 +253,9 @@ func (c *Options) fillEnds(p *Plan) error {
 		}
 	}
 	p.limit = c.TimeLimit
+	if p.deadline = c.Deadline; p.deadline != nil && *p.deadline < 0 {
+		return fault.BadRequest("deadline_ms", "expected 0 (none) or more, found %d", p.deadline.Milliseconds())
+	}
 	return nil
 }
 

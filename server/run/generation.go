@@ -34,6 +34,9 @@ type Plan struct {
 	// fails by it. 0 for any time. This is what llama-server documents of
 	// t_max_predict_ms, which is made for completions in editors.
 	limit time.Duration
+	// deadline is when the first token is due after the request's arrival; nil: as
+	// the server has it.
+	deadline *time.Duration
 }
 
 // Token is a token of an answer with its log-probabilities.

@@ -20,6 +20,10 @@ type Runner struct {
 	Patience   time.Duration // before a wait of Run is called
 	LogPrompts bool          // write prompts and answers into Log
 	Log        *slog.Logger
+	// Deadline is when the first token of a request is due that does not say it
+	// itself, after its arrival; 0 for at no time. Requests of patient accounts
+	// have none.
+	Deadline time.Duration
 }
 
 // Watcher is told what generations do. Its methods may be called at the same
@@ -119,6 +123,30 @@ func (s *Runner) Run(ctx context.Context, p *Plan, t *Totals, each func(*Delta) 
 	return s.runOne(ctx, p, t, each, wait)
 }
 
+// due is when the first token of a plan must be there, the zero time for at no
+// time. The body's word counts before the header's, and that before the server's.
+func (s *Runner) due(ctx context.Context, p *Plan) time.Time {
+	arrived, after := time.Now(), s.Deadline
+	if a := caller.AccountOf(ctx); a != nil && a.Patient {
+		after = 0
+	}
+	caller.Note(ctx, func(l *caller.Record) {
+		if !l.Arrived.IsZero() {
+			arrived = l.Arrived
+		}
+		if l.Deadline != nil {
+			after = *l.Deadline
+		}
+	})
+	if p.deadline != nil {
+		after = *p.deadline
+	}
+	if after <= 0 {
+		return time.Time{}
+	}
+	return arrived.Add(after)
+}
+
 // charge says in a plan whose request it is.
 func (p *Plan) charge(ctx context.Context) {
 	if a := caller.AccountOf(ctx); a != nil {
@@ -139,6 +167,7 @@ func (t *Totals) note(ctx context.Context) {
 
 func (s *Runner) runOne(ctx context.Context, p *Plan, t *Totals, each func(*Delta) error, wait func() error) error {
 	p.charge(ctx)
+	p.Request.Deadline = s.due(ctx, p)
 	if s.LogPrompts {
 		answers := make([]Answer, max(1, p.Request.N))
 		tell := each

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"ridge/server/fault"
 	"ridge/server/run"
@@ -39,6 +40,14 @@ func (n *Integer) Pointer() *int {
 		return nil
 	}
 	return new(n.Value(0))
+}
+
+// Milliseconds returns a time of so many, nil for none.
+func (n *Integer) Milliseconds() *time.Duration {
+	if n == nil {
+		return nil
+	}
+	return new(time.Duration(n.Value(0)) * time.Millisecond)
 }
 
 // Value returns the number, or def if there is none.
