@@ -62,7 +62,7 @@ type serveOptions struct {
 	contiguous           bool
 	itl                  time.Duration
 	maxSeqs, maxQueue    int
-	stepTokens           int
+	stepTokens, chunk    int
 	noPrefix             bool
 	keys                 []string
 	keyFile              string
@@ -138,6 +138,7 @@ func (o *serveOptions) add(c *cobra.Command) {
 	fs.IntVar(&o.maxSeqs, "max-seqs", 0, "sequences computed at one time (default: the preset's)")
 	fs.IntVar(&o.maxQueue, "max-queue", 512, "requests that may wait; more get status 429")
 	fs.IntVar(&o.stepTokens, "step-tokens", 0, "tokens of one step, prompts and answers together (default: the preset's)")
+	fs.IntVar(&o.chunk, "chunk", 0, "tokens of a prompt computed at once (default: as many as a step has room for)")
 	fs.BoolVar(&o.noPrefix, "no-prefix-cache", false, "compute every prompt from its start")
 	fs.StringArrayVar(&o.keys, "api-key", nil, "key that clients must show; may be repeated")
 	fs.StringVar(&o.keyFile, "api-key-file", "", "file with keys and their limits, read again when it changes")
@@ -250,7 +251,7 @@ func (o *serveOptions) check() error {
 		name     string
 		n, least int
 	}{
-		{"ctx", o.context, 0}, {"max-seqs", o.maxSeqs, 0}, {"max-queue", o.maxQueue, 1}, {"step-tokens", o.stepTokens, 0}, {"max-models", o.maxModels, 0}, {"page-size", o.page, 16},
+		{"ctx", o.context, 0}, {"max-seqs", o.maxSeqs, 0}, {"max-queue", o.maxQueue, 1}, {"step-tokens", o.stepTokens, 0}, {"chunk", o.chunk, 0}, {"max-models", o.maxModels, 0}, {"page-size", o.page, 16},
 	} {
 		if f.n < f.least {
 			return fmt.Errorf("--%s: expected %d or more, found %d", f.name, f.least, f.n)
@@ -267,7 +268,40 @@ func (o *serveOptions) check() error {
 	if !(o.watts >= 0 && o.watts <= 1e6) {
 		return fmt.Errorf("--watts: expected 0 to 1e6, found %g", o.watts)
 	}
-	return errors.Join(o.threadFlags.check(), o.packErr)
+	_, badKV := parseKV(o.kv)
+	_, badAct := parseAct(o.act)
+	_, badSched := o.schedule()
+	return errors.Join(badKV, badAct, badSched, o.threadFlags.check(), o.packErr)
+}
+
+// schedule says how the steps of one engine are filled: what is in it cannot be
+// shared.
+func (o *serveOptions) schedule() (sched.Config, error) {
+	cfg, err := sched.Preset(o.preset)
+	if err != nil {
+		return cfg, fmt.Errorf("--preset: %w", err)
+	}
+	cfg.MaxQueue, cfg.ITLTarget, cfg.Shed = o.maxQueue, o.itl, o.shed
+	if o.maxSeqs > 0 {
+		cfg.MaxSeqs = o.maxSeqs
+	}
+	if o.stepTokens > 0 {
+		cfg.MaxTokens = o.stepTokens
+	}
+	if o.chunk > 0 {
+		if cfg.Chunk = o.chunk; !cfg.Split {
+			return cfg, fmt.Errorf("--chunk: the preset %s does not split prompts", o.preset)
+		}
+	}
+	if o.policy != "" {
+		if err := cfg.UsePolicy(o.policy); err != nil {
+			return cfg, fmt.Errorf("--policy: %w", err)
+		}
+	}
+	if (o.swapRAM != "" || o.swapDisk != "") && cfg.Recovery == sched.Recompute {
+		cfg.Recovery = sched.Cheaper
+	}
+	return cfg, nil
 }
 
 // logger writes to w.
@@ -377,29 +411,15 @@ func room(l kvcache.Limits, weights int64, pages kvcache.BudgetStats) error {
 func (o *serveOptions) load(s *serveShelf, swap *engine.SwapSpace, warn func(string)) engine.LoadFunc {
 	return func(ctx context.Context, name string, pages *kvcache.Budget) (*model.Model, engine.Options, error) {
 		var eo engine.Options
-		cfg, err := sched.Preset(o.preset)
+		cfg, err := o.schedule()
 		if err != nil {
-			return nil, eo, fmt.Errorf("--preset: %w", err)
-		}
-		cfg.MaxQueue, cfg.ITLTarget, cfg.Shed = o.maxQueue, o.itl, o.shed
-		if swap != nil {
-			if eo.Swap = swap.Store(); cfg.Recovery == sched.Recompute {
-				cfg.Recovery = sched.Cheaper
-			}
-		}
-		eo.Calibrate = o.shed || swap != nil // what is late, and what is cheaper, is predicted
-		if o.maxSeqs > 0 {
-			cfg.MaxSeqs = o.maxSeqs
-		}
-		if o.stepTokens > 0 {
-			cfg.MaxTokens = o.stepTokens
-		}
-		if o.policy != "" {
-			if err := cfg.UsePolicy(o.policy); err != nil {
-				return nil, eo, fmt.Errorf("--policy: %w", err)
-			}
+			return nil, eo, err
 		}
 		eo.Sched, eo.NoPrefixCache = &cfg, o.noPrefix
+		if swap != nil {
+			eo.Swap = swap.Store()
+		}
+		eo.Calibrate = o.shed || swap != nil // what is late, and what is cheaper, is predicted
 		mo := model.DefaultOptions()
 		mo.Workers, mo.PageTokens, mo.KVBudget, mo.Context, mo.MaxContext = o.threads, o.page, pages, o.context, serveContext
 		mo.BatchWorkers, mo.Measured, mo.Pin = o.batch, o.measured(ctx), o.pin

@@ -105,6 +105,13 @@ func TestServeRefuses(t *testing.T) {
 		"--max-queue 0 MODEL":     "--max-queue: expected 1 or more, found 0",
 		"--max-seqs -1 MODEL":     "--max-seqs: expected 0 or more, found -1",
 		"--ping -1s MODEL":        "--ping: expected a time, found -1s",
+		"--deadline -1s MODEL":    "--deadline: expected a time, found -1s",
+		"--swap-ram much MODEL":   "--swap-ram: expected",
+		"--swap-disk 1x MODEL":    "--swap-disk: expected",
+		"--chunk -1 MODEL":        "--chunk: expected 0 or more, found -1",
+		"--kv q4 --local":         "--kv", // before a model is asked for
+		"--act int4 --local":      "--act",
+		"--preset orca --chunk 8": "--chunk: the preset orca does not split prompts",
 		"--watts -1 MODEL":        "--watts: expected 0 to 1e6, found -1",
 	} {
 		c := serveCommand()
