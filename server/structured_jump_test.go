@@ -297,6 +297,8 @@ func TestJumpAheadRequests(t *testing.T) {
 		post(t, srv.URL+"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],`+body+`}`, 200)
 		equal(t, body, b.last().JumpAhead, want)
 	}
+	// What forces nothing is no error for it, with several prompts either.
+	post(t, srv.URL+"/v1/completions", `{"prompt":["x","y"]}`, 200)
 	post(t, srv.URL+"/api/chat", `{"model":"fake","stream":false,"messages":[{"role":"user","content":"x"}],"format":{"type":"object","properties":{"sum":{"type":"integer"}},"required":["sum"]}}`, 200)
 	equal(t, "Ollama", b.last().JumpAhead, true)
 }

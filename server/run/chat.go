@@ -94,20 +94,19 @@ func (c *Chat) Plan(m *Model) (*Plan, error) {
 	if err := c.Options.fill(p, c.Sampling, c.Defaults); err != nil {
 		return nil, err
 	}
-	asked := c.Format.Jump != nil
-	c.Format = c.Format.resolve(m, &c.Options)
+	f := c.Format.resolve(m, &c.Options)
 	if len(tools) > 0 {
 		p.oneCall = !c.Parallel
-		if c.Format.Kind != "" && c.Choice.Mode != "required" {
-			err = p.formatOrTools(c.Format, tools, c.Parallel)
+		if f.Kind != "" && c.Choice.Mode != "required" {
+			err = p.formatOrTools(f, tools, c.Parallel)
 		} else {
-			err = p.constrainTools(tools, c.Choice, c.Format, c.Parallel)
+			err = p.constrainTools(tools, c.Choice, f, c.Parallel)
 		}
-	} else if c.Format.Kind != "" {
-		err = p.setFormat(c.Format)
+	} else if f.Kind != "" {
+		err = p.setFormat(f)
 	}
 	if err == nil {
-		err = p.jumpAhead(c.Format, asked, &c.Options)
+		err = p.jumpAhead(f, c.Format.Jump != nil, &c.Options)
 	}
 	if err != nil {
 		return nil, err

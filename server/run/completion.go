@@ -65,14 +65,13 @@ func (c *Completion) Plan(m *Model, in *Prompt) (*Plan, error) {
 	if c.Echo && c.Probs {
 		p.Request.PromptLogProbs = max(1, c.Top, p.Request.PromptLogProbs)
 	}
-	asked := c.Format.Jump != nil
-	c.Format = c.Format.resolve(m, &c.Options)
-	if c.Format.Kind != "" {
-		if err := p.setFormat(c.Format); err != nil {
+	f := c.Format.resolve(m, &c.Options)
+	if f.Kind != "" {
+		if err := p.setFormat(f); err != nil {
 			return nil, err
 		}
 	}
-	if err := p.jumpAhead(c.Format, asked, &c.Options); err != nil {
+	if err := p.jumpAhead(f, c.Format.Jump != nil, &c.Options); err != nil {
 		return nil, err
 	}
 	return p, p.finish(&c.Options)
