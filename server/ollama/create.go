@@ -192,9 +192,9 @@ func (v *variant) parameters(before, between string) string {
 func (v *variant) modelfile() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "FROM %s\n", v.From)
-	for name, text := range map[string]string{"TEMPLATE": v.Template, "SYSTEM": v.System} {
-		if text != "" {
-			fmt.Fprintf(&out, "%s \"\"\"%s\"\"\"\n", name, text)
+	for _, x := range [][2]string{{"TEMPLATE", v.Template}, {"SYSTEM", v.System}} {
+		if x[1] != "" {
+			fmt.Fprintf(&out, "%s \"\"\"%s\"\"\"\n", x[0], x[1])
 		}
 	}
 	out.WriteString(v.parameters("PARAMETER ", " "))
