@@ -12,8 +12,6 @@ import (
 type Record struct {
 	ID, Model, Key string
 	Err            error
-	status         int
-	bytes          int64
 	Prompt, Cached int
 	Tokens         int
 	TTFT, Queue    time.Duration

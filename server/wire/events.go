@@ -35,9 +35,6 @@ func (d *Door) Lines(w http.ResponseWriter, r *http.Request) *Events {
 	return e
 }
 
-// begun reports whether something was sent.
-func (e *Events) begun() bool { return e.started }
-
 // Failed takes the error that ends a stream. It returns it if nothing was sent
 // yet, to be answered with its own status; else it notes it and calls last, which
 // may tell the client in its dialect.
