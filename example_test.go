@@ -21,7 +21,7 @@ func ExampleOpen() {
 		return
 	}
 	defer m.Close()
-	fmt.Println(m.Inner().Config().Arch, m.Inner().Context())
+	fmt.Println(m.Config().Arch, m.Context())
 	// Output: llama 128
 }
 

@@ -7,214 +7,262 @@ import (
 	"iter"
 	"time"
 
-	"ridge/model"
+	"ridge/engine"
 	"ridge/sample"
 	"ridge/text/chat"
-	"ridge/text/tokenizer"
+	"ridge/text/constraint"
 )
 
 // Generation says how text is generated. The zero value generates greedily
 // until the model ends its answer or the context is full.
 type Generation struct {
 	MaxTokens int // 0 means as many as the context holds
+	MinTokens int // an answer does not end before it has so many
 	Sampling  sample.Params
-	Stop      []string      // texts that end the answer; they are not part of it
-	IgnoreEOS bool          // go on after end-of-answer tokens
-	Mask      sample.Masker // forbids tokens; nil for none
-	Stats     *Stats        // filled while generating, when not nil
+	Stop      []string // texts that end the answer; they are not part of it
+	IgnoreEOS bool     // go on after end-of-answer tokens
+
+	// N is how many answers are drawn, 0 means 1. The prompt is computed once;
+	// answer i is the one that the seed engine.ChoiceSeed(Sampling.Seed, i) gives.
+	N int
+
+	// Format is what the text of an answer must look like, for instance
+	// constraint.JSONSchema(schema). In a chat it holds after the reasoning.
+	Format constraint.Format
+	// JumpAhead takes text that a format or a tool's schema forces without
+	// drawing it: fewer steps, for an answer that can differ in spacing.
+	JumpAhead bool
+	// NewMask makes a constraint of the caller's own, one for each answer. It
+	// cannot be combined with Format or with tools whose calls are constrained.
+	NewMask func() engine.Masker
+
+	// Tools are functions that the model may call in a chat; see Token.Calls.
+	Tools    []chat.Tool
+	MustCall bool // the answer is calls and nothing else
+	OneCall  bool // the answer ends after one call
+
+	// KeepReasoning leaves the reasoning of a chat's answer in its text, with
+	// its tags.
+	KeepReasoning bool
+
+	Stats *Stats // filled while generating, when not nil
 }
 
-// Finish says why a generation ended.
-type Finish string
+// Finish says why an answer ended.
+type Finish = engine.Finish
 
-// The reasons.
+// The reasons. An answer whose context ends, whose model is closed or which fails
+// ends with an error.
 const (
-	FinishStop   Finish = "stop"   // the model ended its answer, or a stop text came
-	FinishLength Finish = "length" // MaxTokens or the context
+	FinishStop   = engine.FinishStop   // the model ended its answer, a stop text came, or Format is complete
+	FinishLength = engine.FinishLength // MaxTokens or the context
 )
+
+// ContextError says that a prompt does not fit, with the counts. It is never cut
+// silently.
+type ContextError struct{ *engine.ContextError }
+
+func (e *ContextError) Error() string {
+	return fmt.Sprintf("ridge: prompt: expected at most %d tokens, the context, found %d", e.Context, e.Tokens)
+}
+
+// Unwrap returns the engine's error.
+func (e *ContextError) Unwrap() error { return e.ContextError }
 
 // Stats are counts and times of a generation.
 type Stats struct {
 	PromptTokens int // tokens of the prompt
 	CachedTokens int // of these, tokens whose keys and values were there already
-	Tokens       int // tokens generated
+	Tokens       int // tokens generated, in all answers
+	Queued       time.Duration
 	Prefill      time.Duration
 	Decode       time.Duration
-	Finish       Finish
+	Finish       Finish // of the answer that ended last
 }
 
 // Token is a piece of an answer.
 type Token struct {
-	ID      int32
-	Text    string  // complete characters only: may be empty, may hold text of earlier tokens
-	LogProb float32 // natural logarithm of the probability, before temperature and cuts
-	Top     []sample.TokenProb
+	Choice    int             // of which answer, 0 to N-1
+	ID        int32           // -1 for what is left when an answer ends
+	Text      string          // complete characters only: may be empty, may hold text of earlier tokens
+	Reasoning string          // the model's thinking, in a chat
+	Calls     []chat.ToolCall // calls of tools that are complete now
+	LogProb   float32         // natural logarithm of the probability, before temperature and cuts
+	Top       []sample.TokenProb
+	Finish    Finish // in the last token of each answer
 }
 
-// Generate continues prompt. The sequence ends after the answer or after an
-// error, which is context.Canceled or the like if ctx ended.
+// Generate continues prompt. The sequence ends after the answers or after an
+// error, which is context.Canceled or the like if ctx ended. Leaving the loop
+// ends the generation at once.
 func (m *Model) Generate(ctx context.Context, prompt string, g Generation) iter.Seq2[Token, error] {
 	return m.GenerateTokens(ctx, m.Tokenize(prompt), g)
 }
 
-// Chat answers a conversation.
-func (m *Model) Chat(ctx context.Context, messages []chat.Message, g Generation) iter.Seq2[Token, error] {
-	ids, err := m.ChatTokens(chat.Input{Messages: messages, AddGenerationPrompt: true})
-	if err != nil {
-		return func(yield func(Token, error) bool) { yield(Token{}, err) }
-	}
-	return m.GenerateTokens(ctx, ids, g)
-}
-
-// ChatTokens renders a conversation with the model's template and returns its
-// token ids.
-func (m *Model) ChatTokens(in chat.Input) ([]int32, error) {
-	p, err := m.tmpl.Prompt(in, m.tok)
-	return p.Tokens, err
-}
-
 // GenerateTokens continues a prompt given as token ids.
 func (m *Model) GenerateTokens(ctx context.Context, prompt []int32, g Generation) iter.Seq2[Token, error] {
+	return m.generate(ctx, &g, func(r *run) error {
+		if len(g.Tools) > 0 {
+			return errors.New("ridge: tools: expected them in a chat, found a prompt")
+		}
+		r.req.Tokens = prompt
+		return r.constrain("")
+	})
+}
+
+// run is a generation under way.
+type run struct {
+	m   *Model
+	g   *Generation
+	req engine.Request
+	o   chat.AnswerOptions
+
+	answers []reading
+	live    int // answers that have not ended
+	first   time.Time
+}
+
+// reading is an answer and the call that it is in.
+type reading struct {
+	*chat.Answer
+	call  chat.ToolCall
+	calls int
+	ended bool
+}
+
+// generate runs what prepare fills in.
+func (m *Model) generate(ctx context.Context, g *Generation, prepare func(r *run) error) iter.Seq2[Token, error] {
 	return func(yield func(Token, error) bool) {
-		m.mu.Lock()
-		defer m.mu.Unlock()
+		g := *g // the sequence may be used again
 		if g.Stats == nil {
 			g.Stats = new(Stats)
 		}
-		*g.Stats = Stats{PromptTokens: len(prompt)}
-		r := run{m: m, g: &g, yield: yield}
-		if err := r.generate(ctx, prompt); err != nil {
-			yield(Token{}, err)
+		*g.Stats = Stats{}
+		r := run{m: m, g: &g, o: chat.AnswerOptions{Stops: g.Stop, MinTokens: g.MinTokens, OneCall: g.OneCall}}
+		r.req = engine.Request{Sampling: g.Sampling, MaxTokens: g.MaxTokens, MinTokens: g.MinTokens, StopTokens: m.ends, N: g.N}
+		if g.IgnoreEOS {
+			r.req.StopTokens = nil
+		}
+		err := prepare(&r)
+		if err == nil {
+			err = r.read(ctx, yield)
+		}
+		if err != nil {
+			yield(Token{ID: -1}, err)
 		}
 	}
 }
 
-// run is one generation under way.
-type run struct {
-	m       *Model
-	g       *Generation
-	yield   func(Token, error) bool
-	sampler *sample.Sampler
-	dec     *tokenizer.Decoder
-	stop    *chat.StopMatcher
-	one     [1]int32
-	step    model.Step
-}
-
-func (r *run) generate(ctx context.Context, prompt []int32) error {
-	if len(prompt) == 0 {
-		return errors.New("ridge: prompt: expected at least one token, found none")
-	}
-	var err error
-	if r.sampler, err = sample.New(r.g.Sampling, r.m.m.Config().Vocab); err != nil {
+// read submits the request and gives its answers out.
+func (r *run) read(ctx context.Context, yield func(Token, error) bool) error {
+	r.g.Stats.PromptTokens = len(r.req.Tokens)
+	s, err := r.m.submit(ctx, r.req)
+	if err != nil {
 		return err
 	}
-	r.sampler.SetMasker(r.g.Mask)
-	for _, id := range prompt {
-		r.sampler.Accept(id)
+	defer s.Close()
+	r.answers = make([]reading, max(1, r.req.N))
+	r.live = len(r.answers)
+	for i := range r.answers {
+		a := chat.NewAnswer(r.m.tok, r.o)
+		defer a.Close()
+		r.answers[i].Answer = a
 	}
-	r.dec, r.stop = r.m.tok.NewDecoder(), chat.NewStopMatcher(r.g.Stop)
-	start := time.Now()
-	if err := r.prefill(ctx, prompt); err != nil {
-		return err
-	}
-	r.g.Stats.Prefill = time.Since(start)
-	start = time.Now()
-	err = r.decode(ctx)
-	r.g.Stats.Decode = time.Since(start)
-	return err
-}
-
-// prefill computes the part of the prompt whose keys and values are not held
-// from the generation before. One token is always left to compute: its logits
-// choose the first token of the answer.
-func (r *run) prefill(ctx context.Context, prompt []int32) error {
-	m := r.m
-	if len(prompt) > m.m.Context() {
-		return &ContextError{Tokens: len(prompt), Context: m.m.Context()}
-	}
-	same := 0
-	for same < min(len(prompt)-1, len(m.held)) && prompt[same] == m.held[same] {
-		same++
-	}
-	m.m.Pool().Truncate(m.seq, same)
-	m.held = m.held[:same]
-	r.g.Stats.CachedTokens = same
-	for rest := prompt[same:]; len(rest) > 0; {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		n, outputs := min(len(rest), m.chunk), 0
-		if n == len(rest) {
-			outputs = 1
-		}
-		if err := r.forward(rest[:n], outputs); err != nil {
-			return err
-		}
-		rest = rest[n:]
-	}
-	return nil
-}
-
-func (r *run) forward(tokens []int32, outputs int) error {
-	r.step.Runs = append(r.step.Runs[:0], model.Run{Seq: r.m.seq, Tokens: tokens, Outputs: outputs})
-	if err := r.m.m.Forward(&r.step); err != nil {
-		return err
-	}
-	r.m.held = append(r.m.held, tokens...)
-	return nil
-}
-
-// decode samples token after token until the answer ends.
-func (r *run) decode(ctx context.Context) error {
-	m, st := r.m, r.g.Stats
-	for {
-		res := r.sampler.Sample(m.m.Logits(0))
-		if res.Token < 0 {
-			return errors.New("ridge: sampling: expected a token that may come next, found that all are forbidden")
-		}
-		r.sampler.Accept(res.Token)
-		if m.tok.IsEOG(res.Token) && !r.g.IgnoreEOS {
-			return r.end(FinishStop)
-		}
-		st.Tokens++
-		text, stopped := r.stop.Add(r.dec.Add(res.Token))
-		if !r.yield(Token{ID: res.Token, Text: text, LogProb: res.LogProb, Top: res.Top}, nil) {
-			return nil
-		}
+	defer r.clock()
+	for r.live > 0 {
+		ev, ok := s.Next(ctx)
 		switch {
-		case stopped:
-			st.Finish = FinishStop
+		case ev.Err != nil:
+			return ev.Err
+		case ctx.Err() != nil && (!ok || ev.Finish == engine.FinishAbort):
+			return ctx.Err()
+		case !ok || ev.Finish == engine.FinishAbort:
+			return engine.ErrClosed
+		}
+		t, says := r.event(&ev)
+		if t.Finish != "" && ev.Finish == "" {
+			s.Stop(ev.Choice)
+		}
+		if says && !yield(t, nil) {
 			return nil
-		case r.g.MaxTokens > 0 && st.Tokens >= r.g.MaxTokens, m.seq.Len() >= m.m.Context():
-			return r.end(FinishLength)
 		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		r.one[0] = res.Token
-		if err := r.forward(r.one[:], 1); err != nil {
-			return err
-		}
-	}
-}
-
-// end gives out the text that was held back.
-func (r *run) end(why Finish) error {
-	r.g.Stats.Finish = why
-	text, stopped := r.stop.Add(r.dec.Flush())
-	if !stopped {
-		text += r.stop.Flush()
-	}
-	if text != "" {
-		r.yield(Token{ID: -1, Text: text}, nil)
 	}
 	return nil
 }
 
-// ContextError says that a prompt does not fit. It is never cut silently.
-type ContextError struct{ Tokens, Context int }
+// submit hands a request to the engine.
+func (m *Model) submit(ctx context.Context, r engine.Request) (*engine.Stream, error) {
+	s, err := m.e.Submit(ctx, r)
+	var long *engine.ContextError
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.As(err, &long):
+		return nil, &ContextError{long}
+	}
+	return s, err
+}
 
-func (e *ContextError) Error() string {
-	return fmt.Sprintf("ridge: prompt: expected at most %d tokens, the context, found %d", e.Context, e.Tokens)
+// clock takes the time that the answers have taken.
+func (r *run) clock() {
+	if !r.first.IsZero() {
+		r.g.Stats.Decode = time.Since(r.first)
+	}
+}
+
+// event turns an event into a token, if it says something.
+func (r *run) event(ev *engine.Event) (t Token, says bool) {
+	st, a := r.g.Stats, &r.answers[ev.Choice]
+	if p := ev.Prompt; p != nil {
+		st.CachedTokens, st.Queued, st.Prefill = p.Cached, p.Queued, p.Computed
+		r.first = time.Now()
+	}
+	if a.ended {
+		return t, false // came while the stop was on its way
+	}
+	t = Token{Choice: ev.Choice, ID: ev.Token}
+	var parts []chat.Part
+	if ev.Token >= 0 {
+		st.Tokens++
+		t.LogProb, t.Top = ev.LogProb, ev.Top
+		if parts, a.ended = a.Add(ev.Token); a.ended {
+			t.Finish = FinishStop
+		}
+	}
+	if ev.Finish != "" && !a.ended {
+		a.ended, t.Finish = true, ev.Finish
+		parts = append(parts, a.End()...)
+	}
+	if a.ended {
+		r.live--
+		st.Finish = t.Finish
+	}
+	a.fill(&t, parts)
+	return t, true
+}
+
+// fill puts the parts of an answer into a token.
+func (a *reading) fill(t *Token, parts []chat.Part) {
+	for _, p := range parts {
+		switch p.Kind {
+		case chat.PartText:
+			t.Text += p.Text
+		case chat.PartReasoning:
+			t.Reasoning += p.Text
+		case chat.PartCall:
+			a.call = chat.ToolCall{ID: p.ID, Name: p.Name}
+		case chat.PartArguments:
+			a.call.Arguments = append(a.call.Arguments, p.Text...)
+		case chat.PartCallEnd:
+			if !p.Valid { // not a call after all
+				t.Text += p.Text
+				continue
+			}
+			a.calls++
+			if a.call.ID == "" {
+				a.call.ID = callID(a.calls)
+			}
+			t.Calls = append(t.Calls, a.call)
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"ridge/internal/testdata"
 	"ridge/model"
 	"ridge/text/chat"
+	"ridge/weights/tensor"
 )
 
 // The embedded model needs neither disk nor network, and its answers look like
@@ -41,19 +42,46 @@ func TestTiny(t *testing.T) {
 	}
 }
 
-// Options name the activations as the command line does, and mistakes are named.
-func TestOptionsAct(t *testing.T) {
+// Options are types, whose names are those of the command line; mistakes are named.
+func TestOptionTypes(t *testing.T) {
 	for name, want := range map[string]model.Act{"": model.ActInt8, "int8": model.ActInt8, "int16": model.ActInt16} {
-		m, err := OpenFile(testdata.Tiny, Options{Act: name})
+		act, err := model.ParseAct(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := m.Inner().Act(); got != want {
+		m, err := OpenFile(testdata.Tiny, Options{Act: act})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Act(); got != want {
 			t.Errorf("%q: activations as %v, want %v", name, got, want)
 		}
 		m.Close()
 	}
-	if _, err := OpenFile(testdata.Tiny, Options{Act: "int4"}); err == nil || !strings.Contains(err.Error(), `expected int8 or int16, found "int4"`) {
+	if _, err := model.ParseAct("int4"); err == nil || !strings.Contains(err.Error(), `expected int8 or int16, found "int4"`) {
 		t.Errorf("int4: %v", err)
+	}
+	for name, want := range map[string]tensor.DType{"": tensor.F16, "f16": tensor.F16, "F32": tensor.F32, " q8_0": tensor.Q8_0} {
+		kv, err := ParseKV(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := OpenFile(testdata.Tiny, Options{KV: kv})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.m.Pool().DType(); got != want {
+			t.Errorf("%q: keys and values as %v, want %v", name, got, want)
+		}
+		m.Close()
+	}
+	if _, err := ParseKV("q4_0"); err == nil || !strings.Contains(err.Error(), `expected f16, f32 or q8_0, found "q4_0"`) {
+		t.Errorf("q4_0: %v", err)
+	}
+	for _, o := range []Options{{KV: 3}, {Act: 2}, {Chunk: -1}} {
+		if m, err := OpenFile(testdata.Tiny, o); err == nil {
+			t.Errorf("%+v: no error", o)
+			m.Close()
+		}
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"testing"
 
+	"ridge/engine"
 	"ridge/internal/testdata"
 	"ridge/measure/eval"
-	"ridge/model"
 	"ridge/text/tokenizer"
 )
 
@@ -127,21 +127,24 @@ type choices struct {
 func (c *choices) compare(t *testing.T, m *Model, prompt, want []int32) {
 	t.Helper()
 	want = want[:min(len(want), sameTokens)]
-	inner := m.Inner()
-	seq := inner.Pool().NewSeq()
-	defer inner.Pool().Free(seq)
-	all := append(slices.Clone(prompt), want[:len(want)-1]...)
-	if err := inner.Forward(&model.Step{Runs: []model.Run{{Seq: seq, Tokens: all, Outputs: len(want)}}}); err != nil {
+	gaps := make([]float32, len(want))
+	s, err := m.Engine().Submit(t.Context(), engine.Request{Tokens: slices.Concat(prompt, want), MaxTokens: -1, ScoreFrom: len(prompt), PromptLogits: func(at int, logits []float32) {
+		i := at - len(prompt)
+		gaps[i] = slices.Max(logits) - logits[want[i]]
+	}})
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer s.Close()
+	if ev, ok := s.Next(t.Context()); !ok || ev.Err != nil {
+		t.Fatal(ev.Err)
+	}
 	same := 0
-	for i, id := range want {
-		logits := inner.Logits(i)
-		top := slices.Max(logits)
-		if logits[id] == top {
+	for _, gap := range gaps {
+		if gap == 0 {
 			same++
 		}
-		c.gap = max(c.gap, top-logits[id])
+		c.gap = max(c.gap, gap)
 	}
 	c.tokens, c.same = c.tokens+len(want), c.same+same
 	if same == len(want) {
@@ -172,7 +175,7 @@ func TestPerplexityAgainstPeer(t *testing.T) {
 				w.BOS = m.Tokenizer().BOS()
 			}
 			ids := m.Tokenizer().Encode(nil, string(text), tokenizer.EncodeOptions{AddSpecial: true})[:512*want.Windows]
-			got, err := eval.Predict(context.Background(), m.Inner(), ids, w)
+			got, err := eval.Predict(context.Background(), m.Engine(), ids, w)
 			if err != nil {
 				t.Fatal(err)
 			}

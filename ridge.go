@@ -1,11 +1,21 @@
 // Package ridge runs language models on ordinary processors: it opens a model
-// by name or path, generates text, chats, embeds and tokenizes.
+// by name or path, generates text, chats, calls tools, embeds and tokenizes.
 //
 //	m, err := ridge.Open(ctx, "smollm2", ridge.Options{})
+//	if err != nil {
+//		return err
+//	}
 //	defer m.Close()
 //	for tok, err := range m.Generate(ctx, "The sky is", ridge.Generation{MaxTokens: 20}) {
+//		if err != nil {
+//			return err
+//		}
 //		fmt.Print(tok.Text)
 //	}
+//
+// A model may be used from any number of goroutines: what they ask for at the
+// same time is computed together, and each gets the answer that it would get
+// alone. Prompts that begin alike are computed once.
 package ridge
 
 import (
@@ -13,26 +23,31 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
+	"ridge/engine"
 	"ridge/hub"
-	"ridge/kvcache"
 	"ridge/measure/machine"
 	"ridge/model"
+	"ridge/sched"
 	"ridge/text/chat"
+	"ridge/text/constraint"
 	"ridge/text/tokenizer"
 	"ridge/weights/tensor"
 )
 
 // Options are the choices at opening a model. The zero value suits most uses.
 type Options struct {
-	Workers    int    // threads; 0 means as many as were measured to be best here, see ridge doctor, or one per core given to the process
-	Context    int    // positions of a sequence; 0 means what the model was made for, at most DefaultContext
-	KV         string // element type of keys and values: f16 ("" too), f32, or q8_0, which changes results a little
-	Act        string // activations that quantized matrices read: int8 ("" too), or int16, which is nearly exact and up to twice the work
-	PageTokens int    // tokens in a page of keys and values; 0 means 64
-	Chunk      int    // tokens of a prompt that are computed at once; 0 means 512
-	Template   string // chat template to use in place of the model's own
+	Workers    int       // threads; 0 means as many as were measured to be best here, see ridge doctor, or one per core given to the process
+	Context    int       // positions of a sequence; 0 means what the model was made for, at most DefaultContext
+	KV         KV        // element type of keys and values
+	KVBytes    int64     // memory for keys and values of all sequences; 0 means one sequence of Context tokens
+	Act        model.Act // activations that quantized matrices read
+	PageTokens int       // tokens in a page of keys and values; 0 means 64
+	Chunk      int       // tokens that are computed at once, of prompts and answers together; 0 means 512
+	Template   string    // chat template to use in place of the model's own
+	// Reasoning names the tags of reasoning, such as "think", for models whose
+	// template does not show them; "none" leaves all reasoning in the text.
+	Reasoning string
 
 	BatchWorkers int  // threads for prompts; 0 means as many as Workers, if that is not 0
 	Pin          bool // bind each thread to a core of its own while it computes
@@ -50,20 +65,62 @@ type Options struct {
 // the memory reserved for keys and values stays small.
 const DefaultContext = 8192
 
-// Model is an open model. Its methods may be called from several goroutines;
-// generations run one after the other.
+// KV is the element type of keys and values.
+type KV uint8
+
+// The types. KVQ8_0 takes half the memory of KVF16 and changes results a little.
+const (
+	KVF16 KV = iota
+	KVF32
+	KVQ8_0
+)
+
+var kvTypes = [...]struct {
+	name string
+	t    tensor.DType
+}{KVF16: {"f16", tensor.F16}, KVF32: {"f32", tensor.F32}, KVQ8_0: {"q8_0", tensor.Q8_0}}
+
+// ParseKV returns the type that name stands for: f16, f32 or q8_0; "" is f16.
+func ParseKV(name string) (KV, error) {
+	name = strings.ToLower(strings.TrimSpace(name))
+	for k, t := range kvTypes {
+		if name == t.name || name == "" {
+			return KV(k), nil
+		}
+	}
+	return 0, fmt.Errorf("ridge: type of keys and values: expected f16, f32 or q8_0, found %q", name)
+}
+
+// String returns the name that ParseKV reads.
+func (k KV) String() string {
+	if int(k) < len(kvTypes) {
+		return kvTypes[k].name
+	}
+	return fmt.Sprintf("KV(%d)", uint8(k))
+}
+
+// DType returns the type of the elements.
+func (k KV) DType() tensor.DType {
+	if int(k) < len(kvTypes) {
+		return kvTypes[k].t
+	}
+	return ^tensor.DType(0) // none
+}
+
+// Model is an open model. Its methods may be called from any number of
+// goroutines, also within a loop over an answer.
 type Model struct {
 	Name string // as it was asked for
 	Path string // file or directory that was opened
 
-	mu    sync.Mutex
-	m     *model.Model
-	tok   *tokenizer.Tokenizer
-	tmpl  *chat.Template
-	chunk int
-
-	seq  *kvcache.Seq // keys and values of the last generation
-	held []int32      // its tokens
+	e      *engine.Engine
+	m      *model.Model // of e; accessors only
+	tok    *tokenizer.Tokenizer
+	tmpl   *chat.Template
+	syntax chat.Syntax
+	ends   []int32        // tokens that end an answer
+	marks  map[int32]bool // control tokens that a parser wants to see
+	hold   *constraint.Compiler
 }
 
 // Open finds the model that name stands for (a catalog name, a reference such
@@ -83,70 +140,73 @@ func Open(ctx context.Context, name string, o Options) (*Model, error) {
 
 // OpenFile opens a GGUF file or a directory with a Hugging Face checkpoint.
 func OpenFile(path string, o Options) (*Model, error) {
+	cfg, err := o.sched()
+	if err != nil {
+		return nil, err
+	}
 	mo := model.DefaultOptions()
 	mo.Workers, mo.BatchWorkers, mo.Measured, mo.Pin = o.Workers, o.BatchWorkers, machine.Known(), o.Pin
 	mo.PageTokens, mo.Progress = o.PageTokens, o.Progress
 	mo.Context, mo.MaxContext = o.Context, DefaultContext
+	mo.KV, mo.KVBytes, mo.Act = o.KV.DType(), o.KVBytes, o.Act
 	if o.PackCache {
 		mo.PackCache = model.DefaultPackCache(o.Hub.Notify)
-	}
-	kv, err := ParseKV(o.KV)
-	if err != nil {
-		return nil, err
-	}
-	mo.KV = kv
-	if mo.Act, err = model.ParseAct(o.Act); err != nil {
-		return nil, fmt.Errorf("ridge: %w", err)
 	}
 	mm, err := model.Open(path, mo)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Name: path, Path: path, m: mm, tok: mm.Tokenizer(), chunk: o.Chunk}
-	if m.chunk <= 0 {
-		m.chunk = 512
-	}
+	m := &Model{Name: path, Path: path, m: mm, tok: mm.Tokenizer()}
 	if m.tok == nil {
-		mm.Close()
-		return nil, fmt.Errorf("ridge: %s: tokenizer: expected one in the file or beside it, found none", path)
+		err = fmt.Errorf("ridge: %s: tokenizer: expected one in the file or beside it, found none", path)
+	} else {
+		err = m.compileTemplate(o.Template, o.Reasoning)
 	}
-	if m.tmpl, err = m.compileTemplate(o.Template); err != nil {
-		mm.Close()
-		return nil, err
+	if err == nil {
+		m.e, err = engine.New(mm, engine.Options{Sched: &cfg})
 	}
-	m.seq = mm.Pool().NewSeq()
+	if err != nil {
+		return nil, errors.Join(err, mm.Close())
+	}
 	return m, nil
 }
 
-// ParseKV returns the element type that Options.KV names.
-func ParseKV(name string) (tensor.DType, error) {
-	switch strings.ToLower(strings.TrimSpace(name)) {
-	case "", "f16":
-		return tensor.F16, nil
-	case "f32":
-		return tensor.F32, nil
-	case "q8_0":
-		return tensor.Q8_0, nil
+// sched returns how steps are filled.
+func (o *Options) sched() (sched.Config, error) {
+	cfg, err := sched.Preset("ridge")
+	switch {
+	case err != nil:
+		return cfg, err
+	case o.Chunk < 0:
+		return cfg, fmt.Errorf("ridge: chunk: expected 0 or more tokens, found %d", o.Chunk)
+	case int(o.KV) >= len(kvTypes):
+		return cfg, fmt.Errorf("ridge: type of keys and values: expected KVF16, KVF32 or KVQ8_0, found %v", o.KV)
+	case o.Chunk > 0:
+		cfg.MaxTokens = o.Chunk
+		cfg.MaxSeqs = min(cfg.MaxSeqs, o.Chunk)
 	}
-	return 0, fmt.Errorf("ridge: type of keys and values: expected f16, f32 or q8_0, found %q", name)
+	return cfg, nil
 }
 
-func (m *Model) compileTemplate(source string) (*chat.Template, error) {
+// compileTemplate makes the roads from messages to tokens and back.
+func (m *Model) compileTemplate(source, reasoning string) (err error) {
 	if source == "" {
 		source = m.m.ChatTemplate()
 	}
 	if source == "" {
 		source = chat.Default(m.m.Config().Arch)
 	}
-	return chat.Compile(source, chat.OptionsFor(m.Path, m.tok))
+	if m.tmpl, err = chat.Compile(source, chat.OptionsFor(m.Path, m.tok)); err != nil {
+		return err
+	}
+	m.syntax = chat.SyntaxOf(source).WithReasoning(reasoning)
+	m.ends, m.marks = m.syntax.EndTokens(m.tok), m.syntax.MarkTokens(m.tok)
+	m.hold = constraint.NewCompiler(m.tok, m.syntax, m.ends)
+	return nil
 }
 
-// Close gives the model's memory back.
-func (m *Model) Close() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.m.Close()
-}
+// Close ends all generations and gives the model's memory back.
+func (m *Model) Close() error { return errors.Join(m.e.Close(), m.m.Close()) }
 
 // Tokenizer returns the model's tokenizer.
 func (m *Model) Tokenizer() *tokenizer.Tokenizer { return m.tok }
@@ -154,9 +214,39 @@ func (m *Model) Tokenizer() *tokenizer.Tokenizer { return m.tok }
 // Template returns the chat template in use.
 func (m *Model) Template() *chat.Template { return m.tmpl }
 
-// Inner returns the model behind m, for programs that run their own batches.
-// It must not be used while a generation runs.
-func (m *Model) Inner() *model.Model { return m.m }
+// Engine returns the engine behind m, for requests with what Generation has no
+// field for, such as scores of prompts and beam search, and for counters. It
+// belongs to m.
+func (m *Model) Engine() *engine.Engine { return m.e }
+
+// Context returns the positions that a sequence may have.
+func (m *Model) Context() int { return m.m.Context() }
+
+// Config returns what is known of the model's architecture.
+func (m *Model) Config() model.Config { return m.m.Config() }
+
+// Act returns how activations are kept that quantized matrices read.
+func (m *Model) Act() model.Act { return m.m.Act() }
+
+// Parameters returns the number of weights.
+func (m *Model) Parameters() int64 { return m.m.Parameters() }
+
+// WeightBytes returns the bytes of matrices that a token of an answer reads.
+func (m *Model) WeightBytes() int64 { return m.m.WeightBytes() }
+
+// TokenBytes returns the bytes of keys and values that a token takes.
+func (m *Model) TokenBytes() int { return m.m.Pool().TokenBytes() }
+
+// ChatTemplate returns the source of the model's own chat template, "" if it
+// has none.
+func (m *Model) ChatTemplate() string { return m.m.ChatTemplate() }
+
+// Widths returns how many threads compute answers of few sequences, and prompts.
+func (m *Model) Widths() (narrow, wide int) { return m.m.Widths() }
+
+// PackedFrom says how the weights came to be packed: "" if that was done at the
+// start, "mapped" or "copied" if they were kept, see Options.PackCache.
+func (m *Model) PackedFrom() string { return m.m.PackedFrom() }
 
 // Tokenize returns the token ids of text. Text that spells a special token
 // becomes that token; the vocabulary's own start and end tokens are added.
@@ -166,51 +256,3 @@ func (m *Model) Tokenize(text string) []int32 {
 
 // Detokenize returns the text of ids.
 func (m *Model) Detokenize(ids []int32) string { return m.tok.Decode(ids) }
-
-// Pooling says how the states of a text's tokens become one embedding.
-type Pooling int
-
-// The poolings.
-const (
-	PoolMean Pooling = iota // mean of all tokens
-	PoolLast                // last token
-)
-
-// Embed returns an embedding of text, scaled to length 1.
-func (m *Model) Embed(ctx context.Context, text string, p Pooling) ([]float32, error) {
-	ids := m.Tokenize(text)
-	if len(ids) == 0 {
-		return nil, errors.New("ridge: embed: expected text, found none")
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	seq := m.m.Pool().NewSeq()
-	defer m.m.Pool().Free(seq)
-	m.forget()
-	sum := make([]float64, m.m.Config().Hidden)
-	for len(ids) > 0 {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		n := min(len(ids), m.chunk)
-		if err := m.m.Forward(&model.Step{Runs: []model.Run{{Seq: seq, Tokens: ids[:n], Outputs: n}}, NoLogits: true}); err != nil {
-			return nil, err
-		}
-		ids = ids[n:]
-		for i := range n {
-			if p == PoolLast && (len(ids) > 0 || i < n-1) {
-				continue
-			}
-			for j, v := range m.m.Hidden(i) {
-				sum[j] += float64(v)
-			}
-		}
-	}
-	return model.Unit(sum), nil
-}
-
-// forget drops the keys and values of the last generation.
-func (m *Model) forget() {
-	m.m.Pool().Free(m.seq)
-	m.held = m.held[:0]
-}

@@ -10,11 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ridge"
 	"ridge/hub"
 	"ridge/measure/bench"
-	"ridge/model"
-	"ridge/weights/tensor"
 )
 
 // benchFlags are what is measured, spelled as llama-bench spells it where its
@@ -150,7 +147,7 @@ func (f *benchFlags) benchOptions() (bench.Options, error) {
 		if err != nil {
 			return o, err
 		}
-		o.KV = append(o.KV, t)
+		o.KV = append(o.KV, t.DType())
 	}
 	for _, name := range strings.Split(f.act, ",") {
 		a, err := parseAct(name)
@@ -167,22 +164,6 @@ func (f *benchFlags) benchOptions() (bench.Options, error) {
 		o.Peers = append(o.Peers, p)
 	}
 	return o, nil
-}
-
-func parseKV(name string) (tensor.DType, error) {
-	t, err := ridge.ParseKV(name)
-	if err != nil {
-		return 0, fmt.Errorf("--kv: expected f16, f32 or q8_0, found %q", name)
-	}
-	return t, nil
-}
-
-func parseAct(name string) (model.Act, error) {
-	a, err := model.ParseAct(name)
-	if err != nil {
-		return 0, fmt.Errorf("--act: expected int8 or int16, found %q", name)
-	}
-	return a, nil
 }
 
 // find returns the files of models, which may be fetched first.

@@ -40,8 +40,8 @@ func (f *evalFlags) read(m *ridge.Model, bars *progress) ([]int32, eval.Windows,
 	if err != nil {
 		return nil, w, fmt.Errorf("--file: %w", err)
 	}
-	if f.window > m.Inner().Context() {
-		return nil, w, fmt.Errorf("--window: expected at most %d, the context, found %d", m.Inner().Context(), f.window)
+	if f.window > m.Context() {
+		return nil, w, fmt.Errorf("--window: expected at most %d, the context, found %d", m.Context(), f.window)
 	}
 	ids := m.Tokenizer().Encode(nil, string(b), tokenizer.EncodeOptions{AddSpecial: true})
 	if f.tokens > 0 {
@@ -100,7 +100,7 @@ func perplexityCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r, err := eval.Predict(c.Context(), m.Inner(), ids, w)
+			r, err := eval.Predict(c.Context(), m.Engine(), ids, w)
 			if err != nil {
 				return err
 			}
@@ -143,7 +143,7 @@ func divergenceCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			d, err := eval.Compare(c.Context(), base.Inner(), m.Inner(), ids, w)
+			d, err := eval.Compare(c.Context(), base.Engine(), m.Engine(), ids, w)
 			if err != nil {
 				return err
 			}

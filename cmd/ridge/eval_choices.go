@@ -38,7 +38,7 @@ lm-eval's tasks of multiple choice do. FILE may be - for standard input.`,
 			}
 			defer m.Close()
 			bars := newProgress(os.Stderr)
-			r, err := eval.Choose(c.Context(), m.Inner(), questions, eval.ChoiceOptions{Delimiter: delimiter, BOS: bos, Progress: countBar(bars, "questions")})
+			r, err := eval.Choose(c.Context(), m.Engine(), questions, eval.ChoiceOptions{Delimiter: delimiter, BOS: bos, Progress: countBar(bars, "questions")})
 			bars.close()
 			if err != nil {
 				return err

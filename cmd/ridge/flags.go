@@ -1,15 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"ridge"
 	"ridge/hub"
 	"ridge/internal/cpu"
+	"ridge/model"
 	"ridge/sample"
 )
 
@@ -77,16 +80,42 @@ func (f *modelFlags) add(c *cobra.Command) {
 	f.packFlag.add(c.Flags())
 	c.Flags().IntVarP(&f.context, "ctx", "c", 0, fmt.Sprintf("tokens of context (default: the model's own, at most %d)", ridge.DefaultContext))
 	c.Flags().IntVar(&f.chunk, "chunk", 0, "tokens of a prompt computed at once (default 512)")
-	c.Flags().IntVar(&f.page, "page", 0, "tokens in a page of keys and values, a multiple of 16 (default 64)")
+	c.Flags().IntVar(&f.page, "page-size", 0, "tokens in a page of keys and values, a multiple of 16 (default 64)")
 	c.Flags().StringVar(&f.kv, "kv", "f16", kvHelp)
 	c.Flags().StringVar(&f.act, "act", "int8", actHelp)
 	c.Flags().BoolVar(&f.ref, "ref", false, "run on the readable reference code instead of the fast kernels")
+	earlierNames(c.Flags(), map[string]string{"page": "page-size"})
+}
+
+// earlierNames lets flags be given by names that they had before.
+func earlierNames(fs *pflag.FlagSet, now map[string]string) {
+	fs.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		return pflag.NormalizedName(cmp.Or(now[name], name))
+	})
+}
+
+// parseKV reads the value of --kv.
+func parseKV(name string) (ridge.KV, error) {
+	t, err := ridge.ParseKV(name)
+	if err != nil {
+		return 0, fmt.Errorf("--kv: expected f16, f32 or q8_0, found %q", name)
+	}
+	return t, nil
+}
+
+// parseAct reads the value of --act.
+func parseAct(name string) (model.Act, error) {
+	a, err := model.ParseAct(name)
+	if err != nil {
+		return 0, fmt.Errorf("--act: expected int8 or int16, found %q", name)
+	}
+	return a, nil
 }
 
 // open finds and opens a model. template is a file with a chat template, or "".
 func (f *modelFlags) open(c *cobra.Command, name, template string) (*ridge.Model, error) {
 	if f.context < 0 || f.chunk < 0 || f.page < 0 {
-		return nil, fmt.Errorf("--ctx, --chunk and --page: expected positive numbers")
+		return nil, fmt.Errorf("--ctx, --chunk and --page-size: expected positive numbers")
 	}
 	if err := f.threadFlags.check(); err != nil {
 		return nil, err
@@ -103,11 +132,11 @@ func (f *modelFlags) open(c *cobra.Command, name, template string) (*ridge.Model
 	if err != nil {
 		return nil, err
 	}
-	o := ridge.Options{PackCache: f.packCache, Workers: f.threads, BatchWorkers: f.batch, Pin: f.pin, Context: f.context, Chunk: f.chunk, PageTokens: f.page, KV: f.kv, Act: f.act, Hub: ho}
-	if _, err := parseKV(f.kv); err != nil {
+	o := ridge.Options{PackCache: f.packCache, Workers: f.threads, BatchWorkers: f.batch, Pin: f.pin, Context: f.context, Chunk: f.chunk, PageTokens: f.page, Hub: ho}
+	if o.KV, err = parseKV(f.kv); err != nil {
 		return nil, err
 	}
-	if _, err := parseAct(f.act); err != nil {
+	if o.Act, err = parseAct(f.act); err != nil {
 		return nil, err
 	}
 	if template != "" {

@@ -183,7 +183,7 @@ func showCommand() *cobra.Command {
 			}
 			defer m.Close()
 			if template {
-				_, err := fmt.Fprintln(c.OutOrStdout(), m.Inner().ChatTemplate())
+				_, err := fmt.Fprintln(c.OutOrStdout(), m.ChatTemplate())
 				return err
 			}
 			info := describeModel(m)
@@ -226,13 +226,12 @@ type modelInfo struct {
 }
 
 func describeModel(m *ridge.Model) modelInfo {
-	in := m.Inner()
-	c := in.Config()
+	c := m.Config()
 	info := modelInfo{
-		Name: m.Name, Path: m.Path, Architecture: c.Arch, Parameters: in.Parameters(),
+		Name: m.Name, Path: m.Path, Architecture: c.Arch, Parameters: m.Parameters(),
 		Layers: c.Layers, Hidden: c.Hidden, FFN: c.FFN, Heads: c.Heads, KVHeads: c.KVHeads[0], HeadDim: c.HeadDim,
-		Vocab: c.Vocab, Tokenizer: m.Tokenizer().Kind(), Context: in.Context(), ContextMade: c.Context,
-		WeightBytes: in.WeightBytes(), KVBytes: in.Pool().TokenBytes(), HasTemplate: in.ChatTemplate() != "",
+		Vocab: c.Vocab, Tokenizer: m.Tokenizer().Kind(), Context: m.Context(), ContextMade: c.Context,
+		WeightBytes: m.WeightBytes(), KVBytes: m.TokenBytes(), HasTemplate: m.ChatTemplate() != "",
 		Types: map[string]string{},
 	}
 	for _, w := range c.Window {
@@ -242,7 +241,7 @@ func describeModel(m *ridge.Model) modelInfo {
 	if info.Packed = packfile.Kept(dir, m.Path); info.Packed > 0 {
 		info.PackedFile = packfile.Path(dir, m.Path)
 	}
-	if f := in.GGUF(); f != nil {
+	if f := m.Engine().Model().GGUF(); f != nil {
 		info.Types = typesByClass(f.Tensors())
 		info.License = f.String("general.license", "")
 	}

@@ -103,7 +103,7 @@ func (f *planFlags) run(c *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	s, err := roofline.Read(paths[0], kv)
+	s, err := roofline.Read(paths[0], kv.DType())
 	if err != nil {
 		return err
 	}

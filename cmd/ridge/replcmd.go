@@ -151,7 +151,7 @@ func (s *session) show(what string) error {
 	case "system":
 		fmt.Fprintln(s.out, s.system)
 	case "template":
-		fmt.Fprintln(s.out, s.m.Inner().ChatTemplate())
+		fmt.Fprintln(s.out, s.m.ChatTemplate())
 	case "info", "":
 		return writeModelInfo(s.out, describeModel(s.m))
 	default:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net"
 	"os"
 	"strings"
@@ -154,12 +155,8 @@ type session struct {
 
 // ask sends prompt, prints the answer as it comes and keeps both.
 func (s *session) ask(ctx context.Context, prompt string) error {
-	ids, err := s.tokens(prompt)
-	if err != nil {
-		return err
-	}
 	var answer strings.Builder
-	for tok, err := range s.m.GenerateTokens(ctx, ids, s.g) {
+	for tok, err := range s.generate(ctx, prompt) {
 		if err != nil {
 			if answer.Len() > 0 {
 				fmt.Fprintln(s.out)
@@ -175,23 +172,25 @@ func (s *session) ask(ctx context.Context, prompt string) error {
 		fmt.Fprintln(s.out)
 	}
 	if s.g.Stats.Finish == ridge.FinishLength && (s.g.MaxTokens == 0 || s.g.Stats.Tokens < s.g.MaxTokens) {
-		fmt.Fprintf(s.err, "ridge: the context of %d tokens is full; the answer ends here\n", s.m.Inner().Context())
+		fmt.Fprintf(s.err, "ridge: the context of %d tokens is full; the answer ends here\n", s.m.Context())
 	}
 	s.messages = append(s.messages, chat.Message{Role: "user", Content: prompt}, chat.Message{Role: "assistant", Content: answer.String()})
 	return nil
 }
 
-// tokens returns the prompt's token ids, with the conversation before it.
-func (s *session) tokens(prompt string) ([]int32, error) {
+// generate answers the prompt, with the conversation before it.
+func (s *session) generate(ctx context.Context, prompt string) iter.Seq2[ridge.Token, error] {
 	if s.o.raw {
-		return s.m.Tokenize(prompt), nil
+		return s.m.Generate(ctx, prompt, s.g)
 	}
 	var msgs []chat.Message
 	if s.system != "" {
 		msgs = append(msgs, chat.Message{Role: "system", Content: s.system})
 	}
 	msgs = append(append(msgs, s.messages...), chat.Message{Role: "user", Content: prompt})
-	return s.m.ChatTokens(chat.Input{Messages: msgs, AddGenerationPrompt: true, Now: time.Now()})
+	g := s.g
+	g.KeepReasoning = true // it is shown as it comes
+	return s.m.Chat(ctx, msgs, g)
 }
 
 // probeTime is how long the bandwidth is measured after an answer.
@@ -199,10 +198,10 @@ const probeTime = 200 * time.Millisecond
 
 // report prints the times of the last answer beside the machine's limit.
 func (s *session) report(load time.Duration) {
-	st, inner := s.g.Stats, s.m.Inner()
+	st := s.g.Stats
 	if load > 0 {
 		packed := ""
-		if from := inner.PackedFrom(); from != "" {
+		if from := s.m.PackedFrom(); from != "" {
 			packed = "  (packed weights " + from + ")"
 		}
 		fmt.Fprintf(s.err, "load     %8.3f s%s\n", load.Seconds(), packed)
@@ -218,10 +217,10 @@ func (s *session) report(load time.Duration) {
 	if st.Finish == ridge.FinishStop {
 		steps = st.Tokens
 	}
-	bytes := float64(inner.WeightBytes()) + float64(inner.Pool().TokenBytes())*(float64(st.PromptTokens)+float64(steps)/2)
+	bytes := float64(s.m.WeightBytes()) + float64(s.m.TokenBytes())*(float64(st.PromptTokens)+float64(steps)/2)
 	got := bytes * rate(steps, st.Decode)
-	threads, _ := inner.Widths()
-	limit := machine.ReadBandwidth(threads, int(inner.WeightBytes()), probeTime)
+	threads, _ := s.m.Widths()
+	limit := machine.ReadBandwidth(threads, int(s.m.WeightBytes()), probeTime)
 	fmt.Fprintf(s.err, "decode   %8.3f s  %5d tokens  %8.1f tok/s  %6.1f GB/s, %.0f%% of the %.1f GB/s that %d threads read\n",
 		st.Decode.Seconds(), st.Tokens, rate(steps, st.Decode), got/1e9, 100*got/max(limit, 1), limit/1e9, threads)
 }

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"ridge/engine"
@@ -158,15 +157,7 @@ func (o *serveOptions) add(c *cobra.Command) {
 	fs.BoolVar(&o.logPrompts, "log-prompts", false, "write prompts and answers into the log")
 	fs.Float64Var(&o.watts, "watts", 0, "power of the processor while it computes, for the energy of requests where it cannot be read")
 	fs.StringVar(&o.config, "config", "", "file with values of flags")
-	fs.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		switch name { // earlier names
-		case "page":
-			name = "page-size"
-		case "sched":
-			name = "preset"
-		}
-		return pflag.NormalizedName(name)
-	})
+	earlierNames(fs, map[string]string{"page": "page-size", "sched": "preset"})
 }
 
 func (o *serveOptions) run(c *cobra.Command, args []string) error {
@@ -424,9 +415,11 @@ func (o *serveOptions) load(s *serveShelf, swap *engine.SwapSpace, warn func(str
 		mo.Workers, mo.PageTokens, mo.KVBudget, mo.Context, mo.MaxContext = o.threads, o.page, pages, o.context, serveContext
 		mo.BatchWorkers, mo.Measured, mo.Pin = o.batch, o.measured(ctx), o.pin
 		mo.PackCache = o.cache(warn)
-		if mo.KV, err = parseKV(o.kv); err != nil {
+		kv, err := parseKV(o.kv)
+		if err != nil {
 			return nil, eo, err
 		}
+		mo.KV = kv.DType()
 		if mo.Act, err = parseAct(o.act); err != nil {
 			return nil, eo, err
 		}

@@ -30,11 +30,12 @@ var mayImport = map[string][]string{
 	"hub":                 {},
 	"measure/machine":     {"kernel", "weights/tensor"},
 	"text/chat":           {"text/tokenizer"},
+	"text/constraint":     {"text/chat", "text/grammar", "text/grammar/schema", "text/tokenizer"},
 	"kernel":              {"weights/tensor"},
 	"kvcache":             {"weights/tensor"},
 	"nn":                  {"kernel", "kvcache", "weights/tensor"},
 	"model":               {"weights/gguf", "weights/safetensors", "text/tokenizer", "kernel", "kvcache", "nn", "weights/tensor"},
-	"measure/eval":        {"model", "weights/tensor", "text/tokenizer"},
+	"measure/eval":        {"engine", "text/tokenizer"},
 	"sched":               {"kvcache"},
 	"sched/sim":           {"kvcache", "sched", "weights/tensor"},
 	"engine":              {"kvcache", "model", "sample", "sched"},
@@ -53,14 +54,14 @@ var mayImport = map[string][]string{
 	"server/ollama":       {"server/caller", "server/fault", "server/internal/folder", "server/run", "server/wire", "text/chat", "hub"},
 	"server/anthropic":    {"server/caller", "server/fault", "server/run", "server/wire", "text/chat"},
 	"server/llama":        {"server/caller", "server/fault", "server/internal/folder", "server/openai", "server/run", "server/wire", "text/tokenizer", "engine"},
-	".":                   {"measure/machine", "text/chat", "hub", "kvcache", "model", "sample", "weights/tensor", "text/tokenizer"},
+	".":                   {"engine", "hub", "measure/machine", "model", "sample", "sched", "text/chat", "text/constraint", "text/tokenizer", "weights/tensor"},
 	"cmd/ridge":           {"*"},
 
 	"text/grammar/internal/grammartest": {"text/grammar", "weights/gguf"}, // of tests
 
 	"tools/tinymodel/corpus":   {"text/chat", "kernel", "kvcache", "model", "weights/tensor", "text/tokenizer"},
 	"tools/tinymodel/quantize": {"weights/gguf", "weights/tensor"},
-	"tools/tinymodel/compare":  {".", "text/chat", "kernel", "model", "sample"},
+	"tools/tinymodel/compare":  {".", "engine", "kernel", "sample", "text/chat"},
 }
 
 // underInternal lists what the packages under internal may import; those that

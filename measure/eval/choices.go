@@ -9,11 +9,12 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"ridge/model"
+	"ridge/engine"
 	"ridge/text/tokenizer"
 )
 
@@ -113,37 +114,41 @@ type Choices struct {
 	LogProbs [][]float64 `json:"log_probs"`
 }
 
-// Choose scores every choice of every question under m, which must have a
-// tokenizer. Texts are cut into tokens as lm-eval cuts them: white space at the
-// end of a query belongs to the choice, and a choice's tokens are those that
-// the query and it have together beyond the query's own number.
-func Choose(ctx context.Context, m *model.Model, questions []Question, o ChoiceOptions) (Choices, error) {
-	r := Choices{Questions: len(questions)}
-	if m.Tokenizer() == nil {
+// Choose scores every choice of every question under the model of e, which must
+// have a tokenizer. Texts are cut into tokens as lm-eval cuts them: white space
+// at the end of a query belongs to the choice, and a choice's tokens are those
+// that the query and it have together beyond the query's own number.
+func Choose(ctx context.Context, e *engine.Engine, questions []Question, o ChoiceOptions) (Choices, error) {
+	r := Choices{Questions: len(questions), LogProbs: make([][]float64, len(questions))}
+	if e.Model().Tokenizer() == nil {
 		return r, errors.New("eval: tokenizer: the model has none")
 	}
 	if len(questions) == 0 {
 		return r, errors.New("eval: questions: expected at least one, found none")
 	}
 	var right [3]int
-	for i := range questions {
+	err := inOrder(ctx, len(questions), atOnce, func(ctx context.Context, i int) (err error) {
 		q := &questions[i]
-		if err := q.check(); err != nil {
-			return r, fmt.Errorf("eval: question %d: %w", i, err)
+		if err = q.check(); err == nil {
+			r.LogProbs[i], err = q.score(ctx, e, o)
 		}
-		lls, err := q.score(ctx, m, o)
 		if err != nil {
-			return r, fmt.Errorf("eval: question %d: %w", i, err)
+			return fmt.Errorf("eval: question %d: %w", i, err)
 		}
-		r.LogProbs = append(r.LogProbs, lls)
+		return nil
+	}, func(i int) {
+		q := &questions[i]
 		for j, size := range []func(string) int{func(string) int { return 1 }, utf8.RuneCountInString, func(s string) int { return len(s) }} {
-			if q.best(lls, size) == q.Gold {
+			if q.best(r.LogProbs[i], size) == q.Gold {
 				right[j]++
 			}
 		}
 		if o.Progress != nil {
 			o.Progress(i+1, len(questions))
 		}
+	})
+	if err != nil {
+		return r, err
 	}
 	for j, rate := range []*Rate{&r.Acc, &r.AccNorm, &r.AccBytes} {
 		n := float64(len(questions))
@@ -183,73 +188,29 @@ func (q *Question) encode(t *tokenizer.Tokenizer, choice string, o ChoiceOptions
 	return query, after
 }
 
-// score returns the log-probability of each choice. The query is computed
-// once: a sequence of the choice begins with what the query's has.
-func (q *Question) score(ctx context.Context, m *model.Model, o ChoiceOptions) ([]float64, error) {
+// score returns the log-probability of each choice. The query is computed once,
+// with the first choice: the others find it in the prefix tree.
+func (q *Question) score(ctx context.Context, e *engine.Engine, o ChoiceOptions) ([]float64, error) {
 	out := make([]float64, len(q.Choices))
-	pool := m.Pool()
-	base := pool.NewSeq()
-	defer pool.Free(base)
-	var last int32
-	for i, c := range q.Choices {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		query, after := q.encode(m.Tokenizer(), o.Delimiter+c, o)
+	one := func(ctx context.Context, i int) error {
+		query, after := q.encode(e.Model().Tokenizer(), o.Delimiter+q.Choices[i], o)
 		switch {
 		case len(query) == 0:
-			return nil, errors.New("query: expected a text, or a tokenizer with a token that begins texts")
+			return errors.New("query: expected a text, or a tokenizer with a token that begins texts")
 		case len(after) == 0:
-			return nil, fmt.Errorf("choice %d: %q adds no token to the query", i, c)
-		case len(query)+len(after) > m.Context():
-			return nil, fmt.Errorf("choice %d: expected at most %d tokens, the context, found %d", i, m.Context(), len(query)+len(after))
+			return fmt.Errorf("choice %d: %q adds no token to the query", i, q.Choices[i])
 		}
-		last = query[len(query)-1]
-		if i == 0 {
-			if err := prefill(ctx, m, model.Run{Seq: base, Tokens: query[:len(query)-1]}); err != nil {
-				return nil, err
-			}
-		}
-		seq, err := pool.Fork(base)
+		probs, err := logProbs(ctx, e, slices.Concat(query, after), len(query))
 		if err != nil {
-			return nil, err
+			return fmt.Errorf("choice %d: %w", i, err)
 		}
-		err = follow(m, model.Run{Seq: seq}, last, after, func(next int32, logits []float32) { out[i] += logProb(logits, next) })
-		pool.Free(seq)
-		if err != nil {
-			return nil, err
+		for _, p := range probs {
+			out[i] += p
 		}
+		return nil
 	}
-	return out, nil
-}
-
-// prefill computes tokens whose logits nobody wants, a part at a time.
-func prefill(ctx context.Context, m *model.Model, s model.Run) error {
-	for tokens := s.Tokens; len(tokens) > 0; {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		n := min(512, len(tokens))
-		if err := m.Forward(&model.Step{Runs: []model.Run{{Seq: s.Seq, Tokens: tokens[:n]}}}); err != nil {
-			return err
-		}
-		tokens = tokens[n:]
+	if err := one(ctx, 0); err != nil {
+		return nil, err
 	}
-	return nil
-}
-
-// follow computes last and the tokens after it in the sequence of s, and calls
-// each with every one of those and the logits that predict it.
-func follow(m *model.Model, s model.Run, last int32, after []int32, each func(next int32, logits []float32)) error {
-	in := append([]int32{last}, after[:len(after)-1]...)
-	for lo := 0; lo < len(in); lo += scanRows {
-		hi := min(lo+scanRows, len(in))
-		if err := m.Forward(&model.Step{Runs: []model.Run{{Seq: s.Seq, Tokens: in[lo:hi], Outputs: hi - lo}}}); err != nil {
-			return err
-		}
-		for i := range hi - lo {
-			each(after[lo+i], m.Logits(i))
-		}
-	}
-	return nil
+	return out, inOrder(ctx, len(q.Choices)-1, atOnce, func(ctx context.Context, i int) error { return one(ctx, i+1) }, func(int) {})
 }

@@ -31,10 +31,10 @@ func questions(t testing.TB) []Question {
 // A model's choices are those of one step over query and choice with plain
 // sums, and the rates follow from them.
 func TestChooseAgainstNaive(t *testing.T) {
-	m := open(t)
+	m, e := open(t), start(t, open(t))
 	qs := questions(t)[:12]
 	for _, o := range []ChoiceOptions{{Delimiter: " "}, {Delimiter: " ", BOS: true}, {}} {
-		r, err := Choose(context.Background(), m, qs, o)
+		r, err := Choose(context.Background(), e, qs, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,9 +85,9 @@ func TestChoicesAsLmEval(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer m.Close()
+	t.Cleanup(func() { m.Close() })
 	last := 0
-	r, err := Choose(context.Background(), m, questions(t), ChoiceOptions{Delimiter: " ", Progress: func(done, total int) {
+	r, err := Choose(context.Background(), start(t, m), questions(t), ChoiceOptions{Delimiter: " ", Progress: func(done, total int) {
 		if last++; done != last || total != 60 {
 			t.Errorf("progress %d of %d", done, total)
 		}
@@ -142,13 +142,13 @@ func TestReadQuestionsRefuses(t *testing.T) {
 			t.Errorf("%.50s: got %v, want %s", in, err, says)
 		}
 	}
-	m := open(t)
-	if _, err := Choose(context.Background(), m, []Question{{Query: strings.Repeat("a ", 4000), Choices: []string{"b"}}}, ChoiceOptions{}); err == nil || !strings.Contains(err.Error(), "context") {
+	e := start(t, open(t))
+	if _, err := Choose(context.Background(), e, []Question{{Query: strings.Repeat("a ", 4000), Choices: []string{"b"}}}, ChoiceOptions{}); err == nil || !strings.Contains(err.Error(), "context") {
 		t.Errorf("too long: got %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := Choose(ctx, m, questions(t), ChoiceOptions{}); err == nil {
+	if _, err := Choose(ctx, e, questions(t), ChoiceOptions{}); err == nil {
 		t.Error("no error after the end of the context")
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"ridge/model"
+	"ridge/engine"
 )
 
 // Divergence says how far a model's predictions are from those of a base
@@ -26,27 +26,38 @@ type Divergence struct {
 	Windows int `json:"windows"`
 }
 
-// Compare computes the divergence of m from base on tokens. The models must
-// have the same vocabulary.
-func Compare(ctx context.Context, base, m *model.Model, tokens []int32, w Windows) (Divergence, error) {
-	if a, b := base.Config().Vocab, m.Config().Vocab; a != b {
-		return Divergence{}, fmt.Errorf("eval: vocabulary: expected %d tokens as in the base model, found %d", a, b)
+// Compare computes the divergence of the model of e from that of base on tokens.
+// They must have the same vocabulary.
+func Compare(ctx context.Context, base, e *engine.Engine, tokens []int32, w Windows) (Divergence, error) {
+	vocab := base.Model().Config().Vocab
+	if n := e.Model().Config().Vocab; n != vocab {
+		return Divergence{}, fmt.Errorf("eval: vocabulary: expected %d tokens as in the base model, found %d", vocab, n)
 	}
 	wins, err := w.cut(len(tokens))
 	if err != nil {
 		return Divergence{}, err
 	}
 	var c comparison
-	for i, win := range wins {
-		if err := c.window(ctx, base, m, w.tokens(tokens, win), win.first); err != nil {
+	for lo := 0; lo < len(wins); {
+		hi, held := lo, 0
+		for hi < len(wins) && (hi == lo || held+wins[hi].rows()*vocab <= maxHeld) {
+			held += wins[hi].rows() * vocab
+			hi++
+		}
+		if err := c.windows(ctx, base, e, tokens, &w, wins[lo:hi]); err != nil {
 			return Divergence{}, err
 		}
 		if w.Progress != nil {
-			w.Progress(i+1, len(wins))
+			w.Progress(hi, len(wins))
 		}
+		lo = hi
 	}
 	return c.result(len(wins)), nil
 }
+
+// maxHeld bounds the logits of the base model that are held at a time, 64 MB of
+// them. They are at least those of a window.
+const maxHeld = 16 << 20
 
 // comparison gathers the divergences of single tokens.
 type comparison struct {
@@ -56,24 +67,41 @@ type comparison struct {
 	squares [2]float64
 }
 
-// window runs both models over a window, a few rows at a time in turn, so that
-// few rows of logits are held.
-func (c *comparison) window(ctx context.Context, base, m *model.Model, tokens []int32, first int) error {
-	var rows [][]float32
-	if err := scan(ctx, base, tokens, first, func(_ int32, logits []float32) {
-		rows = append(rows, slices.Clone(logits))
-	}); err != nil {
+// windows runs the base model over some windows and then the other one.
+func (c *comparison) windows(ctx context.Context, base, e *engine.Engine, tokens []int32, w *Windows, wins []window) error {
+	rows := make([][][]float32, len(wins))
+	diffs := make([][]difference, len(wins))
+	err := inOrder(ctx, len(wins), atOnce, func(ctx context.Context, i int) error {
+		first := wins[i].first
+		rows[i] = make([][]float32, wins[i].rows())
+		return scan(ctx, base, w.tokens(tokens, wins[i]), first, func(at int, logits []float32) { rows[i][at-first] = slices.Clone(logits) })
+	}, func(int) {})
+	if err != nil {
 		return err
 	}
-	i := 0
-	return scan(ctx, m, tokens, first, func(next int32, logits []float32) {
-		c.token(rows[i], logits, next)
+	return inOrder(ctx, len(wins), atOnce, func(ctx context.Context, i int) error {
+		first, part := wins[i].first, w.tokens(tokens, wins[i])
+		diffs[i] = make([]difference, wins[i].rows())
+		return scan(ctx, e, part, first, func(at int, logits []float32) {
+			diffs[i][at-first] = differ(rows[i][at-first], logits, part[at])
+		})
+	}, func(i int) {
+		for _, d := range diffs[i] {
+			c.add(d)
+		}
 		rows[i] = nil
-		i++
 	})
 }
 
-func (c *comparison) token(p, q []float32, next int32) {
+// difference is how far two predictions of a token are apart.
+type difference struct {
+	kl     float64
+	same   bool       // the most probable token is
+	losses [2]float64 // negative log-likelihoods of the token that came: base, model
+}
+
+// differ compares the logits of a model, q, with those of the base model.
+func differ(p, q []float32, next int32) difference {
 	zp, zq := logSumExp(p), logSumExp(q)
 	kl, topP, topQ := 0.0, 0, 0
 	for i := range p {
@@ -88,11 +116,15 @@ func (c *comparison) token(p, q []float32, next int32) {
 			topQ = i
 		}
 	}
-	c.kl = append(c.kl, max(kl, 0)) // rounding may leave it just below
-	if topP == topQ {
+	return difference{max(kl, 0), topP == topQ, [2]float64{zp - float64(p[next]), zq - float64(q[next])}} // rounding may leave it just below 0
+}
+
+func (c *comparison) add(d difference) {
+	c.kl = append(c.kl, d.kl)
+	if d.same {
 		c.same++
 	}
-	for i, nll := range [2]float64{zp - float64(p[next]), zq - float64(q[next])} {
+	for i, nll := range d.losses {
 		c.losses[i] += nll
 		c.squares[i] += nll * nll
 	}

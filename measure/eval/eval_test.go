@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"ridge/engine"
 	"ridge/model"
 	"ridge/weights/tensor"
 )
@@ -20,6 +21,21 @@ func open(t *testing.T) *model.Model {
 	}
 	t.Cleanup(func() { m.Close() })
 	return m
+}
+
+// start runs an engine on m until the end of the test.
+func start(t testing.TB, m *model.Model) *engine.Engine {
+	t.Helper()
+	e, err := engine.New(m, engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
 }
 
 func text(n, vocab int) []int32 {
@@ -56,7 +72,7 @@ func naive(t *testing.T, m *model.Model, tokens []int32, wins []window, bos int3
 }
 
 func TestPredictAgainstNaive(t *testing.T) {
-	m := open(t)
+	m, e := open(t), start(t, open(t))
 	tokens := text(300, m.Config().Vocab)
 	for name, w := range map[string]Windows{
 		"side by side":   {Context: 96, BOS: -1},
@@ -72,7 +88,7 @@ func TestPredictAgainstNaive(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := Predict(context.Background(), m, tokens, w)
+			got, err := Predict(context.Background(), e, tokens, w)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,8 +133,8 @@ func TestCutRefuses(t *testing.T) {
 }
 
 func TestCompareWithItself(t *testing.T) {
-	a, b := open(t), open(t)
-	d, err := Compare(context.Background(), a, b, text(200, a.Config().Vocab), Windows{Context: 64, BOS: -1})
+	a, b := start(t, open(t)), start(t, open(t))
+	d, err := Compare(context.Background(), a, b, text(200, a.Model().Config().Vocab), Windows{Context: 64, BOS: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +146,7 @@ func TestCompareWithItself(t *testing.T) {
 func TestComparisonOfKnownDistributions(t *testing.T) {
 	var c comparison
 	p, q := []float32{0, 0}, []float32{float32(math.Log(3)), 0} // 1/2 1/2 and 3/4 1/4
-	c.token(p, q, 1)
+	c.add(differ(p, q, 1))
 	d := c.result(1)
 	want := 0.5*math.Log(0.5/0.75) + 0.5*math.Log(0.5/0.25)
 	if math.Abs(d.Mean-want) > 1e-7 {

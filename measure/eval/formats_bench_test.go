@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"ridge/engine"
 	"ridge/internal/cpu"
 	"ridge/internal/testdata"
 	"ridge/kernel"
@@ -65,11 +66,11 @@ func BenchmarkFormats(b *testing.B) {
 			for b.Loop() {
 				checkExact(b, path, decoded, string(text))
 				w := Windows{Context: formatWindow, BOS: -1}
-				exact := logProbs(b, decoded, string(text), n, w, model.ActInt8)
+				exact := textLogProbs(b, decoded, string(text), n, w, model.ActInt8)
 				b.ReportMetric(math.Exp(-mean(exact)), "ppl")
 				b.ReportMetric(100*share, "%converted")
 				for _, act := range []model.Act{model.ActInt8, model.ActInt16} {
-					c := changeOf(exact, logProbs(b, path, string(text), n, w, act))
+					c := changeOf(exact, textLogProbs(b, path, string(text), n, w, act))
 					b.ReportMetric(100*c.share, "%"+act.String())
 					b.ReportMetric(100*c.stdErr, "%err-"+act.String())
 					b.ReportMetric(c.rms, "rms-"+act.String())
@@ -98,10 +99,10 @@ func readsQuantized(b *testing.B, t tensor.DType) bool {
 func checkExact(b *testing.B, path, decoded, text string) {
 	b.Helper()
 	w := Windows{Context: exactWindow, BOS: -1}
-	exact := logProbs(b, decoded, text, exactWindow, w, model.ActInt8)
-	int8s := logProbs(b, path, text, exactWindow, w, model.ActInt8)
+	exact := textLogProbs(b, decoded, text, exactWindow, w, model.ActInt8)
+	int8s := textLogProbs(b, path, text, exactWindow, w, model.ActInt8)
 	defer cpu.Set(cpu.Ref)()
-	ref := logProbs(b, path, text, exactWindow, w, model.ActInt8)
+	ref := textLogProbs(b, path, text, exactWindow, w, model.ActInt8)
 	c, q := changeOf(ref, exact), changeOf(ref, int8s)
 	b.ReportMetric(c.rms, "rms-exact")
 	if !(c.rms <= budgetExact*q.rms) {
@@ -109,9 +110,9 @@ func checkExact(b *testing.B, path, decoded, text string) {
 	}
 }
 
-// logProbs returns the log probabilities that the model at path gives the scored
+// textLogProbs returns the log probabilities that the model at path gives the scored
 // tokens among the first n of the text.
-func logProbs(b *testing.B, path, text string, n int, w Windows, act model.Act) (out []float64) {
+func textLogProbs(b *testing.B, path, text string, n int, w Windows, act model.Act) (out []float64) {
 	b.Helper()
 	m, err := model.Open(path, model.Options{KV: tensor.F32, Act: act, Context: w.Context})
 	if err != nil {
@@ -123,13 +124,17 @@ func logProbs(b *testing.B, path, text string, n int, w Windows, act model.Act) 
 	if err != nil {
 		b.Fatal(err)
 	}
+	e, err := engine.New(m, engine.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer e.Close()
 	for _, win := range wins {
-		err := scan(b.Context(), m, w.tokens(ids, win), win.first, func(next int32, logits []float32) {
-			out = append(out, logProb(logits, next))
-		})
+		probs, err := logProbs(b.Context(), e, w.tokens(ids, win), win.first)
 		if err != nil {
 			b.Fatal(err)
 		}
+		out = append(out, probs...)
 	}
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"ridge/engine"
 	"ridge/internal/testdata"
 	"ridge/model"
 	"ridge/text/tokenizer"
@@ -30,17 +31,17 @@ func TestKVQ8Drift(t *testing.T) {
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
-			var ms [2]*model.Model
+			var es [2]*engine.Engine
 			for i, kv := range []tensor.DType{tensor.F16, tensor.Q8_0} {
 				m, err := model.Open(testdata.Model(t, name), model.Options{KV: kv, Context: 256})
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer m.Close()
-				ms[i] = m
+				t.Cleanup(func() { m.Close() })
+				es[i] = start(t, m)
 			}
-			ids := ms[0].Tokenizer().Encode(nil, string(text[:8000]), tokenizer.EncodeOptions{})
-			d, err := Compare(t.Context(), ms[0], ms[1], ids[:1024], Windows{Context: 256, BOS: -1})
+			ids := es[0].Model().Tokenizer().Encode(nil, string(text[:8000]), tokenizer.EncodeOptions{})
+			d, err := Compare(t.Context(), es[0], es[1], ids[:1024], Windows{Context: 256, BOS: -1})
 			if err != nil {
 				t.Fatal(err)
 			}

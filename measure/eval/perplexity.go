@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"ridge/model"
+	"ridge/engine"
 )
 
 // Windows says how a text is cut. The zero value cuts as llama.cpp's
@@ -26,6 +26,9 @@ type Windows struct {
 
 // window is a run of tokens of which those from first on are predicted.
 type window struct{ lo, hi, first int }
+
+// rows returns how many tokens are predicted.
+func (w *window) rows() int { return w.hi - w.lo - w.first }
 
 func (w *Windows) cut(n int) ([]window, error) {
 	size := w.Context
@@ -67,26 +70,31 @@ type Perplexity struct {
 	Windows int     `json:"windows"`
 }
 
-// Predict computes the perplexity of tokens under m.
-func Predict(ctx context.Context, m *model.Model, tokens []int32, w Windows) (Perplexity, error) {
+// Predict computes the perplexity of tokens under the model of e. Windows are
+// computed beside each other; the result does not depend on that.
+func Predict(ctx context.Context, e *engine.Engine, tokens []int32, w Windows) (Perplexity, error) {
 	wins, err := w.cut(len(tokens))
 	if err != nil {
 		return Perplexity{}, err
 	}
 	var sum, squares float64
 	r := Perplexity{Windows: len(wins)}
-	for i, win := range wins {
-		err := scan(ctx, m, w.tokens(tokens, win), win.first, func(next int32, logits []float32) {
-			nll := -logProb(logits, next)
-			sum, squares = sum+nll, squares+nll*nll
-			r.Tokens++
-		})
-		if err != nil {
-			return r, err
+	probs := make([][]float64, len(wins))
+	err = inOrder(ctx, len(wins), atOnce, func(ctx context.Context, i int) (err error) {
+		probs[i], err = logProbs(ctx, e, w.tokens(tokens, wins[i]), wins[i].first)
+		return err
+	}, func(i int) {
+		for _, p := range probs[i] {
+			sum, squares = sum-p, squares+p*p
 		}
+		r.Tokens += len(probs[i])
+		probs[i] = nil
 		if w.Progress != nil {
 			w.Progress(i+1, len(wins))
 		}
+	})
+	if err != nil {
+		return r, err
 	}
 	n := float64(r.Tokens)
 	r.NLL = sum / n
@@ -104,41 +112,6 @@ func (w *Windows) tokens(all []int32, win window) []int32 {
 		t[0] = w.BOS
 	}
 	return t
-}
-
-// scanRows bounds the rows of logits that are held at a time: a row of a large
-// vocabulary is a megabyte.
-const scanRows = 64
-
-// scan computes a window and calls each with every token from first on and the
-// logits that predict it.
-func scan(ctx context.Context, m *model.Model, tokens []int32, first int, each func(next int32, logits []float32)) error {
-	seq := m.Pool().NewSeq()
-	defer m.Pool().Free(seq)
-	// Row i predicts token i+1: the last token needs no row.
-	for lo := 0; lo < len(tokens)-1; {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		hi, outputs := min(lo+scanRows, len(tokens)-1), 0
-		if hi < first {
-			// Nothing here is scored: take all of it.
-			hi = min(first-1, lo+512)
-		} else {
-			outputs = hi - max(lo, first-1)
-		}
-		if hi <= lo {
-			hi, outputs = lo+1, 1
-		}
-		if err := m.Forward(&model.Step{Runs: []model.Run{{Seq: seq, Tokens: tokens[lo:hi], Outputs: outputs}}}); err != nil {
-			return err
-		}
-		for i := range outputs {
-			each(tokens[hi-outputs+i+1], m.Logits(i))
-		}
-		lo = hi
-	}
-	return nil
 }
 
 // logProb returns the natural logarithm of the probability of a token.

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"ridge/engine"
 	"ridge/internal/testdata"
 	"ridge/model"
 	"ridge/text/tokenizer"
@@ -26,7 +27,7 @@ back to the village. From that day on, they were the best of friends.<|im_end|>
 // next to nothing.
 func TestTrainedModel(t *testing.T) {
 	exact := openTrained(t, tensor.F32)
-	ids := exact.Tokenizer().Encode(nil, story, tokenizer.EncodeOptions{ParseSpecial: true})
+	ids := exact.Model().Tokenizer().Encode(nil, story, tokenizer.EncodeOptions{ParseSpecial: true})
 	w := Windows{Context: len(ids), Stride: 1, BOS: -1}
 	ctx := context.Background()
 	p, err := Predict(ctx, exact, ids, w)
@@ -51,12 +52,12 @@ func TestTrainedModel(t *testing.T) {
 	}
 }
 
-func openTrained(t *testing.T, kv tensor.DType) *model.Model {
+func openTrained(t *testing.T, kv tensor.DType) *engine.Engine {
 	t.Helper()
 	m, err := model.Open(testdata.Tiny, model.Options{KV: kv, Workers: 2, Context: 512})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Close() })
-	return m
+	return start(t, m)
 }

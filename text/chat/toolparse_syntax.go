@@ -151,6 +151,20 @@ func SyntaxOf(template string) Syntax {
 	return s
 }
 
+// WithReasoning returns s with the tags of reasoning that name stands for, such
+// as "think", for models whose template does not show them: "none" for none, so
+// that all reasoning stays in the text, and "" for those that s has.
+func (s Syntax) WithReasoning(name string) Syntax {
+	switch name {
+	case "":
+	case "none":
+		s.ThinkOpen, s.ThinkClose = "", ""
+	default:
+		s.ThinkOpen, s.ThinkClose = "<"+name+">", "</"+name+">"
+	}
+	return s
+}
+
 // Thinks reports whether an answer to prompt begins inside a reasoning
 // section, because the prompt ends with its opening tag.
 func (s Syntax) Thinks(prompt string) bool {

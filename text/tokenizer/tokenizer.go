@@ -7,6 +7,11 @@
 // this package differs.
 package tokenizer
 
+import (
+	"maps"
+	"slices"
+)
+
 // Metadata is the part of a GGUF file that describes its tokenizer. Lookup
 // returns the value of a metadata key with its Go type: string, bool, a number
 // type, or a slice of one of these.
@@ -146,6 +151,9 @@ func (t *Tokenizer) AddsBOS() bool {
 // IsEOG reports whether a model that produces id has ended its answer: id ends
 // the text, the turn or the message.
 func (t *Tokenizer) IsEOG(id int32) bool { return t.eog[id] }
+
+// Ends returns the tokens of which IsEOG is true, in order.
+func (t *Tokenizer) Ends() []int32 { return slices.Sorted(maps.Keys(t.eog)) }
 
 // IsControl reports whether id is a mark and not text.
 func (t *Tokenizer) IsControl(id int32) bool {

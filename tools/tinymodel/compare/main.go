@@ -11,14 +11,16 @@ package main
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
 	"os"
+	"slices"
 
 	"ridge"
+	"ridge/engine"
 	"ridge/kernel"
-	"ridge/model"
 )
 
 func main() {
@@ -64,13 +66,14 @@ func compare(student, teacher, sampled, greedy string) error {
 		for i, m := range models {
 			sum, n := 0.0, 0
 			for _, d := range docs {
-				err := score(m.Inner(), d, func(tok int32, p []float32) {
-					sum -= math.Log(float64(max(p[tok], 1e-30)))
-					n++
-				})
+				ps, err := score(ctx, m, d)
 				if err != nil {
 					return err
 				}
+				for _, p := range ps {
+					sum -= math.Log(float64(max(p.prob, 1e-30)))
+				}
+				n += len(ps)
 			}
 			fmt.Printf("%s: perplexity %.3f of %d held-out tokens\n", names[i], math.Exp(sum/float64(n)), n)
 		}
@@ -82,22 +85,25 @@ func compare(student, teacher, sampled, greedy string) error {
 	if err != nil {
 		return err
 	}
-	return drafting(s.Inner(), docs)
+	return drafting(ctx, s, docs)
 }
 
 // drafting counts how often the student's first choice is the teacher's, and
 // what chains of such choices are worth: each step of the teacher checks a
 // chain and adds a token of its own.
-func drafting(m *model.Model, docs []document) error {
+func drafting(ctx context.Context, m *ridge.Model, docs []document) error {
 	depths := []int{1, 2, 3, 4, 6, 8}
 	tokens := make([]int, len(depths))
 	steps := make([]int, len(depths))
 	same, n := 0, 0
 	for _, d := range docs {
-		var hit []bool
-		err := score(m, d, func(tok int32, p []float32) { hit = append(hit, kernel.Argmax(p) == int(tok)) })
+		ps, err := score(ctx, m, d)
 		if err != nil {
 			return err
+		}
+		hit := make([]bool, len(ps))
+		for i, p := range ps {
+			hit[i] = p.first
 		}
 		n += len(hit)
 		for _, h := range hit {
@@ -156,21 +162,34 @@ func readDocuments(path string) ([]document, error) {
 	return out, nil
 }
 
-// score calls do for each learned token of d with the model's probabilities of
-// all tokens at that place.
-func score(m *model.Model, d document, do func(tok int32, p []float32)) error {
-	seq := m.Pool().NewSeq()
-	defer m.Pool().Free(seq)
-	n := len(d.tokens) - 1
-	if err := m.Forward(&model.Step{Runs: []model.Run{{Seq: seq, Tokens: d.tokens[:n], Outputs: n}}}); err != nil {
-		return err
-	}
-	for i := range n {
-		if d.learned[i+1] == 1 {
-			p := m.Logits(i)
+// prediction is what a model thought of a token that came.
+type prediction struct {
+	prob  float32
+	first bool // it was the most probable one
+}
+
+// score returns the predictions of the learned tokens of d, in order.
+func score(ctx context.Context, m *ridge.Model, d document) ([]prediction, error) {
+	all := make([]prediction, len(d.tokens))
+	s, err := m.Engine().Submit(ctx, engine.Request{Tokens: d.tokens, MaxTokens: -1, PromptLogits: func(at int, logits []float32) {
+		if d.learned[at] == 1 {
+			p, tok := slices.Clone(logits), d.tokens[at]
 			kernel.SoftmaxInPlace(p)
-			do(d.tokens[i+1], p)
+			all[at] = prediction{p[tok], kernel.Argmax(p) == int(tok)}
+		}
+	}})
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	if ev, _ := s.Next(ctx); ev.Finish != engine.FinishLength {
+		return nil, errors.Join(fmt.Errorf("scores: expected the end of the prompt, found %q", ev.Finish), ev.Err, ctx.Err())
+	}
+	var out []prediction
+	for at, p := range all {
+		if at > 0 && d.learned[at] == 1 {
+			out = append(out, p)
 		}
 	}
-	return nil
+	return out, nil
 }

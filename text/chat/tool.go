@@ -1,0 +1,40 @@
+package chat
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// Tool is a function that a model may call.
+type Tool struct {
+	Name        string
+	Description string          // when to call it; optional
+	Parameters  json.RawMessage // JSON schema of the arguments, an object; empty: any object
+	Strict      bool            // hold the arguments of calls to Parameters
+}
+
+// Raw returns the tool as templates take it: in the form of OpenAI's chat
+// completions, with its keys in the order that templates were written for.
+func (t Tool) Raw() (json.RawMessage, error) {
+	type function struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description,omitempty"`
+		Parameters  json.RawMessage `json:"parameters,omitempty"`
+		Strict      bool            `json:"strict,omitempty"`
+	}
+	if t.Name == "" {
+		return nil, fmt.Errorf("chat: tool: name: expected one, found nothing")
+	}
+	if len(t.Parameters) > 0 && !isObject(t.Parameters) {
+		return nil, fmt.Errorf("chat: tool %s: parameters: expected a JSON schema, an object, found %s", t.Name, excerpt(t.Parameters))
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(struct {
+		Type     string   `json:"type"`
+		Function function `json:"function"`
+	}{"function", function{t.Name, t.Description, t.Parameters, t.Strict}})
+	return bytes.TrimSpace(b.Bytes()), err
+}

@@ -1,0 +1,155 @@
+// Package constraint holds the answers of one model to what they must look
+// like: it compiles formats and calls of tools to grammars over the model's
+// vocabulary, and says from where in an answer they hold, which is after its
+// reasoning.
+package constraint
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+
+	"ridge/text/chat"
+	"ridge/text/grammar"
+	"ridge/text/grammar/schema"
+	"ridge/text/tokenizer"
+)
+
+// Format is what the text of an answer must look like. The zero value allows
+// any text.
+type Format struct {
+	kind   kind
+	source string
+	texts  []string
+	jump   bool
+}
+
+type kind uint8
+
+const (
+	anyText kind = iota
+	jsonObject
+	jsonSchema
+	regex
+	choice
+	gbnf
+)
+
+// JSON is any JSON object.
+func JSON() Format { return Format{kind: jsonObject} }
+
+// JSONSchema is JSON that the schema source allows; docs/grammars.md says which
+// keywords are known.
+func JSONSchema(source []byte) Format { return Format{kind: jsonSchema, source: string(source)} }
+
+// Regex is a text that the whole of expr matches.
+func Regex(expr string) Format { return Format{kind: regex, source: expr} }
+
+// Choice is one of the texts.
+func Choice(texts ...string) Format { return Format{kind: choice, texts: texts} }
+
+// GBNF is a text of the grammar, in llama.cpp's notation.
+func GBNF(source string) Format { return Format{kind: gbnf, source: source} }
+
+// JumpAhead returns f with a fixed spacing of JSON, so that much of the text is
+// forced: for answers that take forced text without drawing it.
+func (f Format) JumpAhead() Format {
+	f.jump = true
+	return f
+}
+
+// Any reports whether f allows any text.
+func (f Format) Any() bool { return f.kind == anyText }
+
+func (f Format) options() schema.Options {
+	if f.jump {
+		return schema.Options{Whitespace: schema.Spaced}
+	}
+	return schema.Options{}
+}
+
+func (f Format) key() string {
+	return strings.Join(append([]string{"format", strconv.Itoa(int(f.kind)), strconv.FormatBool(f.jump), f.source}, f.texts...), "\x00")
+}
+
+func (f Format) compile(v *grammar.Vocabulary) (*grammar.Grammar, error) {
+	switch f.kind {
+	case anyText:
+		return nil, errors.New("constraint: format: expected one, found that any text is allowed")
+	case jsonObject:
+		return schema.JSON(v, true, f.options())
+	case jsonSchema:
+		return schema.Compile(v, []byte(f.source), f.options())
+	case regex:
+		return grammar.Regex(v, f.source)
+	case choice:
+		return grammar.Choice(v, f.texts)
+	}
+	return grammar.GBNF(v, f.source)
+}
+
+// part is f as a part of a union.
+func (f Format) part() schema.Part {
+	switch f.kind {
+	case jsonObject:
+		return schema.Part{Object: true}
+	case jsonSchema:
+		return schema.Part{Schema: []byte(f.source)}
+	case regex:
+		return schema.Part{Regex: f.source}
+	case choice:
+		return schema.Part{Choice: f.texts}
+	}
+	return schema.Part{GBNF: f.source}
+}
+
+// maxGrammars is how many compiled grammars a compiler keeps.
+const maxGrammars = 64
+
+// Compiler compiles for one model. It may be used by several goroutines.
+type Compiler struct {
+	tok    *tokenizer.Tokenizer
+	syntax chat.Syntax
+	ends   []int32
+	cache  *grammar.Cache
+	vocab  func() *grammar.Vocabulary // made when it is needed first
+}
+
+// NewCompiler returns a compiler for a model with the tokenizer t, which writes
+// reasoning and calls in the syntax s. ends are the tokens that end an answer.
+func NewCompiler(t *tokenizer.Tokenizer, s chat.Syntax, ends []int32) *Compiler {
+	c := &Compiler{tok: t, syntax: s, ends: ends, cache: grammar.NewCache(maxGrammars)}
+	c.vocab = sync.OnceValue(func() *grammar.Vocabulary {
+		v := grammar.NewVocabulary(t.Piece, t.VocabSize(), ends, t.IsControl)
+		v.SpellWith(c.continuation)
+		return v
+	})
+	return c
+}
+
+// Format compiles f.
+func (c *Compiler) Format(f Format) (*grammar.Grammar, error) {
+	return c.cache.Get(f.key(), func() (*grammar.Grammar, error) { return f.compile(c.vocab()) })
+}
+
+// continuation returns the tokens of a text that follows another one: without
+// the space that some vocabularies put before a text.
+func (c *Compiler) continuation(text string) []int32 {
+	ids := c.tok.Encode(nil, text, tokenizer.EncodeOptions{})
+	var b []byte
+	for _, id := range ids {
+		b = c.tok.AppendPiece(b, id)
+	}
+	if string(b) == text {
+		return ids
+	}
+	ids = c.tok.Encode(ids[:0], "\n"+text, tokenizer.EncodeOptions{})
+	for i, id := range ids {
+		if bytes.HasSuffix(c.tok.Piece(id), []byte("\n")) {
+			return ids[i+1:]
+		}
+	}
+	return nil
+}
