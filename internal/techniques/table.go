@@ -51,7 +51,7 @@ var All = []Technique{
 
 	// Keys and values.
 	{"kv-cache", "keys and values are kept and appended", "ridge run MODEL", "kvcache/pool.go", "model TestAgainstTransformers", ""},
-	{"paged-attention", "keys and values in pages of a pool, a page table for each sequence", "--page", "kvcache/pool.go", "kvcache TestPoolAgainstNaiveModel", ""},
+	{"paged-attention", "keys and values in pages of a pool, a page table for each sequence", "--page-size", "kvcache/pool.go", "kvcache TestPoolAgainstNaiveModel", ""},
 	{"prefix-sharing", "pages shared by reference between sequences, copied when one writes", "ridge serve", "kvcache/seq.go", "kvcache TestForkCopiesOnWrite", ""},
 	{"radix-attention", "a radix tree of prefixes, to the token, that evicts the least recently used leaves", "ridge serve", "kvcache/tree.go", "kvcache TestPrefixToTheToken", ""},
 	{"prompt-precompute", "sessions kept on disk and taken up again", "ridge serve: /slots", "kvcache/snapshot.go", "kvcache TestSnapshotFormat", ""},
