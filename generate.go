@@ -33,7 +33,9 @@ type Generation struct {
 	// drawing it: fewer steps, for an answer that can differ in spacing.
 	JumpAhead bool
 	// NewMask makes a constraint of the caller's own, one for each answer. It
-	// cannot be combined with Format or with tools whose calls are constrained.
+	// cannot be combined with Format or with tools whose calls are constrained. Its
+	// methods are called on the threads that compute, which may be ahead of the
+	// loop over the answer by some tokens.
 	NewMask func() engine.Masker
 
 	// Tools are functions that the model may call in a chat; see Token.Calls.

@@ -23,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"ridge/engine"
 	"ridge/hub"
@@ -163,13 +164,17 @@ func OpenFile(path string, o Options) (*Model, error) {
 		err = m.compileTemplate(o.Template, o.Reasoning)
 	}
 	if err == nil {
-		m.e, err = engine.New(mm, engine.Options{Sched: &cfg})
+		m.e, err = engine.New(mm, engine.Options{Sched: &cfg, DropAfter: patience})
 	}
 	if err != nil {
 		return nil, errors.Join(err, mm.Close())
 	}
 	return m, nil
 }
+
+// patience is how long an answer waits for its loop to go on: a program may do
+// as it likes between two tokens.
+const patience = 365 * 24 * time.Hour
 
 // sched returns how steps are filled.
 func (o *Options) sched() (sched.Config, error) {
