@@ -44,7 +44,7 @@ type Options struct {
 	KVBytes    int64     // memory for keys and values of all sequences; 0 means one sequence of Context tokens
 	Act        model.Act // activations that quantized matrices read
 	PageTokens int       // tokens in a page of keys and values; 0 means 64
-	Chunk      int       // tokens that are computed at once, of prompts and answers together; 0 means 512
+	Chunk      int       // tokens of a prompt that are computed at once; 0 means as many as a step has room for, 512
 	Template   string    // chat template to use in place of the model's own
 	// Reasoning names the tags of reasoning, such as "think", for models whose
 	// template does not show them; "none" leaves all reasoning in the text.
@@ -187,8 +187,7 @@ func (o *Options) sched() (sched.Config, error) {
 	case int(o.KV) >= len(kvTypes):
 		return cfg, fmt.Errorf("ridge: type of keys and values: expected KVF16, KVF32 or KVQ8_0, found %v", o.KV)
 	case o.Chunk > 0:
-		cfg.MaxTokens = o.Chunk
-		cfg.MaxSeqs = min(cfg.MaxSeqs, o.Chunk)
+		cfg.Chunk, cfg.MaxTokens = o.Chunk, max(cfg.MaxTokens, o.Chunk)
 	}
 	return cfg, nil
 }

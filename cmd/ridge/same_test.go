@@ -18,6 +18,7 @@ import (
 	"ridge/model"
 	"ridge/sample"
 	"ridge/server"
+	serverrun "ridge/server/run"
 	"ridge/text/chat"
 )
 
@@ -96,11 +97,11 @@ func serveTiny(t *testing.T, template string) (url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := server.NewModel(server.ModelConfig{Name: "tiny", Path: testdata.Tiny, Engine: e, Template: template})
+	m, err := serverrun.NewModel(serverrun.ModelConfig{Name: "tiny", Path: testdata.Tiny, Engine: e, Template: template})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := server.New(server.Options{Models: []*server.Model{m}, Version: "test"})
+	s, err := server.New(server.Options{Models: []*serverrun.Model{m}, Version: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
