@@ -9,6 +9,7 @@ import (
 
 	"ridge/engine"
 	"ridge/server/fault"
+	"ridge/text/constraint"
 	"ridge/text/grammar"
 	"ridge/text/grammar/schema"
 )
@@ -82,102 +83,11 @@ const maxGrammars = 64
 // constrain makes the maskers of a plan whose text must be of g. Reasoning
 // comes first, free, if the model is in it or may choose to begin it.
 func (p *Plan) constrain(g *grammar.Grammar) error {
-	m, prompt := p.Model, p.text
-	newState := func() engine.Masker { return g.NewState() }
-	if p.parse == nil || p.parse.KeepReasoning || m.syntax.ThinkClose == "" || m.syntax.ClosedThinking(prompt) {
-		p.Request.NewMasker = newState
-		return nil
+	masks, err := constraint.After(g, p.Model.tok, p.Model.syntax, p.text, p.parse == nil || p.parse.KeepReasoning)
+	if err == nil {
+		p.Request.NewMasker = func() engine.Masker { return masks() }
 	}
-	gateOptions := grammar.GateOptions{Text: m.syntax.ThinkClose}
-	if id, ok := m.tok.ID(m.syntax.ThinkClose); ok {
-		gateOptions.Tokens = []int32{id}
-	}
-	newGate := func() engine.Masker {
-		gate, err := grammar.NewGate(g, gateOptions)
-		if err != nil {
-			return failedMasker{err}
-		}
-		return gate
-	}
-	if _, err := grammar.NewGate(g, gateOptions); err != nil {
-		return err
-	}
-	if m.syntax.Thinks(prompt) {
-		p.Request.NewMasker = newGate
-		return nil
-	}
-	open, ok := m.tok.ID(m.syntax.ThinkOpen)
-	if !ok {
-		p.Request.NewMasker = newState
-		return nil
-	}
-	p.Request.NewMasker = func() engine.Masker {
-		return &branch{chosen: g.NewState(), doors: map[int32]engine.Masker{open: newGate()}}
-	}
-	return nil
-}
-
-// failedMasker allows nothing.
-type failedMasker struct{ err error }
-
-func (m failedMasker) Mask(logits []float32) {
-	for i := range logits {
-		logits[i] = negInf
-	}
-}
-func (m failedMasker) Accept(int32) error { return m.err }
-func (m failedMasker) Err() error         { return m.err }
-
-// branch lets the first token decide which masker holds for the rest: a door's
-// token that of the door, any other one the one chosen so far.
-type branch struct {
-	chosen engine.Masker
-	doors  map[int32]engine.Masker // nil once the first token has come
-	logits []float32
-}
-
-// Mask forbids the tokens that neither way allows.
-func (b *branch) Mask(logits []float32) {
-	if b.doors == nil {
-		b.chosen.Mask(logits)
-		return
-	}
-	b.logits = b.logits[:0]
-	var ids []int32
-	for id := range b.doors {
-		if int(id) < len(logits) {
-			ids, b.logits = append(ids, id), append(b.logits, logits[id])
-		}
-	}
-	b.chosen.Mask(logits)
-	for i, id := range ids {
-		logits[id] = b.logits[i]
-	}
-}
-
-// Accept goes through a door or on.
-func (b *branch) Accept(token int32) error {
-	door, ok := b.doors[token]
-	b.doors = nil
-	if ok {
-		b.chosen = door
-		return nil
-	}
-	return b.chosen.Accept(token)
-}
-
-// Done reports whether nothing can follow.
-func (b *branch) Done() bool {
-	d, ok := b.chosen.(interface{ Done() bool })
-	return ok && b.doors == nil && d.Done()
-}
-
-// Err returns why nothing is allowed.
-func (b *branch) Err() error {
-	if e, ok := b.chosen.(interface{ Err() error }); ok {
-		return e.Err()
-	}
-	return nil
+	return err
 }
 
 // compact returns JSON without white space, as a key for caches.

@@ -1,13 +1,10 @@
 package run
 
 import (
-	"bytes"
-
 	"ridge/engine"
 	"ridge/server/fault"
 	"ridge/text/grammar"
 	"ridge/text/grammar/schema"
-	"ridge/text/tokenizer"
 )
 
 // Jump-ahead: text that a grammar forces is not drawn. It is asked for by name,
@@ -17,7 +14,6 @@ import (
 var (
 	_ engine.Jumper = (*grammar.State)(nil)
 	_ engine.Jumper = (*grammar.Gate)(nil)
-	_ engine.Jumper = (*branch)(nil)
 )
 
 // options are those that f is compiled with.
@@ -26,15 +22,6 @@ func (f Format) options() schema.Options {
 		return schema.Options{Whitespace: schema.Spaced}
 	}
 	return schema.Options{}
-}
-
-// Jump returns what the masker forces that holds. Nothing is forced while that
-// is open.
-func (b *branch) Jump(dst []int32) []int32 {
-	if j, ok := b.chosen.(engine.Jumper); ok && b.doors == nil {
-		return j.Jump(dst)
-	}
-	return dst
 }
 
 // jumps reports whether forced text is not drawn.
@@ -60,25 +47,5 @@ func (p *Plan) jumpAhead(f Format, asked bool, c *Options) error {
 		return fault.BadRequest("jump_ahead", "cannot be combined with allowed_token_ids and bad_words: forced text could need such tokens")
 	}
 	p.Request.JumpAhead = true
-	return nil
-}
-
-// continuation returns the tokens of a text that follows another one: without
-// the space that some vocabularies put before a text.
-func (m *Model) continuation(text string) []int32 {
-	ids := m.tok.Encode(nil, text, tokenizer.EncodeOptions{})
-	var b []byte
-	for _, id := range ids {
-		b = m.tok.AppendPiece(b, id)
-	}
-	if string(b) == text {
-		return ids
-	}
-	ids = m.tok.Encode(ids[:0], "\n"+text, tokenizer.EncodeOptions{})
-	for i, id := range ids {
-		if bytes.HasSuffix(m.tok.Piece(id), []byte("\n")) {
-			return ids[i+1:]
-		}
-	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"ridge/internal/testdata"
+	"ridge/text/constraint"
 	"ridge/text/tokenizer"
 	"ridge/weights/gguf"
 )
@@ -25,7 +26,7 @@ func TestContinuation(t *testing.T) {
 		m := &Model{tok: tok}
 		for _, text := range []string{`"name": "`, "name", " name", "größe: 12", "日本"} {
 			got := ""
-			for _, id := range m.continuation(text) {
+			for _, id := range constraint.Continuation(m.tok, text) {
 				got += string(tok.Piece(id))
 			}
 			if got != text {

@@ -18,6 +18,7 @@ import (
 	"ridge/engine"
 	"ridge/model"
 	"ridge/text/chat"
+	"ridge/text/constraint"
 	"ridge/text/grammar"
 	"ridge/text/tokenizer"
 	"ridge/weights/gguf"
@@ -257,26 +258,8 @@ func (m *Model) setTemplate(source, reasoning string) error {
 	if m.tmpl, err = chat.Compile(source, chat.OptionsFor(m.info.Path, m.tok)); err != nil {
 		return err
 	}
-	m.syntax = chat.SyntaxOf(source)
-	switch reasoning {
-	case "":
-	case "none":
-		m.syntax.ThinkOpen, m.syntax.ThinkClose = "", ""
-	default:
-		m.syntax.ThinkOpen, m.syntax.ThinkClose = "<"+reasoning+">", "</"+reasoning+">"
-	}
-	m.marks = map[int32]bool{}
-	for _, text := range m.syntax.Marks() {
-		if id, ok := m.tok.ID(text); ok && m.tok.IsControl(id) {
-			m.marks[id] = true
-		}
-	}
-	m.ends = m.ends[:0]
-	for id := range int32(m.tok.VocabSize()) {
-		if m.tok.IsEOG(id) && (!m.syntax.Harmony() || string(m.tok.Piece(id)) != "<|end|>") {
-			m.ends = append(m.ends, id)
-		}
-	}
+	m.syntax = chat.SyntaxOf(source).WithReasoning(reasoning)
+	m.marks, m.ends = m.syntax.MarkTokens(m.tok), m.syntax.EndTokens(m.tok)
 	return nil
 }
 
@@ -298,7 +281,7 @@ func (m *Model) vocabulary() *grammar.Vocabulary {
 	}
 	m.vocabOnce.Do(func() {
 		m.vocab = grammar.NewVocabulary(m.tok.Piece, m.tok.VocabSize(), m.ends, m.tok.IsControl)
-		m.vocab.SpellWith(m.continuation)
+		m.vocab.SpellWith(func(text string) []int32 { return constraint.Continuation(m.tok, text) })
 	})
 	return m.vocab
 }

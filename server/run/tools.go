@@ -8,6 +8,7 @@ import (
 
 	"ridge/engine"
 	"ridge/server/fault"
+	"ridge/text/constraint"
 	"ridge/text/grammar"
 	"ridge/text/grammar/schema"
 	"ridge/text/tokenizer"
@@ -201,17 +202,11 @@ func (p *Plan) strictTools(tools []Tool, form Format, parallel bool) error {
 	if id, ok := p.Model.tok.ID(tag); ok {
 		gateOptions.Tokens = []int32{id}
 	}
-	if _, err := grammar.NewGate(g, gateOptions); err != nil {
-		return err
+	gates, err := constraint.Gates(g, gateOptions)
+	if err == nil {
+		p.addMasker(func() engine.Masker { return gates() })
 	}
-	p.addMasker(func() engine.Masker {
-		gate, err := grammar.NewGate(g, gateOptions)
-		if err != nil {
-			return failedMasker{err}
-		}
-		return gate
-	})
-	return nil
+	return err
 }
 
 // compileTools compiles the grammar of calls, or of calls and of the texts of a

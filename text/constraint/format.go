@@ -123,7 +123,7 @@ func NewCompiler(t *tokenizer.Tokenizer, s chat.Syntax, ends []int32) *Compiler 
 	c := &Compiler{tok: t, syntax: s, ends: ends, cache: grammar.NewCache(maxGrammars)}
 	c.vocab = sync.OnceValue(func() *grammar.Vocabulary {
 		v := grammar.NewVocabulary(t.Piece, t.VocabSize(), ends, t.IsControl)
-		v.SpellWith(c.continuation)
+		v.SpellWith(func(text string) []int32 { return Continuation(t, text) })
 		return v
 	})
 	return c
@@ -134,20 +134,20 @@ func (c *Compiler) Format(f Format) (*grammar.Grammar, error) {
 	return c.cache.Get(f.key(), func() (*grammar.Grammar, error) { return f.compile(c.vocab()) })
 }
 
-// continuation returns the tokens of a text that follows another one: without
+// Continuation returns the tokens of t for a text that follows another one: without
 // the space that some vocabularies put before a text.
-func (c *Compiler) continuation(text string) []int32 {
-	ids := c.tok.Encode(nil, text, tokenizer.EncodeOptions{})
+func Continuation(t *tokenizer.Tokenizer, text string) []int32 {
+	ids := t.Encode(nil, text, tokenizer.EncodeOptions{})
 	var b []byte
 	for _, id := range ids {
-		b = c.tok.AppendPiece(b, id)
+		b = t.AppendPiece(b, id)
 	}
 	if string(b) == text {
 		return ids
 	}
-	ids = c.tok.Encode(ids[:0], "\n"+text, tokenizer.EncodeOptions{})
+	ids = t.Encode(ids[:0], "\n"+text, tokenizer.EncodeOptions{})
 	for i, id := range ids {
-		if bytes.HasSuffix(c.tok.Piece(id), []byte("\n")) {
+		if bytes.HasSuffix(t.Piece(id), []byte("\n")) {
 			return ids[i+1:]
 		}
 	}

@@ -1,7 +1,9 @@
 package constraint
 
 import (
+	"ridge/text/chat"
 	"ridge/text/grammar"
+	"ridge/text/tokenizer"
 )
 
 // Masker forbids tokens: Mask before each draw, Accept after it. It may say
@@ -16,22 +18,27 @@ type Masker interface {
 // Reasoning comes first, free, if the model is in it or may choose to begin it;
 // with keepReasoning it is a part of the text.
 func (c *Compiler) After(g *grammar.Grammar, prompt string, keepReasoning bool) (func() Masker, error) {
+	return After(g, c.tok, c.syntax, prompt, keepReasoning)
+}
+
+// After is Compiler.After for the model with the tokenizer t and the syntax s.
+func After(g *grammar.Grammar, t *tokenizer.Tokenizer, s chat.Syntax, prompt string, keepReasoning bool) (func() Masker, error) {
 	newState := func() Masker { return g.NewState() }
-	if keepReasoning || c.syntax.ThinkClose == "" || c.syntax.ClosedThinking(prompt) {
+	if keepReasoning || s.ThinkClose == "" || s.ClosedThinking(prompt) {
 		return newState, nil
 	}
-	o := grammar.GateOptions{Text: c.syntax.ThinkClose}
-	if id, ok := c.tok.ID(c.syntax.ThinkClose); ok {
+	o := grammar.GateOptions{Text: s.ThinkClose}
+	if id, ok := t.ID(s.ThinkClose); ok {
 		o.Tokens = []int32{id}
 	}
-	newGate, err := c.gates(g, o)
+	newGate, err := Gates(g, o)
 	if err != nil {
 		return nil, err
 	}
-	if c.syntax.Thinks(prompt) {
+	if s.Thinks(prompt) {
 		return newGate, nil
 	}
-	open, ok := c.tok.ID(c.syntax.ThinkOpen)
+	open, ok := t.ID(s.ThinkOpen)
 	if !ok {
 		return newState, nil
 	}
@@ -40,8 +47,8 @@ func (c *Compiler) After(g *grammar.Grammar, prompt string, keepReasoning bool) 
 	}, nil
 }
 
-// gates returns what makes gates before g. That they can be made was seen.
-func (c *Compiler) gates(g *grammar.Grammar, o grammar.GateOptions) (func() Masker, error) {
+// Gates returns what makes gates before g.
+func Gates(g *grammar.Grammar, o grammar.GateOptions) (func() Masker, error) {
 	first, err := grammar.NewGate(g, o)
 	if err != nil {
 		return nil, err

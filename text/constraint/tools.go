@@ -50,7 +50,11 @@ func (c *Compiler) Strict(tools []chat.Tool, many bool) (func() Masker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.gates(g, grammar.GateOptions{Text: tag, Optional: true})
+	gate := grammar.GateOptions{Text: tag, Optional: true}
+	if id, ok := c.tok.ID(tag); ok {
+		gate.Tokens = []int32{id}
+	}
+	return Gates(g, gate)
 }
 
 // tools compiles the grammar of calls, or of calls and of the texts of a format.
