@@ -1,7 +1,5 @@
 package kernel
 
-//go:generate go -C _asm run ./attn -out ../attn_amd64.s -stubs ../attn_stubs_amd64.go -other ../attn_stubs_other.go -table ../attn_table.go -pkg kernel
-
 import (
 	"fmt"
 	"math"

@@ -4,8 +4,6 @@ import (
 	"math"
 	"math/bits"
 	"unsafe"
-
-	"ridge/internal/cpu"
 )
 
 // AttnScratch is the working memory of one thread; the zero value is ready.
@@ -374,19 +372,6 @@ type (
 		touch   touchFunc // nil for none
 	}
 )
-
-// attnTier returns the kernels of the tier in use, nil for plain Go.
-func attnTier() *attnKernels {
-	switch cpu.Current() {
-	case cpu.AVX512:
-		return &attnAVX512
-	case cpu.AVX2:
-		return &attnAVX2
-	case cpu.NEON:
-		return &attnNEON
-	}
-	return nil
-}
 
 // address returns p as a number, for prefetching, which never faults.
 func address(p *byte) uintptr { return uintptr(unsafe.Pointer(p)) }

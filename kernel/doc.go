@@ -10,7 +10,13 @@
 package kernel
 
 // The generators are a module of their own, so that the product does not
-// depend on them.
+// depend on them. They write a file of assembly and one of declarations for
+// each format, or family of operations, and tier; the tables that find a kernel
+// in gemm_table_*.go and attn_table_*.go; and the functions that pick one by the
+// tier in use in elem_tier_*.go. All of these are of one architecture: what the
+// others do not have they do not name.
 //
-//go:generate go -C _asm run ./gemm -out ../gemm_amd64.s -stubs ../gemm_stubs_amd64.go -table ../gemm_table_amd64.go -pkg kernel
-//go:generate go -C _asm run ./neon -out ../neon_arm64.s -stubs ../neon_stubs_arm64.go -other ../neon_stubs_other.go -table ../neon_table_arm64.go -attn ../neon_attn_table.go
+//go:generate go -C _asm run ./gemm -dir ..
+//go:generate go -C _asm run ./elem -dir ..
+//go:generate go -C _asm run ./attn -dir ..
+//go:generate go -C _asm run ./neon -dir ..

@@ -1,12 +1,8 @@
 package kernel
 
-//go:generate go -C _asm run ./elem -out ../elem_amd64.s -stubs ../elem_stubs_amd64.go -other ../elem_stubs_other.go -pkg kernel
-
 import (
 	"math"
 	"unsafe"
-
-	"ridge/internal/cpu"
 )
 
 // The operations of this file work on rows of float32 values. Where two slices
@@ -48,26 +44,16 @@ func LayerNorm(dst, x, w, b []float32, eps float32) {
 
 // sum returns Σx.
 func sum(x []float32) float32 {
-	switch cpu.Current() {
-	case cpu.AVX512:
-		return sumAVX512(unsafe.SliceData(x), len(x))
-	case cpu.AVX2:
-		return sumAVX2(unsafe.SliceData(x), len(x))
-	case cpu.NEON:
-		return sumNEON(unsafe.SliceData(x), len(x))
+	if r, ok := sumTier(unsafe.SliceData(x), len(x)); ok {
+		return r
 	}
 	return sumGeneric(x)
 }
 
 // sumSquares returns Σ(x-mean)².
 func sumSquares(x []float32, mean float32) float32 {
-	switch cpu.Current() {
-	case cpu.AVX512:
-		return sumSquaresAVX512(unsafe.SliceData(x), len(x), mean)
-	case cpu.AVX2:
-		return sumSquaresAVX2(unsafe.SliceData(x), len(x), mean)
-	case cpu.NEON:
-		return sumSquaresNEON(unsafe.SliceData(x), len(x), mean)
+	if r, ok := sumSquaresTier(unsafe.SliceData(x), len(x), mean); ok {
+		return r
 	}
 	return sumSquaresGeneric(x, mean)
 }
@@ -81,47 +67,26 @@ func normalize(dst, x, w, b []float32, mean, inv float32) {
 		b = b[:len(x)]
 	}
 	d, p, n := unsafe.SliceData(dst), unsafe.SliceData(x), len(x)
-	switch tier := cpu.Current(); {
-	case tier < cpu.NEON:
-		normalizeGeneric(dst, x, w, b, mean, inv)
-	case tier == cpu.NEON && w != nil && b != nil:
-		normalizeWBNEON(d, p, &w[0], &b[0], n, mean, inv)
-	case tier == cpu.NEON && w != nil:
-		normalizeWNEON(d, p, &w[0], n, mean, inv)
-	case tier == cpu.NEON && b != nil:
-		normalizeBNEON(d, p, &b[0], n, mean, inv)
-	case tier == cpu.NEON:
-		normalizeNEON(d, p, n, mean, inv)
-	case w != nil && b != nil && tier == cpu.AVX512:
-		normalizeWBAVX512(d, p, &w[0], &b[0], n, mean, inv)
+	done := false
+	switch wp, bp := unsafe.SliceData(w), unsafe.SliceData(b); {
 	case w != nil && b != nil:
-		normalizeWBAVX2(d, p, &w[0], &b[0], n, mean, inv)
-	case w != nil && tier == cpu.AVX512:
-		normalizeWAVX512(d, p, &w[0], n, mean, inv)
+		done = normalizeWBTier(d, p, wp, bp, n, mean, inv)
 	case w != nil:
-		normalizeWAVX2(d, p, &w[0], n, mean, inv)
-	case b != nil && tier == cpu.AVX512:
-		normalizeBAVX512(d, p, &b[0], n, mean, inv)
+		done = normalizeWTier(d, p, wp, n, mean, inv)
 	case b != nil:
-		normalizeBAVX2(d, p, &b[0], n, mean, inv)
-	case tier == cpu.AVX512:
-		normalizeAVX512(d, p, n, mean, inv)
+		done = normalizeBTier(d, p, bp, n, mean, inv)
 	default:
-		normalizeAVX2(d, p, n, mean, inv)
+		done = normalizeTier(d, p, n, mean, inv)
+	}
+	if !done {
+		normalizeGeneric(dst, x, w, b, mean, inv)
 	}
 }
 
 // Add sets dst += x.
 func Add(dst, x []float32) {
 	n := min(len(dst), len(x))
-	switch cpu.Current() {
-	case cpu.AVX512:
-		addAVX512(unsafe.SliceData(dst), unsafe.SliceData(x), n)
-	case cpu.AVX2:
-		addAVX2(unsafe.SliceData(dst), unsafe.SliceData(x), n)
-	case cpu.NEON:
-		addNEON(unsafe.SliceData(dst), unsafe.SliceData(x), n)
-	default:
+	if !addTier(unsafe.SliceData(dst), unsafe.SliceData(x), n) {
 		addGeneric(dst[:n], x[:n])
 	}
 }
@@ -130,14 +95,7 @@ func Add(dst, x []float32) {
 // multiply-add.
 func AddScaled(dst, x []float32, a float32) {
 	n := min(len(dst), len(x))
-	switch cpu.Current() {
-	case cpu.AVX512:
-		addScaledAVX512(unsafe.SliceData(dst), unsafe.SliceData(x), n, a)
-	case cpu.AVX2:
-		addScaledAVX2(unsafe.SliceData(dst), unsafe.SliceData(x), n, a)
-	case cpu.NEON:
-		addScaledNEON(unsafe.SliceData(dst), unsafe.SliceData(x), n, a)
-	default:
+	if !addScaledTier(unsafe.SliceData(dst), unsafe.SliceData(x), n, a) {
 		addScaledGeneric(dst[:n], x[:n], a)
 	}
 }
@@ -145,28 +103,14 @@ func AddScaled(dst, x []float32, a float32) {
 // Mul sets dst *= x.
 func Mul(dst, x []float32) {
 	n := min(len(dst), len(x))
-	switch cpu.Current() {
-	case cpu.AVX512:
-		mulAVX512(unsafe.SliceData(dst), unsafe.SliceData(x), n)
-	case cpu.AVX2:
-		mulAVX2(unsafe.SliceData(dst), unsafe.SliceData(x), n)
-	case cpu.NEON:
-		mulNEON(unsafe.SliceData(dst), unsafe.SliceData(x), n)
-	default:
+	if !mulTier(unsafe.SliceData(dst), unsafe.SliceData(x), n) {
 		mulGeneric(dst[:n], x[:n])
 	}
 }
 
 // Scale sets x *= a.
 func Scale(x []float32, a float32) {
-	switch cpu.Current() {
-	case cpu.AVX512:
-		scaleAVX512(unsafe.SliceData(x), len(x), a)
-	case cpu.AVX2:
-		scaleAVX2(unsafe.SliceData(x), len(x), a)
-	case cpu.NEON:
-		scaleNEON(unsafe.SliceData(x), len(x), a)
-	default:
+	if !scaleTier(unsafe.SliceData(x), len(x), a) {
 		scaleGeneric(x, a)
 	}
 }
@@ -174,14 +118,7 @@ func Scale(x []float32, a float32) {
 // ReLU sets dst = max(x, 0); a NaN stays a NaN.
 func ReLU(dst, x []float32) {
 	n := min(len(dst), len(x))
-	switch cpu.Current() {
-	case cpu.AVX512:
-		reluAVX512(unsafe.SliceData(dst), unsafe.SliceData(x), n)
-	case cpu.AVX2:
-		reluAVX2(unsafe.SliceData(dst), unsafe.SliceData(x), n)
-	case cpu.NEON:
-		reluNEON(unsafe.SliceData(dst), unsafe.SliceData(x), n)
-	default:
+	if !reluTier(unsafe.SliceData(dst), unsafe.SliceData(x), n) {
 		reluGeneric(dst[:n], x[:n])
 	}
 }

@@ -2,8 +2,6 @@ package kernel
 
 import (
 	"unsafe"
-
-	"ridge/internal/cpu"
 )
 
 // The factors c of swish: x·sigmoid(c·x) is SiLU for 1 and QuickGELU for
@@ -21,14 +19,7 @@ func SiLU(dst, x []float32) {
 // SiLUMul sets dst = SiLU(gate) · up, the gate of SwiGLU.
 func SiLUMul(dst, gate, up []float32) {
 	n := min(len(dst), len(gate), len(up))
-	switch cpu.Current() {
-	case cpu.AVX512:
-		siluMulAVX512(unsafe.SliceData(dst), unsafe.SliceData(gate), unsafe.SliceData(up), n)
-	case cpu.AVX2:
-		siluMulAVX2(unsafe.SliceData(dst), unsafe.SliceData(gate), unsafe.SliceData(up), n)
-	case cpu.NEON:
-		siluMulNEON(unsafe.SliceData(dst), unsafe.SliceData(gate), unsafe.SliceData(up), n)
-	default:
+	if !siluMulTier(unsafe.SliceData(dst), unsafe.SliceData(gate), unsafe.SliceData(up), n) {
 		siluMulGeneric(dst[:n], gate[:n], up[:n])
 	}
 }
@@ -41,14 +32,7 @@ func GELUQuick(dst, x []float32) {
 // swishRow sets dst = x·sigmoid(c·x).
 func swishRow(dst, x []float32, c float32) {
 	n := min(len(dst), len(x))
-	switch cpu.Current() {
-	case cpu.AVX512:
-		swishAVX512(unsafe.SliceData(dst), unsafe.SliceData(x), n, -c)
-	case cpu.AVX2:
-		swishAVX2(unsafe.SliceData(dst), unsafe.SliceData(x), n, -c)
-	case cpu.NEON:
-		swishNEON(unsafe.SliceData(dst), unsafe.SliceData(x), n, -c)
-	default:
+	if !swishTier(unsafe.SliceData(dst), unsafe.SliceData(x), n, -c) {
 		swishGeneric(dst[:n], x[:n], c)
 	}
 }
@@ -58,14 +42,7 @@ func swishRow(dst, x []float32, c float32) {
 // without cancellation.
 func GELU(dst, x []float32) {
 	n := min(len(dst), len(x))
-	switch cpu.Current() {
-	case cpu.AVX512:
-		geluAVX512(unsafe.SliceData(dst), unsafe.SliceData(x), n)
-	case cpu.AVX2:
-		geluAVX2(unsafe.SliceData(dst), unsafe.SliceData(x), n)
-	case cpu.NEON:
-		geluNEON(unsafe.SliceData(dst), unsafe.SliceData(x), n)
-	default:
+	if !geluTier(unsafe.SliceData(dst), unsafe.SliceData(x), n) {
 		geluGeneric(dst[:n], x[:n])
 	}
 }
@@ -73,14 +50,7 @@ func GELU(dst, x []float32) {
 // GELUMul sets dst = GELU(gate) · up, the gate of GeGLU.
 func GELUMul(dst, gate, up []float32) {
 	n := min(len(dst), len(gate), len(up))
-	switch cpu.Current() {
-	case cpu.AVX512:
-		geluMulAVX512(unsafe.SliceData(dst), unsafe.SliceData(gate), unsafe.SliceData(up), n)
-	case cpu.AVX2:
-		geluMulAVX2(unsafe.SliceData(dst), unsafe.SliceData(gate), unsafe.SliceData(up), n)
-	case cpu.NEON:
-		geluMulNEON(unsafe.SliceData(dst), unsafe.SliceData(gate), unsafe.SliceData(up), n)
-	default:
+	if !geluMulTier(unsafe.SliceData(dst), unsafe.SliceData(gate), unsafe.SliceData(up), n) {
 		geluMulGeneric(dst[:n], gate[:n], up[:n])
 	}
 }
@@ -88,14 +58,7 @@ func GELUMul(dst, gate, up []float32) {
 // GELUErf sets dst = x/2 · (1 + erf(x/√2)), GELU as defined.
 func GELUErf(dst, x []float32) {
 	n := min(len(dst), len(x))
-	switch cpu.Current() {
-	case cpu.AVX512:
-		geluErfAVX512(unsafe.SliceData(dst), unsafe.SliceData(x), n)
-	case cpu.AVX2:
-		geluErfAVX2(unsafe.SliceData(dst), unsafe.SliceData(x), n)
-	case cpu.NEON:
-		geluErfNEON(unsafe.SliceData(dst), unsafe.SliceData(x), n)
-	default:
+	if !geluErfTier(unsafe.SliceData(dst), unsafe.SliceData(x), n) {
 		geluErfGeneric(dst[:n], x[:n])
 	}
 }
@@ -105,14 +68,7 @@ func Softcap(x []float32, limit float32) { softcap(x, 1/limit, limit) }
 
 // softcap sets x = out · tanh(in · x).
 func softcap(x []float32, in, out float32) {
-	switch cpu.Current() {
-	case cpu.AVX512:
-		softcapAVX512(unsafe.SliceData(x), len(x), in, out)
-	case cpu.AVX2:
-		softcapAVX2(unsafe.SliceData(x), len(x), in, out)
-	case cpu.NEON:
-		softcapNEON(unsafe.SliceData(x), len(x), in, out)
-	default:
+	if !softcapTier(unsafe.SliceData(x), len(x), in, out) {
 		softcapGeneric(x, in, out)
 	}
 }

@@ -2,8 +2,6 @@ package kernel
 
 import (
 	"unsafe"
-
-	"ridge/internal/cpu"
 )
 
 // DecodeF16 converts len(dst) little-endian binary16 values of src, exactly;
@@ -11,17 +9,8 @@ import (
 func DecodeF16(dst []float32, src []byte) {
 	n := len(dst)
 	src = src[:2*n]
-	switch cpu.Current() {
-	case cpu.AVX512:
-		decodeF16AVX512(unsafe.SliceData(dst), unsafe.SliceData(src), n)
-	case cpu.AVX2:
-		m := n &^ 7
-		decodeF16AVX2(unsafe.SliceData(dst), unsafe.SliceData(src), m)
+	if m := decodeF16Tier(unsafe.SliceData(dst), unsafe.SliceData(src), n); m < n {
 		decodeF16Generic(dst[m:], src[2*m:])
-	case cpu.NEON:
-		decodeF16NEON(unsafe.SliceData(dst), unsafe.SliceData(src), n)
-	default:
-		decodeF16Generic(dst, src)
 	}
 }
 
@@ -30,17 +19,8 @@ func DecodeF16(dst []float32, src []byte) {
 func EncodeF16(dst []byte, src []float32) {
 	n := len(src)
 	dst = dst[:2*n]
-	switch cpu.Current() {
-	case cpu.AVX512:
-		encodeF16AVX512(unsafe.SliceData(dst), unsafe.SliceData(src), n)
-	case cpu.AVX2:
-		m := n &^ 7
-		encodeF16AVX2(unsafe.SliceData(dst), unsafe.SliceData(src), m)
+	if m := encodeF16Tier(unsafe.SliceData(dst), unsafe.SliceData(src), n); m < n {
 		encodeF16Generic(dst[2*m:], src[m:])
-	case cpu.NEON:
-		encodeF16NEON(unsafe.SliceData(dst), unsafe.SliceData(src), n)
-	default:
-		encodeF16Generic(dst, src)
 	}
 }
 
@@ -48,17 +28,8 @@ func EncodeF16(dst []byte, src []float32) {
 func DecodeBF16(dst []float32, src []byte) {
 	n := len(dst)
 	src = src[:2*n]
-	switch cpu.Current() {
-	case cpu.AVX512:
-		decodeBF16AVX512(unsafe.SliceData(dst), unsafe.SliceData(src), n)
-	case cpu.AVX2:
-		m := n &^ 7
-		decodeBF16AVX2(unsafe.SliceData(dst), unsafe.SliceData(src), m)
+	if m := decodeBF16Tier(unsafe.SliceData(dst), unsafe.SliceData(src), n); m < n {
 		decodeBF16Generic(dst[m:], src[2*m:])
-	case cpu.NEON:
-		decodeBF16NEON(unsafe.SliceData(dst), unsafe.SliceData(src), n)
-	default:
-		decodeBF16Generic(dst, src)
 	}
 }
 
@@ -67,16 +38,7 @@ func DecodeBF16(dst []float32, src []byte) {
 func EncodeBF16(dst []byte, src []float32) {
 	n := len(src)
 	dst = dst[:2*n]
-	switch cpu.Current() {
-	case cpu.AVX512:
-		encodeBF16AVX512(unsafe.SliceData(dst), unsafe.SliceData(src), n)
-	case cpu.AVX2:
-		m := n &^ 7
-		encodeBF16AVX2(unsafe.SliceData(dst), unsafe.SliceData(src), m)
+	if m := encodeBF16Tier(unsafe.SliceData(dst), unsafe.SliceData(src), n); m < n {
 		encodeBF16Generic(dst[2*m:], src[m:])
-	case cpu.NEON:
-		encodeBF16NEON(unsafe.SliceData(dst), unsafe.SliceData(src), n)
-	default:
-		encodeBF16Generic(dst, src)
 	}
 }

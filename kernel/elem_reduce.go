@@ -2,8 +2,6 @@ package kernel
 
 import (
 	"unsafe"
-
-	"ridge/internal/cpu"
 )
 
 // SoftmaxInPlace sets x = exp(x - max(x)) / Σ exp(x - max(x)). If x has a NaN
@@ -19,13 +17,8 @@ func SoftmaxInPlace(x []float32) {
 // ExpSum sets x = exp(x - top) and returns the sum of the results. The order of
 // the sum depends on the instruction set.
 func ExpSum(x []float32, top float32) float32 {
-	switch cpu.Current() {
-	case cpu.AVX512:
-		return expSumAVX512(unsafe.SliceData(x), len(x), top)
-	case cpu.AVX2:
-		return expSumAVX2(unsafe.SliceData(x), len(x), top)
-	case cpu.NEON:
-		return expSumNEON(unsafe.SliceData(x), len(x), top)
+	if r, ok := expSumTier(unsafe.SliceData(x), len(x), top); ok {
+		return r
 	}
 	return expSumGeneric(x, top)
 }
@@ -33,13 +26,8 @@ func ExpSum(x []float32, top float32) float32 {
 // MaxF32 returns the largest value of x, leaving NaN aside; -Inf if there is
 // none.
 func MaxF32(x []float32) float32 {
-	switch cpu.Current() {
-	case cpu.AVX512:
-		return maxAVX512(unsafe.SliceData(x), len(x))
-	case cpu.AVX2:
-		return maxAVX2(unsafe.SliceData(x), len(x))
-	case cpu.NEON:
-		return maxNEON(unsafe.SliceData(x), len(x))
+	if r, ok := maxTier(unsafe.SliceData(x), len(x)); ok {
+		return r
 	}
 	return maxGeneric(x)
 }
@@ -48,13 +36,8 @@ func MaxF32(x []float32) float32 {
 // A NaN is never the largest; if x has no number at all the result is -1.
 func Argmax(x []float32) int {
 	top := MaxF32(x)
-	switch cpu.Current() {
-	case cpu.AVX512:
-		return indexAVX512(unsafe.SliceData(x), len(x), top)
-	case cpu.AVX2:
-		return indexAVX2(unsafe.SliceData(x), len(x), top)
-	case cpu.NEON:
-		return indexNEON(unsafe.SliceData(x), len(x), top)
+	if r, ok := indexTier(unsafe.SliceData(x), len(x), top); ok {
+		return r
 	}
 	return indexGeneric(x, top)
 }
@@ -62,13 +45,8 @@ func Argmax(x []float32) int {
 // Dot returns Σ a·b.
 func Dot(a, b []float32) float32 {
 	n := min(len(a), len(b))
-	switch cpu.Current() {
-	case cpu.AVX512:
-		return dotAVX512(unsafe.SliceData(a), unsafe.SliceData(b), n)
-	case cpu.AVX2:
-		return dotAVX2(unsafe.SliceData(a), unsafe.SliceData(b), n)
-	case cpu.NEON:
-		return dotNEON(unsafe.SliceData(a), unsafe.SliceData(b), n)
+	if r, ok := dotTier(unsafe.SliceData(a), unsafe.SliceData(b), n); ok {
+		return r
 	}
 	return dotGeneric(a[:n], b[:n])
 }

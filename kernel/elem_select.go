@@ -2,8 +2,6 @@ package kernel
 
 import (
 	"unsafe"
-
-	"ridge/internal/cpu"
 )
 
 // AtLeast writes the indices of the values of x that are at least v to dst, in
@@ -12,13 +10,8 @@ import (
 // indices is undefined.
 func AtLeast(dst []int32, x []float32, v float32) int {
 	n := min(len(dst), len(x))
-	switch cpu.Current() {
-	case cpu.AVX512:
-		return atLeastAVX512(unsafe.SliceData(dst), unsafe.SliceData(x), n, v)
-	case cpu.AVX2:
-		return atLeastAVX2(unsafe.SliceData(dst), unsafe.SliceData(x), n, v)
-	case cpu.NEON:
-		return atLeastNEON(unsafe.SliceData(dst), unsafe.SliceData(x), n, v)
+	if r, ok := atLeastTier(unsafe.SliceData(dst), unsafe.SliceData(x), n, v); ok {
+		return r
 	}
 	return atLeastGeneric(dst, x[:n], v)
 }
@@ -32,13 +25,8 @@ func Center(dst, x []float32, mean, inv float32) {
 // Weigh returns Σexp((x - top)·inv). The order of the sum depends on the
 // instruction set and on the length of x.
 func Weigh(x []float32, top, inv float32) float32 {
-	switch cpu.Current() {
-	case cpu.AVX512:
-		return weighAVX512(unsafe.SliceData(x), len(x), top, inv)
-	case cpu.AVX2:
-		return weighAVX2(unsafe.SliceData(x), len(x), top, inv)
-	case cpu.NEON:
-		return weighNEON(unsafe.SliceData(x), len(x), top, inv)
+	if r, ok := weighTier(unsafe.SliceData(x), len(x), top, inv); ok {
+		return r
 	}
 	return weighGeneric(x, top, inv)
 }

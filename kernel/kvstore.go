@@ -82,15 +82,10 @@ func StoreKVTile(kTile, vTile []byte, k []float32, ldk, kd int, v []float32, ldv
 			e.encode(rows[i][:], k[i*ldk+d:][:n], inv[i])
 		}
 		to := kTile[e.head()+d*TileTokens*e.bytes():][:n*TileTokens*e.bytes()]
-		switch neon := cpu.Current() == cpu.NEON; {
-		case e == elemF16 && neon:
-			transposeHalvesNEON(&to[0], &rows[0][0], len(rows[0]), n)
-		case e == elemF16:
-			transposeHalvesAVX2(&to[0], &rows[0][0], len(rows[0]), n)
-		case neon:
-			transposeBytesNEON(&to[0], &rows[0][0], len(rows[0]), n)
-		default:
-			transposeBytesAVX2(&to[0], &rows[0][0], len(rows[0]), n)
+		if e == elemF16 {
+			transposeHalvesTier(&to[0], &rows[0][0], len(rows[0]), n)
+		} else {
+			transposeBytesTier(&to[0], &rows[0][0], len(rows[0]), n)
 		}
 	}
 }
@@ -146,18 +141,8 @@ func (e tileElem) putScale(tile []byte, slot int, x []float32) (inv float32) {
 func encodeKV(dst []byte, src []float32) {
 	n := len(src)
 	dst = dst[:2*n]
-	switch cpu.Current() {
-	case cpu.AVX512:
-		encodeKVAVX512(unsafe.SliceData(dst), unsafe.SliceData(src), n)
-		return
-	case cpu.AVX2:
-		m := n &^ 7
-		encodeKVAVX2(unsafe.SliceData(dst), unsafe.SliceData(src), m)
-		dst, src = dst[2*m:], src[m:]
-	case cpu.NEON:
-		encodeKVNEON(unsafe.SliceData(dst), unsafe.SliceData(src), n)
-		return
-	}
+	m := encodeKVTier(unsafe.SliceData(dst), unsafe.SliceData(src), n)
+	dst, src = dst[2*m:], src[m:]
 	for i, x := range src {
 		binary.LittleEndian.PutUint16(dst[2*i:], tensor.F32ToF16(clampF16(x)))
 	}
@@ -176,15 +161,8 @@ func clampF16(x float32) float32 {
 // topKV returns the bits of the largest magnitude of x, limited to 65504; those
 // of a NaN are larger than any number's.
 func topKV(x []float32) uint32 {
-	top, n := uint32(0), len(x)&^7
-	switch tier := cpu.Current(); {
-	case n == 0 || tier < cpu.NEON:
-	case tier == cpu.NEON:
-		top, x = topKVNEON(&x[0], n), x[n:]
-	default:
-		top, x = topKVAVX2(&x[0], n), x[n:]
-	}
-	for _, v := range x {
+	top, n := topKVTier(unsafe.SliceData(x), len(x))
+	for _, v := range x[n:] {
 		top = max(top, math.Float32bits(clampF16(v))&0x7fffffff)
 	}
 	return top
@@ -193,16 +171,8 @@ func topKV(x []float32) uint32 {
 // encodeI8 sets dst to src, limited to 65504, times inv, rounded to nearest
 // even. The bytes of a NaN mean nothing.
 func encodeI8(dst []byte, src []float32, inv float32) {
-	n := len(src) &^ 7
 	dst = dst[:len(src)]
-	switch tier := cpu.Current(); {
-	case n == 0 || tier < cpu.NEON:
-		n = 0
-	case tier == cpu.NEON:
-		encodeI8NEON(&dst[0], &src[0], n, inv)
-	default:
-		encodeI8AVX2(&dst[0], &src[0], n, inv)
-	}
+	n := encodeI8Tier(unsafe.SliceData(dst), unsafe.SliceData(src), len(src), inv)
 	dst, src = dst[n:], src[n:]
 	for i, x := range src {
 		dst[i] = byte(int32(math.RoundToEven(float64(clampF16(x) * inv))))
@@ -213,18 +183,8 @@ func encodeI8(dst []byte, src []float32, inv float32) {
 func decodeI8(dst []float32, src []byte) {
 	n := len(dst)
 	src = src[:n]
-	switch cpu.Current() {
-	case cpu.AVX512:
-		decodeI8AVX512(unsafe.SliceData(dst), unsafe.SliceData(src), n)
-		return
-	case cpu.AVX2:
-		m := n &^ 7
-		decodeI8AVX2(unsafe.SliceData(dst), unsafe.SliceData(src), m)
-		dst, src = dst[m:], src[m:]
-	case cpu.NEON:
-		decodeI8NEON(unsafe.SliceData(dst), unsafe.SliceData(src), n)
-		return
-	}
+	m := decodeI8Tier(unsafe.SliceData(dst), unsafe.SliceData(src), n)
+	dst, src = dst[m:], src[m:]
 	for i, q := range src {
 		dst[i] = float32(int8(q))
 	}

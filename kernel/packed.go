@@ -162,7 +162,7 @@ func (p *Packed) mul(dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
 	switch {
 	case p.native:
 		p.mulNative(dst, ldd, x, r0, r1, g0, g1)
-	case mulTier(p, dst, ldd, x, r0, r1, g0, g1):
+	case gemmTier(p, dst, ldd, x, r0, r1, g0, g1):
 	case p.layout == nil:
 		p.mulPlainGeneric(dst, ldd, x, r0, r1, g0, g1)
 	default:

@@ -3,8 +3,6 @@ package kernel
 import (
 	"math"
 	"unsafe"
-
-	"ridge/internal/cpu"
 )
 
 // RopeTables fills cos and sin, len(invFreq) values each, for the position pos:
@@ -25,14 +23,7 @@ func RopeTables(cos, sin []float32, pos int, invFreq []float32, scale float32) {
 func RopeNorm(x, cos, sin []float32) {
 	n := len(cos)
 	x, sin = x[:2*n], sin[:n]
-	switch cpu.Current() {
-	case cpu.AVX512:
-		ropeNormAVX512(unsafe.SliceData(x), unsafe.SliceData(cos), unsafe.SliceData(sin), n)
-	case cpu.AVX2:
-		ropeNormAVX2(unsafe.SliceData(x), unsafe.SliceData(cos), unsafe.SliceData(sin), n)
-	case cpu.NEON:
-		ropeNormNEON(unsafe.SliceData(x), unsafe.SliceData(cos), unsafe.SliceData(sin), n)
-	default:
+	if !ropeNormTier(unsafe.SliceData(x), unsafe.SliceData(cos), unsafe.SliceData(sin), n) {
 		ropeNormGeneric(x, cos, sin)
 	}
 }
@@ -43,14 +34,7 @@ func RopeNorm(x, cos, sin []float32) {
 func RopeNeox(x, cos, sin []float32) {
 	n := len(cos)
 	x, sin = x[:2*n], sin[:n]
-	switch cpu.Current() {
-	case cpu.AVX512:
-		ropeNeoxAVX512(unsafe.SliceData(x), unsafe.SliceData(cos), unsafe.SliceData(sin), n)
-	case cpu.AVX2:
-		ropeNeoxAVX2(unsafe.SliceData(x), unsafe.SliceData(cos), unsafe.SliceData(sin), n)
-	case cpu.NEON:
-		ropeNeoxNEON(unsafe.SliceData(x), unsafe.SliceData(cos), unsafe.SliceData(sin), n)
-	default:
+	if !ropeNeoxTier(unsafe.SliceData(x), unsafe.SliceData(cos), unsafe.SliceData(sin), n) {
 		ropeNeoxGeneric(x, cos, sin)
 	}
 }

@@ -20,7 +20,7 @@ func limit(f *vec.Func, m operand.Mem) one {
 	return v
 }
 
-// topKV generates the search for the largest magnitude; topGeneric in
+// topKV generates the search for the largest magnitude; topKV in
 // kernel/kvstore.go is its definition.
 func topKV() {
 	f := vec.Begin(vec.AVX2, "topKV", "returns the bits of the largest magnitude of n values, a multiple of 8 above 0, limited to 65504.", "(src *float32, n int) uint32")
@@ -48,7 +48,7 @@ func topKV() {
 	f.End()
 }
 
-// encodeI8 generates the conversion to signed bytes; encodeI8Generic in
+// encodeI8 generates the conversion to signed bytes; encodeI8 in
 // kernel/kvstore.go is its definition.
 func encodeI8() {
 	f := vec.Begin(vec.AVX2, "encodeI8", "sets dst to n values, a multiple of 8 above 0, limited to 65504, times inv.", "(dst *byte, src *float32, n int, inv float32)")

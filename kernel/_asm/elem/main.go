@@ -3,13 +3,13 @@
 package main
 
 import (
-	"flag"
-
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 
 	"ridge/kernel/_asm/approx"
+	"ridge/kernel/_asm/dispatch"
+	"ridge/kernel/_asm/parts"
 	"ridge/kernel/_asm/vec"
 )
 
@@ -19,49 +19,60 @@ type (
 )
 
 func main() {
-	flag.Parse()
-	ConstraintExpr("amd64")
-	arithmetic()
-	norms()
-	activations()
-	reductions()
-	index(vec.AVX512)
-	index(vec.AVX2)
-	atLeast512()
-	atLeast2()
-	for _, a := range []vec.ISA{vec.AVX512, vec.AVX2} {
-		rope(a)
-		ropePairs(a)
-		halves(a)
+	list := []parts.Part{
+		{Name: "elem_avx512", Emit: func() { operations(vec.AVX512) }},
+		{Name: "elem_avx2", Emit: func() { operations(vec.AVX2) }},
+		{Name: "kv_avx2", Emit: func() {
+			topKV()
+			encodeI8()
+			transpose(1)
+			transpose(2)
+		}},
 	}
-	topKV()
-	encodeI8()
-	transpose(1)
-	transpose(2)
-	vec.WriteStandIns("elem")
-	Generate()
+	parts.Generate(list)
+	for _, p := range list {
+		p.Emit() // for vec.Ops
+	}
+	parts.WriteGo("elem_tier_amd64.go", "elem", dispatch.Source("", []string{"AVX512", "AVX2"}, vec.Ops))
+	parts.WriteGo("elem_tier_other.go", "elem", dispatch.Source("!amd64 && !arm64", nil, vec.Ops))
 }
 
-func arithmetic() {
+func operations(a vec.ISA) {
+	arithmetic(a)
+	norms(a)
+	activations(a)
+	reductions(a)
+	index(a)
+	if a == vec.AVX512 {
+		atLeast512()
+	} else {
+		atLeast2()
+	}
+	rope(a)
+	ropePairs(a)
+	halves(a)
+}
+
+func arithmetic(a vec.ISA) {
 	binary := func(name, doc string, op func(f *vec.Func, d, x one)) {
 		vec.Map{Name: name, Doc: doc, Dst: "dst", In: []string{"dst", "x"},
-			Body: func(f *vec.Func, in, _ vecs) one { op(f, in[0], in[1]); return in[0] }}.Emit()
+			Body: func(f *vec.Func, in, _ vecs) one { op(f, in[0], in[1]); return in[0] }}.Emit(a)
 	}
 	binary("add", "sets dst += x.", func(f *vec.Func, d, x one) { VADDPS(x, d, d) })
 	binary("mul", "sets dst *= x.", func(f *vec.Func, d, x one) { VMULPS(x, d, d) })
 	vec.Map{Name: "addScaled", Doc: "sets dst += a·x.", Dst: "dst", In: []string{"dst", "x"}, Scalars: []string{"a"},
-		Body: func(f *vec.Func, in, s vecs) one { VFMADD231PS(in[1], s[0], in[0]); return in[0] }}.Emit()
+		Body: func(f *vec.Func, in, s vecs) one { VFMADD231PS(in[1], s[0], in[0]); return in[0] }}.Emit(a)
 	vec.Map{Name: "scale", Doc: "sets x *= a.", Dst: "x", In: []string{"x"}, Scalars: []string{"a"},
-		Body: func(f *vec.Func, in, s vecs) one { VMULPS(s[0], in[0], in[0]); return in[0] }}.Emit()
+		Body: func(f *vec.Func, in, s vecs) one { VMULPS(s[0], in[0], in[0]); return in[0] }}.Emit(a)
 	vec.Map{Name: "relu", Doc: "sets dst = max(x, 0).", Dst: "dst", In: []string{"x"},
 		Hold: func(f *vec.Func) { f.Hold(0) },
 		Body: func(f *vec.Func, in, _ vecs) one {
 			VMAXPS(in[0], f.C(0).(one), in[0]) // the second operand wins if it is NaN
 			return in[0]
-		}}.Emit()
+		}}.Emit(a)
 }
 
-func norms() {
+func norms(a vec.ISA) {
 	for _, w := range []bool{false, true} {
 		for _, b := range []bool{false, true} {
 			m := vec.Map{Name: "normalize", Doc: "sets dst = (x - mean)·inv", Dst: "dst", In: []string{"x"}, Scalars: []string{"mean", "inv"}}
@@ -86,7 +97,7 @@ func norms() {
 				}
 				return x
 			}
-			m.Emit()
+			m.Emit(a)
 		}
 	}
 }
@@ -118,13 +129,13 @@ func holdGELU(f *vec.Func) {
 	f.HoldWide(approx.GELU1, approx.GELU3)
 }
 
-func activations() {
+func activations(a vec.ISA) {
 	vec.Map{Name: "swish", Doc: "sets dst = x / (1 + exp(c·x)).", Dst: "dst", In: []string{"x"}, Scalars: []string{"c"}, Hold: holdSigmoid,
 		Body: func(f *vec.Func, in, s vecs) one {
 			w := f.Vec()
 			VMULPS(s[0], in[0], w)
 			return sigmoid(f, in[0], w)
-		}}.Emit()
+		}}.Emit(a)
 	vec.Map{Name: "siluMul", Doc: "sets dst = gate / (1 + exp(-gate)) · up.", Dst: "dst", In: []string{"gate", "up"}, Hold: func(f *vec.Func) {
 		holdSigmoid(f)
 		f.HoldWide(-1)
@@ -134,15 +145,15 @@ func activations() {
 		y := sigmoid(f, in[0], w)
 		VMULPS(in[1], y, y)
 		return y
-	}}.Emit()
+	}}.Emit(a)
 	vec.Map{Name: "gelu", Doc: "sets dst to the tanh form of GELU of x.", Dst: "dst", In: []string{"x"}, Hold: holdGELU,
-		Body: func(f *vec.Func, in, _ vecs) one { return gelu(f, in[0]) }}.Emit()
+		Body: func(f *vec.Func, in, _ vecs) one { return gelu(f, in[0]) }}.Emit(a)
 	vec.Map{Name: "geluMul", Doc: "sets dst to the tanh form of GELU of gate, times up.", Dst: "dst", In: []string{"gate", "up"}, Hold: holdGELU,
 		Body: func(f *vec.Func, in, _ vecs) one {
 			y := gelu(f, in[0])
 			VMULPS(in[1], y, y)
 			return y
-		}}.Emit()
+		}}.Emit(a)
 	vec.Map{Name: "geluErf", Doc: "sets dst = x·Φ(x), Φ the normal distribution.", Dst: "dst", In: []string{"x"}, Hold: func(f *vec.Func) { f.HoldErfc() },
 		Body: func(f *vec.Func, in, _ vecs) one {
 			x, h := in[0], f.HalfErfc(in[0])
@@ -157,27 +168,27 @@ func activations() {
 				VBLENDVPS(x, h, y, y)
 			}
 			return y
-		}}.Emit()
+		}}.Emit(a)
 	vec.Map{Name: "softcap", Doc: "sets x = out·tanh(in·x).", Dst: "x", In: []string{"x"}, Scalars: []string{"in", "out"}, Hold: func(f *vec.Func) { f.HoldTanh() },
 		Body: func(f *vec.Func, in, s vecs) one {
 			VMULPS(s[0], in[0], in[0])
 			y := f.Tanh(in[0])
 			VMULPS(s[1], y, y)
 			return y
-		}}.Emit()
+		}}.Emit(a)
 }
 
-func reductions() {
+func reductions(a vec.ISA) {
 	vec.Reduction{Name: "sum", Doc: "returns Σx.", In: []string{"x"},
-		Body: func(f *vec.Func, acc one, in, _ vecs, _ []operand.Mem) { VADDPS(in[0], acc, acc) }}.Emit()
+		Body: func(f *vec.Func, acc one, in, _ vecs, _ []operand.Mem) { VADDPS(in[0], acc, acc) }}.Emit(a)
 	vec.Reduction{Name: "sumSquares", Doc: "returns Σ(x-mean)².", In: []string{"x"}, Scalars: []string{"mean"},
 		Body: func(f *vec.Func, acc one, in, s vecs, _ []operand.Mem) {
 			VSUBPS(s[0], in[0], in[0])
 			f.Clear(in[0])
 			VFMADD231PS(in[0], in[0], acc)
-		}}.Emit()
+		}}.Emit(a)
 	vec.Reduction{Name: "dot", Doc: "returns Σa·b.", In: []string{"a", "b"},
-		Body: func(f *vec.Func, acc one, in, _ vecs, _ []operand.Mem) { VFMADD231PS(in[0], in[1], acc) }}.Emit()
+		Body: func(f *vec.Func, acc one, in, _ vecs, _ []operand.Mem) { VFMADD231PS(in[0], in[1], acc) }}.Emit(a)
 	vec.Reduction{Name: "expSum", Doc: "sets x = exp(x-top) and returns the sum.", In: []string{"x"}, Scalars: []string{"top"},
 		Hold: func(f *vec.Func) { f.HoldExp() },
 		Body: func(f *vec.Func, acc one, in, s vecs, addr []operand.Mem) {
@@ -186,7 +197,7 @@ func reductions() {
 			f.Store(e, addr[0])
 			f.Clear(e)
 			VADDPS(e, acc, acc)
-		}}.Emit()
+		}}.Emit(a)
 	vec.Reduction{Name: "weigh", Doc: "returns Σexp((x-top)·inv).", In: []string{"x"}, Scalars: []string{"top", "inv"},
 		Hold: func(f *vec.Func) { f.HoldExp() },
 		Body: func(f *vec.Func, acc one, in, s vecs, _ []operand.Mem) {
@@ -195,7 +206,7 @@ func reductions() {
 			e := f.Exp(in[0])
 			f.Clear(e)
 			VADDPS(e, acc, acc)
-		}}.Emit()
+		}}.Emit(a)
 	vec.Reduction{Name: "max", Doc: "returns the largest value of x that is not NaN.", In: []string{"x"}, Max: true,
 		Hold: func(f *vec.Func) { f.HoldBits(0xff800000) },
 		Body: func(f *vec.Func, acc one, in, _ vecs, addr []operand.Mem) {
@@ -206,7 +217,7 @@ func reductions() {
 			}
 			f.Fill(in[0], f.Bits(0xff800000).(one))
 			VMAXPS(acc, in[0], acc) // the second operand, acc, wins if the first is NaN
-		}}.Emit()
+		}}.Emit(a)
 }
 
 // index generates the search for the first element equal to v.

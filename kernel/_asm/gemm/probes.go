@@ -38,9 +38,9 @@ func readProbe() {
 	RET()
 }
 
-// dotProbe generates loops of nothing but integer (or float) products: the
-// bound of kernels that multiply many rows.
-func dotProbe() {
+// probes512 and probesAVX2 generate loops of nothing but integer (or float)
+// products: the bound of kernels that multiply many rows.
+func probes512() {
 	function("dotProbeAVX512", "func(n int)", "dotProbeAVX512 does n*16 VPDPBUSD on 64 bytes.")
 	n := Load(Param("n"), GP64())
 	clearZ(zmms[:18]...)
@@ -53,8 +53,25 @@ func dotProbe() {
 	VZEROUPPER()
 	RET()
 
-	function("dotProbeAVX2", "func(n int)", "dotProbeAVX2 does n*12 VPMADDUBSW on 32 bytes, each with a sum of its own.")
+	function("fmaProbeAVX512", "func(n int)", "fmaProbeAVX512 does n*16 VFMADD231PS on 16 floats.")
 	n = Load(Param("n"), GP64())
+	clearZ(zmms[:18]...)
+	Label("loop")
+	for i := range 16 {
+		VFMADD231PS(zmms[16], zmms[17], zmms[i])
+	}
+	DECQ(n)
+	JNE(LabelRef("loop"))
+	VZEROUPPER()
+	RET()
+}
+
+// probesAVX2 generates the loop that reads, too, which serves both tiers.
+func probesAVX2() {
+	readProbe()
+
+	function("dotProbeAVX2", "func(n int)", "dotProbeAVX2 does n*12 VPMADDUBSW on 32 bytes, each with a sum of its own.")
+	n := Load(Param("n"), GP64())
 	for i := range 16 {
 		y := zmms[i].AsY()
 		VPXOR(y, y, y)
@@ -79,18 +96,6 @@ func dotProbe() {
 	Label("loop")
 	for i := range 12 {
 		VFMADD231PS(reg.Y14, reg.Y15, zmms[i].AsY())
-	}
-	DECQ(n)
-	JNE(LabelRef("loop"))
-	VZEROUPPER()
-	RET()
-
-	function("fmaProbeAVX512", "func(n int)", "fmaProbeAVX512 does n*16 VFMADD231PS on 16 floats.")
-	n = Load(Param("n"), GP64())
-	clearZ(zmms[:18]...)
-	Label("loop")
-	for i := range 16 {
-		VFMADD231PS(zmms[16], zmms[17], zmms[i])
 	}
 	DECQ(n)
 	JNE(LabelRef("loop"))

@@ -30,14 +30,8 @@ func (m *Map) pointers() []string {
 	return p
 }
 
-// Emit generates m for both instruction sets.
-func (m Map) Emit() {
-	for _, a := range []ISA{AVX512, AVX2} {
-		m.emit(a)
-	}
-}
-
-func (m *Map) emit(a ISA) {
+// Emit generates m for an instruction set.
+func (m Map) Emit(a ISA) {
 	sig := "(" + strings.Join(m.pointers(), ", ") + " *float32, n int"
 	if len(m.Scalars) > 0 {
 		sig += ", " + strings.Join(m.Scalars, ", ") + " float32"
@@ -99,14 +93,8 @@ type Reduction struct {
 
 const negInf = 0xff800000
 
-// Emit generates r for both instruction sets.
-func (r Reduction) Emit() {
-	for _, a := range []ISA{AVX512, AVX2} {
-		r.emit(a)
-	}
-}
-
-func (r *Reduction) emit(a ISA) {
+// Emit generates r for an instruction set.
+func (r Reduction) Emit(a ISA) {
 	sig := "(" + strings.Join(r.In, ", ") + " *float32, n int"
 	if len(r.Scalars) > 0 {
 		sig += ", " + strings.Join(r.Scalars, ", ") + " float32"
