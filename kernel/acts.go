@@ -3,39 +3,18 @@ package kernel
 import (
 	"encoding/binary"
 	"math"
+
+	"ridge/kernel/internal/layout"
 )
 
-// An activation block holds 32 quantized activations and what the kernels need
-// to know of them. All fields are little-endian; offsets are in bytes.
-//
-//	 0  int8[32]  q, x ≈ d·q, |q| <= 127
-//	32  int32     actMagic - 128·Σq
-//	36  int32     actMagic - 128·Σq[:16]
-//	40  int32     actMagic - 128·Σq[16:]
-//	44  int32     actMagic
-//	48  float32   d·Σq
-//	52  float32   d·Σq[:16]
-//	56  float32   d·Σq[16:]
-//	60  float32   d, the scale: max|x|/127
-//
-// The three sums with actMagic are what an integer accumulator starts from:
-// weights are multiplied as unsigned bytes u = w+128, so Σ(u-128)q needs the
-// -128·Σq, and an int32 that starts from actMagic (the bits of 1.5·2²³) reads
-// as the float32 1.5·2²³ + sum, which saves the conversion.
-const (
-	actBlock = 64 // bytes of one block
-	actN     = 32
-	actN0    = 36
-	actN1    = 40
-	actM     = 44
-	actDS    = 48
-	actDS0   = 52
-	actDS1   = 56
-	actD     = 60
+// The three sums with layout.ActMagic of an activation block are what an integer
+// accumulator starts from: weights are multiplied as unsigned bytes u = w+128, so
+// Σ(u-128)q needs the -128·Σq, and an int32 that starts from ActMagic (the bits
+// of 1.5·2²³) reads as the float32 1.5·2²³ + sum, which saves the conversion.
 
-	actMagic = 0x4b400000 // bits of float32(1.5 * 2^23)
-	actTiny  = 0x1p-100   // a block with no value of at least this size is stored as zeros
-)
+// actTiny is layout.ActTiny: a block with no value of at least this size is
+// stored as zeros.
+const actTiny = 0x1p-100
 
 // Acts is a batch of N rows of K activations, as float32, quantized, or both.
 // Row r starts at F32[r*LDF] and at Q[r*LDQ]. It is a view and owns nothing.
@@ -85,8 +64,8 @@ func (a *Acts) Quantize(r, c0, c1 int) {
 // subtractQuantized takes the values that q stands for from those of x. The
 // product is rounded on its own, on processors that could fuse it too.
 func subtractQuantized(x []float32, q []byte) {
-	for ; len(x) > 0; q = q[actBlock:] {
-		d, n := actFloat(q, actD), min(32, len(x))
+	for ; len(x) > 0; q = q[layout.ActBlock:] {
+		d, n := actFloat(q, layout.ActD), min(32, len(x))
 		for i, v := range q[:n] {
 			x[i] -= float32(d * float32(int8(v)))
 		}
@@ -96,7 +75,7 @@ func subtractQuantized(x []float32, q []byte) {
 
 // ActRowBytes returns the bytes of a quantized row of k activations: whole
 // blocks of 32, padded with zero blocks to a multiple of 64 values.
-func ActRowBytes(k int) int { return (k + 63) / 64 * 2 * actBlock }
+func ActRowBytes(k int) int { return (k + 63) / 64 * 2 * layout.ActBlock }
 
 // QuantizeRow writes the quantized form of the row x to dst, which must have
 // ActRowBytes(len(x)) bytes. Each block of 32 values gets the scale
@@ -106,14 +85,14 @@ func QuantizeRow(dst []byte, x []float32) {
 	n := ActRowBytes(len(x))
 	dst = dst[:n:n]
 	done := quantizeTier(dst, x)
-	quantizeGeneric(dst[done/32*actBlock:], x[done:])
+	quantizeGeneric(dst[done/32*layout.ActBlock:], x[done:])
 }
 
 // quantizeGeneric is the definition of QuantizeRow.
 func quantizeGeneric(dst []byte, x []float32) {
-	for ; len(dst) > 0; dst = dst[actBlock:] {
+	for ; len(dst) > 0; dst = dst[layout.ActBlock:] {
 		n := min(32, len(x))
-		quantizeBlock(dst[:actBlock:actBlock], x[:n])
+		quantizeBlock(dst[:layout.ActBlock:layout.ActBlock], x[:n])
 		x = x[n:]
 	}
 }
@@ -146,12 +125,12 @@ func quantizeBlock(dst []byte, x []float32) {
 		}
 	}
 	le := binary.LittleEndian
-	le.PutUint32(dst[actD:], math.Float32bits(d))
-	le.PutUint32(dst[actDS:], math.Float32bits(d*float32(s0+s1)))
-	le.PutUint32(dst[actN:], uint32(actMagic-128*(s0+s1)))
-	le.PutUint32(dst[actN0:], uint32(actMagic-128*s0))
-	le.PutUint32(dst[actN1:], uint32(actMagic-128*s1))
-	le.PutUint32(dst[actDS0:], math.Float32bits(d*float32(s0)))
-	le.PutUint32(dst[actDS1:], math.Float32bits(d*float32(s1)))
-	le.PutUint32(dst[actM:], actMagic)
+	le.PutUint32(dst[layout.ActD:], math.Float32bits(d))
+	le.PutUint32(dst[layout.ActDS:], math.Float32bits(d*float32(s0+s1)))
+	le.PutUint32(dst[layout.ActN:], uint32(layout.ActMagic-128*(s0+s1)))
+	le.PutUint32(dst[layout.ActN0:], uint32(layout.ActMagic-128*s0))
+	le.PutUint32(dst[layout.ActN1:], uint32(layout.ActMagic-128*s1))
+	le.PutUint32(dst[layout.ActDS0:], math.Float32bits(d*float32(s0)))
+	le.PutUint32(dst[layout.ActDS1:], math.Float32bits(d*float32(s1)))
+	le.PutUint32(dst[layout.ActM:], layout.ActMagic)
 }

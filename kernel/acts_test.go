@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"ridge/internal/cpu"
+	"ridge/kernel/internal/layout"
 )
 
 func addr(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
@@ -71,7 +72,7 @@ func TestQuantizeRow(t *testing.T) {
 			}
 		}
 		for i, v := range actValues(want, n) {
-			d := float64(actFloat(want[i/32*actBlock:], actD))
+			d := float64(actFloat(want[i/32*layout.ActBlock:], layout.ActD))
 			finite := !math.IsNaN(d)
 			if finite && !(math.Abs(v-float64(x[i])) <= d*0.5001+2*actTiny) {
 				t.Fatalf("value %d of %d: %v became %v with scale %v", i, n, x[i], v, d)

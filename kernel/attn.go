@@ -5,6 +5,7 @@ import (
 	"math"
 	"unsafe"
 
+	"ridge/kernel/internal/layout"
 	"ridge/weights/tensor"
 )
 
@@ -20,7 +21,7 @@ import (
 // call (Attend) or by several threads (AttendSplits, then MergeSplits).
 
 const (
-	attnBlock = 4 * TileTokens // keys whose scores are computed together
+	attnBlock = layout.AttnBlock // keys whose scores are computed together
 
 	// AttnSplit is the number of keys of a split: the unit in which the keys
 	// of one query can be divided among threads.
@@ -207,7 +208,7 @@ func MergeSplits(c *AttnCall, parts []float32) {
 const attnGroup = 96
 
 // attnTile is the number of queries whose scores are computed at once.
-const attnTile = 6
+const attnTile = layout.AttnTile
 
 // attnHead is the head of a query's state, one cache line; the accumulator
 // follows it.

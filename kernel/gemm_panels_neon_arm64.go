@@ -2,82 +2,82 @@
 
 package kernel
 
-// panel32x1NEON multiplies a panel of form32 blocks with 1 rows. With add, dst holds what the lower columns gave.
+// panel32x1NEON multiplies a panel of Form32 blocks with 1 rows. With add, dst holds what the lower columns gave.
 //
 //go:noescape
 func panel32x1NEON(dst *float32, ldd int, u, x *byte, ldx, pairs int, add bool)
 
-// panel32x2NEON multiplies a panel of form32 blocks with 2 rows. With add, dst holds what the lower columns gave.
+// panel32x2NEON multiplies a panel of Form32 blocks with 2 rows. With add, dst holds what the lower columns gave.
 //
 //go:noescape
 func panel32x2NEON(dst *float32, ldd int, u, x *byte, ldx, pairs int, add bool)
 
-// panel32x3NEON multiplies a panel of form32 blocks with 3 rows. With add, dst holds what the lower columns gave.
+// panel32x3NEON multiplies a panel of Form32 blocks with 3 rows. With add, dst holds what the lower columns gave.
 //
 //go:noescape
 func panel32x3NEON(dst *float32, ldd int, u, x *byte, ldx, pairs int, add bool)
 
-// panel32x4NEON multiplies a panel of form32 blocks with 4 rows. With add, dst holds what the lower columns gave.
+// panel32x4NEON multiplies a panel of Form32 blocks with 4 rows. With add, dst holds what the lower columns gave.
 //
 //go:noescape
 func panel32x4NEON(dst *float32, ldd int, u, x *byte, ldx, pairs int, add bool)
 
-// panel32mx1NEON multiplies a panel of form32m blocks with 1 rows. With add, dst holds what the lower columns gave.
+// panel32mx1NEON multiplies a panel of Form32m blocks with 1 rows. With add, dst holds what the lower columns gave.
 //
 //go:noescape
 func panel32mx1NEON(dst *float32, ldd int, u, x *byte, ldx, pairs int, add bool)
 
-// panel32mx2NEON multiplies a panel of form32m blocks with 2 rows. With add, dst holds what the lower columns gave.
+// panel32mx2NEON multiplies a panel of Form32m blocks with 2 rows. With add, dst holds what the lower columns gave.
 //
 //go:noescape
 func panel32mx2NEON(dst *float32, ldd int, u, x *byte, ldx, pairs int, add bool)
 
-// panel32mx3NEON multiplies a panel of form32m blocks with 3 rows. With add, dst holds what the lower columns gave.
+// panel32mx3NEON multiplies a panel of Form32m blocks with 3 rows. With add, dst holds what the lower columns gave.
 //
 //go:noescape
 func panel32mx3NEON(dst *float32, ldd int, u, x *byte, ldx, pairs int, add bool)
 
-// panel32mx4NEON multiplies a panel of form32m blocks with 4 rows. With add, dst holds what the lower columns gave.
+// panel32mx4NEON multiplies a panel of Form32m blocks with 4 rows. With add, dst holds what the lower columns gave.
 //
 //go:noescape
 func panel32mx4NEON(dst *float32, ldd int, u, x *byte, ldx, pairs int, add bool)
 
-// panel16x1NEON multiplies a panel of form16 blocks with 1 rows. With add, dst holds what the lower columns gave.
+// panel16x1NEON multiplies a panel of Form16 blocks with 1 rows. With add, dst holds what the lower columns gave.
 //
 //go:noescape
 func panel16x1NEON(dst *float32, ldd int, u, x *byte, ldx, pairs int, add bool)
 
-// panel16x2NEON multiplies a panel of form16 blocks with 2 rows. With add, dst holds what the lower columns gave.
+// panel16x2NEON multiplies a panel of Form16 blocks with 2 rows. With add, dst holds what the lower columns gave.
 //
 //go:noescape
 func panel16x2NEON(dst *float32, ldd int, u, x *byte, ldx, pairs int, add bool)
 
-// panel16x3NEON multiplies a panel of form16 blocks with 3 rows. With add, dst holds what the lower columns gave.
+// panel16x3NEON multiplies a panel of Form16 blocks with 3 rows. With add, dst holds what the lower columns gave.
 //
 //go:noescape
 func panel16x3NEON(dst *float32, ldd int, u, x *byte, ldx, pairs int, add bool)
 
-// panel16x4NEON multiplies a panel of form16 blocks with 4 rows. With add, dst holds what the lower columns gave.
+// panel16x4NEON multiplies a panel of Form16 blocks with 4 rows. With add, dst holds what the lower columns gave.
 //
 //go:noescape
 func panel16x4NEON(dst *float32, ldd int, u, x *byte, ldx, pairs int, add bool)
 
-// panel16mx1NEON multiplies a panel of form16m blocks with 1 rows. With add, dst holds what the lower columns gave.
+// panel16mx1NEON multiplies a panel of Form16m blocks with 1 rows. With add, dst holds what the lower columns gave.
 //
 //go:noescape
 func panel16mx1NEON(dst *float32, ldd int, u, x *byte, ldx, pairs int, add bool)
 
-// panel16mx2NEON multiplies a panel of form16m blocks with 2 rows. With add, dst holds what the lower columns gave.
+// panel16mx2NEON multiplies a panel of Form16m blocks with 2 rows. With add, dst holds what the lower columns gave.
 //
 //go:noescape
 func panel16mx2NEON(dst *float32, ldd int, u, x *byte, ldx, pairs int, add bool)
 
-// panel16mx3NEON multiplies a panel of form16m blocks with 3 rows. With add, dst holds what the lower columns gave.
+// panel16mx3NEON multiplies a panel of Form16m blocks with 3 rows. With add, dst holds what the lower columns gave.
 //
 //go:noescape
 func panel16mx3NEON(dst *float32, ldd int, u, x *byte, ldx, pairs int, add bool)
 
-// panel16mx4NEON multiplies a panel of form16m blocks with 4 rows. With add, dst holds what the lower columns gave.
+// panel16mx4NEON multiplies a panel of Form16m blocks with 4 rows. With add, dst holds what the lower columns gave.
 //
 //go:noescape
 func panel16mx4NEON(dst *float32, ldd int, u, x *byte, ldx, pairs int, add bool)

@@ -2,7 +2,10 @@
 
 package kernel
 
-import "ridge/weights/tensor"
+import (
+	"ridge/kernel/internal/layout"
+	"ridge/weights/tensor"
+)
 
 var mul512 = [numTypes][]mulFunc{
 	tensor.Q8_0:    {nil, mulQ80x1AVX512, mulQ80x2AVX512, mulQ80x3AVX512, mulQ80x4AVX512, mulQ80x5AVX512, mulQ80x6AVX512, mulQ80x7AVX512, mulQ80x8AVX512},
@@ -16,17 +19,17 @@ var mul512 = [numTypes][]mulFunc{
 	tensor.Q3_K:    {nil, mulQ3Kx1AVX512, mulQ3Kx2AVX512, mulQ3Kx3AVX512, mulQ3Kx4AVX512, mulQ3Kx5AVX512, mulQ3Kx6AVX512, mulQ3Kx7AVX512, mulQ3Kx8AVX512},
 	tensor.Q2_K:    {nil, mulQ2Kx1AVX512, mulQ2Kx2AVX512, mulQ2Kx3AVX512, mulQ2Kx4AVX512, mulQ2Kx5AVX512, mulQ2Kx6AVX512, mulQ2Kx7AVX512, mulQ2Kx8AVX512},
 	tensor.IQ4_NL:  {nil, mulIQ4NLx1AVX512, mulIQ4NLx2AVX512, mulIQ4NLx3AVX512, mulIQ4NLx4AVX512, mulIQ4NLx5AVX512, mulIQ4NLx6AVX512, mulIQ4NLx7AVX512, mulIQ4NLx8AVX512},
+	tensor.IQ4_XS:  {nil, mulIQ4XSx1AVX512, mulIQ4XSx2AVX512, mulIQ4XSx3AVX512, mulIQ4XSx4AVX512, mulIQ4XSx5AVX512, mulIQ4XSx6AVX512, mulIQ4XSx7AVX512, mulIQ4XSx8AVX512},
 	tensor.IQ3_XXS: {nil, mulIQ4XSx1AVX512, mulIQ4XSx2AVX512, mulIQ4XSx3AVX512, mulIQ4XSx4AVX512, mulIQ4XSx5AVX512, mulIQ4XSx6AVX512, mulIQ4XSx7AVX512, mulIQ4XSx8AVX512},
 	tensor.IQ3_S:   {nil, mulIQ4XSx1AVX512, mulIQ4XSx2AVX512, mulIQ4XSx3AVX512, mulIQ4XSx4AVX512, mulIQ4XSx5AVX512, mulIQ4XSx6AVX512, mulIQ4XSx7AVX512, mulIQ4XSx8AVX512},
 	tensor.IQ2_XXS: {nil, mulIQ4XSx1AVX512, mulIQ4XSx2AVX512, mulIQ4XSx3AVX512, mulIQ4XSx4AVX512, mulIQ4XSx5AVX512, mulIQ4XSx6AVX512, mulIQ4XSx7AVX512, mulIQ4XSx8AVX512},
 	tensor.IQ1_S:   {nil, mulIQ4XSx1AVX512, mulIQ4XSx2AVX512, mulIQ4XSx3AVX512, mulIQ4XSx4AVX512, mulIQ4XSx5AVX512, mulIQ4XSx6AVX512, mulIQ4XSx7AVX512, mulIQ4XSx8AVX512},
-	tensor.IQ4_XS:  {nil, mulIQ4XSx1AVX512, mulIQ4XSx2AVX512, mulIQ4XSx3AVX512, mulIQ4XSx4AVX512, mulIQ4XSx5AVX512, mulIQ4XSx6AVX512, mulIQ4XSx7AVX512, mulIQ4XSx8AVX512},
+	tensor.IQ2_XS:  {nil, mulIQ2XSx1AVX512, mulIQ2XSx2AVX512, mulIQ2XSx3AVX512, mulIQ2XSx4AVX512, mulIQ2XSx5AVX512, mulIQ2XSx6AVX512, mulIQ2XSx7AVX512, mulIQ2XSx8AVX512},
 	tensor.IQ2_S:   {nil, mulIQ2XSx1AVX512, mulIQ2XSx2AVX512, mulIQ2XSx3AVX512, mulIQ2XSx4AVX512, mulIQ2XSx5AVX512, mulIQ2XSx6AVX512, mulIQ2XSx7AVX512, mulIQ2XSx8AVX512},
 	tensor.IQ1_M:   {nil, mulIQ2XSx1AVX512, mulIQ2XSx2AVX512, mulIQ2XSx3AVX512, mulIQ2XSx4AVX512, mulIQ2XSx5AVX512, mulIQ2XSx6AVX512, mulIQ2XSx7AVX512, mulIQ2XSx8AVX512},
-	tensor.IQ2_XS:  {nil, mulIQ2XSx1AVX512, mulIQ2XSx2AVX512, mulIQ2XSx3AVX512, mulIQ2XSx4AVX512, mulIQ2XSx5AVX512, mulIQ2XSx6AVX512, mulIQ2XSx7AVX512, mulIQ2XSx8AVX512},
 	tensor.MXFP4:   {nil, mulMXFP4x1AVX512, mulMXFP4x2AVX512, mulMXFP4x3AVX512, mulMXFP4x4AVX512, mulMXFP4x5AVX512, mulMXFP4x6AVX512, mulMXFP4x7AVX512, mulMXFP4x8AVX512},
-	tensor.TQ1_0:   {nil, mulTQ20x1AVX512, mulTQ20x2AVX512, mulTQ20x3AVX512, mulTQ20x4AVX512, mulTQ20x5AVX512, mulTQ20x6AVX512, mulTQ20x7AVX512, mulTQ20x8AVX512},
 	tensor.TQ2_0:   {nil, mulTQ20x1AVX512, mulTQ20x2AVX512, mulTQ20x3AVX512, mulTQ20x4AVX512, mulTQ20x5AVX512, mulTQ20x6AVX512, mulTQ20x7AVX512, mulTQ20x8AVX512},
+	tensor.TQ1_0:   {nil, mulTQ20x1AVX512, mulTQ20x2AVX512, mulTQ20x3AVX512, mulTQ20x4AVX512, mulTQ20x5AVX512, mulTQ20x6AVX512, mulTQ20x7AVX512, mulTQ20x8AVX512},
 }
 
 var mul2 = [numTypes][]mulFunc{
@@ -41,17 +44,17 @@ var mul2 = [numTypes][]mulFunc{
 	tensor.Q3_K:    {1: mulQ3Kx1AVX2, 2: mulQ3Kx2AVX2, 3: mulQ3Kx3AVX2, 4: mulQ3Kx4AVX2, 6: mulQ3Kx6AVX2},
 	tensor.Q2_K:    {1: mulQ2Kx1AVX2, 2: mulQ2Kx2AVX2, 3: mulQ2Kx3AVX2, 4: mulQ2Kx4AVX2, 6: mulQ2Kx6AVX2},
 	tensor.IQ4_NL:  {1: mulIQ4NLx1AVX2, 2: mulIQ4NLx2AVX2, 3: mulIQ4NLx3AVX2, 4: mulIQ4NLx4AVX2, 6: mulIQ4NLx6AVX2},
+	tensor.IQ4_XS:  {1: mulIQ4XSx1AVX2, 2: mulIQ4XSx2AVX2, 3: mulIQ4XSx3AVX2, 4: mulIQ4XSx4AVX2, 6: mulIQ4XSx6AVX2},
 	tensor.IQ3_XXS: {1: mulIQ4XSx1AVX2, 2: mulIQ4XSx2AVX2, 3: mulIQ4XSx3AVX2, 4: mulIQ4XSx4AVX2, 6: mulIQ4XSx6AVX2},
 	tensor.IQ3_S:   {1: mulIQ4XSx1AVX2, 2: mulIQ4XSx2AVX2, 3: mulIQ4XSx3AVX2, 4: mulIQ4XSx4AVX2, 6: mulIQ4XSx6AVX2},
 	tensor.IQ2_XXS: {1: mulIQ4XSx1AVX2, 2: mulIQ4XSx2AVX2, 3: mulIQ4XSx3AVX2, 4: mulIQ4XSx4AVX2, 6: mulIQ4XSx6AVX2},
 	tensor.IQ1_S:   {1: mulIQ4XSx1AVX2, 2: mulIQ4XSx2AVX2, 3: mulIQ4XSx3AVX2, 4: mulIQ4XSx4AVX2, 6: mulIQ4XSx6AVX2},
-	tensor.IQ4_XS:  {1: mulIQ4XSx1AVX2, 2: mulIQ4XSx2AVX2, 3: mulIQ4XSx3AVX2, 4: mulIQ4XSx4AVX2, 6: mulIQ4XSx6AVX2},
+	tensor.IQ2_XS:  {1: mulIQ2XSx1AVX2, 2: mulIQ2XSx2AVX2, 3: mulIQ2XSx3AVX2, 4: mulIQ2XSx4AVX2, 6: mulIQ2XSx6AVX2},
 	tensor.IQ2_S:   {1: mulIQ2XSx1AVX2, 2: mulIQ2XSx2AVX2, 3: mulIQ2XSx3AVX2, 4: mulIQ2XSx4AVX2, 6: mulIQ2XSx6AVX2},
 	tensor.IQ1_M:   {1: mulIQ2XSx1AVX2, 2: mulIQ2XSx2AVX2, 3: mulIQ2XSx3AVX2, 4: mulIQ2XSx4AVX2, 6: mulIQ2XSx6AVX2},
-	tensor.IQ2_XS:  {1: mulIQ2XSx1AVX2, 2: mulIQ2XSx2AVX2, 3: mulIQ2XSx3AVX2, 4: mulIQ2XSx4AVX2, 6: mulIQ2XSx6AVX2},
 	tensor.MXFP4:   {1: mulMXFP4x1AVX2, 2: mulMXFP4x2AVX2, 3: mulMXFP4x3AVX2, 4: mulMXFP4x4AVX2, 6: mulMXFP4x6AVX2},
-	tensor.TQ1_0:   {1: mulTQ20x1AVX2, 2: mulTQ20x2AVX2, 3: mulTQ20x3AVX2, 4: mulTQ20x4AVX2, 6: mulTQ20x6AVX2},
 	tensor.TQ2_0:   {1: mulTQ20x1AVX2, 2: mulTQ20x2AVX2, 3: mulTQ20x3AVX2, 4: mulTQ20x4AVX2, 6: mulTQ20x6AVX2},
+	tensor.TQ1_0:   {1: mulTQ20x1AVX2, 2: mulTQ20x2AVX2, 3: mulTQ20x3AVX2, 4: mulTQ20x4AVX2, 6: mulTQ20x6AVX2},
 }
 
 var plain512 = [numTypes][]plainFunc{
@@ -78,17 +81,17 @@ var unpack512 = [numTypes]unpackFunc{
 	tensor.Q3_K:    unpackQ3KAVX512,
 	tensor.Q2_K:    unpackQ2KAVX512,
 	tensor.IQ4_NL:  unpackIQ4NLAVX512,
+	tensor.IQ4_XS:  unpackIQ4XSAVX512,
 	tensor.IQ3_XXS: unpackIQ4XSAVX512,
 	tensor.IQ3_S:   unpackIQ4XSAVX512,
 	tensor.IQ2_XXS: unpackIQ4XSAVX512,
 	tensor.IQ1_S:   unpackIQ4XSAVX512,
-	tensor.IQ4_XS:  unpackIQ4XSAVX512,
+	tensor.IQ2_XS:  unpackIQ2XSAVX512,
 	tensor.IQ2_S:   unpackIQ2XSAVX512,
 	tensor.IQ1_M:   unpackIQ2XSAVX512,
-	tensor.IQ2_XS:  unpackIQ2XSAVX512,
 	tensor.MXFP4:   unpackMXFP4AVX512,
-	tensor.TQ1_0:   unpackTQ20AVX512,
 	tensor.TQ2_0:   unpackTQ20AVX512,
+	tensor.TQ1_0:   unpackTQ20AVX512,
 }
 
 var first512 = [numTypes][]firstFunc{
@@ -103,22 +106,22 @@ var first512 = [numTypes][]firstFunc{
 	tensor.Q3_K:    {4: firstQ3Kx4AVX512, 5: firstQ3Kx5AVX512},
 	tensor.Q2_K:    {4: firstQ2Kx4AVX512, 5: firstQ2Kx5AVX512},
 	tensor.IQ4_NL:  {4: firstIQ4NLx4AVX512, 5: firstIQ4NLx5AVX512},
+	tensor.IQ4_XS:  {4: firstIQ4XSx4AVX512, 5: firstIQ4XSx5AVX512},
 	tensor.IQ3_XXS: {4: firstIQ4XSx4AVX512, 5: firstIQ4XSx5AVX512},
 	tensor.IQ3_S:   {4: firstIQ4XSx4AVX512, 5: firstIQ4XSx5AVX512},
 	tensor.IQ2_XXS: {4: firstIQ4XSx4AVX512, 5: firstIQ4XSx5AVX512},
 	tensor.IQ1_S:   {4: firstIQ4XSx4AVX512, 5: firstIQ4XSx5AVX512},
-	tensor.IQ4_XS:  {4: firstIQ4XSx4AVX512, 5: firstIQ4XSx5AVX512},
+	tensor.IQ2_XS:  {4: firstIQ2XSx4AVX512, 5: firstIQ2XSx5AVX512},
 	tensor.IQ2_S:   {4: firstIQ2XSx4AVX512, 5: firstIQ2XSx5AVX512},
 	tensor.IQ1_M:   {4: firstIQ2XSx4AVX512, 5: firstIQ2XSx5AVX512},
-	tensor.IQ2_XS:  {4: firstIQ2XSx4AVX512, 5: firstIQ2XSx5AVX512},
 	tensor.MXFP4:   {4: firstMXFP4x4AVX512, 5: firstMXFP4x5AVX512},
-	tensor.TQ1_0:   {4: firstTQ20x4AVX512, 5: firstTQ20x5AVX512},
 	tensor.TQ2_0:   {4: firstTQ20x4AVX512, 5: firstTQ20x5AVX512},
+	tensor.TQ1_0:   {4: firstTQ20x4AVX512, 5: firstTQ20x5AVX512},
 }
 
 var panel512 = [...][3][8]panelFunc{
-	form32:  {1: {nil, panel32x1x1AVX512, panel32x2x1AVX512, panel32x3x1AVX512, panel32x4x1AVX512, panel32x5x1AVX512, panel32x6x1AVX512, panel32x7x1AVX512}, 2: {nil, panel32x1x2AVX512, panel32x2x2AVX512, panel32x3x2AVX512, panel32x4x2AVX512, panel32x5x2AVX512, panel32x6x2AVX512, panel32x7x2AVX512}},
-	form32m: {1: {nil, panel32mx1x1AVX512, panel32mx2x1AVX512, panel32mx3x1AVX512, panel32mx4x1AVX512, panel32mx5x1AVX512, panel32mx6x1AVX512, panel32mx7x1AVX512}, 2: {nil, panel32mx1x2AVX512, panel32mx2x2AVX512, panel32mx3x2AVX512, panel32mx4x2AVX512, panel32mx5x2AVX512, panel32mx6x2AVX512, panel32mx7x2AVX512}},
-	form16:  {1: {nil, panel16x1x1AVX512, panel16x2x1AVX512, panel16x3x1AVX512, panel16x4x1AVX512, panel16x5x1AVX512, panel16x6x1AVX512, panel16x7x1AVX512}, 2: {nil, panel16x1x2AVX512, panel16x2x2AVX512, panel16x3x2AVX512, panel16x4x2AVX512, panel16x5x2AVX512, panel16x6x2AVX512, panel16x7x2AVX512}},
-	form16m: {1: {nil, panel16mx1x1AVX512, panel16mx2x1AVX512, panel16mx3x1AVX512, panel16mx4x1AVX512, panel16mx5x1AVX512, panel16mx6x1AVX512, panel16mx7x1AVX512}, 2: {nil, panel16mx1x2AVX512, panel16mx2x2AVX512, panel16mx3x2AVX512, panel16mx4x2AVX512, panel16mx5x2AVX512, panel16mx6x2AVX512, panel16mx7x2AVX512}},
+	layout.Form32:  {1: {nil, panel32x1x1AVX512, panel32x2x1AVX512, panel32x3x1AVX512, panel32x4x1AVX512, panel32x5x1AVX512, panel32x6x1AVX512, panel32x7x1AVX512}, 2: {nil, panel32x1x2AVX512, panel32x2x2AVX512, panel32x3x2AVX512, panel32x4x2AVX512, panel32x5x2AVX512, panel32x6x2AVX512, panel32x7x2AVX512}},
+	layout.Form32m: {1: {nil, panel32mx1x1AVX512, panel32mx2x1AVX512, panel32mx3x1AVX512, panel32mx4x1AVX512, panel32mx5x1AVX512, panel32mx6x1AVX512, panel32mx7x1AVX512}, 2: {nil, panel32mx1x2AVX512, panel32mx2x2AVX512, panel32mx3x2AVX512, panel32mx4x2AVX512, panel32mx5x2AVX512, panel32mx6x2AVX512, panel32mx7x2AVX512}},
+	layout.Form16:  {1: {nil, panel16x1x1AVX512, panel16x2x1AVX512, panel16x3x1AVX512, panel16x4x1AVX512, panel16x5x1AVX512, panel16x6x1AVX512, panel16x7x1AVX512}, 2: {nil, panel16x1x2AVX512, panel16x2x2AVX512, panel16x3x2AVX512, panel16x4x2AVX512, panel16x5x2AVX512, panel16x6x2AVX512, panel16x7x2AVX512}},
+	layout.Form16m: {1: {nil, panel16mx1x1AVX512, panel16mx2x1AVX512, panel16mx3x1AVX512, panel16mx4x1AVX512, panel16mx5x1AVX512, panel16mx6x1AVX512, panel16mx7x1AVX512}, 2: {nil, panel16mx1x2AVX512, panel16mx2x2AVX512, panel16mx3x2AVX512, panel16mx4x2AVX512, panel16mx5x2AVX512, panel16mx6x2AVX512, panel16mx7x2AVX512}},
 }

@@ -2,7 +2,10 @@
 
 package kernel
 
-import "ridge/weights/tensor"
+import (
+	"ridge/kernel/internal/layout"
+	"ridge/weights/tensor"
+)
 
 var packedNEON = [numTypes][]mulFunc{
 	tensor.Q8_0:    {nil, mulQ80x1NEON, mulQ80x2NEON, mulQ80x3NEON},
@@ -55,10 +58,10 @@ var unpackNEON = [numTypes]unpackFunc{
 }
 
 var panelNEON = [4][]panelFunc{
-	form32:  {nil, panel32x1NEON, panel32x2NEON, panel32x3NEON, panel32x4NEON},
-	form32m: {nil, panel32mx1NEON, panel32mx2NEON, panel32mx3NEON, panel32mx4NEON},
-	form16:  {nil, panel16x1NEON, panel16x2NEON, panel16x3NEON, panel16x4NEON},
-	form16m: {nil, panel16mx1NEON, panel16mx2NEON, panel16mx3NEON, panel16mx4NEON},
+	layout.Form32:  {nil, panel32x1NEON, panel32x2NEON, panel32x3NEON, panel32x4NEON},
+	layout.Form32m: {nil, panel32mx1NEON, panel32mx2NEON, panel32mx3NEON, panel32mx4NEON},
+	layout.Form16:  {nil, panel16x1NEON, panel16x2NEON, panel16x3NEON, panel16x4NEON},
+	layout.Form16m: {nil, panel16mx1NEON, panel16mx2NEON, panel16mx3NEON, panel16mx4NEON},
 }
 
 var plainNEON = [numTypes][]plainFunc{

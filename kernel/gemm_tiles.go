@@ -28,7 +28,7 @@ const (
 
 // mulDirect reads the packed weights once for every tile of rows.
 func mulDirect(p *Packed, kernels []mulFunc, tiles []int, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
-	supers := p.layout.supers(p.Cols)
+	supers := p.layout.Supers(p.Cols)
 	step := max(1, callBytes/p.GroupBytes)
 	block := max(len(tiles)-1, actBytes/x.LDQ)
 	for ; r0 < r1; r0 += block {

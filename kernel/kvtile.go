@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"unsafe"
 
+	"ridge/kernel/internal/layout"
 	"ridge/weights/tensor"
 )
 
 // TileTokens is the number of tokens in a tile of keys and values: one lane of
 // a 512-bit vector of scores each.
-const TileTokens = 16
+const TileTokens = layout.TileTokens
 
 // Tiles says where the keys and values of one sequence, layer and kv head are.
 // Token p is in slot p%TileTokens of tile p/TileTokens. The keys of tile t are

@@ -37,8 +37,8 @@ func TestLayoutVersion(t *testing.T) {
 				tier, got, LayoutVersion, layoutHash[LayoutVersion])
 		}
 	}
-	if len(packedTypes) < len(layouts)+3 {
-		t.Errorf("%d formats were packed of %d", len(packedTypes), len(layouts)+3)
+	if len(packedTypes) < len(packings)+3 {
+		t.Errorf("%d formats were packed of %d", len(packedTypes), len(packings)+3)
 	}
 	if len(layoutHash) != LayoutVersion {
 		t.Errorf("%d hashes for %d versions", len(layoutHash), LayoutVersion)

@@ -6,7 +6,8 @@ import "encoding/binary"
 // four bytes, each code in the top bits of its byte. fold puts the quads of
 // one row in as many 32-bit words as a code has bits, with no bit unused and
 // placed so that unfold needs few operations: most quads come from one shift
-// and one mask, which leaves them where the kernels want them.
+// and one mask, which leaves them where the kernels want them. (That the length
+// of a block is a constant there saves most checks of bounds.)
 
 // put stores v as the lane's part of vector vec of the block at dst.
 func put(dst []byte, lane, vec int, v uint32) {
@@ -18,12 +19,14 @@ func put(dst []byte, lane, vec int, v uint32) {
 func every(b uint32) uint32 { return b * 0x01010101 }
 
 func fold4(dst []byte, lane int, q *[8]uint32) {
+	dst = dst[:4*64]
 	for j := range 4 {
 		put(dst, lane, j, q[j]>>4|q[4+j])
 	}
 }
 
 func fold5(dst []byte, lane int, q *[8]uint32) {
+	dst = dst[:5*64]
 	for j := range 4 {
 		put(dst, lane, 1+j, q[j]|q[4+j]>>5&every(0x07))
 	}
@@ -31,6 +34,7 @@ func fold5(dst []byte, lane int, q *[8]uint32) {
 }
 
 func fold6(dst []byte, lane int, q *[8]uint32) {
+	dst = dst[:6*64]
 	for i := range 3 {
 		put(dst, lane, i, q[i]|q[6]>>(6-2*i)&every(0x03))
 		put(dst, lane, 3+i, q[3+i]|q[7]>>(6-2*i)&every(0x03))
@@ -38,12 +42,14 @@ func fold6(dst []byte, lane int, q *[8]uint32) {
 }
 
 func fold3(dst []byte, lane int, q *[8]uint32) {
+	dst = dst[:3*64]
 	put(dst, lane, 0, q[0]|q[3]>>3&every(0x1c)|q[6]>>6&every(0x03))
 	put(dst, lane, 1, q[1]|q[4]>>3&every(0x1c)|q[7]>>6&every(0x03))
 	put(dst, lane, 2, q[2]|q[5]>>3&every(0x1c)|q[6]>>4&every(0x02)|q[7]>>5&every(0x01))
 }
 
 func fold2(dst []byte, lane int, q *[8]uint32) {
+	dst = dst[:2*64]
 	put(dst, lane, 0, q[0]|q[1]>>2|q[2]>>4|q[3]>>6)
 	put(dst, lane, 1, q[4]|q[5]>>2|q[6]>>4|q[7]>>6)
 }

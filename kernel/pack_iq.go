@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
+	"ridge/kernel/internal/layout"
 	"ridge/weights/tensor"
 )
 
@@ -42,23 +43,21 @@ var (
 // head writes the header of a superblock: the float16 factor of a row, and the
 // levels and their unit, which are the same for all rows.
 func (l *levels) head(dst []byte, lane int, d uint16) {
-	binary.LittleEndian.PutUint16(dst[2*lane:], d)
-	copy(dst[32:48], l.u[:])
-	binary.LittleEndian.PutUint32(dst[48:], math.Float32bits(l.unit))
+	binary.LittleEndian.PutUint16(dst[layout.Factor+2*lane:], d)
+	copy(dst[layout.Levels:], l.u[:])
+	binary.LittleEndian.PutUint32(dst[layout.Unit:], math.Float32bits(l.unit))
 }
 
-func packIQ4_XS(dst []byte, lane int, src []byte) {
-	const pairBytes = 64 + 2*256
-	if len(src) < 136 {
+func packIQ4_XS(p *packing, dst []byte, lane int, src []byte) {
+	if len(src) < bytesIQ4_XS {
 		return
 	}
 	levelsIQ4_XS.head(dst, lane, binary.LittleEndian.Uint16(src))
 	high := binary.LittleEndian.Uint16(src[2:])
 	for n := range 8 {
-		pair := dst[64+n/2*pairBytes:][:pairBytes]
 		low := src[4+n/2] >> (n & 1 * 4) & 15
-		pair[16*(n&1)+lane] = low | byte(high>>(2*n)&3)<<4 - 32
-		copyNibbles(pair[64+n&1*256:][:256], lane, src[8+16*n:][:16])
+		p.putScale(dst, lane, n, 0, low|byte(high>>(2*n)&3)<<4-32)
+		copyNibbles(p.codes(dst, n), lane, src[8+16*n:][:16])
 	}
 }
 
@@ -66,15 +65,13 @@ func packIQ4_XS(dst []byte, lane int, src []byte) {
 // of each 16 values.
 type readScales func(b []byte) (d uint16, scales [16]byte)
 
-// packLevels packs blocks of type t. Per says how many values share a scale,
-// 16 or 32.
-func packLevels(t tensor.DType, l *levels, per int, read readScales) packFunc {
-	const pairBytes = 64 + 2*256
+// packLevels packs blocks of type t.
+func packLevels(t tensor.DType, l *levels, read readScales) packFunc {
 	var codes [256]byte // by value, as int8
 	for i := len(l.u) - 1; i >= 0; i-- {
 		codes[l.u[i]-128] = byte(i) << 4
 	}
-	return func(dst []byte, lane int, src []byte) {
+	return func(p *packing, dst []byte, lane int, src []byte) {
 		if len(src) < t.BlockBytes() {
 			return
 		}
@@ -93,16 +90,14 @@ func packLevels(t tensor.DType, l *levels, per int, read readScales) packFunc {
 		}
 		var q [8]uint32
 		for n := range 8 {
-			pair := dst[64+n/2*pairBytes:][:pairBytes]
-			if per == 16 {
-				pair[32*(n&1)+lane], pair[32*(n&1)+16+lane] = scales[2*n], scales[2*n+1]
-			} else {
-				pair[16*(n&1)+lane] = scales[2*n]
+			p.putScale(dst, lane, n, 0, scales[2*n])
+			if p.Form.Halves() {
+				p.putScale(dst, lane, n, 1, scales[2*n+1])
 			}
 			for j := range q {
 				q[j] = le32(u[32*n+4*j:])
 			}
-			fold4(pair[64+n&1*256:][:256], lane, &q)
+			fold4(p.codes(dst, n), lane, &q)
 		}
 	}
 }

@@ -6,12 +6,13 @@ import (
 	"sync"
 
 	"ridge/internal/cpu"
+	"ridge/kernel/internal/layout"
 	"ridge/weights/tensor"
 )
 
 // Lanes is the number of output rows in a group of packed weights: one lane of
 // a 512-bit vector each.
-const Lanes = 16
+const Lanes = layout.Lanes
 
 // Packed is a weight matrix in the order in which the kernels read it: groups
 // of Lanes output rows, each group one contiguous run of bytes that is read
@@ -24,8 +25,8 @@ type Packed struct {
 	GroupBytes int    // bytes of a group in Data
 	Data       []byte // Groups * GroupBytes bytes, from the allocator given to NewPacked
 
-	layout *layout // nil for plain numbers and for native rows
-	native bool    // groups are the rows as they are in the file
+	layout *packing // nil for plain numbers and for native rows
+	native bool     // groups are the rows as they are in the file
 }
 
 // PackedBytes returns the size of the packed form of m for the tier in use, or
@@ -59,12 +60,12 @@ func plan(m tensor.Mat) (Packed, error) {
 		return Packed{}, fmt.Errorf("kernel: pack %s matrix: shape %d x %d is too large", m.Type, m.Rows, m.Cols)
 	}
 	p := Packed{Type: m.Type, Rows: m.Rows, Cols: m.Cols, Groups: (m.Rows + Lanes - 1) / Lanes}
-	switch p.layout = layouts[m.Type]; {
+	switch p.layout = packings[m.Type]; {
 	case cpu.Current() == cpu.Ref, p.layout == nil && plainSize(m.Type) == 0:
 		p.layout, p.native = nil, true
 		p.GroupBytes = Lanes * rb
 	case p.layout != nil:
-		p.GroupBytes = p.layout.supers(m.Cols) * p.layout.superBytes()
+		p.GroupBytes = p.layout.Supers(m.Cols) * p.layout.SuperBytes()
 	default:
 		p.GroupBytes = (Lanes*rb + 63) &^ 63
 	}
@@ -120,13 +121,13 @@ func (p *Packed) packGroup(src tensor.Mat, g int) {
 		rows[i] = src.Row(g*Lanes + i)
 	}
 	l := p.layout
-	size := l.superBytes()
-	chunk := p.Type.RowBytes(max(p.Type.BlockSize(), 64*l.pairs))
+	size := l.SuperBytes()
+	chunk := p.Type.RowBytes(max(p.Type.BlockSize(), 64*l.Pairs))
 	data := p.Data[g*p.GroupBytes:][:p.GroupBytes]
 	for len(data) > 0 {
 		for lane := range n {
 			c := min(chunk, len(rows[lane]))
-			l.pack(data[:size:size], lane, rows[lane][:c])
+			l.pack(l, data[:size:size], lane, rows[lane][:c])
 			rows[lane] = rows[lane][c:]
 		}
 		data = data[size:]

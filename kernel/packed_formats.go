@@ -3,45 +3,32 @@ package kernel
 import (
 	"encoding/binary"
 
+	"ridge/kernel/internal/layout"
 	"ridge/weights/tensor"
 )
 
-// How the values of a block of 32 come from its unsigned bytes u and its
-// scales. Sums over a block are exact integers; every form then adds them to
-// the float32 result in one fixed order.
-type form int
+// packing is how package kernel handles a packed weight format.
+type packing struct {
+	*layout.Format
+	pack packFunc // writes a superblock of one row
+	at   [8]place // of the blocks of a superblock
+}
 
-const (
-	form32  form = iota // w = s·(u-128)
-	form32m             // w = s·u + m
-	form16              // w = s·(u-128), one s for each half of the block
-	form16m             // w = s·u + m, one s and m for each half
-)
-
-// layout is the packed form of a weight format. A group is a run of
-// superblocks: a header, then pairs of blocks of 32 columns. A pair is a
-// header and, per block, as many vectors of 64 bytes as a value has bits (8
-// for 4-bit codebooks' unpacked form does not exist: codes are stored). A
-// vector has 4 bytes for each of the 16 rows. unfold has the place of the bits.
-type layout struct {
-	form     form
-	bits     int        // bits of a code = vectors of a block
-	pairs    int        // pairs of a superblock
-	head     int        // bytes of the superblock's header
-	pairHead int        // bytes of a pair's header
-	codebook *[16]byte  // u of a 4-bit code, nil if u is the code itself, top-aligned
-	pack     packFunc   // writes a superblock of one row
-	scales   scalesFunc // reads the scales of a block
+// place says where a superblock has the parts of a block: what package layout
+// says of it, ready for the functions that pack.
+type place struct {
+	codes      int
+	scale, min [2]int // of the lanes, by half
 }
 
 // packFunc writes one row, the given lane of its group, of the superblock at
 // dst. src has the row's native blocks of that superblock, perhaps fewer at
 // the end of a row; what they do not fill stays zero.
-type packFunc func(dst []byte, lane int, src []byte)
+type packFunc func(p *packing, dst []byte, lane int, src []byte)
 
 // scalesFunc fills the scales of block b (0 or 1) of the pair at pair in the
 // superblock at sb.
-type scalesFunc func(u *panelBlock, sb, pair []byte, b int)
+type scalesFunc func(f *layout.Format, u *panelBlock, sb, pair []byte, b int)
 
 // panelBlock is a block of 32 columns of a group of rows with its codes
 // unpacked to bytes and its scales to floats, the common form that GEMM tiles
@@ -52,51 +39,47 @@ type panelBlock struct {
 	q              [8][Lanes]uint32
 }
 
-const panelBytes = 4*64 + 8*64
+// packings has the formats that are packed as quantized blocks.
+var packings = map[tensor.DType]*packing{
+	tensor.Q8_0: packed(tensor.Q8_0, packQ8_0),
+	tensor.Q4_0: packed(tensor.Q4_0, packNibbles),
+	tensor.Q4_1: packed(tensor.Q4_1, packNibblesMin),
+	tensor.Q5_0: packed(tensor.Q5_0, packQ5_0),
+	tensor.Q5_1: packed(tensor.Q5_1, packQ5_1),
 
-func (l *layout) pairBytes() int  { return l.pairHead + 2*64*l.bits }
-func (l *layout) superBytes() int { return l.head + l.pairs*l.pairBytes() }
+	tensor.Q4_K: packed(tensor.Q4_K, packQ4_K),
+	tensor.Q5_K: packed(tensor.Q5_K, packQ5_K),
+	tensor.Q6_K: packed(tensor.Q6_K, packQ6_K),
+	tensor.Q3_K: packed(tensor.Q3_K, packQ3_K),
+	tensor.Q2_K: packed(tensor.Q2_K, packQ2_K),
 
-// supers returns the superblocks of a row of cols columns.
-func (l *layout) supers(cols int) int { return (cols + 64*l.pairs - 1) / (64 * l.pairs) }
+	tensor.IQ4_NL: packed(tensor.IQ4_NL, packNibbles),
+	tensor.MXFP4:  packed(tensor.MXFP4, packMXFP4),
+	tensor.TQ1_0:  packed(tensor.TQ1_0, packTQ1_0),
+	tensor.TQ2_0:  packed(tensor.TQ2_0, packTQ2_0),
 
-// layouts has the formats that are packed as quantized blocks.
-var layouts = map[tensor.DType]*layout{
-	tensor.Q8_0: {form: form32, bits: 8, pairs: 1, pairHead: 64, pack: packQ8_0, scales: scalesHalf(1)},
-	tensor.Q4_0: {form: form32, bits: 4, pairs: 1, pairHead: 64, pack: packNibbles(18), scales: scalesHalf(1. / 16)},
-	tensor.Q4_1: {form: form32m, bits: 4, pairs: 1, pairHead: 128, pack: packNibblesMin, scales: scalesHalfMin(1. / 16)},
-	tensor.Q5_0: {form: form32, bits: 5, pairs: 1, pairHead: 64, pack: packQ5_0, scales: scalesHalf(1. / 8)},
-	tensor.Q5_1: {form: form32m, bits: 5, pairs: 1, pairHead: 128, pack: packQ5_1, scales: scalesHalfMin(1. / 8)},
-
-	tensor.Q4_K: {form: form32m, bits: 4, pairs: 4, head: 64, pairHead: 64, pack: packQ4_K, scales: scalesK(1. / 16)},
-	tensor.Q5_K: {form: form32m, bits: 5, pairs: 4, head: 64, pairHead: 64, pack: packQ5_K, scales: scalesK(1. / 8)},
-	tensor.Q6_K: {form: form16, bits: 6, pairs: 4, head: 64, pairHead: 64, pack: packQ6_K, scales: scalesSigned16(1. / 4)},
-	tensor.Q3_K: {form: form16, bits: 3, pairs: 4, head: 64, pairHead: 64, pack: packQ3_K, scales: scalesSigned16(1. / 32)},
-	tensor.Q2_K: {form: form16m, bits: 2, pairs: 4, head: 64, pairHead: 64, pack: packQ2_K, scales: scalesQ2_K},
-
-	tensor.IQ4_NL: {form: form32, bits: 4, pairs: 1, pairHead: 64, codebook: &codesIQ4, pack: packNibbles(18), scales: scalesHalf(1)},
-	tensor.MXFP4:  {form: form32, bits: 4, pairs: 1, pairHead: 64, codebook: &codesMXFP4, pack: packMXFP4, scales: scalesMXFP4},
-	tensor.TQ1_0:  {form: form32, bits: 2, pairs: 4, head: 64, pack: packTQ1_0, scales: scalesSuper(1. / 64)},
-	tensor.TQ2_0:  {form: form32, bits: 2, pairs: 4, head: 64, pack: packTQ2_0, scales: scalesSuper(1. / 64)},
-
-	tensor.IQ4_XS:  levels32(levelsIQ4_XS, packIQ4_XS),
-	tensor.IQ3_XXS: levels32(levelsIQ3_XXS, packLevels(tensor.IQ3_XXS, levelsIQ3_XXS, 32, scalesIQ3_XXS)),
-	tensor.IQ3_S:   levels32(levelsIQ3_S, packLevels(tensor.IQ3_S, levelsIQ3_S, 32, scalesIQ3_S)),
-	tensor.IQ2_XXS: levels32(levelsIQ2, packLevels(tensor.IQ2_XXS, levelsIQ2, 32, scalesIQ2_XXS)),
-	tensor.IQ2_XS:  levels16(levelsIQ2, packLevels(tensor.IQ2_XS, levelsIQ2, 16, scalesIQ2_XS)),
-	tensor.IQ2_S:   levels16(levelsIQ2, packLevels(tensor.IQ2_S, levelsIQ2, 16, scalesIQ2_S)),
-	tensor.IQ1_S:   levels32(levelsIQ1, packLevels(tensor.IQ1_S, levelsIQ1, 32, scalesIQ1_S)),
-	tensor.IQ1_M:   levels16(levelsIQ1, packLevels(tensor.IQ1_M, levelsIQ1, 16, scalesIQ1_M)),
+	tensor.IQ4_XS:  packed(tensor.IQ4_XS, packIQ4_XS),
+	tensor.IQ3_XXS: packed(tensor.IQ3_XXS, packLevels(tensor.IQ3_XXS, levelsIQ3_XXS, scalesIQ3_XXS)),
+	tensor.IQ3_S:   packed(tensor.IQ3_S, packLevels(tensor.IQ3_S, levelsIQ3_S, scalesIQ3_S)),
+	tensor.IQ2_XXS: packed(tensor.IQ2_XXS, packLevels(tensor.IQ2_XXS, levelsIQ2, scalesIQ2_XXS)),
+	tensor.IQ2_XS:  packed(tensor.IQ2_XS, packLevels(tensor.IQ2_XS, levelsIQ2, scalesIQ2_XS)),
+	tensor.IQ2_S:   packed(tensor.IQ2_S, packLevels(tensor.IQ2_S, levelsIQ2, scalesIQ2_S)),
+	tensor.IQ1_S:   packed(tensor.IQ1_S, packLevels(tensor.IQ1_S, levelsIQ1, scalesIQ1_S)),
+	tensor.IQ1_M:   packed(tensor.IQ1_M, packLevels(tensor.IQ1_M, levelsIQ1, scalesIQ1_M)),
 }
 
-// levels32 and levels16 are the layouts of formats with a table of levels in
-// the superblock's header and a scale for 32 or 16 values.
-func levels32(l *levels, pack packFunc) *layout {
-	return &layout{form: form32, bits: 4, pairs: 4, head: 64, pairHead: 64, codebook: &l.u, pack: pack, scales: scalesSigned32(l.unit)}
-}
-
-func levels16(l *levels, pack packFunc) *layout {
-	return &layout{form: form16, bits: 4, pairs: 4, head: 64, pairHead: 64, codebook: &l.u, pack: pack, scales: scalesSigned16(l.unit)}
+// packed returns the packing of weights of type t, in the layout that goes by
+// its name.
+func packed(t tensor.DType, pack packFunc) *packing {
+	p := &packing{Format: layout.Of(t.String()), pack: pack}
+	for n := range 2 * p.Pairs {
+		pair, b, at := p.PairAt(n/2), n&1, &p.at[n]
+		at.codes = pair + p.BlockAt(b)
+		for h := range 2 {
+			at.scale[h], at.min[h] = pair+p.ScaleAt(b, h), pair+p.MinAt(b, h)
+		}
+	}
+	return p
 }
 
 // codesIQ4 and codesMXFP4 are the values of the 4-bit codebooks plus 128.
@@ -105,85 +88,95 @@ var (
 	codesMXFP4 = [16]byte{128, 129, 130, 131, 132, 134, 136, 140, 128, 127, 126, 125, 124, 122, 120, 116}
 )
 
-// lane16 and lane8 read what a header has for a lane.
+// codebookOf returns u of the 4-bit codes of the superblock at sb, nil if u is the
+// code itself.
+func codebookOf(f *layout.Format, sb []byte) *[16]byte {
+	switch f.Codebook {
+	case layout.IQ4:
+		return &codesIQ4
+	case layout.MXFP4:
+		return &codesMXFP4
+	case layout.InHead:
+		return (*[16]byte)(sb[layout.Levels:])
+	}
+	return nil
+}
+
+// lane16 reads the two bytes that a header has for a lane.
 func lane16(b []byte, lane int) uint16 { return binary.LittleEndian.Uint16(b[2*lane:]) }
 
-// scalesHalf reads one float16 per block and row; its product with unit is the
-// scale of u.
-func scalesHalf(unit float32) scalesFunc {
-	return func(u *panelBlock, _, pair []byte, b int) {
-		for l := range u.s0 {
-			u.s0[l] = tensor.F16ToF32(lane16(pair[32*b:], l)) * unit
+// scalesAt has what reads the scales in each place.
+var scalesAt = [...]scalesFunc{
+	layout.PerBlock: scalesHalf, layout.Brain: scalesBrain, layout.Super: scalesSuper, layout.Unsigned: scalesUnsigned,
+	layout.Signed: scalesSigned, layout.Signed16: scalesSigned, layout.Nibbles: scalesNibbles,
+}
+
+// unitOf returns what makes a stored scale that of u.
+func unitOf(f *layout.Format) float32 { return 1 / float32(int(1)<<f.Unit) }
+
+// factorOf returns the factor of the lane's scales in the superblock at sb.
+func factorOf(f *layout.Format, sb []byte, lane int) float32 {
+	d := tensor.F16ToF32(lane16(sb[layout.Factor:], lane)) * unitOf(f)
+	if f.Codebook == layout.InHead {
+		d *= actFloat(sb, layout.Unit)
+	}
+	return d
+}
+
+// scalesHalf reads one float16 per block and row, and one for the minimum.
+func scalesHalf(f *layout.Format, u *panelBlock, _, pair []byte, b int) {
+	scale, minimum, unit := pair[f.ScaleAt(b, 0):], pair[f.MinAt(b, 0):], unitOf(f)
+	for l := range u.s0 {
+		u.s0[l] = tensor.F16ToF32(lane16(scale, l)) * unit
+		if f.Form.Mins() {
+			u.m0[l] = tensor.F16ToF32(lane16(minimum, l))
 		}
 	}
 }
 
-// scalesHalfMin reads a float16 scale and minimum per block and row.
-func scalesHalfMin(unit float32) scalesFunc {
-	return func(u *panelBlock, _, pair []byte, b int) {
-		for l := range u.s0 {
-			u.s0[l] = tensor.F16ToF32(lane16(pair[32*b:], l)) * unit
-			u.m0[l] = tensor.F16ToF32(lane16(pair[64+32*b:], l))
-		}
+// scalesBrain reads a power of two, stored as bfloat16.
+func scalesBrain(f *layout.Format, u *panelBlock, _, pair []byte, b int) {
+	for l := range u.s0 {
+		u.s0[l] = tensor.BF16ToF32(lane16(pair[f.ScaleAt(b, 0):], l))
 	}
 }
 
 // scalesSuper reads one float16 per superblock and row.
-func scalesSuper(unit float32) scalesFunc {
-	return func(u *panelBlock, sb, _ []byte, _ int) {
-		for l := range u.s0 {
-			u.s0[l] = tensor.F16ToF32(lane16(sb, l)) * unit
-		}
-	}
-}
-
-// scalesK reads the byte-sized scales and minima of Q4_K and Q5_K and their
-// two float16 factors in the superblock's header.
-func scalesK(unit float32) scalesFunc {
-	return func(u *panelBlock, sb, pair []byte, b int) {
-		for l := range u.s0 {
-			d, dmin := tensor.F16ToF32(lane16(sb, l)), tensor.F16ToF32(lane16(sb[32:], l))
-			u.s0[l] = d * unit * float32(pair[16*b+l])
-			u.m0[l] = -dmin * float32(pair[32+16*b+l])
-		}
-	}
-}
-
-// scalesSigned16 reads an int8 scale for each half of a block and their
-// float16 factor.
-func scalesSigned16(unit float32) scalesFunc {
-	return func(u *panelBlock, sb, pair []byte, b int) {
-		for l := range u.s0 {
-			d := tensor.F16ToF32(lane16(sb, l)) * unit
-			u.s0[l] = d * float32(int8(pair[32*b+l]))
-			u.s1[l] = d * float32(int8(pair[32*b+16+l]))
-		}
-	}
-}
-
-// scalesSigned32 reads an int8 scale for each block and its float16 factor.
-func scalesSigned32(unit float32) scalesFunc {
-	return func(u *panelBlock, sb, pair []byte, b int) {
-		for l := range u.s0 {
-			u.s0[l] = tensor.F16ToF32(lane16(sb, l)) * unit * float32(int8(pair[16*b+l]))
-		}
-	}
-}
-
-// scalesQ2_K reads a nibble of scale and one of minimum for each half of a
-// block, and their two float16 factors.
-func scalesQ2_K(u *panelBlock, sb, pair []byte, b int) {
+func scalesSuper(f *layout.Format, u *panelBlock, sb, _ []byte, _ int) {
 	for l := range u.s0 {
-		d, dmin := tensor.F16ToF32(lane16(sb, l))/64, tensor.F16ToF32(lane16(sb[32:], l))
-		c0, c1 := pair[32*b+l], pair[32*b+16+l]
-		u.s0[l], u.m0[l] = d*float32(c0&15), -dmin*float32(c0>>4)
-		u.s1[l], u.m1[l] = d*float32(c1&15), -dmin*float32(c1>>4)
+		u.s0[l] = factorOf(f, sb, l)
 	}
 }
 
-// scalesMXFP4 reads a power of two, stored as bfloat16.
-func scalesMXFP4(u *panelBlock, _, pair []byte, b int) {
+// scalesUnsigned reads the byte-sized scales and minima of blocks and their two
+// factors.
+func scalesUnsigned(f *layout.Format, u *panelBlock, sb, pair []byte, b int) {
+	scale, minimum := pair[f.ScaleAt(b, 0):], pair[f.MinAt(b, 0):]
 	for l := range u.s0 {
-		u.s0[l] = tensor.BF16ToF32(lane16(pair[32*b:], l))
+		dmin := tensor.F16ToF32(lane16(sb[layout.MinFactor:], l))
+		u.s0[l] = factorOf(f, sb, l) * float32(scale[l])
+		u.m0[l] = -dmin * float32(minimum[l])
+	}
+}
+
+// scalesSigned reads an int8 scale for each block, or each half of one, and
+// their factor.
+func scalesSigned(f *layout.Format, u *panelBlock, sb, pair []byte, b int) {
+	s0, s1 := pair[f.ScaleAt(b, 0):], pair[f.ScaleAt(b, 1):]
+	for l := range u.s0 {
+		d := factorOf(f, sb, l)
+		u.s0[l] = d * float32(int8(s0[l]))
+		u.s1[l] = d * float32(int8(s1[l])) // of no use to forms without halves
+	}
+}
+
+// scalesNibbles reads a nibble of scale and one of minimum for each half of a
+// block, and their two factors.
+func scalesNibbles(f *layout.Format, u *panelBlock, sb, pair []byte, b int) {
+	s0, s1 := pair[f.ScaleAt(b, 0):], pair[f.ScaleAt(b, 1):]
+	for l := range u.s0 {
+		d, dmin := factorOf(f, sb, l), tensor.F16ToF32(lane16(sb[layout.MinFactor:], l))
+		u.s0[l], u.m0[l] = d*float32(s0[l]&15), -dmin*float32(s0[l]>>4)
+		u.s1[l], u.m1[l] = d*float32(s1[l]&15), -dmin*float32(s1[l]>>4)
 	}
 }

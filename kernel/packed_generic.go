@@ -5,6 +5,7 @@ import (
 	"math"
 	"sync"
 
+	"ridge/kernel/internal/layout"
 	"ridge/weights/tensor"
 )
 
@@ -13,14 +14,14 @@ import (
 // the same fused operations in the same order.
 
 // unpack fills u with block b of the pair at pair in the superblock at sb.
-func (l *layout) unpack(u *panelBlock, sb, pair []byte, b int) {
-	l.scales(u, sb, pair, b)
-	block := pair[l.pairHead+b*64*l.bits:]
+func (l *packing) unpack(u *panelBlock, sb, pair []byte, b int) {
+	scalesAt[l.Scales](l.Format, u, sb, pair, b)
+	block, codebook := pair[l.BlockAt(b):], codebookOf(l.Format, sb)
 	var q [8]uint32
 	for lane := range Lanes {
-		unfold(&q, block, lane, l.bits)
-		if l.codebook != nil {
-			lookup(&q, l.codebook)
+		unfold(&q, block, lane, l.Bits)
+		if codebook != nil {
+			lookup(&q, codebook)
 		}
 		for j, v := range q {
 			u.q[j][lane] = v
@@ -42,45 +43,45 @@ func (p *Packed) mulGeneric(dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int)
 		data := p.Data[g*p.GroupBytes:][:p.GroupBytes]
 		blocks := (p.Cols + 31) / 32
 		for at := 0; at < blocks; at++ {
-			sb := data[at/(2*l.pairs)*l.superBytes():]
-			pair := sb[l.head+at/2%l.pairs*l.pairBytes():]
+			sb := data[at/(2*l.Pairs)*l.SuperBytes():]
+			pair := sb[l.PairAt(at/2%l.Pairs):]
 			l.unpack(u, sb, pair, at&1)
 			for r := r0; r < r1; r++ {
 				acc := (*[Lanes]float32)(dst[r*ldd+g*Lanes:])
-				mulBlock(acc, l.form, u, x.Q[r*x.LDQ+at*actBlock:][:actBlock])
+				mulBlock(acc, l.Form, u, x.Q[r*x.LDQ+at*layout.ActBlock:][:layout.ActBlock])
 			}
 		}
 	}
 }
 
 // mulBlock adds the product of the weights u with the activation block x.
-func mulBlock(acc *[Lanes]float32, f form, u *panelBlock, x []byte) {
-	d := actFloat(x, actD)
+func mulBlock(acc *[Lanes]float32, f layout.Form, u *panelBlock, x []byte) {
+	d := actFloat(x, layout.ActD)
 	var sum [Lanes]int32
 	switch f {
-	case form32:
-		start(&sum, x, actN)
+	case layout.Form32:
+		start(&sum, x, layout.ActN)
 		dotQuads(&sum, u, x, 0, 8)
 		scaleAdd(acc, &sum, &u.s0, d)
-	case form32m:
+	case layout.Form32m:
 		dotQuads(&sum, u, x, 0, 8)
 		scaleAdd(acc, &sum, &u.s0, d)
-		axpy(acc, &u.m0, actFloat(x, actDS))
-	case form16:
-		start(&sum, x, actN0)
+		axpy(acc, &u.m0, actFloat(x, layout.ActDS))
+	case layout.Form16:
+		start(&sum, x, layout.ActN0)
 		dotQuads(&sum, u, x, 0, 4)
 		scaleAdd(acc, &sum, &u.s0, d)
-		start(&sum, x, actN1)
+		start(&sum, x, layout.ActN1)
 		dotQuads(&sum, u, x, 4, 8)
 		scaleAdd(acc, &sum, &u.s1, d)
-	case form16m:
+	case layout.Form16m:
 		dotQuads(&sum, u, x, 0, 4)
 		scaleAdd(acc, &sum, &u.s0, d)
-		axpy(acc, &u.m0, actFloat(x, actDS0))
+		axpy(acc, &u.m0, actFloat(x, layout.ActDS0))
 		sum = [Lanes]int32{}
 		dotQuads(&sum, u, x, 4, 8)
 		scaleAdd(acc, &sum, &u.s1, d)
-		axpy(acc, &u.m1, actFloat(x, actDS1))
+		axpy(acc, &u.m1, actFloat(x, layout.ActDS1))
 	}
 }
 
@@ -88,7 +89,7 @@ func actFloat(x []byte, at int) float32 { return math.Float32frombits(le32(x[at:
 
 // start sets all sums to the -128·Σq at offset at of the block.
 func start(sum *[Lanes]int32, x []byte, at int) {
-	n := int32(le32(x[at:])) - actMagic
+	n := int32(le32(x[at:])) - layout.ActMagic
 	for l := range sum {
 		sum[l] = n
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"ridge/internal/cpu"
+	"ridge/kernel/internal/layout"
 	"ridge/weights/tensor"
 )
 
@@ -128,8 +129,8 @@ func codedRow(x *Acts, r int) []float64 {
 func actValues(q []byte, k int) []float64 {
 	x := make([]float64, k)
 	for i := range x {
-		b := q[i/32*actBlock:][:actBlock]
-		x[i] = float64(int8(b[i%32])) * float64(actFloat(b, actD))
+		b := q[i/32*layout.ActBlock:][:layout.ActBlock]
+		x[i] = float64(int8(b[i%32])) * float64(actFloat(b, layout.ActD))
 	}
 	return x
 }

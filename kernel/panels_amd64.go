@@ -1,6 +1,10 @@
 package kernel
 
-import "sync"
+import (
+	"sync"
+
+	"ridge/kernel/internal/layout"
+)
 
 // Products with many rows: a stretch of columns of two groups at a time is
 // unpacked to bytes and float32 scales, while it is multiplied with the first
@@ -10,7 +14,7 @@ import "sync"
 // unpackFunc unpacks superblocks of one group to panel blocks.
 type unpackFunc func(u *byte, w *byte, supers int)
 
-// panelFunc multiplies unpacked panels, panelNext bytes apart, with tiles of a
+// panelFunc multiplies unpacked panels, layout.PanelNext bytes apart, with tiles of a
 // number of rows fixed in the function, as is that of panels. With add, dst
 // holds what the panels of lower columns gave. For every pair of blocks it
 // prefetches lines cache lines at ahead, until that is at end, and as many
@@ -19,17 +23,10 @@ type panelFunc func(dst *float32, ldd int, u *byte, x *byte, ldx int, pairs int,
 
 // firstFunc multiplies superblocks of two groups, group bytes apart, with a
 // number of rows fixed in the function, and leaves their panels at u. It uses
-// the panelHead bytes in front of them.
+// the layout.PanelHead bytes in front of them.
 type firstFunc func(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)
 
 const (
-	// panelPairs bounds the columns of a panel, in pairs of blocks: the panels
-	// of two groups take 36 KB.
-	panelPairs = 12
-	// panelNext is the distance of the panels of two groups.
-	panelNext = 2 * panelPairs * panelBytes
-	// panelHead is the working memory in front of panels.
-	panelHead = 256
 	// panelRows bounds the rows that one panel is multiplied with: their
 	// results stay in the caches from one stretch of columns to the next.
 	panelRows = 128
@@ -39,7 +36,7 @@ const (
 
 // panelPool lends the memory that panels of two groups are unpacked to.
 var panelPool = sync.Pool{New: func() any {
-	b := make([]byte, panelHead+2*panelNext+64)
+	b := make([]byte, layout.PanelHead+2*layout.PanelNext+64)
 	return &b
 }}
 
@@ -62,10 +59,10 @@ type panelTask struct {
 func mulPanels(p *Packed, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
 	buf := panelPool.Get().(*[]byte)
 	defer panelPool.Put(buf)
-	supers := p.layout.supers(p.Cols)
+	supers := p.layout.Supers(p.Cols)
 	stretches := (min(r1-r0, panelRows)*x.LDQ + actBytes - 1) / actBytes
 	stretch := (supers + stretches - 1) / stretches
-	t := panelTask{p: p, u: alignBytes(*buf)[panelHead:], ldd: ldd, ldx: x.LDQ}
+	t := panelTask{p: p, u: alignBytes(*buf)[layout.PanelHead:], ldd: ldd, ldx: x.LDQ}
 	for blocks := (r1 - r0 + panelRows - 1) / panelRows; blocks > 0; blocks-- {
 		t.rows = (r1 - r0 + blocks - 1) / blocks
 		t.dst, t.x = dst[r0*ldd:], x.Q[r0*x.LDQ:]
@@ -79,15 +76,15 @@ func mulPanels(p *Packed, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
 // stretch multiplies the superblocks [s0, s1) of the groups [g0, g1).
 func (t *panelTask) stretch(s0, s1, g0, g1 int) {
 	l := t.p.layout
-	most := panelPairs / l.pairs
+	most := layout.PanelPairs / l.Pairs
 	panels := (s1 - s0 + most - 1) / most
 	step := (s1 - s0 + panels - 1) / panels
 	for g := g0; g < g1; g += 2 {
 		for s := s0; s < s1; s += step {
 			t.s, t.n, t.g, t.groups = s, min(step, s1-s), g, min(2, g1-g)
-			next := t.at() + t.n*l.superBytes()
+			next := t.at() + t.n*l.SuperBytes()
 			if s+t.n == s1 { // the first columns of the next two groups
-				next = t.at() + 2*t.p.GroupBytes - (s-s0)*l.superBytes()
+				next = t.at() + 2*t.p.GroupBytes - (s-s0)*l.SuperBytes()
 			}
 			t.panel(next)
 		}
@@ -95,13 +92,13 @@ func (t *panelTask) stretch(s0, s1, g0, g1 int) {
 }
 
 // at returns the place of the first weights of the panel.
-func (t *panelTask) at() int { return t.g*t.p.GroupBytes + t.s*t.p.layout.superBytes() }
+func (t *panelTask) at() int { return t.g*t.p.GroupBytes + t.s*t.p.layout.SuperBytes() }
 
 // panel multiplies the n superblocks from s on. Those at next will be the
 // next.
 func (t *panelTask) panel(next int) {
 	l, typ, at := t.p.layout, t.p.Type, t.at()
-	dst, x, rows, add := t.dst[t.g*Lanes:], t.x[t.s*l.pairs*2*actBlock:], t.rows, t.s > 0
+	dst, x, rows, add := t.dst[t.g*Lanes:], t.x[t.s*l.Pairs*2*layout.ActBlock:], t.rows, t.s > 0
 	if t.groups == 2 && rows >= firstRows {
 		mr := firstTile(rows)
 		first512[typ][mr](&dst[0], t.ldd, &t.u[0], &t.p.Data[at], t.p.GroupBytes, &x[0], t.ldx, t.n, add)
@@ -109,16 +106,16 @@ func (t *panelTask) panel(next int) {
 		dst, x = dst[mr*t.ldd:], x[mr*t.ldx:]
 	} else {
 		for v := range t.groups {
-			unpack512[typ](&t.u[v*panelNext], &t.p.Data[at+v*t.p.GroupBytes], t.n)
+			unpack512[typ](&t.u[v*layout.PanelNext], &t.p.Data[at+v*t.p.GroupBytes], t.n)
 		}
 	}
-	kernels := &panel512[l.form][t.groups]
+	kernels := &panel512[l.Form][t.groups]
 	tiles, mr, big := tilesOf(rows)
-	pairs := t.n * l.pairs
+	pairs := t.n * l.Pairs
 	ahead := address(&t.p.Data[0]) + uintptr(next)
-	end, lines := ahead, (t.n*l.superBytes()/64+pairs*tiles-1)/(pairs*tiles)
+	end, lines := ahead, (t.n*l.SuperBytes()/64+pairs*tiles-1)/(pairs*tiles)
 	if next < len(t.p.Data) {
-		end += uintptr(t.n * l.superBytes())
+		end += uintptr(t.n * l.SuperBytes())
 	}
 	if big > 0 {
 		kernels[mr+1](&dst[0], t.ldd, &t.u[0], &x[0], t.ldx, pairs, big, add, ahead, end, t.p.GroupBytes, lines)

@@ -1,6 +1,9 @@
 package kernel
 
-import "ridge/internal/cpu"
+import (
+	"ridge/internal/cpu"
+	"ridge/kernel/internal/layout"
+)
 
 // actCall bounds the blocks that one call quantizes.
 const actCall = 4096
@@ -78,13 +81,13 @@ func quantizeTier(dst []byte, x []float32) int {
 	for i := 0; i < n; {
 		left := min(actCall, n-i)
 		if left >= 4 && cpu.Current() == cpu.AVX512 {
-			done := 4 * quantizeAVX512(&dst[i*actBlock], &x[32*i], left/4)
+			done := 4 * quantizeAVX512(&dst[i*layout.ActBlock], &x[32*i], left/4)
 			if i += done; done == left {
 				continue
 			}
 			left = min(4, n-i) // one of these has a NaN, or they are the last
 		}
-		quantizeAVX2(&dst[i*actBlock], &x[32*i], left)
+		quantizeAVX2(&dst[i*layout.ActBlock], &x[32*i], left)
 		i += left
 	}
 	return n * 32

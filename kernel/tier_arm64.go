@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"ridge/internal/cpu"
+	"ridge/kernel/internal/layout"
 )
 
 // unpackFunc unpacks superblocks of one group to panel blocks, with signed
@@ -18,9 +19,6 @@ const (
 	// directRows is the largest number of rows that packed weights are
 	// multiplied with as they are; more share what is unpacked.
 	directRows = 3
-	// panelPairs bounds the columns of a panel, in pairs of blocks: it takes
-	// 18 KB and stays in the first-level cache.
-	panelPairs = 12
 	// panelRows bounds the rows that one panel is multiplied with: their
 	// activations stay in the second-level cache.
 	panelRows = 128
@@ -55,23 +53,23 @@ func gemmTier(p *Packed, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) bo
 }
 
 // panelPool lends the memory that panels are unpacked to.
-var panelPool = sync.Pool{New: func() any { return new([2 * panelPairs * panelBytes]byte) }}
+var panelPool = sync.Pool{New: func() any { return new([2 * layout.PanelPairs * layout.PanelBytes]byte) }}
 
 // mulPanels unpacks a stretch of columns of one group after the other and
 // multiplies it with all rows.
 func mulPanels(p *Packed, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
 	l := p.layout
-	buf := panelPool.Get().(*[2 * panelPairs * panelBytes]byte)
+	buf := panelPool.Get().(*[2 * layout.PanelPairs * layout.PanelBytes]byte)
 	defer panelPool.Put(buf)
-	supers, most := l.supers(p.Cols), panelPairs/l.pairs
+	supers, most := l.Supers(p.Cols), layout.PanelPairs/l.Pairs
 	for s := 0; s < supers; s += most {
 		n := min(most, supers-s)
 		for g := g0; g < g1; g++ {
-			unpackNEON[p.Type](&buf[0], &p.Data[g*p.GroupBytes+s*l.superBytes()], n)
+			unpackNEON[p.Type](&buf[0], &p.Data[g*p.GroupBytes+s*l.SuperBytes()], n)
 			for r := r0; r < r1; {
 				mr := tilesPanel[min(r1-r, len(tilesPanel)-1)]
-				at := r*x.LDQ + s*l.pairs*2*actBlock
-				panelNEON[l.form][mr](&dst[r*ldd+g*Lanes], ldd, &buf[0], &x.Q[at], x.LDQ, n*l.pairs, s > 0)
+				at := r*x.LDQ + s*l.Pairs*2*layout.ActBlock
+				panelNEON[l.Form][mr](&dst[r*ldd+g*Lanes], ldd, &buf[0], &x.Q[at], x.LDQ, n*l.Pairs, s > 0)
 				r += mr
 			}
 		}
@@ -97,7 +95,7 @@ func quantizeTier(dst []byte, x []float32) int {
 		return 0
 	}
 	for i := 0; i < n; i += actCall {
-		quantizeNEON(&dst[i*actBlock], &x[32*i], min(actCall, n-i))
+		quantizeNEON(&dst[i*layout.ActBlock], &x[32*i], min(actCall, n-i))
 	}
 	return n * 32
 }

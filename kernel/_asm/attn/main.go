@@ -13,16 +13,10 @@ import (
 
 	"ridge/kernel/_asm/parts"
 	"ridge/kernel/_asm/vec"
+	"ridge/kernel/internal/layout"
 )
 
-const (
-	maxQueries = 6
-	rowBytes   = 4 * 64 // a row of scores
-	tileTokens = 16
-
-	// the head of a query's state
-	headMax, headSum, headAlpha, headSlope, headRamp, headMask = 0, 4, 8, 12, 16, 20
-)
+const rowBytes = 4 * layout.AttnBlock // a row of scores
 
 type elem struct {
 	name  string
@@ -54,7 +48,7 @@ func main() {
 
 // products generates what reads keys and values of one type of elements.
 func products(a vec.ISA, e elem) {
-	for n := 1; n <= maxQueries; n++ {
+	for n := 1; n <= layout.AttnTile; n++ {
 		for _, t := range scoreTiles(a, n) {
 			scores(a, e, n, t)
 		}
@@ -162,7 +156,7 @@ func scores(a vec.ISA, e elem, n, tiles int) {
 	XORQ(index, index)
 	body := func(u int) {
 		at := func(j int) operand.Mem {
-			return operand.Mem{Base: k[j/vt], Index: index, Scale: 1, Disp: e.bytes * (tileTokens*u + j%vt*a.Lanes())}
+			return operand.Mem{Base: k[j/vt], Index: index, Scale: 1, Disp: e.bytes * (layout.TileTokens*u + j%vt*a.Lanes())}
 		}
 		if a == vec.AVX512 || tiles == 1 {
 			keys := make([]reg.VecVirtual, tiles*vt)
@@ -193,7 +187,7 @@ func scores(a vec.ISA, e elem, n, tiles int) {
 		}
 	}
 	advance := func(n int) {
-		ADDQ(operand.U32(uint32(n*tileTokens*e.bytes)), index)
+		ADDQ(operand.U32(uint32(n*layout.TileTokens*e.bytes)), index)
 		for _, b := range bases {
 			ADDQ(operand.Imm(uint64(4*n)), b)
 		}
@@ -269,7 +263,7 @@ func values(a vec.ISA, e elem, n, chunks int) {
 	MOVQ(row, tmp)
 	IMULQ(lo, tmp)
 	ADDQ(tmp, at)
-	MOVQ(operand.I32(tileTokens), count)
+	MOVQ(operand.I32(layout.TileTokens), count)
 	SUBQ(lo, count)
 	XORQ(lo, lo)
 	CMPQ(count, hi)
@@ -336,10 +330,10 @@ func writeTable() {
 	b.WriteString("package kernel\n\n")
 	b.WriteString("// The kernels of a tier, by tileElem, number of queries, and\n// log2 of the number of tiles or of chunks of 16 values.\n")
 	for _, a := range isas {
-		fmt.Fprintf(&b, "var attn%s = attnKernels{\n\tscores: [3][%d][3]scoresFunc{\n", a, maxQueries+1)
+		fmt.Fprintf(&b, "var attn%s = attnKernels{\n\tscores: [3][%d][3]scoresFunc{\n", a, layout.AttnTile+1)
 		for _, e := range elems {
 			fmt.Fprintf(&b, "\t\t{\n")
-			for n := 1; n <= maxQueries; n++ {
+			for n := 1; n <= layout.AttnTile; n++ {
 				fmt.Fprintf(&b, "\t\t\t%d: {", n)
 				for i, t := range scoreTiles(a, n) {
 					fmt.Fprintf(&b, "%s%s%s", sep(i), scoresName(e, n, t), a)
@@ -348,10 +342,10 @@ func writeTable() {
 			}
 			b.WriteString("\t\t},\n")
 		}
-		fmt.Fprintf(&b, "\t},\n\tvalues: [3][%d][4]valuesFunc{\n", maxQueries+1)
+		fmt.Fprintf(&b, "\t},\n\tvalues: [3][%d][4]valuesFunc{\n", layout.AttnTile+1)
 		for _, e := range elems {
 			fmt.Fprintf(&b, "\t\t{\n")
-			for n := 1; n <= maxQueries; n++ {
+			for n := 1; n <= layout.AttnTile; n++ {
 				fmt.Fprintf(&b, "\t\t\t%d: {", n)
 				for i, c := range valueChunks(a, n) {
 					fmt.Fprintf(&b, "%s%s%s", sep(i), valuesName(e, n, c), a)

@@ -8,6 +8,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 
 	"ridge/kernel/_asm/vec"
+	"ridge/kernel/internal/layout"
 )
 
 const (
@@ -43,18 +44,18 @@ func softmax(a vec.ISA) {
 	each("max", func(state, s reg.GPVirtual) {
 		max := f.Horizontal(maxima(f, s, loadMasks(f, state)), true)
 		VMULSS(scale.AsX(), max, max)
-		VMAXSS(operand.Mem{Base: state, Disp: headMax}, max, max)
+		VMAXSS(operand.Mem{Base: state, Disp: layout.HeadMax}, max, max)
 		alpha := rescale(f, state, max)
-		VMOVSS(alpha, operand.Mem{Base: state, Disp: headAlpha})
-		VMOVSS(max, operand.Mem{Base: state, Disp: headMax})
+		VMOVSS(alpha, operand.Mem{Base: state, Disp: layout.HeadAlpha})
+		VMOVSS(max, operand.Mem{Base: state, Disp: layout.HeadMax})
 	})
 	each("weights", func(state, s reg.GPVirtual) {
 		top, alpha := f.Vec(), XMM()
-		VBROADCASTSS(operand.Mem{Base: state, Disp: headMax}, top)
+		VBROADCASTSS(operand.Mem{Base: state, Disp: layout.HeadMax}, top)
 		sum := f.Horizontal(weights(f, s, scale, top, loadMasks(f, state)), false)
-		VMOVSS(operand.Mem{Base: state, Disp: headAlpha}, alpha)
-		VFMADD231SS(operand.Mem{Base: state, Disp: headSum}, alpha, sum)
-		VMOVSS(sum, operand.Mem{Base: state, Disp: headSum})
+		VMOVSS(operand.Mem{Base: state, Disp: layout.HeadAlpha}, alpha)
+		VFMADD231SS(operand.Mem{Base: state, Disp: layout.HeadSum}, alpha, sum)
+		VMOVSS(sum, operand.Mem{Base: state, Disp: layout.HeadSum})
 	})
 	f.End()
 }
@@ -65,7 +66,7 @@ func loadMasks(f *vec.Func, state reg.GPVirtual) func(j int) operand.Op {
 	if f.ISA == vec.AVX2 {
 		return func(j int) operand.Op {
 			m := f.Vec()
-			VPBROADCASTD(operand.Mem{Base: state, Disp: headMask + j/4*4}, m)
+			VPBROADCASTD(operand.Mem{Base: state, Disp: layout.HeadMask + j/4*4}, m)
 			VPAND(bitTable().Offset(32*(j%4)), m, m)
 			VPCMPEQD(bitTable().Offset(32*(j%4)), m, m)
 			return m
@@ -74,7 +75,7 @@ func loadMasks(f *vec.Func, state reg.GPVirtual) func(j int) operand.Op {
 	var masks []reg.OpmaskVirtual
 	for j := range 4 {
 		k := K()
-		KMOVW(operand.Mem{Base: state, Disp: headMask + 2*j}, k)
+		KMOVW(operand.Mem{Base: state, Disp: layout.HeadMask + 2*j}, k)
 		masks = append(masks, k)
 	}
 	return func(j int) operand.Op { return masks[j] }
@@ -137,7 +138,7 @@ func weights(f *vec.Func, s reg.GPVirtual, scale, top reg.VecVirtual, masks func
 // it, where the maximum has not changed.
 func rescale(f *vec.Func, state reg.GPVirtual, max reg.VecVirtual) reg.VecVirtual {
 	old, alpha := XMM(), f.Vec()
-	VMOVSS(operand.Mem{Base: state, Disp: headMax}, old)
+	VMOVSS(operand.Mem{Base: state, Disp: layout.HeadMax}, old)
 	VBROADCASTSS(vec.Constant(oneF32), alpha)
 	VUCOMISS(max, old)
 	JEQ(f.Ref("kept"))
@@ -159,8 +160,8 @@ func alibi(a vec.ISA) {
 	w := f.Lanes()
 	f.Label("query")
 	slope, dist := f.Vec(), f.Vec()
-	VBROADCASTSS(operand.Mem{Base: state, Disp: headSlope}, slope)
-	VBROADCASTSS(operand.Mem{Base: state, Disp: headRamp}, dist)
+	VBROADCASTSS(operand.Mem{Base: state, Disp: layout.HeadSlope}, slope)
+	VBROADCASTSS(operand.Mem{Base: state, Disp: layout.HeadRamp}, dist)
 	for j := range 64 / w {
 		t, r := f.Vec(), f.Vec()
 		at := operand.Mem{Base: s, Disp: 4 * w * j}
@@ -187,7 +188,7 @@ func scaleTiles(a vec.ISA) {
 	f.Label("tile")
 	MOVQ(operand.Mem{Base: tile}, at)
 	var scales []reg.VecVirtual
-	for i := range tileTokens / w {
+	for i := range layout.TileTokens / w {
 		z := f.Vec()
 		VMOVUPS(operand.Mem{Base: at, Disp: 4 * w * i}, z)
 		scales = append(scales, z)
@@ -204,7 +205,7 @@ func scaleTiles(a vec.ISA) {
 	ADDQ(operand.U32(rowBytes), row)
 	DECQ(left)
 	JNE(f.Ref("query"))
-	ADDQ(operand.Imm(4*tileTokens), s)
+	ADDQ(operand.Imm(4*layout.TileTokens), s)
 	ADDQ(operand.Imm(8), tile)
 	DECQ(tiles)
 	JNE(f.Ref("tile"))

@@ -5,6 +5,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"ridge/kernel/internal/layout"
 )
 
 // data returns read-only memory with the given 32-bit words.
@@ -68,7 +70,7 @@ func quantizeAVX2() {
 	VMOVDQU(v[0], Mem{Base: dst})
 	quantizeSums(dst, v[0], t, d)
 	ADDQ(U32(128), x)
-	ADDQ(U32(actBlock), dst)
+	ADDQ(U32(layout.ActBlock), dst)
 	DECQ(blocks)
 	JNE(LabelRef("loop"))
 	VZEROUPPER()
@@ -97,14 +99,14 @@ func quantizeSums(dst reg.Register, q reg.VecPhysical, t []reg.VecPhysical, d re
 	VPUNPCKLDQ(s0, s1, s1)
 	VPUNPCKLQDQ(s1, s, s)
 	VPSLLD(Imm(7), s, s0)
-	VMOVDQU(constant(actMagic), s1)
+	VMOVDQU(constant(layout.ActMagic), s1)
 	VPSUBD(s0, s1, s1)
-	VMOVDQU(s1, Mem{Base: dst, Disp: actN})
+	VMOVDQU(s1, Mem{Base: dst, Disp: layout.ActN})
 	VCVTDQ2PS(s, s)
 	VPOR(data("quantizeOne", 0, 0, 0, 0x3f800000), s, s)
 	VBROADCASTSS(d, s1)
 	VMULPS(s1, s, s)
-	VMOVUPS(s, Mem{Base: dst, Disp: actDS})
+	VMOVUPS(s, Mem{Base: dst, Disp: layout.ActDS})
 }
 
 // quantize512 generates quantizeAVX2 for four blocks at a time, so that they
@@ -131,10 +133,10 @@ func quantize512() {
 	KTESTW(reg.K1, reg.K1)
 	JNE(LabelRef("done"))
 	for pair := range 2 {
-		q.pair(pair, Mem{Base: dst, Disp: 2 * actBlock * pair})
+		q.pair(pair, Mem{Base: dst, Disp: 2 * layout.ActBlock * pair})
 	}
 	ADDQ(U32(4*128), x)
-	ADDQ(U32(4*actBlock), dst)
+	ADDQ(U32(4*layout.ActBlock), dst)
 	INCQ(done)
 	CMPQ(done, quads)
 	JNE(LabelRef("loop"))
@@ -158,7 +160,7 @@ func (q *quantizer) hold(v *vectors) {
 	for _, c := range []struct {
 		z    *reg.VecPhysical
 		bits uint32
-	}{{&q.magnitude, 0x7fffffff}, {&q.infinite, 0x7f800000}, {&q.n127, 0x42fe0000}, {&q.tiny, 0x0d800000}, {&q.magic, actMagic}, {&q.ones, 0x01010101}, {&q.one, 0x3f800000}} {
+	}{{&q.magnitude, 0x7fffffff}, {&q.infinite, 0x7f800000}, {&q.n127, 0x42fe0000}, {&q.tiny, 0x0d800000}, {&q.magic, layout.ActMagic}, {&q.ones, 0x01010101}, {&q.one, 0x3f800000}} {
 		*c.z = v.zmm()
 		broadcast32(c.bits, *c.z)
 	}
@@ -264,5 +266,5 @@ func (q *quantizer) finish(pair int, header, codes reg.VecPhysical, dst Mem) {
 	VINSERTI64X4(Imm(1), header.AsY(), codes, t[4])
 	VMOVDQU64(t[4], dst)
 	VSHUFI64X2(Imm(0xee), header, codes, t[4])
-	VMOVDQU64(t[4], dst.Offset(actBlock))
+	VMOVDQU64(t[4], dst.Offset(layout.ActBlock))
 }

@@ -3,12 +3,13 @@ package main
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/mmcloughlin/avo/attr"
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"ridge/kernel/internal/layout"
 )
 
 // The AVX2 kernels read the same layout, eight lanes at a time: of each block
@@ -17,7 +18,7 @@ import (
 // do not saturate and can be added up for a while before they are widened.
 // Eight-bit values take their sign from the activation instead: |w|·(±x).
 // Either way the sum is then put in the terms of the AVX-512 kernels, Σ(u-128)q
-// or Σuq on top of actMagic, so that the float steps, and the bits, are the
+// or Σuq on top of layout.ActMagic, so that the float steps, and the bits, are the
 // same. Results add up in dst, there are not enough registers for them.
 type narrow struct {
 	format
@@ -33,7 +34,7 @@ type narrow struct {
 var rows2 = []int{1, 2, 3, 4, 6}
 
 func mulName2(f format, mr int) string {
-	return fmt.Sprintf("mul%sx%dAVX2", strings.ReplaceAll(f.name, "_", ""), mr)
+	return fmt.Sprintf("mul%sx%dAVX2", symbol(f), mr)
 }
 
 var ymms = func() (y []reg.VecPhysical) {
@@ -67,7 +68,7 @@ func mulAVX2(f format, mr int) {
 	name := mulName2(f, mr)
 	TEXT(name, 0, mulSignature)
 	Pragma("noescape")
-	Doc(fmt.Sprintf("%s multiplies %s groups with %d rows.", name, f.name, mr))
+	Doc(fmt.Sprintf("%s multiplies %s groups with %d rows.", name, f.Name, mr))
 	frame := AllocLocal(256)
 	ldx := Load(Param("ldx"), GP64()).(reg.GPVirtual)
 	ldd := Load(Param("ldd"), GP64()).(reg.GPVirtual)
@@ -77,11 +78,11 @@ func mulAVX2(f format, mr int) {
 	SHLQ(Imm(2), ldd)
 	n := &narrow{format: f, x: newRows(mr, ldx), dst: newRows(mr, ldd), d: frame, dmin: frame.Offset(64)}
 	n.table = frame.Offset(128)
-	if f.codebook != inHead {
-		n.table = NewDataAddr(Symbol{Name: "·" + f.codebook}, 0)
+	if name := codebooks[f.Codebook]; name != "" {
+		n.table = NewDataAddr(Symbol{Name: name}, 0)
 	}
 	n.sum, n.t = ymms[:mr], ymms[mr:]
-	if f.bits == 5 || f.bits == 6 {
+	if f.Bits == 5 || f.Bits == 6 {
 		n.wide, n.t = n.t[:mr], n.t[mr:]
 	}
 	supers, pairs := GP64(), GP64()
@@ -98,20 +99,20 @@ func mulAVX2(f format, mr int) {
 		VMOVUPS(n.t[0], n.dst.at(r, 32))
 	}
 	Label("super")
-	if f.pairs > 1 {
+	if f.Pairs > 1 {
 		n.superHead(Mem{Base: w})
-		ADDQ(U32(uint32(f.head())), w)
-		MOVQ(U32(uint32(f.pairs)), pairs)
+		ADDQ(U32(uint32(f.Head())), w)
+		MOVQ(U32(uint32(f.Pairs)), pairs)
 		Label("pair")
 	}
 	for b := range 2 {
-		prefetch(w, ahead, f.pairBytes(), b, mr)
+		prefetch(w, ahead, f.PairBytes(), b, mr)
 		n.block(Mem{Base: w}, b, 0)
 		n.block(Mem{Base: w}, b, 1)
 	}
-	ADDQ(U32(uint32(f.pairBytes())), w)
-	n.x.advance(2 * actBlock)
-	if f.pairs > 1 {
+	ADDQ(U32(uint32(f.PairBytes())), w)
+	n.x.advance(2 * layout.ActBlock)
+	if f.Pairs > 1 {
 		DECQ(pairs)
 		JNE(LabelRef("pair"))
 	}
@@ -125,26 +126,26 @@ func mulAVX2(f format, mr int) {
 }
 
 func (n *narrow) unitMem() Mem {
-	return constant(math.Float32bits(float32(math.Ldexp(1, -n.unit))))
+	return constant(math.Float32bits(float32(math.Ldexp(1, -n.Unit))))
 }
 
 // superHead puts the factors of the superblock at w into the frame.
 func (n *narrow) superHead(w Mem) {
 	t := n.t[0]
 	for side := range 2 {
-		VCVTPH2PS(w.Offset(16*side), t)
-		if n.codebook == inHead {
-			VBROADCASTSS(w.Offset(48), n.t[1])
+		VCVTPH2PS(w.Offset(layout.Factor+16*side), t)
+		if n.Codebook == layout.InHead {
+			VBROADCASTSS(w.Offset(layout.Unit), n.t[1])
 			VMULPS(n.t[1], t, t)
-			VMOVDQU(w.Offset(32), n.t[1].AsX())
+			VMOVDQU(w.Offset(layout.Levels), n.t[1].AsX())
 			VMOVDQU(n.t[1].AsX(), n.table)
 		}
-		if n.unit > 0 {
+		if n.Unit > 0 {
 			VMULPS(n.unitMem(), t, t)
 		}
 		VMOVUPS(t, n.d.Offset(32*side))
-		if n.form.mins() {
-			VCVTPH2PS(w.Offset(32+16*side), t)
+		if n.Form.Mins() {
+			VCVTPH2PS(w.Offset(layout.MinFactor+16*side), t)
 			VXORPS(constant(0x80000000), t, t)
 			VMOVUPS(t, n.dmin.Offset(32*side))
 		}
@@ -159,33 +160,34 @@ func (n *narrow) scales(w Mem, b, h, side int, s, m reg.VecPhysical) {
 		VCVTDQ2PS(z, z)
 		VMULPS(by, z, z)
 	}
-	switch n.kind {
-	case perBlock:
-		VCVTPH2PS(w.Offset(32*b+16*side), s)
-		if n.unit > 0 {
+	at, minAt := n.ScaleAt(b, h), n.MinAt(b, h)
+	switch n.Scales {
+	case layout.PerBlock:
+		VCVTPH2PS(w.Offset(at+16*side), s)
+		if n.Unit > 0 {
 			VMULPS(n.unitMem(), s, s)
 		}
-		if n.form.mins() {
-			VCVTPH2PS(w.Offset(64+32*b+16*side), m)
+		if n.Form.Mins() {
+			VCVTPH2PS(w.Offset(minAt+16*side), m)
 		}
-	case brain:
-		VPMOVZXWD(w.Offset(32*b+16*side), s)
+	case layout.Brain:
+		VPMOVZXWD(w.Offset(at+16*side), s)
 		VPSLLD(Imm(16), s, s)
-	case super:
+	case layout.Super:
 		VMOVUPS(d, s)
-	case unsigned:
-		VPMOVZXBD(w.Offset(16*b+8*side), s)
+	case layout.Unsigned:
+		VPMOVZXBD(w.Offset(at+8*side), s)
 		float(d, s)
-		VPMOVZXBD(w.Offset(32+16*b+8*side), m)
+		VPMOVZXBD(w.Offset(minAt+8*side), m)
 		float(dmin, m)
-	case signed:
-		VPMOVSXBD(w.Offset(16*b+8*side), s)
+	case layout.Signed:
+		VPMOVSXBD(w.Offset(at+8*side), s)
 		float(d, s)
-	case signed16:
-		VPMOVSXBD(w.Offset(32*b+16*h+8*side), s)
+	case layout.Signed16:
+		VPMOVSXBD(w.Offset(at+8*side), s)
 		float(d, s)
-	case nibbles:
-		VPMOVZXBD(w.Offset(32*b+16*h+8*side), m)
+	case layout.Nibbles:
+		VPMOVZXBD(w.Offset(at+8*side), m)
 		VPAND(constant(0x0f), m, s)
 		VPSRLD(Imm(4), m, m)
 		float(d, s)
@@ -194,20 +196,20 @@ func (n *narrow) scales(w Mem, b, h, side int, s, m reg.VecPhysical) {
 }
 
 // bytewise reports whether products are those of 8-bit values.
-func (n *narrow) bytewise() bool { return n.bits == 8 || n.codebook != "" }
+func (n *narrow) bytewise() bool { return n.Bits == 8 || n.Codebook != layout.None }
 
 // block multiplies eight lanes of block b of the pair at w.
 func (n *narrow) block(w Mem, b, side int) {
 	// How many quads of codes fit an int16 sum: 2·127·code each.
-	room := map[int]int{5: 4, 6: 2}[n.bits]
+	room := map[int]int{5: 4, 6: 2}[n.Bits]
 	quads := 8
-	if n.form.halves() {
+	if n.Form.Halves() {
 		quads = 4
 	}
 	done, widened := 0, false
-	n.codes(w.Offset(n.pairHead+b*64*n.bits+32*side), func(j int, c, abs reg.VecPhysical) {
+	n.codes(w.Offset(n.BlockAt(b)+32*side), func(j int, c, abs reg.VecPhysical) {
 		start := done%quads == 0 || n.wide != nil && done%room == 0
-		n.products(c, abs, b*actBlock+4*j, start)
+		n.products(c, abs, b*layout.ActBlock+4*j, start)
 		done++
 		if n.wide != nil && done%room == 0 {
 			for r, s := range n.sum {
@@ -260,33 +262,33 @@ func (n *narrow) finish(w Mem, b, h, side int) {
 	}
 	s, ms, m, t, acc := free[0], free[1], free[2], free[3], free[4]
 	n.scales(w, b, h, side, s, m)
-	VMULPS(constant(actMagic|0x80000000), s, ms)
-	off := b * actBlock
-	at := actN
-	if n.form.halves() {
-		at = []int{actN0, actN1}[h]
+	VMULPS(constant(layout.ActMagic|0x80000000), s, ms)
+	off := b * layout.ActBlock
+	at := layout.ActN
+	if n.Form.Halves() {
+		at = []int{layout.ActN0, layout.ActN1}[h]
 	}
 	for r, z := range sum {
 		if !n.bytewise() && n.wide == nil {
 			VPMADDWD(ones16(), z, z)
 		}
 		switch {
-		case n.bytewise() || n.form.mins():
-			if n.unit > 0 {
-				VPSLLD(Imm(uint64(n.unit)), z, z)
+		case n.bytewise() || n.Form.Mins():
+			if n.Unit > 0 {
+				VPSLLD(Imm(uint64(n.Unit)), z, z)
 			}
-			VPADDD(constant(actMagic), z, z)
+			VPADDD(constant(layout.ActMagic), z, z)
 		default:
-			VPSLLD(Imm(uint64(n.unit)), z, z)
+			VPSLLD(Imm(uint64(n.Unit)), z, z)
 			VPBROADCASTD(n.x.at(r, off+at), t)
 			VPADDD(t, z, z)
 		}
 		VFMADD213PS(ms, s, z)
-		VBROADCASTSS(n.x.at(r, off+actD), t)
+		VBROADCASTSS(n.x.at(r, off+layout.ActD), t)
 		VMOVUPS(n.dst.at(r, 32*side), acc)
 		VFMADD231PS(t, z, acc)
-		if n.form.mins() {
-			VBROADCASTSS(n.x.at(r, off+n.form.minAt(h)), t)
+		if n.Form.Mins() {
+			VBROADCASTSS(n.x.at(r, off+minAt(n.Form, h)), t)
 			VFMADD231PS(t, m, acc)
 		}
 		VMOVUPS(acc, n.dst.at(r, 32*side))
@@ -301,9 +303,9 @@ func (n *narrow) codes(w Mem, emit func(j int, c, abs reg.VecPhysical)) {
 	switch {
 	case n.bytewise():
 		n.values(w, emit)
-	case n.bits == 6:
+	case n.Bits == 6:
 		n.codes6(w, emit)
-	case n.bits == 5:
+	case n.Bits == 5:
 		for j := range 4 {
 			VMOVDQU(w.Offset(64+64*j), t0)
 			emit(j, field2(3, 0x1f, t0, t1), nil)
@@ -312,13 +314,13 @@ func (n *narrow) codes(w Mem, emit func(j int, c, abs reg.VecPhysical)) {
 			VPOR(field2(2*j, 0x03, t1, t1), t0, t0)
 			emit(4+j, t0, nil)
 		}
-	case n.bits == 4:
+	case n.Bits == 4:
 		for j := range 4 {
 			VMOVDQU(w.Offset(64*j), t0)
 			emit(j, field2(0, 0x0f, t0, t1), nil)
 			emit(4+j, field2(4, 0x0f, t0, t0), nil)
 		}
-	case n.bits == 3:
+	case n.Bits == 3:
 		for j := range 6 {
 			VMOVDQU(w.Offset(64*(j%3)), t0)
 			emit(j, field2([]int{5, 2}[j/3], 0x07, t0, t0), nil)
@@ -330,7 +332,7 @@ func (n *narrow) codes(w Mem, emit func(j int, c, abs reg.VecPhysical)) {
 			VPOR(field2(1-j, 0x01, t1, t1), t0, t0)
 			emit(6+j, t0, nil)
 		}
-	case n.bits == 2:
+	case n.Bits == 2:
 		for j := range 8 {
 			VMOVDQU(w.Offset(64*(j/4)), t0)
 			emit(j, field2(6-j%4*2, 0x03, t0, t0), nil)
@@ -357,7 +359,7 @@ func field2(right int, mask uint32, src, dst reg.VecPhysical) reg.VecPhysical {
 func (n *narrow) values(w Mem, emit func(j int, c, abs reg.VecPhysical)) {
 	t0, t1 := n.t[0], n.t[1]
 	for j := range 8 {
-		if n.codebook == "" {
+		if n.Codebook == layout.None {
 			VMOVDQU(w.Offset(64*j), t0)
 		} else {
 			VMOVDQU(w.Offset(64*(j%4)), t0)

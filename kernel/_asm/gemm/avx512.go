@@ -2,11 +2,12 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"ridge/kernel/internal/layout"
 )
 
 // The accumulator of a block starts from the bits of the float 1.5·2²³ plus
@@ -21,7 +22,7 @@ type accumulator struct {
 	form     form
 	sum, acc []reg.VecPhysical
 	x        *rows
-	magic    reg.VecPhysical // actMagic, for forms with minima
+	magic    reg.VecPhysical // layout.ActMagic, for forms with minima
 	negMagic reg.VecPhysical // -1.5·2²³
 	s, ms, m reg.VecPhysical
 }
@@ -29,22 +30,22 @@ type accumulator struct {
 func newAccumulator(f form, n int, v *vectors) *accumulator {
 	a := &accumulator{form: f, acc: v.zmmN(n), sum: v.zmmN(n)}
 	a.negMagic, a.s, a.ms = v.zmm(), v.zmm(), v.zmm()
-	broadcast32(actMagic|0x80000000, a.negMagic)
-	if f.mins() {
+	broadcast32(layout.ActMagic|0x80000000, a.negMagic)
+	if f.Mins() {
 		a.magic, a.m = v.zmm(), v.zmm()
-		broadcast32(actMagic, a.magic)
+		broadcast32(layout.ActMagic, a.magic)
 	}
 	return a
 }
 
 // start sets the sums for half h of the block at offset off of the rows.
 func (a *accumulator) start(off, h int) {
-	at := actN
-	if a.form == form16 {
-		at = []int{actN0, actN1}[h]
+	at := layout.ActN
+	if a.form == layout.Form16 {
+		at = []int{layout.ActN0, layout.ActN1}[h]
 	}
 	for r, z := range a.sum {
-		if a.form.mins() {
+		if a.form.Mins() {
 			VMOVDQA64(a.magic, z)
 		} else {
 			VPBROADCASTD(a.x.at(r, off+at), z)
@@ -60,18 +61,18 @@ func (a *accumulator) finish(off, h int, sum, acc []reg.VecPhysical) {
 		VFMADD213PS(a.ms, a.s, z)
 	}
 	for r, z := range sum {
-		VFMADD231PS_BCST(a.x.at(r, off+actD), z, acc[r])
+		VFMADD231PS_BCST(a.x.at(r, off+layout.ActD), z, acc[r])
 	}
-	if !a.form.mins() {
+	if !a.form.Mins() {
 		return
 	}
 	for r, z := range acc {
-		VFMADD231PS_BCST(a.x.at(r, off+a.form.minAt(h)), a.m, z)
+		VFMADD231PS_BCST(a.x.at(r, off+minAt(a.form, h)), a.m, z)
 	}
 }
 
 func mulName(f format, mr int) string {
-	return fmt.Sprintf("mul%sx%dAVX512", strings.ReplaceAll(f.name, "_", ""), mr)
+	return fmt.Sprintf("mul%sx%dAVX512", symbol(f), mr)
 }
 
 const mulSignature = "func(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)"
@@ -79,7 +80,7 @@ const mulSignature = "func(dst *float32, ldd int, w *byte, x *byte, ldx int, sup
 // mul512 generates the product of groups of packed weights with mr rows.
 func mul512(f format, mr int) {
 	name := mulName(f, mr)
-	function(name, mulSignature, fmt.Sprintf("%s multiplies %s groups with %d rows.", name, f.name, mr))
+	function(name, mulSignature, fmt.Sprintf("%s multiplies %s groups with %d rows.", name, f.Name, mr))
 	dst := Load(Param("dst"), GP64())
 	ldd := Load(Param("ldd"), GP64())
 	w := Load(Param("w"), GP64())
@@ -88,7 +89,7 @@ func mul512(f format, mr int) {
 	ahead := Load(Param("ahead"), GP64())
 	SHLQ(Imm(2), ldd)
 	var v vectors
-	a := newAccumulator(f.form, mr, &v)
+	a := newAccumulator(f.Form, mr, &v)
 	a.x = newRows(mr, ldx)
 	u := newUnpacker(f, &v, true)
 	supers, pairs, out := GP64(), GP64(), GP64()
@@ -99,19 +100,19 @@ func mul512(f format, mr int) {
 	Load(Param("supers"), supers)
 	clearZ(a.acc...)
 	Label("super")
-	if f.pairs > 1 {
+	if f.Pairs > 1 {
 		u.superHead(Mem{Base: w})
-		ADDQ(U32(uint32(f.head())), w)
-		MOVQ(U32(uint32(f.pairs)), pairs)
+		ADDQ(U32(uint32(f.Head())), w)
+		MOVQ(U32(uint32(f.Pairs)), pairs)
 		Label("pair")
 	}
 	for b := range 2 {
-		prefetch(w, ahead, f.pairBytes(), b, mr)
+		prefetch(w, ahead, f.PairBytes(), b, mr)
 		mulBlock512(u, a, Mem{Base: w}, b)
 	}
-	ADDQ(U32(uint32(f.pairBytes())), w)
-	a.x.advance(2 * actBlock)
-	if f.pairs > 1 {
+	ADDQ(U32(uint32(f.PairBytes())), w)
+	a.x.advance(2 * layout.ActBlock)
+	if f.Pairs > 1 {
 		DECQ(pairs)
 		JNE(LabelRef("pair"))
 	}
@@ -133,12 +134,12 @@ func mul512(f format, mr int) {
 
 // mulBlock512 multiplies block b of the pair at w.
 func mulBlock512(u *unpacker, a *accumulator, w Mem, b int) {
-	off := b * actBlock
+	off := b * layout.ActBlock
 	half := 0
 	u.scales(w, b, 0, a.s, a.m)
 	a.start(off, 0)
-	u.quads(w.Offset(u.pairHead+b*64*u.bits), func(j int, z reg.VecPhysical) {
-		if a.form.halves() && j == 4 {
+	u.quads(w.Offset(u.BlockAt(b)), func(j int, z reg.VecPhysical) {
+		if a.form.Halves() && j == 4 {
 			a.finish(off, 0, a.sum, a.acc)
 			half = 1
 			u.scales(w, b, 1, a.s, a.m)

@@ -13,6 +13,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 
 	"ridge/kernel/_asm/parts"
+	"ridge/kernel/internal/layout"
 )
 
 func main() {
@@ -25,8 +26,8 @@ func main() {
 func all() []parts.Part {
 	var list []parts.Part
 	add := func(name string, emit func()) { list = append(list, parts.Part{Name: name, Emit: emit}) }
-	for _, f := range formats {
-		file := "gemm_" + strings.ToLower(f.name)
+	for _, f := range layout.Formats {
+		file := "gemm_" + strings.ToLower(f.Name)
 		add(file+"_avx512", func() {
 			for mr := 1; mr <= maxRows512; mr++ {
 				mul512(f, mr)
@@ -53,10 +54,10 @@ func all() []parts.Part {
 		}
 	}
 	add("gemm_panels_avx512", func() {
-		for fm := range forms {
+		for _, f := range layout.Forms {
 			for nv := 1; nv <= 2; nv++ {
 				for mr := 1; mr <= maxTile; mr++ {
-					panel512(form(fm), mr, nv)
+					panel512(f, mr, nv)
 				}
 			}
 		}
@@ -79,9 +80,9 @@ const maxTile = 7
 // writeTable writes the tables that find a kernel by format and size.
 func writeTable() {
 	var b strings.Builder
-	b.WriteString("package kernel\n\nimport \"ridge/weights/tensor\"\n\n")
+	b.WriteString("package kernel\n\nimport (\n\"ridge/kernel/internal/layout\"\n\"ridge/weights/tensor\"\n)\n\n")
 	b.WriteString("var mul512 = [numTypes][]mulFunc{\n")
-	for _, f := range formats {
+	for _, f := range layout.Formats {
 		row := "nil"
 		for mr := 1; mr <= maxRows512; mr++ {
 			row += ", " + mulName(f, mr)
@@ -89,7 +90,7 @@ func writeTable() {
 		writeRow(&b, f, row)
 	}
 	b.WriteString("}\n\nvar mul2 = [numTypes][]mulFunc{\n")
-	for _, f := range formats {
+	for _, f := range layout.Formats {
 		row := ""
 		for _, mr := range rows2 {
 			row += fmt.Sprintf("%d: %s, ", mr, mulName2(f, mr))
@@ -107,13 +108,13 @@ func writeTable() {
 		}
 	}
 	b.WriteString("}\n\nvar unpack512 = [numTypes]unpackFunc{\n")
-	for _, f := range formats {
-		for _, name := range append(f.same, f.name) {
+	for _, f := range layout.Formats {
+		for _, name := range f.Names() {
 			fmt.Fprintf(&b, "\ttensor.%s: %s,\n", name, unpackName(f))
 		}
 	}
 	b.WriteString("}\n\nvar first512 = [numTypes][]firstFunc{\n")
-	for _, f := range formats {
+	for _, f := range layout.Formats {
 		row := ""
 		for _, mr := range firstRows {
 			row += fmt.Sprintf("%d: %s, ", mr, firstName(f, mr))
@@ -121,12 +122,12 @@ func writeTable() {
 		writeRow(&b, f, row)
 	}
 	fmt.Fprintf(&b, "}\n\nvar panel512 = [...][3][%d]panelFunc{\n", maxTile+1)
-	for i, fm := range forms {
-		fmt.Fprintf(&b, "\t%s: {", fm)
+	for _, f := range layout.Forms {
+		fmt.Fprintf(&b, "\tlayout.%v: {", f)
 		for nv := 1; nv <= 2; nv++ {
 			fmt.Fprintf(&b, "%d: {nil", nv)
 			for mr := 1; mr <= maxTile; mr++ {
-				fmt.Fprintf(&b, ", %s", panelName(form(i), mr, nv))
+				fmt.Fprintf(&b, ", %s", panelName(f, mr, nv))
 			}
 			b.WriteString("}, ")
 		}
@@ -137,32 +138,10 @@ func writeTable() {
 }
 
 func writeRow(b *strings.Builder, f format, row string) {
-	for _, name := range append(f.same, f.name) {
+	for _, name := range f.Names() {
 		fmt.Fprintf(b, "\ttensor.%s: {%s},\n", name, row)
 	}
 }
-
-// The layout of activation blocks and panels: kernel/acts.go, packed_formats.go.
-const (
-	actBlock = 64
-	actN     = 32
-	actN0    = 36
-	actN1    = 40
-	actM     = 44
-	actDS    = 48
-	actDS0   = 52
-	actDS1   = 56
-	actD     = 60
-	actMagic = 0x4b400000
-
-	panelM1    = 0
-	panelS1    = 64
-	panelM0    = 128
-	panelS0    = 192
-	panelQ     = 256
-	panelBytes = 768
-	panelNext  = 2 * 12 * panelBytes // the distance of panels
-)
 
 // rows addresses rows of memory that lie a stride apart: four rows to a base
 // register.

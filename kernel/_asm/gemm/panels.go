@@ -8,16 +8,18 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"ridge/kernel/internal/layout"
 )
 
 func unpackName(f format) string {
-	return fmt.Sprintf("unpack%sAVX512", strings.ReplaceAll(f.name, "_", ""))
+	return fmt.Sprintf("unpack%sAVX512", symbol(f))
 }
 
 // unpack512 generates the unpacking of superblocks of one group to a panel.
 func unpack512(f format) {
 	name := unpackName(f)
-	function(name, "func(u *byte, w *byte, supers int)", fmt.Sprintf("%s unpacks superblocks of a %s group.", name, f.name))
+	function(name, "func(u *byte, w *byte, supers int)", fmt.Sprintf("%s unpacks superblocks of a %s group.", name, f.Name))
 	dst := Load(Param("u"), GP64())
 	w := Load(Param("w"), GP64())
 	supers := Load(Param("supers"), GP64())
@@ -26,33 +28,33 @@ func unpack512(f format) {
 	u := newUnpacker(f, &v, true)
 	s, m := v.zmm(), v.zmm()
 	Label("super")
-	if f.pairs > 1 {
+	if f.Pairs > 1 {
 		u.superHead(Mem{Base: w})
-		ADDQ(U32(uint32(f.head())), w)
-		MOVQ(U32(uint32(f.pairs)), pairs)
+		ADDQ(U32(uint32(f.Head())), w)
+		MOVQ(U32(uint32(f.Pairs)), pairs)
 		Label("pair")
 	}
 	for b := range 2 {
-		to := Mem{Base: dst, Disp: b * panelBytes}
+		to := Mem{Base: dst, Disp: b * layout.PanelBytes}
 		u.scales(Mem{Base: w}, b, 0, s, m)
-		VMOVUPS(s, to.Offset(panelS0))
-		if f.form.mins() {
-			VMOVUPS(m, to.Offset(panelM0))
+		VMOVUPS(s, to.Offset(layout.PanelS0))
+		if f.Form.Mins() {
+			VMOVUPS(m, to.Offset(layout.PanelM0))
 		}
-		if f.form.halves() {
+		if f.Form.Halves() {
 			u.scales(Mem{Base: w}, b, 1, s, m)
-			VMOVUPS(s, to.Offset(panelS1))
-			if f.form.mins() {
-				VMOVUPS(m, to.Offset(panelM1))
+			VMOVUPS(s, to.Offset(layout.PanelS1))
+			if f.Form.Mins() {
+				VMOVUPS(m, to.Offset(layout.PanelM1))
 			}
 		}
-		u.quads(Mem{Base: w, Disp: f.pairHead + b*64*f.bits}, func(j int, z reg.VecPhysical) {
-			VMOVDQU64(z, to.Offset(panelQ+64*j))
+		u.quads(Mem{Base: w, Disp: f.BlockAt(b)}, func(j int, z reg.VecPhysical) {
+			VMOVDQU64(z, to.Offset(layout.PanelQ+64*j))
 		})
 	}
-	ADDQ(U32(uint32(f.pairBytes())), w)
-	ADDQ(U32(2*panelBytes), dst)
-	if f.pairs > 1 {
+	ADDQ(U32(uint32(f.PairBytes())), w)
+	ADDQ(U32(2*layout.PanelBytes), dst)
+	if f.Pairs > 1 {
 		DECQ(pairs)
 		JNE(LabelRef("pair"))
 	}
@@ -85,7 +87,7 @@ type weights interface {
 
 func newTile(f form, mr, nv int, ldx reg.GPVirtual, v *vectors) *tile {
 	t := &tile{form: f, mr: mr, nv: nv, x: newRows(mr, ldx), acc: v.zmmN(mr * nv), sum: v.zmmN(mr * nv), xq: v.zmm(), negMagic: v.zmm()}
-	broadcast32(actMagic|0x80000000, t.negMagic)
+	broadcast32(layout.ActMagic|0x80000000, t.negMagic)
 	return t
 }
 
@@ -121,7 +123,7 @@ func (t *tile) store(dst, ldd, out reg.Register) {
 // block multiplies block b of the pair at hand.
 func (t *tile) block(b int) {
 	halves, quads := 1, 8
-	if t.form.halves() {
+	if t.form.Halves() {
 		halves, quads = 2, 4
 	}
 	t.from.begin(b)
@@ -136,16 +138,16 @@ func (t *tile) block(b int) {
 
 // start sets the sums for half h of block b.
 func (t *tile) start(b, h int) {
-	at := actN
+	at := layout.ActN
 	switch {
-	case t.form.mins():
-		at = actM
-	case t.form == form16:
-		at = []int{actN0, actN1}[h]
+	case t.form.Mins():
+		at = layout.ActM
+	case t.form == layout.Form16:
+		at = []int{layout.ActN0, layout.ActN1}[h]
 	}
 	for i, z := range t.sum {
 		if i < t.mr {
-			VPBROADCASTD(t.x.at(i, b*actBlock+at), z)
+			VPBROADCASTD(t.x.at(i, b*layout.ActBlock+at), z)
 		} else {
 			VMOVDQA64(t.sum[i-t.mr], z)
 		}
@@ -160,7 +162,7 @@ func (t *tile) quad(b, i int) {
 		j, w[v] = t.from.quad(v, i)
 	}
 	for r := range t.mr {
-		at := t.x.at(r, b*actBlock+4*j)
+		at := t.x.at(r, b*layout.ActBlock+4*j)
 		if t.nv == 1 {
 			VPDPBUSD_BCST(at, w[0], t.sum[r])
 			continue
@@ -181,8 +183,8 @@ func (t *tile) finish(b, h int) {
 			VFMADD213PS(t.xq, s, z)
 		}
 	}
-	t.addRows(b*actBlock+actD, t.sum)
-	if !t.form.mins() {
+	t.addRows(b*layout.ActBlock+layout.ActD, t.sum)
+	if !t.form.Mins() {
 		return
 	}
 	var m []reg.VecPhysical
@@ -192,7 +194,7 @@ func (t *tile) finish(b, h int) {
 			m = append(m, z)
 		}
 	}
-	t.addRows(b*actBlock+t.form.minAt(h), m)
+	t.addRows(b*layout.ActBlock+minAt(t.form, h), m)
 }
 
 // addRows adds the float at disp of each row times z to the accumulators.
@@ -219,16 +221,16 @@ func (p *panels) get(v, disp int) reg.VecPhysical {
 	return p.z[v]
 }
 
-func (p *panels) quad(v, i int) (int, reg.VecPhysical) { return i, p.get(v, panelQ+64*i) }
+func (p *panels) quad(v, i int) (int, reg.VecPhysical) { return i, p.get(v, layout.PanelQ+64*i) }
 func (p *panels) scale(v, h int) reg.VecPhysical       { return p.get(v, scaleAt[h]) }
 func (p *panels) minimum(v, h int) reg.VecPhysical     { return p.get(v, minimumAt[h]) }
 
 // panelAt is a place in block b of the pair at u in the panel of group v.
 func panelAt(u reg.Register, v, b, disp int) Mem {
-	return Mem{Base: u, Disp: v*panelNext + b*panelBytes + disp}
+	return Mem{Base: u, Disp: v*layout.PanelNext + b*layout.PanelBytes + disp}
 }
 
-var scaleAt, minimumAt = [2]int{panelS0, panelS1}, [2]int{panelM0, panelM1}
+var scaleAt, minimumAt = [2]int{layout.PanelS0, layout.PanelS1}, [2]int{layout.PanelM0, layout.PanelM1}
 
 // packedPair is weights of two groups that are unpacked on the way, and stored
 // to panels for other tiles.
@@ -250,10 +252,10 @@ func newPackedPair(f format, v *vectors) *packedPair {
 	second := *first
 	second.t = v.zmmN(len(first.t))
 	p.u = [2]*unpacker{first, &second}
-	if f.pairs > 1 {
+	if f.Pairs > 1 {
 		kept := Load(Param("u"), GP64())
 		for i, u := range p.u {
-			u.d, u.dmin = Mem{Base: kept, Disp: 128*i - 256}, Mem{Base: kept, Disp: 128*i - 192}
+			u.d, u.dmin = Mem{Base: kept, Disp: 128*i - layout.PanelHead}, Mem{Base: kept, Disp: 128*i - layout.PanelHead + 64}
 		}
 	}
 	return p
@@ -271,14 +273,14 @@ func (p *packedPair) begin(b int) {
 	p.b = b
 	for v, u := range p.u {
 		p.next[v], _ = iter.Pull2(func(yield func(j int, z reg.VecPhysical) bool) {
-			u.quads(p.at(v, p.pairHead+b*64*p.bits), func(j int, z reg.VecPhysical) { yield(j, z) })
+			u.quads(p.at(v, p.BlockAt(b)), func(j int, z reg.VecPhysical) { yield(j, z) })
 		})
 	}
 }
 
 func (p *packedPair) quad(v, _ int) (int, reg.VecPhysical) {
 	j, z, _ := p.next[v]()
-	VMOVDQU64(z, panelAt(p.panel, v, p.b, panelQ+64*j))
+	VMOVDQU64(z, panelAt(p.panel, v, p.b, layout.PanelQ+64*j))
 	return j, z
 }
 
@@ -286,7 +288,7 @@ func (p *packedPair) scale(v, h int) reg.VecPhysical {
 	s, m := p.u[v].t[0], p.u[v].t[1]
 	p.u[v].scales(p.at(v, 0), p.b, h, s, m)
 	VMOVUPS(s, panelAt(p.panel, v, p.b, scaleAt[h]))
-	if p.form.mins() {
+	if p.Form.Mins() {
 		VMOVUPS(m, panelAt(p.panel, v, p.b, minimumAt[h]))
 	}
 	return s
@@ -295,7 +297,7 @@ func (p *packedPair) scale(v, h int) reg.VecPhysical {
 func (p *packedPair) minimum(v, h int) reg.VecPhysical { return p.u[v].t[1] }
 
 func panelName(f form, mr, nv int) string {
-	return fmt.Sprintf("panel%sx%dx%dAVX512", strings.TrimPrefix(forms[f], "form"), mr, nv)
+	return fmt.Sprintf("panel%sx%dx%dAVX512", strings.TrimPrefix(f.String(), "Form"), mr, nv)
 }
 
 // panel512 generates the product of unpacked panels of nv groups with tiles of
@@ -335,8 +337,8 @@ func panel512(f form, mr, nv int) {
 	Label("fetched")
 	t.block(0)
 	t.block(1)
-	ADDQ(U32(2*panelBytes), u)
-	t.x.advance(2 * actBlock)
+	ADDQ(U32(2*layout.PanelBytes), u)
+	t.x.advance(2 * layout.ActBlock)
 	DECQ(pairs)
 	JNE(LabelRef("pair"))
 	t.store(dst, ldd, out)
@@ -354,7 +356,7 @@ func panel512(f form, mr, nv int) {
 var firstRows = []int{4, 5}
 
 func firstName(f format, mr int) string {
-	return fmt.Sprintf("first%sx%dAVX512", strings.ReplaceAll(f.name, "_", ""), mr)
+	return fmt.Sprintf("first%sx%dAVX512", symbol(f), mr)
 }
 
 // first512 generates the product of superblocks of two groups with mr rows
@@ -362,13 +364,13 @@ func firstName(f format, mr int) string {
 func first512(f format, mr int) {
 	name := firstName(f, mr)
 	function(name, "func(dst *float32, ldd int, u *byte, w *byte, group int, x *byte, ldx int, supers int, add bool)",
-		fmt.Sprintf("%s multiplies superblocks of two %s groups, group bytes apart, with %d rows and unpacks them to panels.", name, f.name, mr))
+		fmt.Sprintf("%s multiplies superblocks of two %s groups, group bytes apart, with %d rows and unpacks them to panels.", name, f.Name, mr))
 	dst := Load(Param("dst"), GP64())
 	ldd := Load(Param("ldd"), GP64())
 	ldx := Load(Param("ldx"), GP64()).(reg.GPVirtual)
 	SHLQ(Imm(2), ldd)
 	var v vectors
-	t := newTile(f.form, mr, 2, ldx, &v)
+	t := newTile(f.Form, mr, 2, ldx, &v)
 	p := newPackedPair(f, &v)
 	t.from = p
 	out, pairs := GP64(), GP64()
@@ -376,21 +378,21 @@ func first512(f format, mr int) {
 	t.x.set(t.x.base[0])
 	t.load(dst, ldd, out, "super")
 	Label("super")
-	if f.pairs > 1 {
+	if f.Pairs > 1 {
 		for v, u := range p.u {
 			u.superHead(p.at(v, 0))
 		}
-		ADDQ(U32(uint32(f.head())), p.w)
-		MOVQ(U32(uint32(f.pairs)), pairs)
+		ADDQ(U32(uint32(f.Head())), p.w)
+		MOVQ(U32(uint32(f.Pairs)), pairs)
 		Label("pair")
 	}
 	for b := range 2 {
 		t.block(b)
 	}
-	ADDQ(U32(uint32(f.pairBytes())), p.w)
-	ADDQ(U32(2*panelBytes), p.panel)
-	t.x.advance(2 * actBlock)
-	if f.pairs > 1 {
+	ADDQ(U32(uint32(f.PairBytes())), p.w)
+	ADDQ(U32(2*layout.PanelBytes), p.panel)
+	t.x.advance(2 * layout.ActBlock)
+	if f.Pairs > 1 {
 		DECQ(pairs)
 		JNE(LabelRef("pair"))
 	}

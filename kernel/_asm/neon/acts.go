@@ -1,10 +1,8 @@
 package main
 
-// The parts of an activation block; see kernel/acts.go.
+import "ridge/kernel/internal/layout"
+
 const (
-	actMagic  = 0x4b400000
-	actTiny   = 0x0d800000 // bits of 2^-100
-	actInts   = 32         // byte offset of the integers; the floats are at actTail
 	infBits   = 0x7f800000
 	nanBits   = 0x7fc00000
 	float127  = 0x42fe0000
@@ -16,11 +14,11 @@ func quantize() {
 	k := begin("quantize", "quantizes n > 0 blocks of activations.", "dst *byte, x *float32, n int", "", 0)
 	dst, x, n := k.arg("dst"), k.arg("x"), k.arg("n")
 	top, s0, s1, all := k.gp(), k.gp(), k.gp(), k.gp()
-	k.holdBits(magnitude, float127, actMagic)
+	k.holdBits(magnitude, float127, layout.ActMagic)
 	// The sums are d·(Σq, Σq of the halves, 1) and magic - 128·(the same).
 	base := k.vec()
-	k.mov(base, k.constant(actMagic))
-	k.g("MOVW $0x%08x, %s", actMagic+128, top)
+	k.mov(base, k.constant(layout.ActMagic))
+	k.g("MOVW $0x%08x, %s", layout.ActMagic+128, top)
 	k.setLaneW(base, 3, top)
 	v := k.vecN(8)
 	t, d, sums := k.vecN(2), k.vec(), k.vec()
@@ -39,7 +37,7 @@ func quantize() {
 	k.g("MOVW $0x%08x, R26", infBits)
 	k.g("CMPW R26, %s", top)
 	k.g("BHS nan")
-	k.g("MOVW $0x%08x, R26", actTiny)
+	k.g("MOVW $0x%08x, R26", layout.ActTiny)
 	k.g("CMPW R26, %s", top)
 	k.g("BLO tiny")
 	k.dupLane(t[0], t[0], 0)
@@ -71,13 +69,13 @@ func quantize() {
 	}
 	k.scvtf(t[0], sums)
 	k.fmul(t[0], t[0], d)
-	k.storeQ(t[0], dst, actTail)
+	k.storeQ(t[0], dst, layout.ActDS)
 	k.shl4(sums, sums, 7)
 	k.sub4(sums, base, sums)
-	k.storeQ(sums, dst, actInts)
+	k.storeQ(sums, dst, layout.ActN)
 	k.label("next")
 	k.g("ADD $128, %s", x)
-	k.g("ADD $%d, %s", actBlock, dst)
+	k.g("ADD $%d, %s", layout.ActBlock, dst)
 	k.g("SUBS $1, %s", n)
 	k.g("BNE block")
 	k.end()
@@ -88,8 +86,8 @@ func quantize() {
 	k.g("MOVW $0, %s", top)
 	k.label("zeros")
 	k.dupW(t[0], top)
-	k.storeQ(t[0], dst, actTail)
-	k.storeQ(k.constant(actMagic), dst, actInts)
+	k.storeQ(t[0], dst, layout.ActDS)
+	k.storeQ(k.constant(layout.ActMagic), dst, layout.ActN)
 	k.zero(t[0])
 	k.storeQ(t[0], dst, 0)
 	k.storeQ(t[0], dst, 16)

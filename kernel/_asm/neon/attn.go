@@ -3,20 +3,15 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"ridge/kernel/internal/layout"
 )
 
 // Attention: the scores of a block of keys, their softmax, and the weighted sum
 // of values, for one to six queries at once, in the order of operations of
 // kernel/_asm/attn. kernel/attn_generic.go defines what they compute.
 
-const (
-	maxQueries = 6
-	rowBytes   = 4 * 64 // a row of scores
-	tileTokens = 16
-
-	// the head of a query's state
-	headMax, headSum, headAlpha, headSlope, headRamp, headMask = 0, 4, 8, 12, 16, 20
-)
+const rowBytes = 4 * layout.AttnBlock // a row of scores
 
 type elem struct {
 	name  string
@@ -48,7 +43,7 @@ func valuesName(e elem, n, chunks int) string {
 func attention() {
 	for _, e := range elems {
 		out.begin("attn_" + strings.ToLower(e.name))
-		for n := 1; n <= maxQueries; n++ {
+		for n := 1; n <= layout.AttnTile; n++ {
 			for _, t := range scoreTiles(n) {
 				scores(e, n, t)
 			}
@@ -118,7 +113,7 @@ func scores(e elem, n, tiles int) {
 	for t := range tiles {
 		p := k.gp()
 		k.g("MOVD %d(%s), %s", 8*t, list, p)
-		moved = append(moved, pointer{p, tileTokens * e.bytes})
+		moved = append(moved, pointer{p, layout.TileTokens * e.bytes})
 	}
 	acc := make([][]reg, n)
 	for i := range acc {
@@ -131,7 +126,7 @@ func scores(e elem, n, tiles int) {
 		k.scoped(func() {
 			keys, x := k.vecN(4), k.vecN(min(n, tiles*n-n+1)) // one query, or all of them for several tiles
 			for t := range tiles {
-				k.sixteen(e, keys, moved[t].r, u*tileTokens*e.bytes)
+				k.sixteen(e, keys, moved[t].r, u*layout.TileTokens*e.bytes)
 				for i := range n {
 					v := x[i%len(x)]
 					if t == 0 {
@@ -212,7 +207,7 @@ func (k *kernel) keys(e elem, acc [][]reg, x reg, at gp) {
 	k.g("MOVD.P 8(%s), %s", v, at)
 	k.g("ADD %s, %s", offset, at)
 	k.g("MADD %s, %s, %s, %s", lo, at, row, at)
-	k.g("MOVD $%d, %s", tileTokens, count)
+	k.g("MOVD $%d, %s", layout.TileTokens, count)
 	k.g("SUB %s, %s", lo, count)
 	k.g("MOVD $0, %s", lo)
 	k.g("CMP %s, %s", hi, count)
@@ -258,7 +253,7 @@ func softmax() {
 	words := k.vecN(2)
 	k.label("query")
 	for i, w := range words {
-		k.load(4, w, state, headMask+4*i)
+		k.load(4, w, state, layout.HeadMask+4*i)
 		k.dupLane(w, w, 0)
 	}
 	// seen sets m to the mask of the keys of vector j that the query sees.
@@ -311,9 +306,9 @@ func softmax() {
 		k.fadd(sums[i], sums[i], sums[4+i])
 	}
 	k.horizontal(sums[:4], false)
-	k.load(4, max, state, headSum)
+	k.load(4, max, state, layout.HeadSum)
 	k.fmla(sums[0], max, alpha)
-	k.store(4, sums[0], state, headSum)
+	k.store(4, sums[0], state, layout.HeadSum)
 	k.g("ADD %s, %s", stride, state)
 	k.g("ADD $%d, %s", rowBytes, s)
 	k.g("SUBS $1, %s", n)
@@ -326,7 +321,7 @@ func softmax() {
 // computing it, where the maximum has not changed.
 func (k *kernel) newMax(state gp, max, alpha reg) {
 	old := k.vec()
-	k.load(4, old, state, headMax)
+	k.load(4, old, state, layout.HeadMax)
 	k.merge(max, old, true)
 	k.mov(alpha, k.c(1))
 	k.g("FCMPS F%d, F%d", max, old)
@@ -335,8 +330,8 @@ func (k *kernel) newMax(state gp, max, alpha reg) {
 	e := k.exp2(old)
 	k.mov(alpha, e)
 	k.label("kept")
-	k.store(4, alpha, state, headAlpha)
-	k.store(4, max, state, headMax)
+	k.store(4, alpha, state, layout.HeadAlpha)
+	k.store(4, max, state, layout.HeadMax)
 }
 
 // words loads four words into the lanes of a register.
@@ -359,8 +354,8 @@ func alibi() {
 	first := k.words(0, 0x3f800000, 0x40000000, 0x40400000) // 0, 1, 2, 3
 	slope, dist, ramp, t, r := k.vec(), k.vec(), k.vec(), k.vec(), k.vec()
 	k.label("query")
-	k.load(4, slope, state, headSlope)
-	k.load(4, dist, state, headRamp)
+	k.load(4, slope, state, layout.HeadSlope)
+	k.load(4, dist, state, layout.HeadRamp)
 	k.dupLane(dist, dist, 0)
 	k.mov(ramp, first)
 	for j := range 16 {
@@ -402,7 +397,7 @@ func scaleTiles() {
 	k.g("ADD $%d, %s", rowBytes, row)
 	k.g("SUBS $1, %s", left)
 	k.g("BNE query")
-	k.g("ADD $%d, %s", 4*tileTokens, s)
+	k.g("ADD $%d, %s", 4*layout.TileTokens, s)
 	k.g("SUBS $1, %s", tiles)
 	k.g("BNE tile")
 	k.end()
@@ -413,10 +408,10 @@ func attnTable() string {
 	var b strings.Builder
 	b.WriteString("package kernel\n\nvar attnNEON = attnKernels{\n")
 	list := func(field string, room int, sizes func(n int) []int, name func(e elem, n, size int) string, typ string) {
-		fmt.Fprintf(&b, "%s: [3][%d][%d]%s{\n", field, maxQueries+1, room, typ)
+		fmt.Fprintf(&b, "%s: [3][%d][%d]%s{\n", field, layout.AttnTile+1, room, typ)
 		for _, e := range elems {
 			b.WriteString("{\n")
-			for n := 1; n <= maxQueries; n++ {
+			for n := 1; n <= layout.AttnTile; n++ {
 				var names []string
 				for _, size := range sizes(n) {
 					names = append(names, name(e, n, size)+"NEON")

@@ -3,87 +3,25 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"ridge/kernel/internal/layout"
 )
 
-type form int
-
-const (
-	form32 form = iota
-	form32m
-	form16
-	form16m
+type (
+	form   = layout.Form
+	format = layout.Format
 )
 
-var forms = []string{"form32", "form32m", "form16", "form16m"}
-
-func (f form) halves() bool { return f >= form16 }
-func (f form) mins() bool   { return f == form32m || f == form16m }
-
-// scaleKind says where the scales of a block are.
-type scaleKind int
-
-const (
-	perBlock scaleKind = iota // float16 per block in the pair's header; minimum 64 bytes behind
-	brain                     // bfloat16 per block in the pair's header
-	super                     // float16 in the superblock's header, nothing in the pair's
-	unsigned                  // byte per block times the superblock's; minimum 32 bytes behind
-	signed                    // int8 per block times the superblock's
-	signed16                  // int8 per half block times the superblock's
-	nibbles                   // scale and minimum in a byte per half block
-)
-
-// format is a packed weight format; see layouts in kernel/packed_formats.go.
-type format struct {
-	name     string
-	form     form
-	bits     int
-	pairs    int
-	pairHead int
-	kind     scaleKind
-	codebook string   // symbol of the codebook's bytes
-	same     []string // formats that are packed into the same layout
-}
-
-// inHead is the codebook of formats that have it in the superblock's header, at
-// byte 32, with the factor of the scale behind it.
-const inHead = "head"
-
-var formats = []format{
-	{name: "Q8_0", form: form32, bits: 8, pairs: 1, pairHead: 64, kind: perBlock},
-	{name: "Q4_0", form: form32, bits: 4, pairs: 1, pairHead: 64, kind: perBlock},
-	{name: "Q4_1", form: form32m, bits: 4, pairs: 1, pairHead: 128, kind: perBlock},
-	{name: "Q5_0", form: form32, bits: 5, pairs: 1, pairHead: 64, kind: perBlock},
-	{name: "Q5_1", form: form32m, bits: 5, pairs: 1, pairHead: 128, kind: perBlock},
-	{name: "Q4_K", form: form32m, bits: 4, pairs: 4, pairHead: 64, kind: unsigned},
-	{name: "Q5_K", form: form32m, bits: 5, pairs: 4, pairHead: 64, kind: unsigned},
-	{name: "Q6_K", form: form16, bits: 6, pairs: 4, pairHead: 64, kind: signed16},
-	{name: "Q3_K", form: form16, bits: 3, pairs: 4, pairHead: 64, kind: signed16},
-	{name: "Q2_K", form: form16m, bits: 2, pairs: 4, pairHead: 64, kind: nibbles},
-	{name: "IQ4_NL", form: form32, bits: 4, pairs: 1, pairHead: 64, kind: perBlock, codebook: "codesIQ4"},
-	{name: "IQ4_XS", form: form32, bits: 4, pairs: 4, pairHead: 64, kind: signed, codebook: inHead,
-		same: []string{"IQ3_XXS", "IQ3_S", "IQ2_XXS", "IQ1_S"}},
-	{name: "IQ2_XS", form: form16, bits: 4, pairs: 4, pairHead: 64, kind: signed16, codebook: inHead,
-		same: []string{"IQ2_S", "IQ1_M"}},
-	{name: "MXFP4", form: form32, bits: 4, pairs: 1, pairHead: 64, kind: brain, codebook: "codesMXFP4"},
-	{name: "TQ2_0", form: form32, bits: 2, pairs: 4, kind: super, same: []string{"TQ1_0"}},
-}
-
-func (f format) head() int {
-	if f.pairs > 1 {
-		return 64
-	}
-	return 0
-}
-
-func (f format) pairBytes() int { return f.pairHead + 2*64*f.bits }
+// codebooks are the symbols of those that are the same for all superblocks.
+var codebooks = map[layout.Codebook]string{layout.IQ4: "·codesIQ4", layout.MXFP4: "·codesMXFP4"}
 
 // symbol is the format's name as part of a function's.
-func (f format) symbol() string { return strings.ReplaceAll(f.name, "_", "") }
+func symbol(f format) string { return strings.ReplaceAll(f.Name, "_", "") }
 
-func mulName(f format, mr int) string { return fmt.Sprintf("mul%sx%d", f.symbol(), mr) }
-func unpackName(f format) string      { return "unpack" + f.symbol() }
+func mulName(f format, mr int) string { return fmt.Sprintf("mul%sx%d", symbol(f), mr) }
+func unpackName(f format) string      { return "unpack" + symbol(f) }
 func panelName(f form, mr int) string {
-	return fmt.Sprintf("panel%sx%d", strings.TrimPrefix(forms[f], "form"), mr)
+	return fmt.Sprintf("panel%sx%d", strings.TrimPrefix(f.String(), "Form"), mr)
 }
 func plainName(p plain, mr int) string { return fmt.Sprintf("mul%sx%d", p.name, mr) }
 
@@ -105,23 +43,23 @@ type unpacker struct {
 // newUnpacker allocates registers and loads the constants.
 func newUnpacker(k *kernel, f format, w gp) *unpacker {
 	u := &unpacker{format: f, kernel: k, w: w, head: w, t: k.vecN(3)}
-	if f.pairs > 1 {
+	if f.Pairs > 1 {
 		u.head = k.gp()
 	}
-	if f.bits < 8 {
-		u.mask = k.holdBytes(1<<f.bits - 1)
+	if f.Bits < 8 {
+		u.mask = k.holdBytes(1<<f.Bits - 1)
 	}
 	switch {
-	case f.codebook != "":
+	case f.Codebook != layout.None:
 		u.bias, u.table = k.holdBytes(0x80), k.vec()
-		if f.codebook != inHead {
+		if name := codebooks[f.Codebook]; name != "" {
 			r := k.gp()
-			k.g("MOVD $·%s(SB), %s", f.codebook, r)
+			k.g("MOVD $%s(SB), %s", name, r)
 			k.loadQ(u.table, r, 0)
 			k.eor(u.table, u.table, u.bias)
 		}
-	case !f.form.mins():
-		u.bias = k.holdBytes(1 << (f.bits - 1))
+	case !f.Form.Mins():
+		u.bias = k.holdBytes(1 << (f.Bits - 1))
 	}
 	return u
 }
@@ -129,15 +67,15 @@ func newUnpacker(k *kernel, f format, w gp) *unpacker {
 // startSuper begins a superblock at w: it takes the codebook from the header
 // and moves w to the first pair.
 func (u *unpacker) startSuper() {
-	if u.pairs == 1 {
+	if u.Pairs == 1 {
 		return
 	}
 	u.g("MOVD %s, %s", u.w, u.head)
-	if u.codebook == inHead {
-		u.loadQ(u.table, u.head, 32)
+	if u.Codebook == layout.InHead {
+		u.loadQ(u.table, u.head, layout.Levels)
 		u.eor(u.table, u.table, u.bias)
 	}
-	u.g("ADD $%d, %s", u.format.head(), u.w)
+	u.g("ADD $%d, %s", u.Head(), u.w)
 }
 
 // factor puts the superblock's factor, at byte off of its header, in d.
@@ -163,38 +101,34 @@ func (u *unpacker) bytes(d reg, off, part int, sign bool) {
 // scales puts the scale of half h of block b in s and the minimum, if there is
 // one, in m.
 func (u *unpacker) scales(b, h, part int, s, m reg) {
-	t := u.t[0]
-	switch u.kind {
-	case perBlock:
-		u.load(8, s, u.w, 32*b+8*part)
+	t, at, minAt := u.t[0], u.ScaleAt(b, h), u.MinAt(b, h)
+	switch u.Scales {
+	case layout.PerBlock:
+		u.load(8, s, u.w, at+8*part)
 		u.fcvtl(s, s)
-		if u.form.mins() {
-			u.load(8, m, u.w, 64+32*b+8*part)
+		if u.Form.Mins() {
+			u.load(8, m, u.w, minAt+8*part)
 			u.fcvtl(m, m)
 		}
-	case brain:
-		u.load(8, s, u.w, 32*b+8*part)
+	case layout.Brain:
+		u.load(8, s, u.w, at+8*part)
 		u.shll(s, s)
-	case super:
-		u.factor(s, part, 0)
-	case unsigned:
-		u.bytes(s, 16*b, part, false)
-		u.bytes(m, 32+16*b, part, false)
+	case layout.Super:
+		u.factor(s, part, layout.Factor)
+	case layout.Unsigned:
+		u.bytes(s, at, part, false)
+		u.bytes(m, minAt, part, false)
 		u.factors(s, m, part)
-	case signed, signed16:
-		off := 16 * b
-		if u.kind == signed16 {
-			off = 32*b + 16*h
-		}
-		u.bytes(s, off, part, true)
-		u.factor(t, part, 0)
+	case layout.Signed, layout.Signed16:
+		u.bytes(s, at, part, true)
+		u.factor(t, part, layout.Factor)
 		u.fmul(s, s, t)
-		if u.codebook == inHead {
-			u.load(4, t, u.head, 48)
+		if u.Codebook == layout.InHead {
+			u.load(4, t, u.head, layout.Unit)
 			u.fmulLane(s, s, t, 0)
 		}
-	case nibbles:
-		u.load(4, m, u.w, 32*b+16*h+4*part)
+	case layout.Nibbles:
+		u.load(4, m, u.w, at+4*part)
 		u.moviBytes(t, 0x0f)
 		u.and(s, m, t)
 		u.ushr16(m, m, 4)
@@ -210,9 +144,9 @@ func (u *unpacker) scales(b, h, part int, s, m reg) {
 // factors multiplies integer scales and minima with those of the superblock.
 func (u *unpacker) factors(s, m reg, part int) {
 	t := u.t[0]
-	u.factor(t, part, 0)
+	u.factor(t, part, layout.Factor)
 	u.fmul(s, s, t)
-	u.factor(t, part, 32)
+	u.factor(t, part, layout.MinFactor)
 	u.fneg(t, t)
 	u.fmul(m, m, t)
 }
@@ -220,10 +154,10 @@ func (u *unpacker) factors(s, m reg, part int) {
 // quads loads a part of block b and calls emit for every quad with the
 // register that has it. The quads of the first half come first.
 func (u *unpacker) quads(b, part int, emit func(j int, v reg)) {
-	at := func(v int) int { return u.pairHead + b*64*u.bits + 64*v + 16*part }
+	at := func(v int) int { return u.BlockAt(b) + 64*v + 16*part }
 	t0, t1 := u.t[0], u.t[1]
 	load := func(d reg, v int) { u.loadQ(d, u.w, at(v)) }
-	switch u.bits {
+	switch u.Bits {
 	case 8:
 		for j := range 8 {
 			load(u.t[j%3], j)
@@ -272,7 +206,7 @@ func (u *unpacker) quads(b, part int, emit func(j int, v reg)) {
 
 // signed takes the bias from a quad of codes and emits it.
 func (u *unpacker) signed(emit func(j int, v reg), j int, v reg) {
-	if !u.form.mins() {
+	if !u.Form.Mins() {
 		u.sub16(v, v, u.bias)
 	}
 	emit(j, v)
@@ -301,7 +235,7 @@ func (u *unpacker) quads5(load func(reg, int), emit func(int, reg)) {
 func (u *unpacker) quads4(load func(reg, int), emit func(int, reg)) {
 	t0, t1 := u.t[0], u.t[1]
 	value := func(j int, v reg) {
-		if u.codebook != "" {
+		if u.Codebook != layout.None {
 			u.tbl(v, u.table, v)
 			emit(j, v)
 			return
@@ -312,12 +246,12 @@ func (u *unpacker) quads4(load func(reg, int), emit func(int, reg)) {
 		load(t0, j)
 		u.and(t1, t0, u.mask)
 		value(j, t1)
-		if !u.form.halves() {
+		if !u.Form.Halves() {
 			u.ushr16(t0, t0, 4)
 			value(4+j, t0)
 		}
 	}
-	if u.form.halves() {
+	if u.Form.Halves() {
 		for j := range 4 {
 			load(t0, j)
 			u.ushr16(t0, t0, 4)
@@ -363,25 +297,19 @@ type panel struct {
 	t []reg
 }
 
-const (
-	panelBytes = 4*64 + 8*64
-	panelQ     = 4 * 64
-)
-
-// panelScale and panelMin are where a panel block has those of half h.
-func panelScale(h int) int { return []int{192, 64}[h] }
-func panelMin(h int) int   { return []int{128, 0}[h] }
+// scaleAt and minimumAt are where a panel block has those of its halves.
+var scaleAt, minimumAt = [2]int{layout.PanelS0, layout.PanelS1}, [2]int{layout.PanelM0, layout.PanelM1}
 
 func (p *panel) quads(b, part int, emit func(j int, v reg)) {
 	for j := range 8 {
-		p.loadQ(p.t[j%2], p.u, panelBytes*b+panelQ+64*j+16*part)
+		p.loadQ(p.t[j%2], p.u, layout.PanelBytes*b+layout.PanelQ+64*j+16*part)
 		emit(j, p.t[j%2])
 	}
 }
 
 func (p *panel) scales(b, h, part int, s, m reg) {
-	p.loadQ(s, p.u, panelBytes*b+panelScale(h)+16*part)
+	p.loadQ(s, p.u, layout.PanelBytes*b+scaleAt[h]+16*part)
 	if m >= 0 {
-		p.loadQ(m, p.u, panelBytes*b+panelMin(h)+16*part)
+		p.loadQ(m, p.u, layout.PanelBytes*b+minimumAt[h]+16*part)
 	}
 }

@@ -1,17 +1,15 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+
+	"ridge/kernel/internal/layout"
+)
 
 // Products of packed weights with rows of quantized activations. The 16 lanes
 // of a group are worked on in four parts of one register: a part of a block is
 // unpacked and multiplied with all rows, an integer sum per row, and its
 // results are added to the row's float32 sums, which stay in registers.
-
-const (
-	actBlock = 64 // bytes of an activation block; see kernel/acts.go
-	actTail  = 48 // d·Σq, the same of the halves, d
-	laneD    = 3  // the lane of d there
-)
 
 const (
 	maxDirect = 3 // rows that packed weights are multiplied with
@@ -59,8 +57,8 @@ func (k *kernel) setRows(list []gp, stride gp) {
 // block multiplies block b of a pair.
 func (p *product) block(src source, b int) {
 	for r, q := range p.q {
-		p.loadQ(q[0], p.x[r], b*actBlock)
-		p.loadQ(q[1], p.x[r], b*actBlock+16)
+		p.loadQ(q[0], p.x[r], b*layout.ActBlock)
+		p.loadQ(q[1], p.x[r], b*layout.ActBlock+16)
 	}
 	for part := range 4 {
 		p.clear()
@@ -70,12 +68,12 @@ func (p *product) block(src source, b int) {
 				p.sdot(s, v, p.q[r][j/4], j%4)
 			}
 			done++
-			if p.form.halves() && done == 4 {
+			if p.form.Halves() && done == 4 {
 				p.finish(src, b, 0, part)
 				p.clear()
 			}
 		})
-		p.finish(src, b, done/8*btoi(p.form.halves()), part)
+		p.finish(src, b, done/8*btoi(p.form.Halves()), part)
 	}
 }
 
@@ -85,6 +83,10 @@ func btoi(b bool) int {
 	}
 	return 0
 }
+
+// laneOf is the lane of a float of an activation block among the four behind
+// its integers, which are loaded together.
+func laneOf(at int) int { return (at - layout.ActDS) / 4 }
 
 func (p *product) clear() {
 	for _, s := range p.sum {
@@ -96,12 +98,12 @@ func (p *product) clear() {
 // scale, rounded, times d, then the minimum times d·Σq.
 func (p *product) finish(src source, b, h, part int) {
 	m := reg(-1)
-	if p.form.mins() {
+	if p.form.Mins() {
 		m = p.m
 	}
 	src.scales(b, h, part, p.s, m)
 	lane := 0 // d·Σq
-	if p.form.halves() {
+	if p.form.Halves() {
 		lane = 1 + h
 	}
 	for _, sum := range p.sum {
@@ -110,9 +112,9 @@ func (p *product) finish(src source, b, h, part int) {
 	}
 	d := p.s // no longer needed
 	for r, sum := range p.sum {
-		p.loadQ(d, p.x[r], b*actBlock+actTail)
-		p.fmlaLane(p.acc[r][part], sum, d, laneD)
-		if p.form.mins() {
+		p.loadQ(d, p.x[r], b*layout.ActBlock+layout.ActDS)
+		p.fmlaLane(p.acc[r][part], sum, d, laneOf(layout.ActD))
+		if p.form.Mins() {
 			p.fmlaLane(p.acc[r][part], p.m, d, lane)
 		}
 	}
@@ -122,12 +124,12 @@ const mulParams = "dst *float32, ldd int, w, x *byte, ldx, supers, groups, ahead
 
 // mulDirect generates the product of groups of packed weights with mr rows.
 func mulDirect(f format, mr int) {
-	k := begin(mulName(f, mr), fmt.Sprintf("multiplies %s groups with %d rows. It does not prefetch.", f.name, mr), mulParams, "", 0)
+	k := begin(mulName(f, mr), fmt.Sprintf("multiplies %s groups with %d rows. It does not prefetch.", f.Name, mr), mulParams, "", 0)
 	dst, ldd, w := k.arg("dst"), k.arg("ldd"), k.arg("w")
 	ldx, groups := k.arg("ldx"), k.arg("groups")
 	k.g("LSL $2, %s", ldd)
 	u := newUnpacker(k, f, w)
-	p := newProduct(k, f.form, mr)
+	p := newProduct(k, f.Form, mr)
 	supers, pairs := k.gp(), k.gp()
 	p.x = make([]gp, mr)
 	for r := range p.x {
@@ -144,18 +146,18 @@ func mulDirect(f format, mr int) {
 	}
 	k.label("super")
 	u.startSuper()
-	if f.pairs > 1 {
-		k.g("MOVD $%d, %s", f.pairs, pairs)
+	if f.Pairs > 1 {
+		k.g("MOVD $%d, %s", f.Pairs, pairs)
 		k.label("pair")
 	}
 	for b := range 2 {
 		p.block(u, b)
 	}
-	k.g("ADD $%d, %s", f.pairBytes(), w)
+	k.g("ADD $%d, %s", f.PairBytes(), w)
 	for _, x := range p.x {
-		k.g("ADD $%d, %s", 2*actBlock, x)
+		k.g("ADD $%d, %s", 2*layout.ActBlock, x)
 	}
-	if f.pairs > 1 {
+	if f.Pairs > 1 {
 		k.g("SUBS $1, %s", pairs)
 		k.g("BNE pair")
 	}
@@ -185,30 +187,30 @@ func (p *product) store(dst, ldd gp) {
 
 // unpack generates the unpacking of superblocks of a group to panel blocks.
 func unpack(f format) {
-	k := begin(unpackName(f), fmt.Sprintf("unpacks %s superblocks of a group to panel blocks of signed bytes.", f.name), "u, w *byte, supers int", "", 0)
+	k := begin(unpackName(f), fmt.Sprintf("unpacks %s superblocks of a group to panel blocks of signed bytes.", f.Name), "u, w *byte, supers int", "", 0)
 	to, w, supers := k.arg("u"), k.arg("w"), k.arg("supers")
 	u := newUnpacker(k, f, w)
 	s, m, pairs := k.vec(), k.vec(), k.gp()
 	k.label("super")
 	u.startSuper()
-	k.g("MOVD $%d, %s", f.pairs, pairs)
+	k.g("MOVD $%d, %s", f.Pairs, pairs)
 	k.label("pair")
 	for b := range 2 {
 		for part := range 4 {
 			u.quads(b, part, func(j int, v reg) {
-				k.storeQ(v, to, panelBytes*b+panelQ+64*j+16*part)
+				k.storeQ(v, to, layout.PanelBytes*b+layout.PanelQ+64*j+16*part)
 			})
-			for h := range 1 + btoi(f.form.halves()) {
+			for h := range 1 + btoi(f.Form.Halves()) {
 				u.scales(b, h, part, s, m)
-				k.storeQ(s, to, panelBytes*b+panelScale(h)+16*part)
-				if f.form.mins() {
-					k.storeQ(m, to, panelBytes*b+panelMin(h)+16*part)
+				k.storeQ(s, to, layout.PanelBytes*b+scaleAt[h]+16*part)
+				if f.Form.Mins() {
+					k.storeQ(m, to, layout.PanelBytes*b+minimumAt[h]+16*part)
 				}
 			}
 		}
 	}
-	k.g("ADD $%d, %s", f.pairBytes(), w)
-	k.g("ADD $%d, %s", 2*panelBytes, to)
+	k.g("ADD $%d, %s", f.PairBytes(), w)
+	k.g("ADD $%d, %s", 2*layout.PanelBytes, to)
 	k.g("SUBS $1, %s", pairs)
 	k.g("BNE pair")
 	k.g("SUBS $1, %s", supers)
@@ -218,7 +220,7 @@ func unpack(f format) {
 
 // mulPanel generates the product of a panel with mr rows.
 func mulPanel(f form, mr int) {
-	k := begin(panelName(f, mr), fmt.Sprintf("multiplies a panel of %s blocks with %d rows. With add, dst holds what the lower columns gave.", forms[f], mr),
+	k := begin(panelName(f, mr), fmt.Sprintf("multiplies a panel of %s blocks with %d rows. With add, dst holds what the lower columns gave.", f, mr),
 		"dst *float32, ldd int, u, x *byte, ldx, pairs int, add bool", "", 0)
 	dst, ldd, u, x, ldx, pairs := k.arg("dst"), k.arg("ldd"), k.arg("u"), k.arg("x"), k.arg("ldx"), k.arg("pairs")
 	add := k.gp()
@@ -247,9 +249,9 @@ func mulPanel(f form, mr int) {
 	for b := range 2 {
 		p.block(src, b)
 	}
-	k.g("ADD $%d, %s", 2*panelBytes, u)
+	k.g("ADD $%d, %s", 2*layout.PanelBytes, u)
 	for _, x := range p.x {
-		k.g("ADD $%d, %s", 2*actBlock, x)
+		k.g("ADD $%d, %s", 2*layout.ActBlock, x)
 	}
 	k.g("SUBS $1, %s", pairs)
 	k.g("BNE pair")

@@ -10,6 +10,7 @@ import (
 
 	"ridge/kernel/_asm/dispatch"
 	"ridge/kernel/_asm/parts"
+	"ridge/kernel/internal/layout"
 )
 
 func main() {
@@ -25,17 +26,17 @@ func main() {
 }
 
 func generate() {
-	for _, f := range formats {
-		out.begin("gemm_" + strings.ToLower(f.name))
+	for _, f := range layout.Formats {
+		out.begin("gemm_" + strings.ToLower(f.Name))
 		for mr := 1; mr <= maxDirect; mr++ {
 			mulDirect(f, mr)
 		}
 		unpack(f)
 	}
 	out.begin("gemm_panels")
-	for f := range forms {
+	for _, f := range layout.Forms {
 		for mr := 1; mr <= maxPanel; mr++ {
-			mulPanel(form(f), mr)
+			mulPanel(f, mr)
 		}
 	}
 	for _, p := range plains {
@@ -76,11 +77,11 @@ func elementwise() {
 // tables returns the Go tables that find a kernel by format and size.
 func tables() string {
 	var b strings.Builder
-	b.WriteString("package kernel\n\nimport \"ridge/weights/tensor\"\n")
+	b.WriteString("package kernel\n\nimport (\n\"ridge/kernel/internal/layout\"\n\"ridge/weights/tensor\"\n)\n")
 	perFormat := func(name, typ string, row func(f format) string) {
 		fmt.Fprintf(&b, "\nvar %s = [numTypes]%s{\n", name, typ)
-		for _, f := range formats {
-			for _, name := range append([]string{f.name}, f.same...) {
+		for _, f := range layout.Formats {
+			for _, name := range f.Names() {
 				fmt.Fprintf(&b, "tensor.%s: %s,\n", name, row(f))
 			}
 		}
@@ -91,8 +92,8 @@ func tables() string {
 	})
 	perFormat("unpackNEON", "unpackFunc", func(f format) string { return unpackName(f) + "NEON" })
 	b.WriteString("\nvar panelNEON = [4][]panelFunc{\n")
-	for f, name := range forms {
-		fmt.Fprintf(&b, "%s: %s,\n", name, row(maxPanel, func(mr int) string { return panelName(form(f), mr) }))
+	for _, f := range layout.Forms {
+		fmt.Fprintf(&b, "layout.%v: %s,\n", f, row(maxPanel, func(mr int) string { return panelName(f, mr) }))
 	}
 	b.WriteString("}\n\nvar plainNEON = [numTypes][]plainFunc{\n")
 	for _, p := range plains {
