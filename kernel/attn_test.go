@@ -69,7 +69,7 @@ func newKVSeq(r *rand.Rand, s *AttnSpec, n, perPage int) *kvSeq {
 		k, v := randomRow(r, s.HeadDim, 1), randomRow(r, s.VHeadDim, 1)
 		kt, vt := tile(p)
 		StoreKV(kt, vt, p%TileTokens, k, v, s.KV)
-		LoadKV(k, v, kt, vt, p%TileTokens, s.KV)
+		loadKV(k, v, kt, vt, p%TileTokens, s.KV)
 		seq.k, seq.v = append(seq.k, k), append(seq.v, v)
 	}
 	return seq

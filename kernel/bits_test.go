@@ -20,7 +20,6 @@ var vectorBits = map[string]uint64{
 	"GELU":           0xf4c9495e2316dc2a,
 	"GELUErf":        0x0b96f38bf59d0729,
 	"GELUMul":        0xadc55c79b572b0eb,
-	"GELUQuick":      0xfbde0684c010e993,
 	"LayerNorm":      0xa54fd9d85a4d20b1,
 	"Mul":            0x35768d166fc07291,
 	"RMSNorm":        0x4ef151949715456e,
@@ -32,7 +31,6 @@ var vectorBits = map[string]uint64{
 	"SiLUMul":        0x71e1ba9f37ade80f,
 	"Softcap":        0x9f014b3519bf6de7,
 	"attention":      0x84a040bbbbdf38da,
-	"dot":            0xa767d885b2bb5663,
 	"exp shifted":    0xe18e33372846b743,
 	"exp":            0xe9cf5fa6675db2e8,
 	"max":            0xe06f2904d0ec0cbb,
@@ -92,7 +90,6 @@ func hashVectors() map[string]uint64 {
 		}
 		add("sum", sum(z))
 		add("sum of squares", sumSquares(z, 0.3))
-		add("dot", Dot(z, y))
 		add("max", MaxF32(x), float32(Argmax(x)))
 		copy(dst, z)
 		add("sum of exp", ExpSum(dst, 4))

@@ -4,16 +4,12 @@ import (
 	"unsafe"
 )
 
-// The factors c of swish: x·sigmoid(c·x) is SiLU for 1 and QuickGELU for
-// 1.702.
-const (
-	swishSiLU  = 1
-	swishQuick = 1.702
-)
-
 // SiLU sets dst = x / (1 + exp(-x)).
 func SiLU(dst, x []float32) {
-	swishRow(dst, x, swishSiLU)
+	n := min(len(dst), len(x))
+	if !swishTier(unsafe.SliceData(dst), unsafe.SliceData(x), n, -1) {
+		swishGeneric(dst[:n], x[:n], 1)
+	}
 }
 
 // SiLUMul sets dst = SiLU(gate) · up, the gate of SwiGLU.
@@ -21,19 +17,6 @@ func SiLUMul(dst, gate, up []float32) {
 	n := min(len(dst), len(gate), len(up))
 	if !siluMulTier(unsafe.SliceData(dst), unsafe.SliceData(gate), unsafe.SliceData(up), n) {
 		siluMulGeneric(dst[:n], gate[:n], up[:n])
-	}
-}
-
-// GELUQuick sets dst = x / (1 + exp(-1.702 x)).
-func GELUQuick(dst, x []float32) {
-	swishRow(dst, x, swishQuick)
-}
-
-// swishRow sets dst = x·sigmoid(c·x).
-func swishRow(dst, x []float32, c float32) {
-	n := min(len(dst), len(x))
-	if !swishTier(unsafe.SliceData(dst), unsafe.SliceData(x), n, -c) {
-		swishGeneric(dst[:n], x[:n], c)
 	}
 }
 

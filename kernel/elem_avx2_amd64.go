@@ -89,11 +89,6 @@ func sumAVX2(x *float32, n int) float32
 //go:noescape
 func sumSquaresAVX2(x *float32, n int, mean float32) float32
 
-// dotAVX2 returns Σa·b.
-//
-//go:noescape
-func dotAVX2(a *float32, b *float32, n int) float32
-
 // expSumAVX2 sets x = exp(x-top) and returns the sum.
 //
 //go:noescape
@@ -139,22 +134,7 @@ func decodeI8AVX2(dst *float32, src *byte, n int)
 //go:noescape
 func decodeF16AVX2(dst *float32, src *byte, n int)
 
-// decodeBF16AVX2 converts bfloat16 values.
-//
-//go:noescape
-func decodeBF16AVX2(dst *float32, src *byte, n int)
-
-// encodeF16AVX2 converts to binary16, rounding to nearest even.
-//
-//go:noescape
-func encodeF16AVX2(dst *byte, src *float32, n int)
-
 // encodeKVAVX2 converts to binary16 after limiting magnitudes to 65504.
 //
 //go:noescape
 func encodeKVAVX2(dst *byte, src *float32, n int)
-
-// encodeBF16AVX2 converts to bfloat16, rounding to nearest even.
-//
-//go:noescape
-func encodeBF16AVX2(dst *byte, src *float32, n int)

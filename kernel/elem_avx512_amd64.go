@@ -89,11 +89,6 @@ func sumAVX512(x *float32, n int) float32
 //go:noescape
 func sumSquaresAVX512(x *float32, n int, mean float32) float32
 
-// dotAVX512 returns Σa·b.
-//
-//go:noescape
-func dotAVX512(a *float32, b *float32, n int) float32
-
 // expSumAVX512 sets x = exp(x-top) and returns the sum.
 //
 //go:noescape
@@ -139,22 +134,7 @@ func decodeI8AVX512(dst *float32, src *byte, n int)
 //go:noescape
 func decodeF16AVX512(dst *float32, src *byte, n int)
 
-// decodeBF16AVX512 converts bfloat16 values.
-//
-//go:noescape
-func decodeBF16AVX512(dst *float32, src *byte, n int)
-
-// encodeF16AVX512 converts to binary16, rounding to nearest even.
-//
-//go:noescape
-func encodeF16AVX512(dst *byte, src *float32, n int)
-
 // encodeKVAVX512 converts to binary16 after limiting magnitudes to 65504.
 //
 //go:noescape
 func encodeKVAVX512(dst *byte, src *float32, n int)
-
-// encodeBF16AVX512 converts to bfloat16, rounding to nearest even.
-//
-//go:noescape
-func encodeBF16AVX512(dst *byte, src *float32, n int)

@@ -1,10 +1,7 @@
 package kernel
 
 import (
-	"encoding/binary"
 	"math"
-
-	"ridge/weights/tensor"
 )
 
 // The definitions of the elementwise operations. Sums and transcendental
@@ -38,14 +35,6 @@ func normalizeGeneric(dst, x, w, b []float32, mean, inv float32) {
 		}
 		dst[i] = y
 	}
-}
-
-func dotGeneric(a, b []float32) float32 {
-	var s float64
-	for i, v := range a {
-		s += float64(v) * float64(b[i])
-	}
-	return float32(s)
 }
 
 func addGeneric(dst, x []float32) {
@@ -89,7 +78,7 @@ func swishGeneric(dst, x []float32, c float32) {
 
 func siluMulGeneric(dst, gate, up []float32) {
 	for i, v := range gate {
-		dst[i] = float32(swish(float64(v), swishSiLU)) * up[i]
+		dst[i] = float32(swish(float64(v), 1)) * up[i]
 	}
 }
 
@@ -159,30 +148,6 @@ func indexGeneric(x []float32, v float32) int {
 		}
 	}
 	return -1
-}
-
-func decodeF16Generic(dst []float32, src []byte) {
-	for i := range dst {
-		dst[i] = tensor.F16ToF32(binary.LittleEndian.Uint16(src[2*i:]))
-	}
-}
-
-func encodeF16Generic(dst []byte, src []float32) {
-	for i, v := range src {
-		binary.LittleEndian.PutUint16(dst[2*i:], tensor.F32ToF16(v))
-	}
-}
-
-func decodeBF16Generic(dst []float32, src []byte) {
-	for i := range dst {
-		dst[i] = tensor.BF16ToF32(binary.LittleEndian.Uint16(src[2*i:]))
-	}
-}
-
-func encodeBF16Generic(dst []byte, src []float32) {
-	for i, v := range src {
-		binary.LittleEndian.PutUint16(dst[2*i:], tensor.F32ToBF16(v))
-	}
 }
 
 // atLeastGeneric writes the indices of the values that are at least v to dst and

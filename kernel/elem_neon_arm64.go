@@ -87,11 +87,6 @@ func sumNEON(x *float32, n int) float32
 //go:noescape
 func sumSquaresNEON(x *float32, n int, mean float32) float32
 
-// dotNEON returns Σa·b.
-//
-//go:noescape
-func dotNEON(a, b *float32, n int) float32
-
 // expSumNEON sets x = exp(x-top) and returns the sum.
 //
 //go:noescape
@@ -137,22 +132,7 @@ func decodeI8NEON(dst *float32, src *byte, n int)
 //go:noescape
 func decodeF16NEON(dst *float32, src *byte, n int)
 
-// decodeBF16NEON converts bfloat16 values.
-//
-//go:noescape
-func decodeBF16NEON(dst *float32, src *byte, n int)
-
-// encodeF16NEON converts to binary16, rounding to nearest even.
-//
-//go:noescape
-func encodeF16NEON(dst *byte, src *float32, n int)
-
 // encodeKVNEON converts to binary16 after limiting magnitudes to 65504.
 //
 //go:noescape
 func encodeKVNEON(dst *byte, src *float32, n int)
-
-// encodeBF16NEON converts to bfloat16, rounding to nearest even.
-//
-//go:noescape
-func encodeBF16NEON(dst *byte, src *float32, n int)

@@ -41,12 +41,3 @@ func Argmax(x []float32) int {
 	}
 	return indexGeneric(x, top)
 }
-
-// Dot returns Σ a·b.
-func Dot(a, b []float32) float32 {
-	n := min(len(a), len(b))
-	if r, ok := dotTier(unsafe.SliceData(a), unsafe.SliceData(b), n); ok {
-		return r
-	}
-	return dotGeneric(a[:n], b[:n])
-}

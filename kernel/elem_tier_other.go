@@ -89,11 +89,6 @@ func sumSquaresTier(x *float32, n int, mean float32) (r float32, done bool) {
 	return 0, false
 }
 
-// dotTier returns Σa·b. It reports whether the tier in use has a kernel that does.
-func dotTier(a, b *float32, n int) (r float32, done bool) {
-	return 0, false
-}
-
 // expSumTier sets x = exp(x-top) and returns the sum. It reports whether the tier in use has a kernel that does.
 func expSumTier(x *float32, n int, top float32) (r float32, done bool) {
 	return 0, false
@@ -139,23 +134,8 @@ func decodeF16Tier(dst *float32, src *byte, n int) int {
 	return 0
 }
 
-// decodeBF16Tier converts bfloat16 values. It returns how many of the n elements the tier in use has a kernel for.
-func decodeBF16Tier(dst *float32, src *byte, n int) int {
-	return 0
-}
-
-// encodeF16Tier converts to binary16, rounding to nearest even. It returns how many of the n elements the tier in use has a kernel for.
-func encodeF16Tier(dst *byte, src *float32, n int) int {
-	return 0
-}
-
 // encodeKVTier converts to binary16 after limiting magnitudes to 65504. It returns how many of the n elements the tier in use has a kernel for.
 func encodeKVTier(dst *byte, src *float32, n int) int {
-	return 0
-}
-
-// encodeBF16Tier converts to bfloat16, rounding to nearest even. It returns how many of the n elements the tier in use has a kernel for.
-func encodeBF16Tier(dst *byte, src *float32, n int) int {
 	return 0
 }
 

@@ -90,22 +90,6 @@ func StoreKVTile(kTile, vTile []byte, k []float32, ldk, kd int, v []float32, ldv
 	}
 }
 
-// LoadKV reads the token in the given slot of a tile back into k and v, either
-// of which may be nil.
-func LoadKV(k, v []float32, kTile, vTile []byte, slot int, kv tensor.DType) {
-	e := kvElem(kv)
-	if len(v) > 0 {
-		e.decode(v, &vTile[e.head() : e.head()+(slot+1)*len(v)*e.bytes()][slot*len(v)*e.bytes()])
-	}
-	for d := range k {
-		e.decode(k[d:d+1], &kTile[e.head()+(d*TileTokens+slot)*e.bytes():][:e.bytes()][0])
-	}
-	if e == elemI8 {
-		Scale(k, actFloat(kTile, 4*slot))
-		Scale(v, actFloat(vTile, 4*slot))
-	}
-}
-
 // encode converts src as StoreKV documents; inv is 1 over the scale.
 func (e tileElem) encode(dst []byte, src []float32, inv float32) {
 	switch e {
@@ -176,6 +160,18 @@ func encodeI8(dst []byte, src []float32, inv float32) {
 	dst, src = dst[n:], src[n:]
 	for i, x := range src {
 		dst[i] = byte(int32(math.RoundToEven(float64(clampF16(x) * inv))))
+	}
+}
+
+// decodeF16 converts len(dst) little-endian binary16 values of src, exactly;
+// a NaN keeps its payload and becomes quiet.
+func decodeF16(dst []float32, src []byte) {
+	n := len(dst)
+	src = src[:2*n]
+	m := decodeF16Tier(unsafe.SliceData(dst), unsafe.SliceData(src), n)
+	dst, src = dst[m:], src[2*m:]
+	for i := range dst {
+		dst[i] = tensor.F16ToF32(lane16(src, i))
 	}
 }
 

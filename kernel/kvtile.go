@@ -83,7 +83,7 @@ func (e tileElem) decode(dst []float32, src *byte) {
 	case elemF32:
 		copy(dst, unsafe.Slice((*float32)(unsafe.Pointer(src)), len(dst)))
 	case elemF16:
-		DecodeF16(dst, from)
+		decodeF16(dst, from)
 	default:
 		decodeI8(dst, from)
 	}

@@ -38,14 +38,14 @@ func TestStoreKV(t *testing.T) {
 				kt[size], vt[size] = 0xa5, 0xa5
 				StoreKV(kt, vt, slot, k, v, kv)
 				gk, gv := make([]float32, n), make([]float32, n)
-				LoadKV(gk, gv, kt, vt, slot, kv)
+				loadKV(gk, gv, kt, vt, slot, kv)
 				checkStored(t, kv, k, gk)
 				checkStored(t, kv, v, gv)
 				if kt[size] != 0xa5 || vt[size] != 0xa5 {
 					t.Fatalf("%s length %d: wrote outside", kv, n)
 				}
 				for other := range TileTokens {
-					LoadKV(gk, gv, kt, vt, other, kv)
+					loadKV(gk, gv, kt, vt, other, kv)
 					for i := range gk {
 						if other != slot && (gk[i] != 0 || gv[i] != 0) {
 							t.Fatalf("%s length %d: wrote to slot %d", kv, n, other)
@@ -197,4 +197,20 @@ func TestAttendTreePath(t *testing.T) {
 			}
 		}
 	})
+}
+
+// loadKV reads the token in the given slot of a tile back into k and v, either
+// of which may be nil.
+func loadKV(k, v []float32, kTile, vTile []byte, slot int, kv tensor.DType) {
+	e := kvElem(kv)
+	if len(v) > 0 {
+		e.decode(v, &vTile[e.head() : e.head()+(slot+1)*len(v)*e.bytes()][slot*len(v)*e.bytes()])
+	}
+	for d := range k {
+		e.decode(k[d:d+1], &kTile[e.head()+(d*TileTokens+slot)*e.bytes():][:e.bytes()][0])
+	}
+	if e == elemI8 {
+		Scale(k, actFloat(kTile, 4*slot))
+		Scale(v, actFloat(vTile, 4*slot))
+	}
 }

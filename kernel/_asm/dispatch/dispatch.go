@@ -32,7 +32,7 @@ func Add(ops []Op, tier string, op Op) []Op {
 // more than a multiple of 8 elements, on AVX2 or, if everywhere is set, on all
 // tiers, which then want at least 8.
 var partial = map[string]struct{ everywhere bool }{
-	"decodeF16": {}, "encodeF16": {}, "decodeBF16": {}, "encodeBF16": {}, "encodeKV": {}, "decodeI8": {},
+	"decodeF16": {}, "encodeKV": {}, "decodeI8": {},
 	"topKV": {true}, "encodeI8": {true},
 }
 

@@ -50,7 +50,7 @@ func operations(a vec.ISA) {
 	}
 	rope(a)
 	ropePairs(a)
-	halves(a)
+	conversions(a)
 }
 
 func arithmetic(a vec.ISA) {
@@ -187,8 +187,6 @@ func reductions(a vec.ISA) {
 			f.Clear(in[0])
 			VFMADD231PS(in[0], in[0], acc)
 		}}.Emit(a)
-	vec.Reduction{Name: "dot", Doc: "returns Σa·b.", In: []string{"a", "b"},
-		Body: func(f *vec.Func, acc one, in, _ vecs, _ []operand.Mem) { VFMADD231PS(in[0], in[1], acc) }}.Emit(a)
 	vec.Reduction{Name: "expSum", Doc: "sets x = exp(x-top) and returns the sum.", In: []string{"x"}, Scalars: []string{"top"},
 		Hold: func(f *vec.Func) { f.HoldExp() },
 		Body: func(f *vec.Func, acc one, in, s vecs, addr []operand.Mem) {

@@ -122,9 +122,9 @@ func loadHalf(f *vec.Func, n reg.GPVirtual) func(p reg.GPVirtual) operand.Op {
 	}
 }
 
-// halves generates the conversions between float32 and the two 16-bit formats.
-// With AVX2, n is a multiple of 8.
-func halves(a vec.ISA) {
+// conversions generates those between float32 and what tiles of keys and values
+// hold. With AVX2, n is a multiple of 8.
+func conversions(a vec.ISA) {
 	convert(a, "decodeI8", "converts signed bytes.", 4, 1, func(f *vec.Func, src, dst operand.Mem) {
 		v := f.Vec()
 		if k := f.Mask(); k != nil {
@@ -144,16 +144,6 @@ func halves(a vec.ISA) {
 		}
 		f.Store(v, dst)
 	})
-	convert(a, "decodeBF16", "converts bfloat16 values.", 4, 2, func(f *vec.Func, src, dst operand.Mem) {
-		v := f.Vec()
-		if k := f.Mask(); k != nil {
-			VPMOVZXWD_Z(src, k, v)
-		} else {
-			VPMOVZXWD(src, v)
-		}
-		VPSLLD(operand.Imm(16), v, v)
-		f.Store(v, dst)
-	})
 	encode := func(f *vec.Func, v one, dst operand.Mem) {
 		if k := f.Mask(); k != nil {
 			VCVTPS2PH(operand.Imm(0), v, k, dst)
@@ -161,16 +151,12 @@ func halves(a vec.ISA) {
 			VCVTPS2PH(operand.Imm(0), v, dst)
 		}
 	}
-	convert(a, "encodeF16", "converts to binary16, rounding to nearest even.", 2, 4, func(f *vec.Func, src, dst operand.Mem) {
-		encode(f, f.Load(src), dst)
-	})
 	convert(a, "encodeKV", "converts to binary16 after limiting magnitudes to 65504.", 2, 4, func(f *vec.Func, src, dst operand.Mem) {
 		v := f.Load(src)
 		VMINPS(v, f.C(approx.MaxF16).(one), v) // the second operand, v, wins if it is NaN
 		VMAXPS(v, f.C(-approx.MaxF16).(one), v)
 		encode(f, v, dst)
 	})
-	convert(a, "encodeBF16", "converts to bfloat16, rounding to nearest even.", 2, 4, encodeBF16)
 }
 
 // convert generates a conversion between float32 and another type; to and from
@@ -182,10 +168,7 @@ func convert(a vec.ISA, name, doc string, to, from int, body func(f *vec.Func, s
 	}
 	f := vec.Begin(a, name, doc, sig)
 	dst, src, n := f.Ptr("dst"), f.Ptr("src"), f.Ptr("n")
-	switch name {
-	case "encodeBF16":
-		f.HoldBits(1, 0x7fff, 0x400000)
-	case "encodeKV":
+	if name == "encodeKV" {
 		f.Hold(approx.MaxF16, -approx.MaxF16)
 	}
 	emit := func() { body(f, operand.Mem{Base: src}, operand.Mem{Base: dst}) }
@@ -203,38 +186,4 @@ func convert(a vec.ISA, name, doc string, to, from int, body func(f *vec.Func, s
 	JGE(f.Ref("loop"))
 	f.Label("done")
 	f.End()
-}
-
-// encodeBF16 rounds the bits as an integer; a NaN gets its quiet bit instead.
-func encodeBF16(f *vec.Func, src, dst operand.Mem) {
-	u := f.Load(src)
-	r, q := f.Vec(), f.Vec()
-	VPSRLD(operand.Imm(16), u, r)
-	if f.ISA == vec.AVX512 {
-		VPANDD(f.Bits(1), r, r)
-		VPORD(f.Bits(0x400000), u, q)
-	} else {
-		VPAND(f.Bits(1), r, r)
-		VPOR(f.Bits(0x400000), u, q)
-	}
-	VPADDD(f.Bits(0x7fff), r, r)
-	VPADDD(u, r, r)
-	if f.ISA == vec.AVX512 {
-		k := K()
-		VCMPPS(operand.Imm(3), u, u, k)
-		VMOVAPS(q, k, r)
-		VPSRLD(operand.Imm(16), r, r)
-		if m := f.Mask(); m != nil {
-			VPMOVDW(r, m, dst)
-		} else {
-			VPMOVDW(r, dst)
-		}
-		return
-	}
-	VCMPPS(operand.Imm(3), u, u, u)
-	VBLENDVPS(u, q, r, r)
-	VPSRLD(operand.Imm(16), r, r)
-	VPACKUSDW(r, r, r)
-	VPERMQ(operand.Imm(8), r, r)
-	VMOVDQU(r.AsX(), dst)
 }

@@ -145,8 +145,6 @@ func reductions() {
 			k.fsub(in[0], in[0], s[0])
 			k.fmla(acc, in[0], in[0])
 		}}.emit()
-	reduction{name: "dot", doc: "returns Σa·b.", in: []string{"a", "b"}, pad: zeroPad,
-		body: func(k *kernel, acc reg, in, _ []reg, _ func(v, spare reg)) { k.fmla(acc, in[0], in[1]) }}.emit()
 	reduction{name: "expSum", doc: "sets x = exp(x-top) and returns the sum.", in: []string{"x"}, scalars: []string{"top"},
 		pad: zeroPad, stored: true, cleared: true, hold: (*kernel).holdExp,
 		body: func(k *kernel, acc reg, in, s []reg, clear func(v, spare reg)) {

@@ -71,18 +71,10 @@ func conversions() {
 		}
 		k.fcvtl(d[0], d[0])
 	})
-	decode("decodeBF16", "converts bfloat16 values.", 2, 8, func(k *kernel, d []reg) {
-		if len(d) > 1 {
-			k.shll2(d[1], d[0])
-		}
-		k.shll(d[0], d[0])
-	})
-	encode("encodeF16", "converts to binary16, rounding to nearest even.", nil, (*kernel).toF16)
 	encode("encodeKV", "converts to binary16 after limiting magnitudes to 65504.", holdLimits, func(k *kernel, v reg) {
 		k.limit(v)
 		k.toF16(v)
 	})
-	encode("encodeBF16", "converts to bfloat16, rounding to nearest even.", func(k *kernel) { k.holdBits(1, 0x7fff, 0x400000) }, toBF16)
 }
 
 func holdLimits(k *kernel) { k.hold(approx.MaxF16, -approx.MaxF16) }
@@ -94,20 +86,6 @@ func (k *kernel) limit(v reg) {
 }
 
 func (k *kernel) toF16(v reg) { k.fcvtn(v, v) }
-
-// toBF16 rounds the bits as an integer; a NaN gets its quiet bit instead.
-func toBF16(k *kernel, u reg) {
-	r, q, num := k.vec(), k.vec(), k.vec()
-	k.ushr4(r, u, 16)
-	k.and(r, r, k.constant(1))
-	k.add4(r, r, k.constant(0x7fff))
-	k.add4(r, r, u)
-	k.orr(q, u, k.constant(0x400000))
-	k.fcmeq(num, u, u)
-	k.bsl(num, r, q)
-	k.ushr4(num, num, 16)
-	k.xtn4(u, num)
-}
 
 // decode generates a conversion to float32 from elements of size bytes, count
 // of which fill a register. body converts those in d[0] to the registers d,
