@@ -155,36 +155,10 @@ func scores(a vec.ISA, e elem, n, tiles int) {
 	index := GP64()
 	XORQ(index, index)
 	body := func(u int) {
-		at := func(j int) operand.Mem {
+		key := func(j int) operand.Mem {
 			return operand.Mem{Base: k[j/vt], Index: index, Scale: 1, Disp: e.bytes * (layout.TileTokens*u + j%vt*a.Lanes())}
 		}
-		if a == vec.AVX512 || tiles == 1 {
-			keys := make([]reg.VecVirtual, tiles*vt)
-			for j := range keys {
-				keys[j] = f.Vec()
-				load(e, at(j), keys[j])
-			}
-			for i := range n {
-				x := f.Vec()
-				VBROADCASTSS(query(i).Offset(4*u), x)
-				for j := range keys {
-					VFMADD231PS(keys[j], x, acc[i][j])
-				}
-			}
-			return
-		}
-		var x []reg.VecVirtual
-		for i := range n {
-			x = append(x, f.Vec())
-			VBROADCASTSS(query(i).Offset(4*u), x[i])
-		}
-		for j := range tiles * vt {
-			key := f.Vec()
-			load(e, at(j), key)
-			for i := range n {
-				VFMADD231PS(key, x[i], acc[i][j])
-			}
-		}
+		addDimension(f, e, acc, key, func(i int) operand.Mem { return query(i).Offset(4 * u) }, a == vec.AVX512 || tiles == 1)
 	}
 	advance := func(n int) {
 		ADDQ(operand.U32(uint32(n*layout.TileTokens*e.bytes)), index)
@@ -213,6 +187,42 @@ func scores(a vec.ISA, e elem, n, tiles int) {
 		}
 	}
 	f.End()
+}
+
+// addDimension adds the products of one dimension of the queries and of the
+// keys. Either the keys or the queries stay in registers.
+func addDimension(f *vec.Func, e elem, acc [][]reg.VecVirtual, key, query func(i int) operand.Mem, holdKeys bool) {
+	n, vecs := len(acc), len(acc[0])
+	broadcast := func(i int) reg.VecVirtual {
+		x := f.Vec()
+		VBROADCASTSS(query(i), x)
+		return x
+	}
+	if holdKeys {
+		keys := make([]reg.VecVirtual, vecs)
+		for j := range keys {
+			keys[j] = f.Vec()
+			load(e, key(j), keys[j])
+		}
+		for i := range n {
+			x := broadcast(i)
+			for j := range keys {
+				VFMADD231PS(keys[j], x, acc[i][j])
+			}
+		}
+		return
+	}
+	var x []reg.VecVirtual
+	for i := range n {
+		x = append(x, broadcast(i))
+	}
+	for j := range vecs {
+		k := f.Vec()
+		load(e, key(j), k)
+		for i := range n {
+			VFMADD231PS(k, x[i], acc[i][j])
+		}
+	}
 }
 
 // prefetch reads ahead at the pointer next, in the shadow of the arithmetic.

@@ -79,19 +79,25 @@ func quantize() {
 	k.g("SUBS $1, %s", n)
 	k.g("BNE block")
 	k.end()
+	k.zeroBlock(dst, top, t[0])
+	k.g("B next")
+}
+
+// zeroBlock generates the blocks of zeros, with a NaN for a scale where there is
+// a value that is not finite.
+func (k *kernel) zeroBlock(dst, top gp, t reg) {
 	k.label("nan")
 	k.g("MOVW $0x%08x, %s", nanBits, top)
 	k.g("B zeros")
 	k.label("tiny")
 	k.g("MOVW $0, %s", top)
 	k.label("zeros")
-	k.dupW(t[0], top)
-	k.storeQ(t[0], dst, layout.ActDS)
+	k.dupW(t, top)
+	k.storeQ(t, dst, layout.ActDS)
 	k.storeQ(k.constant(layout.ActMagic), dst, layout.ActN)
-	k.zero(t[0])
-	k.storeQ(t[0], dst, 0)
-	k.storeQ(t[0], dst, 16)
-	k.g("B next")
+	k.zero(t)
+	k.storeQ(t, dst, 0)
+	k.storeQ(t, dst, 16)
 }
 
 // probes generates the loops that do nothing but read, or multiply.

@@ -96,7 +96,6 @@ func (k *kernel) shift(op uint32, name, lanes string, d, n reg, by, code int) {
 }
 
 func (k *kernel) shl4(d, n reg, by int)   { k.shift(0x4f005400, "shl", "4s", d, n, by, 32+by) }
-func (k *kernel) ushr4(d, n reg, by int)  { k.shift(0x6f000400, "ushr", "4s", d, n, by, 64-by) }
 func (k *kernel) sshr4(d, n reg, by int)  { k.shift(0x4f000400, "sshr", "4s", d, n, by, 64-by) }
 func (k *kernel) ushr16(d, n reg, by int) { k.shift(0x6f000400, "ushr", "16b", d, n, by, 16-by) }
 

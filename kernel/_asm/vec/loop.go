@@ -1,7 +1,6 @@
 package vec
 
 import (
-	"fmt"
 	"strings"
 
 	. "github.com/mmcloughlin/avo/build"
@@ -210,12 +209,4 @@ func (f *Func) Horizontal(v []reg.VecVirtual, maximum bool) reg.VecVirtual {
 	VMOVSHDUP(x, t)
 	op(t, x, x)
 	return x
-}
-
-var unique int
-
-// Fresh returns a label name that has not been used.
-func (f *Func) Fresh(name string) string {
-	unique++
-	return fmt.Sprintf("%s%d", name, unique)
 }
