@@ -219,6 +219,9 @@ func (e *Engine) settle(err error) {
 			continue
 		}
 		e.publish(q)
+		if q.KV != nil { // the next row begins behind what is computed
+			e.pool.Slide(q.KV, q.Computed-1)
+		}
 	}
 	for _, f := range e.forks {
 		if !f.child.g.removed {
@@ -265,16 +268,29 @@ func (e *Engine) split(parent, child *sequence) {
 // errNoFork says that a sequence has no memory that could be shared.
 var errNoFork = errors.New("engine: nothing to fork")
 
-// publish gives the full pages of q to the prefix tree.
+// publish gives what q has computed to the prefix tree: its full pages, or where
+// layers have windows or states, which can be continued at few lengths, its prompt
+// as far as it is computed. What came after that is published at its end.
 func (e *Engine) publish(q *sequence) {
 	if e.tree == nil || q.KV == nil {
 		return
 	}
-	if full := q.Computed / e.page; full > q.published {
-		e.tree.Insert(q.g.salt, q.tokens[:full*e.page], q.KV)
-		q.published = full
-		e.inserted = true
+	n := q.Computed
+	if !e.tree.Marked() {
+		n -= n % e.page
+	} else if n > q.Prompt {
+		return
 	}
+	if n <= q.published {
+		return
+	}
+	if n < q.Prompt {
+		e.tree.InsertPart(q.g.salt, q.tokens[:n], q.KV)
+	} else {
+		e.tree.Insert(q.g.salt, q.tokens[:n], q.KV)
+	}
+	q.published = n
+	e.inserted = true
 }
 
 // catchUp moves prompts that are being computed on to what others have
@@ -290,7 +306,12 @@ func (e *Engine) catchUp() {
 			continue
 		}
 		n, _, _ := e.tree.Peek(q.g.salt, q.tokens[:s.Wanted-1])
-		if n -= n % e.page; n <= s.Computed {
+		least := s.Computed + e.page
+		if !e.tree.Marked() {
+			n -= n % e.page
+			least = s.Computed + 1
+		}
+		if n < least {
 			continue
 		}
 		kv := e.tree.Match(q.g.salt, q.tokens[:n])
@@ -298,6 +319,6 @@ func (e *Engine) catchUp() {
 		if !q.g.told {
 			q.g.info.Cached += n - s.Computed
 		}
-		s.KV, s.Computed, q.published = kv, n, n/e.page
+		s.KV, s.Computed, q.published = kv, n, n
 	}
 }

@@ -58,10 +58,9 @@ func New(m *model.Model, o Options) (*Engine, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	pool := m.Pool()
 	e := &Engine{
 		m: m, o: o, start: time.Now(),
-		limits: limits{vocab: m.Config().Vocab, context: m.Context(), pool: pool.Sure() * pool.PageTokens()},
+		limits: limits{vocab: m.Config().Vocab, context: m.Context()},
 		wake:   make(chan struct{}, 1),
 		done:   make(chan struct{}),
 	}
@@ -87,7 +86,7 @@ func New(m *model.Model, o Options) (*Engine, error) {
 func (e *Engine) Model() *model.Model { return e.m }
 
 // Pages returns the number of pages that the model's pool can have for sure.
-func (e *Engine) Pages() int { return e.limits.pool / e.m.Pool().PageTokens() }
+func (e *Engine) Pages() int { return e.m.Pool().Sure() }
 
 // now is the scheduler's clock.
 func (e *Engine) now() time.Duration { return time.Since(e.start) }

@@ -19,7 +19,7 @@ import (
 const tinyModels = "../internal/tinymodel/testdata"
 
 // openTiny opens a tiny model of random weights with room for the given number
-// of pages of 16 tokens, and two threads if that is odd.
+// of pages of 16 tokens of all layers, and two threads if that is odd.
 func openTiny(t testing.TB, name string, pages int) *model.Model {
 	t.Helper()
 	return openTinyKV(t, name, pages, tensor.F16)
@@ -33,7 +33,7 @@ func openTinyKV(t testing.TB, name string, pages int, kv tensor.DType) *model.Mo
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.KVBytes = int64(pages) * m.Pool().Stats().PageBytes
+	o.KVBytes = int64(pages) * 16 * int64(m.Pool().TokenBytes())
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,7 @@ type sequence struct {
 	done    bool
 	stop    bool // Stream.Stop was called
 
-	published int     // pages of it that the tree was given
+	published int     // tokens of it that the tree was given
 	lookup    []int32 // see findable
 
 	n     int     // tokens of the answer

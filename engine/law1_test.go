@@ -222,7 +222,9 @@ func serve(t *testing.T, name string, s setting, reqs []Request, want []reply, r
 	if sc := st.Sched; s.preempt && (sc.Recomputes == 0 && s.o.Sched.Recovery == sched.Recompute || sc.SwapIns == 0 && s.o.Sched.Recovery == sched.Swap) {
 		t.Errorf("nobody was preempted: %+v", sc)
 	}
-	if !s.preempt && !s.o.NoPrefixCache && !s.o.Contiguous && warm == 0 {
+	// Of layers with windows little is left in a small memory that others went on in.
+	small := e.pool.Bounded() && s.pages < 40
+	if !s.preempt && !s.o.NoPrefixCache && !s.o.Contiguous && !small && warm == 0 {
 		t.Error("no prefix was found")
 	}
 }

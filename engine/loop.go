@@ -65,7 +65,7 @@ func (e *Engine) init(cfg sched.Config) error {
 	e.groups = map[*group]struct{}{}
 	e.seqs = map[*sched.Seq]*sequence{}
 	e.page, e.logits = e.pool.PageTokens(), maxLogits
-	mem := newMemory(e.pool, e.tree, &e.o, func(s *sched.Seq) *sequence { return e.seqs[s] })
+	mem, paged := newMemory(e.pool, e.tree, &e.o, func(s *sched.Seq) *sequence { return e.seqs[s] })
 	e.reserved, _ = mem.(*sched.Contiguous)
 	e.chunk = e.pool.Chunk()
 	e.pool.OnClaim(e.wakeUp)
@@ -73,6 +73,10 @@ func (e *Engine) init(cfg sched.Config) error {
 	if e.sched, err = sched.New(cfg, mem); err != nil {
 		return err
 	}
+	if cfg := e.sched.Config(); cfg.Split { // else prompts are computed at once
+		paged.Step = cfg.MaxTokens
+	}
+	e.limits.pool = e.pool.Tokens(e.pool.Sure(), paged.Step)
 	for range e.m.Workers() {
 		s, err := sample.New(sample.Params{}, e.limits.vocab)
 		if err != nil {
@@ -321,7 +325,7 @@ func (e *Engine) send(g *group, ev *Event) {
 func (e *Engine) planned(p *sched.Plan, now time.Duration) {
 	for _, s := range p.Admitted {
 		q := e.seqs[s]
-		q.published = s.Computed / e.page
+		q.published = s.Computed
 		if g := q.g; !g.admitted {
 			g.admitted, g.begun = true, now
 			g.info.Cached = s.Computed

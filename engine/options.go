@@ -86,7 +86,7 @@ const noPrefix = "none"
 // newMemory returns the page pool as the scheduler sees it. Of sequences all of
 // whose prompt, or some of whose forced tokens, must be computed nothing is found
 // in the prefix tree; of others what need not be computed.
-func newMemory(pool *kvcache.Pool, tree *kvcache.Tree, o *Options, find func(*sched.Seq) *sequence) sched.Memory {
+func newMemory(pool *kvcache.Pool, tree *kvcache.Tree, o *Options, find func(*sched.Seq) *sequence) (sched.Memory, *sched.Paged) {
 	paged := sched.Paged{Pool: pool, Tree: tree, Store: o.Swap}
 	paged.Tokens = func(s *sched.Seq) (string, []int32) {
 		q := find(s)
@@ -100,12 +100,13 @@ func newMemory(pool *kvcache.Pool, tree *kvcache.Tree, o *Options, find func(*sc
 		return q.g.salt, q.tokens
 	}
 	if !o.Contiguous {
-		return &paged
+		return &paged, &paged
 	}
 	reserve := o.Reserve
-	return &sched.Contiguous{
+	c := &sched.Contiguous{
 		Paged:  paged,
 		Space:  kvcache.NewContiguous(pool.Sure() * pool.PageTokens()),
 		Length: func(*sched.Seq) int { return reserve },
 	}
+	return c, &c.Paged
 }

@@ -65,8 +65,8 @@ func (e *Engine) LoadSession(ctx context.Context, r io.Reader, s Session) (token
 	if e.o.NoPrefixCache {
 		return nil, errNoTree
 	}
-	st := e.limits.pool * e.m.Pool().TokenBytes()
-	file, err := io.ReadAll(io.LimitReader(r, int64(st)+kvcache.MaxMeta+1<<20))
+	most := int64(e.Pages()) * e.m.Pool().PageBytes()
+	file, err := io.ReadAll(io.LimitReader(r, most+kvcache.MaxMeta+1<<20))
 	if err != nil {
 		return nil, fmt.Errorf("engine: session: %w", err)
 	}

@@ -37,10 +37,9 @@ type Budget struct {
 // account is what one pool has of a budget. All of it is guarded by Budget.mu.
 type account struct {
 	b     *Budget
-	fixed int64 // bytes that are not chunks
 	chunk int64 // bytes
-	held  int64 // bytes, with fixed
-	floor int64 // bytes, with fixed
+	held  int64 // bytes
+	floor int64 // bytes
 	want  int64 // bytes that it lacks
 	taken int64 // chunks, since the start
 	given int64
@@ -79,34 +78,28 @@ func (b *Budget) Stats() BudgetStats {
 	return BudgetStats{Bytes: b.total, Used: b.used, Share: b.share, Pools: len(b.accounts), Taken: b.taken, Given: b.given}
 }
 
-// join opens an account for a pool with chunks of so many bytes, and fixed bytes
-// beside them.
-func (b *Budget) join(chunk, fixed int64) (*account, error) {
+// join opens an account for a pool with chunks of so many bytes.
+func (b *Budget) join(chunk int64) (*account, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.accounts) == b.pools {
 		return nil, fmt.Errorf("kvcache: budget: expected at most %d pools, found one more", b.pools)
 	}
-	if fixed+chunk > b.share {
-		return nil, fmt.Errorf("kvcache: budget: expected a share of at least %d bytes for the least that the model needs, found %d", fixed+chunk, b.share)
+	if chunk > b.share {
+		return nil, fmt.Errorf("kvcache: budget: expected a share of at least %d bytes for the least that the model needs, found %d", chunk, b.share)
 	}
-	if fixed > b.total-b.used {
-		return nil, fmt.Errorf("kvcache: budget: expected %d bytes for states to be free, found %d", fixed, b.total-b.used)
-	}
-	chunks := max(1, (b.floor-fixed)/chunk)
-	a := &account{b: b, fixed: fixed, chunk: chunk, held: fixed, floor: fixed + chunks*chunk}
-	b.used += fixed
+	a := &account{b: b, chunk: chunk, floor: max(1, b.floor/chunk) * chunk}
 	b.accounts = append(b.accounts, a)
 	return a, nil
 }
 
 // sure returns the chunks that fit the share.
-func (a *account) sure() int { return int((a.b.share - a.fixed) / a.chunk) }
+func (a *account) sure() int { return int(a.b.share / a.chunk) }
 
 // most returns the chunks that the pool can have when others have next to
 // nothing.
 func (a *account) most() int {
-	return max(a.sure(), int((a.b.total-int64(a.b.pools-1)*a.b.floor-a.fixed)/a.chunk))
+	return max(a.sure(), int((a.b.total-int64(a.b.pools-1)*a.b.floor)/a.chunk))
 }
 
 // left returns what is free but for the floors of pools that do not exist yet.
@@ -114,7 +107,7 @@ func (b *Budget) left() int64 {
 	return b.total - b.used - int64(b.pools-len(b.accounts))*b.floor
 }
 
-func (a *account) share() int64 { return a.fixed + int64(a.sure())*a.chunk }
+func (a *account) share() int64 { return int64(a.sure()) * a.chunk }
 
 // due returns what the pool wants and can claim, since it is part of its share.
 func (a *account) due() int64 { return min(a.want, max(0, a.share()-a.held)) }

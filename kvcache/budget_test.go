@@ -144,10 +144,10 @@ func TestBudgetRefuses(t *testing.T) {
 	if _, err := New(Config{Layers: []LayerShape{{Heads: 100, KDim: 64, VDim: 64}}, DType: tensor.F16, Budget: b}); err == nil {
 		t.Error("a page that is larger than the share")
 	}
-	if _, err := New(Config{Layers: append(layers, LayerShape{State: 40 << 10}), States: 2, DType: tensor.F16, Budget: b}); err == nil {
-		t.Error("states that are larger than the share")
+	if _, err := New(Config{Layers: append(layers, LayerShape{State: 80 << 10}), DType: tensor.F16, Budget: b}); err == nil {
+		t.Error("a state that is larger than the share")
 	}
-	p, err := New(Config{Layers: append(layers, LayerShape{State: 8 << 10}), States: 2, DType: tensor.F16, Budget: b})
+	p, err := New(Config{Layers: append(layers, LayerShape{State: 8 << 10}), DType: tensor.F16, Budget: b})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestShrinkGivesMemoryBack(t *testing.T) {
 	NewTree(p)
 	before := resident()
 	s := mustGrow(t, p, p.Sure()*16)
-	for _, id := range s.pages {
+	for _, id := range s.tables[0].pages {
 		for i := range p.bytes(id) {
 			p.bytes(id)[i] = 1
 		}
@@ -220,7 +220,7 @@ func TestShrinkGivesMemoryBack(t *testing.T) {
 	if held := p.Stats().HeldBytes; full-before < bytes*9/10 || after-before > int(held)+bytes/10 {
 		t.Errorf("resident: %d bytes before, %d full, %d after, when %d are held", before, full, after, held)
 	}
-	for _, id := range small.pages {
+	for _, id := range small.tables[0].pages {
 		if p.bytes(id)[0] != 1 {
 			t.Fatal("a page that was moved has lost its bytes")
 		}

@@ -4,8 +4,8 @@ import "fmt"
 
 // Check verifies the pool's bookkeeping against the sequences given, which
 // must be all that hold tokens: every page is either free or held, and by
-// exactly those who are counted; the same for state slots; the tree is whole;
-// and the sums are right. It is for tests and for an idle server.
+// exactly those who are counted; the tree is whole; and the sums are right. It is
+// for tests and for an idle server.
 func (p *Pool) Check(seqs ...*Seq) error {
 	held := make([]int32, len(p.pages))
 	refs := 0
@@ -18,7 +18,7 @@ func (p *Pool) Check(seqs ...*Seq) error {
 	if refs != p.seqRefs {
 		return fmt.Errorf("kvcache: page tables: expected %d entries, found %d", refs, p.seqRefs)
 	}
-	inTree := make([]bool, len(p.pages))
+	inTree := make([]int32, len(p.pages))
 	if p.tree != nil {
 		if err := p.tree.check(inTree); err != nil {
 			return fmt.Errorf("kvcache: tree: %w", err)
@@ -27,31 +27,62 @@ func (p *Pool) Check(seqs ...*Seq) error {
 	if err := p.checkPages(held, inTree); err != nil {
 		return err
 	}
-	if err := p.checkChunks(); err != nil {
-		return err
-	}
-	return p.checkStates(seqs)
+	return p.checkChunks()
 }
 
 // checkSeq checks one sequence and counts its pages in held.
 func (p *Pool) checkSeq(s *Seq, held []int32) error {
-	if want := p.pagesOf(s.n); len(s.pages) != want || len(s.bases) != want {
-		return fmt.Errorf("expected %d pages, found %d and %d addresses", want, len(s.pages), len(s.bases))
+	if len(s.tables) != len(p.groups) {
+		return fmt.Errorf("expected %d page tables, found %d", len(p.groups), len(s.tables))
 	}
-	if s.first > s.n || s.first%TileTokens != 0 || s.first > 0 && p.window == 0 {
-		return fmt.Errorf("first token %d", s.first)
+	for g := range s.tables {
+		if err := p.checkTable(s, g, held); err != nil {
+			return fmt.Errorf("group %d: %w", g, err)
+		}
 	}
-	for i, id := range s.pages {
-		if gone := i < s.first/p.cfg.PageTokens; gone != (id == noPage) || gone != (s.bases[i] == nil) {
-			return fmt.Errorf("entry %d is page %d, the first token is %d", i, id, s.first)
+	if want := p.statePages; s.n > 0 && len(s.state) != want || s.n == 0 && len(s.state)+len(s.saved) > 0 {
+		return fmt.Errorf("expected a state of %d pages, found %d and %d checkpoints", want, len(s.state), len(s.saved))
+	}
+	last := 0
+	states := [][]int32{s.state}
+	for _, c := range s.saved {
+		if c.n <= last || c.n > s.n || len(c.pages) != p.statePages || len(s.saved) > p.cfg.Checkpoints {
+			return fmt.Errorf("checkpoint at %d tokens after one at %d, of %d", c.n, last, len(s.saved))
+		}
+		last = c.n
+		states = append(states, c.pages)
+	}
+	for _, pages := range states {
+		for _, id := range pages {
+			if int(p.pages[id].fill) != p.cfg.PageTokens {
+				return fmt.Errorf("page %d of a state has %d slots filled", id, p.pages[id].fill)
+			}
+			held[id]++
+		}
+	}
+	return nil
+}
+
+// checkTable checks the page table that s has for group g.
+func (p *Pool) checkTable(s *Seq, g int, held []int32) error {
+	t, size := &s.tables[g], p.cfg.PageTokens
+	if want := p.pagesOf(s.n); len(t.pages) != want || len(t.bases) != want {
+		return fmt.Errorf("expected %d pages, found %d and %d addresses", want, len(t.pages), len(t.bases))
+	}
+	if t.first > p.since(g, s.n) || t.first%TileTokens != 0 {
+		return fmt.Errorf("first token %d", t.first)
+	}
+	for i, id := range t.pages {
+		if gone := i < t.first/size; gone != (id == noPage) || gone != (t.bases[i] == nil) {
+			return fmt.Errorf("entry %d is page %d, the first token is %d", i, id, t.first)
 		}
 		if id == noPage {
 			continue
 		}
-		if s.bases[i] != &p.bytes(id)[0] {
+		if t.bases[i] != &p.bytes(id)[0] {
 			return fmt.Errorf("entry %d has the address of another page", i)
 		}
-		if used := min(s.n-i*p.cfg.PageTokens, p.cfg.PageTokens); used > int(p.pages[id].fill) {
+		if used := min(s.n-i*size, size); used > int(p.pages[id].fill) {
 			return fmt.Errorf("entry %d holds %d tokens, its page is filled up to %d", i, used, p.pages[id].fill)
 		}
 		held[id]++
@@ -60,7 +91,7 @@ func (p *Pool) checkSeq(s *Seq, held []int32) error {
 }
 
 // checkPages checks each page against who holds it, and the sums over pages.
-func (p *Pool) checkPages(held []int32, inTree []bool) error {
+func (p *Pool) checkPages(held, inTree []int32) error {
 	free := make([]bool, len(p.pages))
 	for _, id := range p.free {
 		if free[id] {
@@ -70,12 +101,9 @@ func (p *Pool) checkPages(held []int32, inTree []bool) error {
 	}
 	reclaimable, inUse, cached := 0, 0, 0
 	for id := range p.pages {
-		pg, want := &p.pages[id], held[id]
-		if inTree[id] {
-			want++
-		}
+		pg, want := &p.pages[id], held[id]+inTree[id]
 		if pg.refs != want || pg.cached != inTree[id] || free[id] != (want == 0 && p.has(int32(id))) {
-			return fmt.Errorf("kvcache: page %d: expected %d holders, in the tree: %v, found %d, %v, free: %v", id, want, inTree[id], pg.refs, pg.cached, free[id])
+			return fmt.Errorf("kvcache: page %d: expected %d holders, %d of them in the tree, found %d, %d, free: %v", id, want, inTree[id], pg.refs, pg.cached, free[id])
 		}
 		if pg.fill < 0 || int(pg.fill) > p.cfg.PageTokens {
 			return fmt.Errorf("kvcache: page %d: %d slots filled", id, pg.fill)
@@ -83,7 +111,7 @@ func (p *Pool) checkPages(held []int32, inTree []bool) error {
 		switch {
 		case held[id] > 0:
 			inUse += int(pg.fill)
-		case inTree[id]:
+		case inTree[id] > 0:
 			reclaimable++
 			cached += int(pg.fill)
 		}
@@ -95,38 +123,8 @@ func (p *Pool) checkPages(held []int32, inTree []bool) error {
 	return nil
 }
 
-// checkStates checks that each state slot is free or belongs to one sequence.
-func (p *Pool) checkStates(seqs []*Seq) error {
-	owner := make([]int, p.states.slots+1)
-	for _, i := range p.states.free {
-		owner[i]++
-	}
-	for _, s := range seqs {
-		if (s.state != noState) != (p.states.bytes > 0 && s.n > 0) {
-			return fmt.Errorf("kvcache: a sequence of %d tokens has state %d", s.n, s.state)
-		}
-		if s.state != noState {
-			owner[s.state]++
-		}
-		last := 0
-		for _, c := range s.saved {
-			if c.n <= last || c.n > s.n {
-				return fmt.Errorf("kvcache: checkpoint at %d tokens after one at %d, in a sequence of %d", c.n, last, s.n)
-			}
-			last = c.n
-			owner[c.slot]++
-		}
-	}
-	for i, n := range owner[1:] {
-		if n != 1 {
-			return fmt.Errorf("kvcache: state slot %d has %d owners", i+1, n)
-		}
-	}
-	return nil
-}
-
-// check verifies the tree's structure and marks its pages.
-func (t *Tree) check(inTree []bool) error {
+// check verifies the tree's structure and counts its holds of pages.
+func (t *Tree) check(inTree []int32) error {
 	live := 0
 	for salt, r := range t.roots {
 		if n := &t.nodes[r]; n.salt != salt || n.parent != none || len(n.tokens) != 0 || n.child == none {
@@ -146,34 +144,40 @@ func (t *Tree) check(inTree []bool) error {
 	}
 	pages := 0
 	for _, in := range inTree {
-		if in {
+		if in > 0 {
 			pages++
 		}
 	}
 	if pages != t.stats.Pages {
 		return fmt.Errorf("expected %d pages, found %d", t.stats.Pages, pages)
 	}
+	if err := t.checkMarks(); err != nil {
+		return err
+	}
 	return t.checkList(live - len(t.roots))
 }
 
 // checkNode checks node i and those below it, and returns how many they are.
-func (t *Tree) checkNode(i int32, inTree []bool) (int, error) {
+func (t *Tree) checkNode(i int32, inTree []int32) (int, error) {
 	n, size := &t.nodes[i], t.pool.cfg.PageTokens
 	want := n.end()/size - n.start/size
 	if n.child == none {
 		want = t.pool.pagesOf(n.end()) - n.start/size
 	}
-	if len(n.pages) != want || n.parent != none && len(n.tokens) == 0 {
-		return 0, fmt.Errorf("node %d: tokens %d to %d, leaf: %v: expected %d pages, found %d", i, n.start, n.end(), n.child == none, want, len(n.pages))
+	if len(n.pages) != want*t.full || n.parent != none && len(n.tokens) == 0 {
+		return 0, fmt.Errorf("node %d: tokens %d to %d, leaf: %v: expected %d pages of each group, found %d in all", i, n.start, n.end(), n.child == none, want, len(n.pages))
 	}
 	for k, id := range n.pages {
-		if inTree[id] {
-			return 0, fmt.Errorf("page %d is in two nodes, one is %d", id, i)
+		if inTree[id] > 0 {
+			return 0, fmt.Errorf("page %d is in two nodes, or in a node and a mark; one is %d", id, i)
 		}
-		inTree[id] = true
-		if used := min(n.end()-(n.start/size+k)*size, size); used > int(t.pool.pages[id].fill) {
+		inTree[id]++
+		if used := min(n.end()-(n.start/size+k/t.full)*size, size); used > int(t.pool.pages[id].fill) {
 			return 0, fmt.Errorf("node %d: entry %d holds %d tokens, its page is filled up to %d", i, k, used, t.pool.pages[id].fill)
 		}
+	}
+	if err := t.checkNodeMarks(i, inTree); err != nil {
+		return 0, fmt.Errorf("node %d: %w", i, err)
 	}
 	count, prev := 1, int32(none)
 	for c := n.child; c != none; c = t.nodes[c].next {
@@ -188,6 +192,47 @@ func (t *Tree) checkNode(i int32, inTree []bool) (int, error) {
 		count, prev = count+below, c
 	}
 	return count, nil
+}
+
+// checkNodeMarks checks the marks of node i.
+func (t *Tree) checkNodeMarks(i int32, inTree []int32) error {
+	n, size, last := &t.nodes[i], t.pool.cfg.PageTokens, t.nodes[i].start
+	for _, k := range n.marks {
+		m := &t.marks[k]
+		if m.node != i || m.n <= last || m.n > n.end() || len(m.windows) != len(t.pool.groups)-t.full || len(m.state) != t.pool.statePages {
+			return fmt.Errorf("mark %+v after token %d", *m, last)
+		}
+		last = m.n
+		for g, w := range m.windows {
+			if w.from > t.pool.since(t.full+g, m.n) || len(w.pages) != t.pool.pagesOf(m.n)-w.from/size {
+				return fmt.Errorf("mark at %d tokens: %d pages from token %d on", m.n, len(w.pages), w.from)
+			}
+			for k, id := range w.pages {
+				if used := min(m.n-(w.from/size+k)*size, size); used > int(t.pool.pages[id].fill) {
+					return fmt.Errorf("mark at %d tokens: entry %d holds %d, its page is filled up to %d", m.n, k, used, t.pool.pages[id].fill)
+				}
+			}
+		}
+		m.each(func(id int32) { inTree[id]++ })
+	}
+	if t.Marked() && n.child == none && last != n.end() {
+		return fmt.Errorf("the leaf ends at %d tokens, its last mark is at %d", n.end(), last)
+	}
+	return nil
+}
+
+// checkMarks checks the list of last use of marks.
+func (t *Tree) checkMarks() error {
+	n := 0
+	for i := t.marks[listEnd].newer; i != listEnd; i = t.marks[i].newer {
+		if n++; n > len(t.marks) || t.marks[t.marks[i].newer].older != i || t.marks[i].node == none {
+			return fmt.Errorf("list of marks is broken at %d", i)
+		}
+	}
+	if n != len(t.marks)-1-len(t.unused) {
+		return fmt.Errorf("list of marks: expected %d, found %d", len(t.marks)-1-len(t.unused), n)
+	}
+	return nil
 }
 
 // checkList checks the list of last use, which must have the given length.

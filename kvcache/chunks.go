@@ -38,7 +38,7 @@ type chunked struct {
 func (p *Pool) openChunks() error {
 	b := p.cfg.Budget
 	if b == nil {
-		n := max(1, (p.cfg.MaxBytes-p.states.total())/int64(p.pageBytes))
+		n := max(1, p.cfg.MaxBytes/int64(p.pageBytes))
 		if n > 1<<30 {
 			return fmt.Errorf("kvcache: memory: %d bytes are more than 2^30 pages", p.cfg.MaxBytes)
 		}
@@ -48,7 +48,7 @@ func (p *Pool) openChunks() error {
 	}
 	p.perChunk, p.stride = chunkOf(p.pageBytes, b.share, b.total)
 	var err error
-	if p.account, err = b.join(int64(p.stride), p.states.total()); err != nil {
+	if p.account, err = b.join(int64(p.stride)); err != nil {
 		return err
 	}
 	n := p.account.most()
@@ -85,7 +85,7 @@ func (p *Pool) floorChunks() int {
 	if p.account == nil {
 		return 1
 	}
-	return int((p.account.floor - p.account.fixed) / p.account.chunk)
+	return int(p.account.floor / p.account.chunk)
 }
 
 // addChunk takes a chunk from the budget and says whether it got one.
@@ -303,28 +303,44 @@ func (p *Pool) vacate(leaves []int, seqs []*Seq) {
 		return
 	}
 	p.moved += int64(len(to))
-	for _, s := range seqs {
-		for i, id := range s.pages {
+	move := func(pages []int32) {
+		for i, id := range pages {
 			if dst, ok := to[id]; ok {
-				s.pages[i], s.bases[i] = dst, &p.bytes(dst)[0]
+				pages[i] = dst
 			}
+		}
+	}
+	for _, s := range seqs {
+		for g := range s.tables {
+			t := &s.tables[g]
+			for i, id := range t.pages {
+				if dst, ok := to[id]; ok {
+					t.pages[i], t.bases[i] = dst, &p.bytes(dst)[0]
+				}
+			}
+		}
+		move(s.state)
+		for _, c := range s.saved {
+			move(c.pages)
 		}
 	}
 	if p.tree != nil {
 		for i := range p.tree.nodes {
-			pages := p.tree.nodes[i].pages
-			for k, id := range pages {
-				if dst, ok := to[id]; ok {
-					pages[k] = dst
-				}
-			}
+			move(p.tree.nodes[i].pages)
 		}
+		p.tree.eachMark(func(i int32) {
+			m := &p.tree.marks[i]
+			for _, w := range m.windows {
+				move(w.pages)
+			}
+			move(m.state)
+		})
 	}
 }
 
 // chunkStats fills in what s says of memory.
 func (p *Pool) chunkStats(s *Stats) {
-	s.Sure, s.HeldBytes = p.Sure(), int64(p.held)*int64(p.stride)+p.states.total()
+	s.Sure, s.HeldBytes = p.Sure(), int64(p.held)*int64(p.stride)
 	if a := p.account; a != nil {
 		a.b.mu.Lock()
 		s.Taken, s.Given = a.taken, a.given
@@ -350,7 +366,7 @@ func (p *Pool) checkChunks() error {
 	}
 	a.b.mu.Lock()
 	defer a.b.mu.Unlock()
-	if want := a.fixed + int64(n)*a.chunk; a.held != want {
+	if want := int64(n) * a.chunk; a.held != want {
 		return fmt.Errorf("kvcache: budget: expected %d bytes to be booked, found %d", want, a.held)
 	}
 	used := int64(0)

@@ -1,5 +1,7 @@
 package kvcache
 
+import "slices"
+
 // The links of the tree's nodes, and eviction.
 
 // newNode returns an empty node. It is in no list yet.
@@ -27,12 +29,18 @@ func (t *Tree) unlist(i int32) {
 	t.nodes[n.newer].older, t.nodes[n.older].newer = n.older, n.newer
 }
 
-// touch makes the nodes of t.path the last used ones. A parent is always newer
-// than its children, so the oldest node is a leaf. Roots are not listed.
-func (t *Tree) touch() {
+// touch makes the nodes of t.path, and the marks up to n tokens in them, the last
+// used ones. A parent is always newer than its children, so the oldest node is a
+// leaf. Roots are not listed.
+func (t *Tree) touch(n int) {
 	for k := len(t.path) - 1; k > 0; k-- {
 		t.unlist(t.path[k])
 		t.list(t.path[k], t.nodes[listEnd].older)
+		for _, m := range slices.Backward(t.nodes[t.path[k]].marks) {
+			if t.marks[m].n <= n {
+				t.touchMark(m)
+			}
+		}
 	}
 }
 
@@ -86,8 +94,13 @@ func (t *Tree) remove(i int32) {
 // Evict frees at least the given number of pages, if there are as many that
 // only the tree holds, and returns how many it freed. It shortens the leaf
 // that was not used for longest from its end, then the next. Leaves that a
-// sequence uses are passed over as long as there are others.
+// sequence uses are passed over as long as there are others. In a tree with
+// marks it is these that go, the one that was not used for longest first, and
+// what only led to them: then more pages may become free.
 func (t *Tree) Evict(pages int) int {
+	if t.Marked() {
+		return t.evictMarks(pages)
+	}
 	freed := 0
 	for _, used := range [2]bool{false, true} {
 		for i := t.nodes[listEnd].newer; i != listEnd && freed < pages && t.pool.reclaimable > 0; {
@@ -104,6 +117,7 @@ func (t *Tree) Evict(pages int) int {
 
 // Clear forgets all prefixes. Pages that sequences hold stay theirs.
 func (t *Tree) Clear() {
+	t.eachMark(func(i int32) { t.dropMark(i) })
 	for i := t.nodes[listEnd].newer; i != listEnd; {
 		newer := t.nodes[i].newer
 		t.trim(i, len(t.pool.pages)+1, true)
@@ -111,7 +125,7 @@ func (t *Tree) Clear() {
 	}
 }
 
-// trim shortens leaf i by whole pages until that has freed the given number,
+// trim shortens leaf i of a tree without marks by whole pages until that has freed the given number,
 // and returns how many it freed. It stops at a page that a sequence holds
 // unless used is set. When the first page goes, too, the leaf is removed.
 func (t *Tree) trim(i int32, pages int, used bool) int {

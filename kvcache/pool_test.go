@@ -94,13 +94,13 @@ func TestPoolAgainstNaiveModel(t *testing.T) {
 				}
 			},
 		})
-		mark(t, p, seqs)
+		markTiles(t, p, seqs)
 	})
 }
 
-// mark writes a different byte to every tile and then looks whether all are
+// markTiles writes a different byte to every tile and then looks whether all are
 // still there.
-func mark(t *rapid.T, p *Pool, seqs []*Seq) {
+func markTiles(t *rapid.T, p *Pool, seqs []*Seq) {
 	each := func(do func(k, v []byte, id byte)) {
 		id := byte(0)
 		for _, s := range seqs {

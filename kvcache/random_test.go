@@ -34,8 +34,9 @@ type world struct {
 }
 
 const (
-	worldPages = 12
-	worldSeqs  = 5
+	worldPages  = 12 // of each group
+	worldStates = 7
+	worldSeqs   = 5
 )
 
 func newWorld(cfg Config, withTree bool, pick func(int) int) (*world, error) {
@@ -44,7 +45,7 @@ func newWorld(cfg Config, withTree bool, pick func(int) int) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.MaxBytes = worldPages*p.Stats().PageBytes + p.states.total()
+	cfg.MaxBytes = int64(worldPages*max(1, len(p.groups))+worldStates*p.statePages) * p.Stats().PageBytes
 	p.Close()
 	if p, err = New(cfg); err != nil {
 		return nil, err
@@ -81,13 +82,8 @@ func (w *world) step() error {
 	case op == 10:
 		err = w.swap(i)
 	case op == 11:
-		err = w.p.Checkpoint(w.seqs[i])
-		if w.p.Window() > 0 {
-			w.p.Slide(w.seqs[i], w.seqs[i].Len()-w.pick(40))
-		}
-		if errors.Is(err, ErrNoPages) {
-			err = nil
-		}
+		w.p.Checkpoint(w.seqs[i])
+		w.p.Slide(w.seqs[i], w.seqs[i].Len()-w.pick(40))
 	}
 	if err != nil {
 		return err
@@ -134,7 +130,7 @@ func (w *world) start() error {
 	n, pages, avail := w.tree.Peek(salt, want)
 	before := w.p.Available()
 	s := w.tree.Match(salt, want)
-	w.add(s, want[:s.Len()], 0, salt)
+	w.add(s, want[:s.Len()], stateOf(want[:s.Len()]), salt)
 	if s.Len() != n || s.Pages() != pages || before-w.p.Available() != avail {
 		return fmt.Errorf("Peek said %d tokens, %d pages, %d available; Match found %d, %d and took %d", n, pages, avail, s.Len(), s.Pages(), before-w.p.Available())
 	}
@@ -142,7 +138,7 @@ func (w *world) start() error {
 	for _, t := range w.inserted[salt] {
 		best = max(best, common(t, want))
 	}
-	if n > best || w.tree.Stats().Evicted == 0 && n < best {
+	if n > best || !w.p.Bounded() && w.tree.Stats().Evicted == 0 && n < best {
 		return fmt.Errorf("Match found %d tokens, %d were inserted, %d evicted", n, best, w.tree.Stats().Evicted)
 	}
 	return w.compare(len(w.seqs) - 1)
@@ -154,12 +150,11 @@ func (w *world) grow(i int) error {
 		n = w.pick(3 * w.size)
 	}
 	need, bound, avail := w.p.need(s, n), w.p.PagesFor(s, n), w.p.Available()
-	if need > bound || bound > need+1 {
+	if need > bound || bound > need+len(w.p.groups) {
 		return fmt.Errorf("PagesFor(%d) = %d, needed are %d", n, bound, need)
 	}
-	noState := w.p.states.bytes > 0 && s.state == noState && len(w.p.states.free) == 0 && n > 0
 	err := w.p.Grow(s, n)
-	if fits := need <= avail && !noState; fits != (err == nil) || err != nil && !errors.Is(err, ErrNoPages) {
+	if fits := need <= avail; fits != (err == nil) || err != nil && !errors.Is(err, ErrNoPages) {
 		return fmt.Errorf("Grow(%d) = %v with %d pages of %d", n, err, need, avail)
 	}
 	if err != nil {
@@ -168,16 +163,24 @@ func (w *world) grow(i int) error {
 	for _, tok := range w.text(n) {
 		w.tokens[i] = append(w.tokens[i], tok)
 		at := len(w.tokens[i]) - 1
-		k, v := w.p.Tile(0, 0, s, at/TileTokens)
 		x := hash(w.tokens[i])
-		binary.LittleEndian.PutUint16(k[2*(at%TileTokens):], x)
-		binary.LittleEndian.PutUint16(v[2*(at%TileTokens):], ^x)
+		for l, shape := range w.p.cfg.Layers {
+			if shape.Heads > 0 {
+				k, v := w.p.Tile(l, 0, s, at/TileTokens)
+				binary.LittleEndian.PutUint16(k[2*(at%TileTokens):], x+uint16(l))
+				binary.LittleEndian.PutUint16(v[2*(at%TileTokens):], ^x-uint16(l))
+			}
+		}
 		w.states[i] = w.states[i]*31 + uint64(x)
 	}
-	if w.p.states.bytes > 0 && s.Len() > 0 {
-		binary.LittleEndian.PutUint64(w.p.State(1, s), w.states[i])
-	}
+	w.eachState(s, func(k int, b []byte) { binary.LittleEndian.PutUint64(b, w.states[i]+uint64(k)) })
 	return w.compare(i)
+}
+
+// eachState calls do with the parts of the state of s.
+func (w *world) eachState(s *Seq, do func(k int, part []byte)) {
+	k := 0
+	w.p.eachState(s, func(b []byte) { do(k, b); k++ })
 }
 
 func hash(tokens []int32) uint16 {
@@ -196,23 +199,25 @@ func (w *world) truncate(i int) error {
 	switch {
 	case s.Len() > want:
 		return fmt.Errorf("Truncate(%d) of %d left %d", want, old, s.Len())
-	case w.p.states.bytes == 0 && w.p.Window() == 0 && s.Len() != want:
+	case !w.p.Bounded() && s.Len() != want:
 		return fmt.Errorf("Truncate(%d) of %d left %d", want, old, s.Len())
 	}
 	w.tokens[i] = w.tokens[i][:s.Len()]
-	w.states[i] = 0
-	for n := range w.tokens[i] {
-		w.states[i] = w.states[i]*31 + uint64(hash(w.tokens[i][:n+1]))
-	}
+	w.states[i] = stateOf(w.tokens[i])
 	return w.compare(i)
+}
+
+// stateOf returns the state behind tokens.
+func stateOf(tokens []int32) (state uint64) {
+	for n := range tokens {
+		state = state*31 + uint64(hash(tokens[:n+1]))
+	}
+	return state
 }
 
 func (w *world) fork(i int) error {
 	f, err := w.p.Fork(w.seqs[i])
 	if err != nil {
-		if len(w.p.states.free) == 0 && w.p.states.bytes > 0 && errors.Is(err, ErrNoPages) {
-			return nil
-		}
 		return err
 	}
 	w.add(f, slices.Clone(w.tokens[i]), w.states[i], w.salts[i])
@@ -229,13 +234,23 @@ func (w *world) insert(i int) error {
 		w.mixed = w.mixed || salt != w.salts[i]
 	}
 	tokens = tokens[:len(tokens)-w.pick(min(len(tokens), 5)+1)]
-	known, _, _ := w.tree.Peek(salt, tokens)
-	n := known + w.tree.Insert(salt, tokens, w.seqs[i])
-	if got, _, _ := w.tree.Peek(salt, tokens); got != n {
+	known := w.tree.walk(salt, tokens)
+	can := w.tree.canMark(w.seqs[i], len(tokens)) || !w.p.Bounded()
+	part := w.pick(4) == 0
+	n := 0
+	if part {
+		n = known + w.tree.InsertPart(salt, tokens, w.seqs[i])
+	} else {
+		n = known + w.tree.Insert(salt, tokens, w.seqs[i])
+	}
+	if got := w.tree.walk(salt, tokens); got != n {
 		return fmt.Errorf("%d tokens known after Insert of %d, expected %d", got, len(tokens), n)
 	}
-	if !w.mixed && n < len(tokens) && w.tree.usable() && w.seqs[i].First() == 0 {
+	if !w.mixed && can && n < len(tokens) {
 		return fmt.Errorf("Insert published %d tokens of %d", n, len(tokens))
+	}
+	if got, _, _ := w.tree.Peek(salt, tokens); can && n == len(tokens) && (!part || known < n) && got != n {
+		return fmt.Errorf("of %d published tokens %d can be continued", n, got)
 	}
 	w.inserted[salt] = append(w.inserted[salt], slices.Clone(tokens[:n]))
 	return w.compare(i)
@@ -249,13 +264,13 @@ func (w *world) evict() error {
 		w.tree.Clear()
 		clear(w.inserted)
 		w.mixed = false
-		if st := w.tree.Stats(); st.Nodes != 0 || st.Pages != 0 {
+		if st := w.tree.Stats(); st.Nodes != 0 || st.Pages != 0 || st.Marks != 0 {
 			return fmt.Errorf("after Clear: %+v", st)
 		}
 		return nil
 	}
 	n, cached := w.pick(4), w.p.Stats().Cached
-	if got := w.tree.Evict(n); got != min(n, cached) {
+	if got := w.tree.Evict(n); got < min(n, cached) || got > cached || !w.p.Bounded() && got > n {
 		return fmt.Errorf("Evict(%d) freed %d, %d were cached", n, got, cached)
 	}
 	return nil
@@ -271,7 +286,7 @@ func (w *world) swap(i int) error {
 	if got, want := int64(b.Len()), w.p.SnapshotBytes(w.seqs[i], len(meta)); got != want {
 		return fmt.Errorf("snapshot has %d bytes, SnapshotBytes said %d", got, want)
 	}
-	tokens, state, salt, first := w.tokens[i], w.states[i], w.salts[i], w.seqs[i].First()
+	tokens, state, salt := w.tokens[i], w.states[i], w.salts[i]
 	w.drop(i)
 	s, back, err := w.p.Restore(&b, len(tokens))
 	if errors.Is(err, ErrNoPages) {
@@ -280,8 +295,8 @@ func (w *world) swap(i int) error {
 	if err != nil {
 		return err
 	}
-	if string(back) != string(meta) || s.Len() != len(tokens) || s.First() != first {
-		return fmt.Errorf("restored %d tokens from %d, %q", s.Len(), s.First(), back)
+	if string(back) != string(meta) || s.Len() != len(tokens) {
+		return fmt.Errorf("restored %d tokens, %q", s.Len(), back)
 	}
 	w.add(s, tokens, state, salt)
 	return w.compare(len(w.seqs) - 1)
@@ -296,22 +311,25 @@ func (w *world) compare(i int) error {
 	h := uint32(2166136261)
 	for at, tok := range w.tokens[i] {
 		h = (h ^ uint32(tok)) * 16777619
-		if at < s.First() {
-			continue
-		}
-		k, v := w.p.Tile(0, 0, s, at/TileTokens)
 		want := uint16(h) ^ uint16(h>>16)
-		x, y := binary.LittleEndian.Uint16(k[2*(at%TileTokens):]), binary.LittleEndian.Uint16(v[2*(at%TileTokens):])
-		if x != want || y != ^want {
-			return fmt.Errorf("sequence %d, token %d of %d: key %04x and value %04x, want %04x and %04x", i, at, s.Len(), x, y, want, ^want)
+		for l, shape := range w.p.cfg.Layers {
+			if shape.Heads == 0 || at < s.tables[w.p.layers[l].group].first {
+				continue
+			}
+			k, v := w.p.Tile(l, 0, s, at/TileTokens)
+			x, y := binary.LittleEndian.Uint16(k[2*(at%TileTokens):])-uint16(l), binary.LittleEndian.Uint16(v[2*(at%TileTokens):])+uint16(l)
+			if x != want || y != ^want {
+				return fmt.Errorf("sequence %d, layer %d, token %d of %d: key %04x and value %04x, want %04x and %04x", i, l, at, s.Len(), x, y, want, ^want)
+			}
 		}
 	}
-	if s.state != noState {
-		if got := binary.LittleEndian.Uint64(w.p.State(1, s)); got != w.states[i] {
-			return fmt.Errorf("sequence %d: state %x, want %x", i, got, w.states[i])
+	var err error
+	w.eachState(s, func(k int, b []byte) {
+		if got := binary.LittleEndian.Uint64(b) - uint64(k); got != w.states[i] {
+			err = fmt.Errorf("sequence %d: part %d of the state is %x, want %x", i, k, got, w.states[i])
 		}
-	}
-	return nil
+	})
+	return err
 }
 
 func (w *world) usage() error {
@@ -337,13 +355,29 @@ var worlds = map[string]struct {
 	cfg  Config
 	tree bool
 }{
-	"pages":         {Config{Layers: []LayerShape{{Heads: 1, KDim: 1, VDim: 1}}, PageTokens: 16}, false},
-	"tree":          {Config{Layers: []LayerShape{{Heads: 1, KDim: 1, VDim: 1}}, PageTokens: 16}, true},
-	"large pages":   {Config{Layers: []LayerShape{{Heads: 1, KDim: 1, VDim: 1}}, PageTokens: 48}, true},
-	"window":        {Config{Layers: []LayerShape{{Heads: 1, KDim: 1, VDim: 1, Window: 24}}, PageTokens: 16}, true},
-	"window of one": {Config{Layers: []LayerShape{{Heads: 1, KDim: 1, VDim: 1, Window: 1}}, PageTokens: 32}, true},
-	"state":         {Config{Layers: []LayerShape{{Heads: 1, KDim: 1, VDim: 1}, {State: 8}}, PageTokens: 16, States: 7}, true},
-	"window, state": {Config{Layers: []LayerShape{{Heads: 1, KDim: 1, VDim: 1, Window: 30}, {State: 100}}, PageTokens: 32, States: 9}, true},
+	"pages":          {Config{Layers: worldLayers(0), PageTokens: 16}, false},
+	"tree":           {Config{Layers: worldLayers(0), PageTokens: 16}, true},
+	"large pages":    {Config{Layers: worldLayers(0), PageTokens: 48}, true},
+	"window":         {Config{Layers: worldLayers(24), PageTokens: 16}, true},
+	"window of one":  {Config{Layers: worldLayers(1), PageTokens: 32}, true},
+	"window, all":    {Config{Layers: worldLayers(24, 0, 24, 24), PageTokens: 16}, true},
+	"two of all":     {Config{Layers: worldLayers(0, 20, 20, 0, 20), PageTokens: 32}, true},
+	"windows":        {Config{Layers: worldLayers(24, 40, 24), PageTokens: 16}, true},
+	"no tree":        {Config{Layers: worldLayers(24, 0, 17), PageTokens: 16}, false},
+	"state":          {Config{Layers: append(worldLayers(0), LayerShape{State: 8}), PageTokens: 16, Checkpoints: 2}, true},
+	"states":         {Config{Layers: []LayerShape{{State: 256, Parts: 4}, {State: 8}}, PageTokens: 16, Checkpoints: 1}, true},
+	"large state":    {Config{Layers: append(worldLayers(0), LayerShape{State: 512, Parts: 4}), PageTokens: 16}, true},
+	"window, state":  {Config{Layers: append(worldLayers(30), LayerShape{State: 104}), PageTokens: 32, Checkpoints: 1}, true},
+	"all and states": {Config{Layers: append(worldLayers(0, 30, 30, 0), LayerShape{State: 600, Parts: 3}), PageTokens: 16, Checkpoints: 2}, true},
+}
+
+// worldLayers returns layers with attention of the given windows.
+func worldLayers(windows ...int) []LayerShape {
+	var l []LayerShape
+	for _, w := range windows {
+		l = append(l, LayerShape{Heads: 1, KDim: 1, VDim: 1, Window: w})
+	}
+	return l
 }
 
 // Any order of operations keeps the books and every token.
@@ -392,7 +426,7 @@ func TestManyOperations(t *testing.T) {
 						t.Fatalf("seed %d, step %d: %v", seed, step, err)
 					}
 				}
-				if w.tree != nil && w.tree.usable() && w.tree.Stats().Evicted == 0 {
+				if w.tree != nil && w.tree.Stats().Evicted == 0 {
 					t.Fatal("nothing was ever evicted")
 				}
 				w.p.Close()

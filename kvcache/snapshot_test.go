@@ -17,7 +17,7 @@ var snapshotLayers = []LayerShape{{Heads: 2, KDim: 3, VDim: 1}, {State: 5}, {Hea
 
 func snapshotPool(t testing.TB, pageTokens int) *Pool {
 	t.Helper()
-	p, err := New(Config{Layers: snapshotLayers, PageTokens: pageTokens, DType: tensor.F16, MaxBytes: 1 << 14, States: 3})
+	p, err := New(Config{Layers: snapshotLayers, PageTokens: pageTokens, DType: tensor.F16, MaxBytes: 1 << 14})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func fill(t testing.TB, p *Pool, n int) *Seq {
 			}
 		})
 	}
-	copy(p.State(1, s), "state")
+	copy(p.State(1, 0, s), "state")
 	return s
 }
 
@@ -56,11 +56,12 @@ func TestSnapshotFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	le := binary.LittleEndian
-	want := []byte("ridgekv\x01")
-	for _, x := range []uint32{1, 3, 2, 3, 1, 0, 0, 0, 0, 0, 0, 5, 1, 1, 2, 0, 0} {
+	want := []byte("ridgekv\x02")
+	for _, x := range []uint32{1, 3, 2, 3, 1, 0, 0, 0, 0, 5, 1, 1, 2, 0} {
 		want = le.AppendUint32(want, x)
 	}
-	want = le.AppendUint64(le.AppendUint64(le.AppendUint64(want, 17), 0), 4)
+	want = le.AppendUint64(le.AppendUint64(want, 17), 4)
+	want = append(want, make([]byte, 3*4)...) // all layers have all tokens
 	want = append(want, "meta"...)
 	x := byte(0)
 	for tile := range 2 {
@@ -122,7 +123,7 @@ func TestRestoreRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := buf.Bytes()
-	numbers := 8 + 4*(2+5*3)
+	numbers := 8 + 4*(2+4*3)
 	put := func(at int, x uint64) func([]byte) []byte {
 		return func(b []byte) []byte { binary.LittleEndian.PutUint64(b[at:], x); return b }
 	}
@@ -132,14 +133,14 @@ func TestRestoreRefuses(t *testing.T) {
 	}{
 		"empty":         {func(b []byte) []byte { return nil }, "ends in its header"},
 		"other file":    {func(b []byte) []byte { return append([]byte("GGUF"), b...) }, "does not start as one"},
-		"version":       {func(b []byte) []byte { b[7] = 2; return b }, "version: expected 1, found 2"},
+		"version":       {func(b []byte) []byte { b[7] = 3; return b }, "version: expected 1 or 2, found 3"},
 		"element type":  {func(b []byte) []byte { b[8] = 0; return b }, "element type: expected 1, found 0"},
 		"layer":         {func(b []byte) []byte { b[20]++; return b }, "layer 0: key size: expected 3, found 4"},
 		"tokens":        {put(numbers, 1<<40), "tokens: expected at most 100"},
 		"more tokens":   {put(numbers, 90), "ends in its tokens from 32 on"},
-		"first":         {put(numbers+8, 16), "tokens 16 to 20"},
-		"description":   {put(numbers+16, 1<<40), "description: expected at most"},
-		"long one":      {put(numbers+16, 1<<20), "ends in its description"},
+		"first":         {put(numbers+16, 1), "layer 0: tokens 16 to 20 are not all that it sees"},
+		"description":   {put(numbers+8, 1<<40), "description: expected at most"},
+		"long one":      {put(numbers+8, 1<<20), "ends in its description"},
 		"damaged":       {func(b []byte) []byte { b[len(b)-40] ^= 1; return b }, "checksum"},
 		"no end":        {func(b []byte) []byte { return b[:len(b)-8] }, "ends in its end"},
 		"other end":     {func(b []byte) []byte { b[len(b)-1] = 1; return b }, "end: expected"},
@@ -164,7 +165,7 @@ func TestRestoreRefuses(t *testing.T) {
 // A snapshot that does not fit takes no page.
 func TestRestoreWithoutRoom(t *testing.T) {
 	p := snapshotPool(t, 16)
-	s := fill(t, p, p.Stats().Free*16)
+	s := fill(t, p, (p.Stats().Free-1)*16) // and a page for the state
 	var b bytes.Buffer
 	if err := p.Snapshot(&b, s, nil); err != nil {
 		t.Fatal(err)

@@ -1,163 +1,153 @@
 package kvcache
 
-import (
-	"fmt"
+import "slices"
 
-	"ridge/internal/arena"
-)
+// A recurrent layer keeps a state of fixed size instead of keys and values. The
+// states of all such layers of one sequence lie in pages like others, so that
+// there is one kind of memory to count: a state is shared when a sequence is
+// forked, saved or published, and copied when its holder goes on. A state cannot
+// be shortened, only replaced by one that was saved earlier.
 
-// A recurrent layer keeps a state of fixed size instead of keys and values.
-// The states of all such layers of one sequence lie in one slot. A state
-// cannot be shortened, only replaced by one that was saved earlier.
-
-const (
-	noState        = 0 // slots are counted from 1
-	maxCheckpoints = 2 // of a sequence; more would hold slots that others need
-)
-
-// savedState is a copy of a sequence's state when it had n tokens.
+// savedState is the state that a sequence had at n tokens.
 type savedState struct {
-	n    int
-	slot int32
+	n     int
+	pages []int32
 }
 
-// stateStore is the memory of recurrent states.
-type stateStore struct {
-	bytes int // of a slot; 0 if no layer is recurrent
-	slots int
-	mem   *arena.Arena
-	free  []int32
-}
-
-func (p *Pool) openStates() error {
-	st := &p.states
-	if st.bytes == 0 {
-		return nil
-	}
-	if st.slots = p.cfg.States; st.slots <= 0 || st.slots > 1<<20 {
-		return fmt.Errorf("kvcache: states: expected 1 to %d for a model with recurrent layers, found %d", 1<<20, st.slots)
-	}
-	mem, err := arena.New(st.slots * st.bytes)
-	if err != nil {
-		return fmt.Errorf("kvcache: states: %w", err)
-	}
-	st.mem = mem
-	for i := st.slots; i > 0; i-- {
-		st.free = append(st.free, int32(i))
-	}
-	return nil
-}
-
-// total returns the bytes of all slots.
-func (st *stateStore) total() int64 { return int64(st.bytes) * int64(st.slots) }
-
-func (st *stateStore) close() error {
-	if st.mem == nil {
-		return nil
-	}
-	return st.mem.Free()
-}
-
-func (st *stateStore) slot(i int32) []byte {
-	return st.mem.Bytes()[int(i-1)*st.bytes : int(i)*st.bytes]
-}
-
-func (st *stateStore) take() (int32, error) {
-	if len(st.free) == 0 {
-		return noState, fmt.Errorf("%w: all %d recurrent states are in use", ErrNoPages, st.slots)
-	}
-	i := st.free[len(st.free)-1]
-	st.free = st.free[:len(st.free)-1]
-	return i, nil
-}
-
-// State returns the state of a recurrent layer of s, which must hold tokens.
-// It is zero before the first token; the layer updates it in place.
-func (p *Pool) State(layer int, s *Seq) []byte {
-	off := p.layers[layer].offset
-	return p.states.slot(s.state)[off : off+p.cfg.Layers[layer].State]
+// State returns a part of the state of a recurrent layer of s, which must hold
+// tokens. It is zero before the first token; the layer updates it in place.
+func (p *Pool) State(layer, part int, s *Seq) []byte {
+	l, at := &p.cfg.Layers[layer], p.layers[layer].parts[part]
+	return p.bytes(s.state[at.page])[at.offset:][:l.State/max(l.Parts, 1)]
 }
 
 // Checkpoint saves the state of s as it is now, so that s can later be
-// truncated to the length it has. It does nothing for a model without
-// recurrent layers. A sequence keeps its last two checkpoints.
-func (p *Pool) Checkpoint(s *Seq) error {
-	if s.state == noState {
-		return nil
+// truncated to the length it has. It takes no page: the next Grow does, for the
+// state to go on in. A sequence keeps its last Config.Checkpoints.
+func (p *Pool) Checkpoint(s *Seq) {
+	if len(s.state) == 0 || p.cfg.Checkpoints == 0 {
+		return
 	}
 	if n := len(s.saved); n > 0 && s.saved[n-1].n == s.n {
-		return nil
+		return
 	}
-	var slot int32
-	if len(s.saved) == maxCheckpoints {
-		slot = s.saved[0].slot
-		s.saved = append(s.saved[:0], s.saved[1:]...)
-	} else {
-		var err error
-		if slot, err = p.states.take(); err != nil {
-			return err
+	if len(s.saved) == p.cfg.Checkpoints {
+		p.releaseState(s.saved[0].pages)
+		s.saved = slices.Delete(s.saved, 0, 1)
+	}
+	s.saved = append(s.saved, savedState{s.n, p.shareState(s.state)})
+}
+
+// shareState returns the pages of a state, with one holder more.
+func (p *Pool) shareState(pages []int32) []int32 {
+	for _, id := range pages {
+		p.share(id)
+	}
+	return slices.Clone(pages)
+}
+
+func (p *Pool) releaseState(pages []int32) {
+	for _, id := range pages {
+		p.release(id)
+	}
+}
+
+// stateNeed returns the pages that s takes so that it has a state of its own.
+func (p *Pool) stateNeed(s *Seq) int {
+	if len(s.state) > 0 && p.pages[s.state[0]].refs == 1 {
+		return 0
+	}
+	return p.statePages
+}
+
+// ownState gives s a state that nobody else holds: a copy of the one it has, or
+// a zero one.
+func (p *Pool) ownState(s *Seq) {
+	if p.stateNeed(s) == 0 {
+		return
+	}
+	old := s.state
+	s.state = make([]int32, p.statePages)
+	for i := range s.state {
+		id := p.take()
+		p.setFill(id, p.cfg.PageTokens)
+		if len(old) > 0 {
+			copy(p.bytes(id), p.bytes(old[i]))
 		}
+		s.state[i] = id
 	}
-	copy(p.states.slot(slot), p.states.slot(s.state))
-	s.saved = append(s.saved, savedState{s.n, slot})
-	return nil
-}
-
-// giveState gives s a zero state if it needs one.
-func (p *Pool) giveState(s *Seq) error {
-	if p.states.bytes == 0 || s.state != noState {
-		return nil
-	}
-	slot, err := p.states.take()
-	if err != nil {
-		return err
-	}
-	clear(p.states.slot(slot))
-	s.state = slot
-	return nil
-}
-
-// copyState gives to a copy of the state of from.
-func (p *Pool) copyState(to, from *Seq) error {
-	if from.state == noState {
-		return nil
-	}
-	slot, err := p.states.take()
-	if err != nil {
-		return err
-	}
-	copy(p.states.slot(slot), p.states.slot(from.state))
-	to.state = slot
-	return nil
+	p.releaseState(old)
 }
 
 // rewindState takes the state of s back to the last checkpoint at n tokens or
-// fewer and returns how many it had there. Without one it is 0, and the state
-// is given up.
+// fewer and returns how many it had there, 0 without one.
 func (p *Pool) rewindState(s *Seq, n int) int {
-	if s.state == noState {
+	if p.statePages == 0 {
 		return n
 	}
 	for i := len(s.saved) - 1; i >= 0; i-- {
 		c := s.saved[i]
-		if c.n <= n && c.n > 0 {
-			copy(p.states.slot(s.state), p.states.slot(c.slot))
+		if c.n <= n {
+			p.releaseState(s.state)
+			s.state = p.shareState(c.pages)
 			return c.n
 		}
-		p.states.free = append(p.states.free, c.slot)
+		p.releaseState(c.pages)
 		s.saved = s.saved[:i]
 	}
-	p.freeStates(s)
 	return 0
 }
 
 func (p *Pool) freeStates(s *Seq) {
 	for _, c := range s.saved {
-		p.states.free = append(p.states.free, c.slot)
+		p.releaseState(c.pages)
 	}
-	s.saved = s.saved[:0]
-	if s.state != noState {
-		p.states.free = append(p.states.free, s.state)
-		s.state = noState
+	p.releaseState(s.state)
+	s.saved, s.state = s.saved[:0], nil
+}
+
+// stateAt returns the pages of the state that s had at n tokens, nil if it has
+// no longer.
+func (s *Seq) stateAt(n int) []int32 {
+	if n == s.n {
+		return s.state
 	}
+	for _, c := range s.saved {
+		if c.n == n {
+			return c.pages
+		}
+	}
+	return nil
+}
+
+// aloneStates returns the pages of states of s that no other sequence holds.
+func (p *Pool) aloneStates(s *Seq) int {
+	n := 0
+	count := func(pages []int32, seen int) {
+		if len(pages) == 0 {
+			return
+		}
+		holds := int32(0) // of s
+		for _, c := range s.saved {
+			if c.pages[0] == pages[0] {
+				holds++
+			}
+		}
+		if len(s.state) > 0 && s.state[0] == pages[0] {
+			holds++
+		}
+		for i := range seen {
+			if s.saved[i].pages[0] == pages[0] {
+				return // counted
+			}
+		}
+		if pg := &p.pages[pages[0]]; pg.refs-pg.cached == holds {
+			n += len(pages)
+		}
+	}
+	for i, c := range s.saved {
+		count(c.pages, i)
+	}
+	count(s.state, len(s.saved))
+	return n
 }

@@ -213,104 +213,284 @@ func TestTurnsAreComputedOnce(t *testing.T) {
 	t.Logf("%d tokens asked for, %d computed; %d if only whole pages were found", asked, computed, byPages)
 }
 
-// A sequence whose layers all have windows holds a bounded number of pages.
+// What a sequence holds follows from the windows of its layers: those with the
+// same one share a page table.
 func TestSlide(t *testing.T) {
-	p, err := New(Config{Layers: []LayerShape{{Heads: 1, KDim: 1, VDim: 1, Window: 30}, {Heads: 1, KDim: 1, VDim: 1, Window: 40}}, PageTokens: 16, DType: tensor.F16, MaxBytes: 5 * 256})
-	if err != nil {
-		t.Fatal(err)
+	p := groupPool(t, 100, 0, 30, 40, 40, 30, 0)
+	if st := p.Stats(); st.Groups != 3 || st.Padding != 0 || st.PageBytes != 2*128 {
+		t.Fatalf("%+v, want three groups of two layers", st)
 	}
-	defer p.Close()
 	s := p.NewSeq()
 	for range 1000 {
 		if err := p.Grow(s, 1); err != nil {
 			t.Fatal(err)
 		}
 		p.Slide(s, s.Len()-10) // ten may be taken back
-		if s.Pages() > 5 {
-			t.Fatalf("%d tokens in %d pages", s.Len(), s.Pages())
+		if most := p.pagesOf(s.Len()) + 4 + 5; s.Pages() > most {
+			t.Fatalf("%d tokens in %d pages, want at most %d", s.Len(), s.Pages(), most)
 		}
 	}
-	if s.First() != 944 {
-		t.Errorf("the first token is %d, want that of the page with token 951", s.First())
+	if s.First() != 960 || s.tables[0].first != 0 || s.tables[2].first != 944 {
+		t.Errorf("the first token is %d, in the group of 40 %d, want those of the pages with tokens 961 and 951", s.First(), s.tables[2].first)
 	}
 	p.Truncate(s, 990)
 	if s.Len() != 990 {
-		t.Errorf("cut to %d tokens, want 990: the window of 40 is there", s.Len())
+		t.Errorf("cut to %d tokens, want 990: the windows are there", s.Len())
 	}
 	p.Truncate(s, 950)
 	if s.Len() != 0 {
-		t.Errorf("cut to %d tokens, want 0: the window is not there", s.Len())
+		t.Errorf("cut to %d tokens, want 0: the windows are not there", s.Len())
 	}
 	if err := p.Check(s); err != nil {
 		t.Error(err)
 	}
 }
 
-// A layer that sees everything keeps everything.
-func TestSlideNeedsAllWindows(t *testing.T) {
-	p, err := New(Config{Layers: []LayerShape{{Heads: 1, KDim: 1, VDim: 1, Window: 16}, {Heads: 1, KDim: 1, VDim: 1}}, PageTokens: 16, DType: tensor.F16, MaxBytes: 1 << 14})
-	if err != nil {
-		t.Fatal(err)
+// groupPool returns a pool of pages of 16 tokens, for layers with the given
+// windows.
+func groupPool(t testing.TB, pages int, windows ...int) *Pool {
+	t.Helper()
+	cfg := Config{Layers: worldLayers(windows...), PageTokens: 16, DType: tensor.F16, MaxBytes: 1}
+	for range 2 {
+		p, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cfg.MaxBytes > 1 {
+			t.Cleanup(func() { p.Close() })
+			return p
+		}
+		cfg.MaxBytes = int64(pages) * p.Stats().PageBytes
+		p.Close()
 	}
-	defer p.Close()
-	s := p.NewSeq()
-	if err := p.Grow(s, 200); err != nil {
-		t.Fatal(err)
+	panic("unreachable")
+}
+
+// PagesInSteps is what a sequence takes that slides, PagesFor what it takes at
+// once, and both are exact where they are reached.
+func TestPagesInSteps(t *testing.T) {
+	p := groupPool(t, 400, 0, 40, 40, 40)
+	for _, step := range []int{1, 16, 33, 100} {
+		for _, tokens := range []int{1, 30, 64, 500, 1001} {
+			want := p.PagesInSteps(nil, tokens, step)
+			s, most := p.NewSeq(), 0
+			for s.Len() < tokens {
+				left := p.PagesInSteps(s, tokens-s.Len(), step)
+				if s.Pages()+left > want {
+					t.Errorf("%d tokens by %d: %d pages at %d and %d more, want at most %d", tokens, step, s.Pages(), s.Len(), left, want)
+				}
+				if err := p.Grow(s, min(step, tokens-s.Len())); err != nil {
+					t.Fatal(err)
+				}
+				most = max(most, s.Pages())
+				p.Slide(s, s.Len()-1)
+			}
+			if most > want || want-most > 4 {
+				t.Errorf("%d tokens by %d: at most %d pages at a time, predicted %d", tokens, step, most, want)
+			}
+			if n := p.Tokens(want, step); n < tokens || p.PagesInSteps(nil, n, step) > want || p.PagesInSteps(nil, n+1, step) <= want {
+				t.Errorf("%d pages hold %d tokens by %d, want at least %d", want, n, step, tokens)
+			}
+			p.Free(s)
+		}
 	}
-	p.Slide(s, 200)
-	if p.Window() != 0 || s.First() != 0 || s.Pages() != 13 {
-		t.Errorf("window %d, first token %d, %d pages", p.Window(), s.First(), s.Pages())
+	if n := p.PagesFor(nil, 1001); n != 4*63 {
+		t.Errorf("%d pages at once, want those of four groups", n)
+	}
+}
+
+// A window's pages are kept where others are likely to go on, and nowhere else.
+func TestMarks(t *testing.T) {
+	p := groupPool(t, 400, 0, 40)
+	tree := NewTree(p)
+	stem := run(0, 200)
+	// compute publishes tokens as an engine does, chunk by chunk, and returns how
+	// many were found.
+	compute := func(tokens []int32) int {
+		s := tree.Match("", tokens[:len(tokens)-1])
+		found := s.Len()
+		for s.Len() < len(tokens) {
+			if err := p.Grow(s, min(64, len(tokens)-s.Len())); err != nil {
+				t.Fatal(err)
+			}
+			if s.Len() < len(tokens) {
+				tree.InsertPart("", tokens[:s.Len()], s)
+			} else {
+				tree.Insert("", tokens, s)
+			}
+			p.Slide(s, s.Len()-1)
+		}
+		p.Free(s)
+		if err := p.Check(); err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	ask := func(i int32) []int32 { return append(append([]int32(nil), stem...), run(1000*i, 50)...) }
+	for i, want := range []int{
+		0,   // nothing is known
+		0,   // the stem is, but its window is gone; it leaves one where it goes another way
+		200, // there
+		200,
+	} {
+		if found := compute(ask(int32(i) + 1)); found != want {
+			t.Errorf("question %d: %d tokens found, want %d", i, found, want)
+		}
+	}
+	if found := compute(ask(1)); found != 249 {
+		t.Errorf("the first question again: %d tokens found, want all but the last", found)
+	}
+	if found := compute(append(ask(2), 7, 8, 9)); found != 250 {
+		t.Errorf("the second question goes on: %d tokens found, want 250", found)
+	}
+	st := tree.Stats()
+	if st.Marks != 1+4+1 {
+		t.Errorf("%d marks, want one behind the stem and one behind each of five ends", st.Marks)
+	}
+	// 13 pages of the stem, 4 of each question less the one that the stem shares,
+	// and windows of at most four pages, which overlap.
+	if full, windows := 12+4*4+1, 6*4; st.Pages > full+windows {
+		t.Errorf("%d pages are kept, want at most %d", st.Pages, full+windows)
+	}
+	if freed := tree.Evict(1); freed < 1 || tree.Stats().Marks != 5 {
+		t.Errorf("eviction of a page freed %d and left %d marks", freed, tree.Stats().Marks)
+	}
+	if n, _, _ := tree.Peek("", ask(3)); n != 200 {
+		t.Errorf("%d tokens of the question that was not used for longest are known, want the stem", n)
+	}
+	tree.Clear()
+	if st := p.Stats(); st.Cached != 0 || st.Free != st.Pages {
+		t.Errorf("after Clear: %+v", st)
 	}
 }
 
 func TestStates(t *testing.T) {
-	if _, err := New(Config{Layers: []LayerShape{{State: 100}}, DType: tensor.F16, MaxBytes: 1 << 20}); err == nil {
-		t.Error("a pool without room for states was made")
-	}
-	p, err := New(Config{Layers: []LayerShape{{State: 100}, {State: 8}}, States: 4, DType: tensor.F16, MaxBytes: 1 << 20})
+	p, err := New(Config{Layers: []LayerShape{{State: 100}, {State: 8}, {State: 256, Parts: 2}}, Checkpoints: 1, DType: tensor.F16, MaxBytes: 5 * (128 + 64 + 256)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
+	if st := p.Stats(); st.Pages != 5 || st.StatePages != 1 || p.PagesInSteps(nil, 100, 0) != 2 {
+		t.Fatalf("%+v, a sequence needs %d pages, want one for its state and one for a checkpoint", st, p.PagesInSteps(nil, 100, 0))
+	}
 	s := p.NewSeq()
 	step := func() {
 		t.Helper()
 		if err := p.Grow(s, 1); err != nil {
 			t.Fatal(err)
 		}
-		p.State(1, s)[0]++
+		p.State(1, 0, s)[0]++
+		p.State(2, 1, s)[127]++
 	}
 	for range 5 {
 		step()
 	}
-	if err := p.Checkpoint(s); err != nil {
-		t.Fatal(err)
+	p.Checkpoint(s)
+	if n := p.PagesFor(s, 1); n != 1 {
+		t.Errorf("after a checkpoint %d pages are needed, want one for a copy of the state", n)
 	}
 	for range 5 {
 		step()
 	}
 	p.Truncate(s, 7)
-	if s.Len() != 5 || p.State(1, s)[0] != 5 {
-		t.Errorf("cut to %d tokens with state %d, want the checkpoint at 5", s.Len(), p.State(1, s)[0])
+	if s.Len() != 5 || p.State(1, 0, s)[0] != 5 || p.State(2, 1, s)[127] != 5 {
+		t.Errorf("cut to %d tokens with state %d, want the checkpoint at 5", s.Len(), p.State(1, 0, s)[0])
 	}
 	f, err := p.Fork(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.State(1, f)[0] = 99
-	if p.State(1, s)[0] != 5 {
-		t.Error("a fork shares its state")
+	if err := p.Grow(f, 1); err != nil {
+		t.Fatal(err)
+	}
+	p.State(1, 0, f)[0] = 99
+	if p.State(1, 0, s)[0] != 5 {
+		t.Error("a fork changes the state of its parent")
 	}
 	p.Truncate(s, 4)
 	if s.Len() != 0 {
 		t.Errorf("cut to %d tokens, no state was saved before", s.Len())
 	}
 	step()
-	if p.State(1, s)[0] != 1 {
+	if p.State(1, 0, s)[0] != 1 {
 		t.Error("a new state is not zero")
 	}
 	if err := p.Check(s, f); err != nil {
 		t.Error(err)
+	}
+}
+
+// States are found at the lengths where they were published, and give way to
+// sequences that run.
+func TestStatesInTree(t *testing.T) {
+	p, err := New(Config{Layers: append(worldLayers(0), LayerShape{State: 8}), PageTokens: 16, DType: tensor.F16, MaxBytes: 12 * 128})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	tree := NewTree(p)
+	if n := publish(t, tree, "", run(0, 40)); n != 0 {
+		t.Errorf("%d tokens found in an empty tree", n)
+	}
+	for length, want := range map[int]int{39: 0, 40: 40, 60: 40} {
+		if n, pages, avail := tree.Peek("", run(0, length)); n != want || want > 0 && (pages != 4 || avail != 4) {
+			t.Errorf("of %d tokens %d are found in %d pages, want %d", length, n, pages, want)
+		}
+	}
+	if n := publish(t, tree, "", run(0, 60)); n != 40 {
+		t.Errorf("%d tokens found, want 40", n)
+	}
+	s := p.NewSeq()
+	if err := p.Grow(s, 11*16); err != nil { // all the memory
+		t.Fatal(err)
+	}
+	if st := tree.Stats(); st.Marks != 0 || st.Pages != 0 {
+		t.Errorf("%+v", st)
+	}
+	if err := p.Check(s); err != nil {
+		t.Error(err)
+	}
+}
+
+// The layers of several windows are divided into groups of about one size.
+func TestGroups(t *testing.T) {
+	layers := func(n, every, heads, other int) []LayerShape {
+		var l []LayerShape
+		for i := range n {
+			if (i+1)%every == 0 {
+				l = append(l, LayerShape{Heads: heads, KDim: 64, VDim: 64})
+			} else {
+				l = append(l, LayerShape{Heads: other, KDim: 64, VDim: 64, Window: 512})
+			}
+		}
+		return l
+	}
+	for name, c := range map[string]struct {
+		layers  []LayerShape
+		groups  int
+		padding int // percent, at most
+	}{
+		"one window":   {layers(18, 19, 1, 1), 1, 0},
+		"all":          {layers(18, 1, 1, 1), 1, 0},
+		"Gemma 2":      {layers(26, 2, 4, 4), 2, 0},
+		"Gemma 3 270M": {layers(18, 6, 1, 1), 6, 0},
+		"Gemma 3 1B":   {layers(26, 6, 1, 1), 13, 0},
+		"Gemma 3 27B":  {layers(62, 6, 16, 16), 31, 0},
+		"other heads":  {layers(30, 6, 2, 8), 27, 3},
+	} {
+		p, err := New(Config{Layers: c.layers, DType: tensor.F16, MaxBytes: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		st := p.Stats()
+		if st.Groups != c.groups || 100*st.Padding > int64(c.padding*p.tokenBytes) {
+			t.Errorf("%s: %d groups, %d bytes of padding to %d, want %d groups and at most %d%%", name, st.Groups, st.Padding, p.tokenBytes, c.groups, c.padding)
+		}
+		n, err := SequenceBytes(Config{Layers: c.layers, DType: tensor.F16}, 1000, 0)
+		if want := int64(p.PagesFor(nil, 1000)) * st.PageBytes; err != nil || n != want {
+			t.Errorf("%s: 1000 tokens take %d bytes, SequenceBytes says %d, %v", name, want, n, err)
+		}
+		p.Close()
 	}
 }
 

@@ -9,7 +9,11 @@ type Stats struct {
 	Cached      int   // pages that only the tree holds: they are given when needed
 	InUse       int   // pages that sequences hold
 	Shared      int   // pages more that sequences would hold if they shared none
-	States      int   // slots of recurrent states in use
+
+	Groups     int   // groups of layers that share a page table, see docs/memory.md
+	Padding    int64 // bytes of the pages of one PageTokens tokens that no layer uses
+	StatePages int   // pages of the recurrent state of a sequence
+	StatePad   int64 // bytes of these that no layer uses
 
 	HeldBytes    int64       // memory that the pool has
 	Taken, Given int64       // chunks taken from the budget and given back
@@ -24,11 +28,13 @@ func (p *Pool) Stats() Stats {
 	s.Free = s.Pages - s.Cached - s.InUse
 	p.chunkStats(&s)
 	s.Shared = p.seqRefs - s.InUse
-	s.States = p.states.slots - len(p.states.free)
+	s.Groups, s.Padding = len(p.groups), int64(len(p.groups)*p.pageBytes-p.tokenBytes)
+	s.StatePages, s.StatePad = p.statePages, int64(p.statePages*p.pageBytes-p.stateBytes)
 	return s
 }
 
-// Usage says what an allocator's memory is used for, in slots for one token.
+// Usage says what an allocator's memory is used for, in slots: of a page, each
+// for one token of one group of layers. A page of a state is used whole.
 // Used, Internal, Cached and Free add up to Slots. Waste, as the paper on paged
 // attention counts it (Kwon et al., Efficient Memory Management for Large
 // Language Model Serving with PagedAttention, 2023), is internal where memory
@@ -51,6 +57,16 @@ func (u Usage) Waste() int {
 		return 0
 	}
 	return 1000 * waste / (waste + u.Used)
+}
+
+// Slots returns the slots of pages that a sequence of so many tokens fills with
+// what its layers can still see.
+func (p *Pool) Slots(tokens int) int {
+	n := p.full*tokens + p.statePages*p.cfg.PageTokens
+	for g := p.full; g < len(p.groups); g++ {
+		n += tokens - p.since(g, tokens)
+	}
+	return n
 }
 
 // Usage returns what the pool's memory is used for, that which it has not taken

@@ -213,17 +213,17 @@ func (m *Model) setup(o Options) error {
 func (m *Model) openPool(o Options) error {
 	cfg := kvcache.Config{Layers: m.net.Keeps(), DType: o.KV, PageTokens: o.PageTokens, MaxBytes: o.KVBytes, Budget: o.KVBudget}
 	for i := range cfg.Layers {
-		cfg.Layers[i].Window = 0
-	}
-	token := int64(0)
-	for _, l := range cfg.Layers {
-		token += int64(l.Heads) * int64((kvcache.TileBytes(l.KDim, o.KV)+kvcache.TileBytes(l.VDim, o.KV))/kvcache.TileTokens)
-	}
-	if cfg.MaxBytes == 0 {
-		page := max(o.PageTokens, 64)
-		cfg.MaxBytes = token * int64((m.context+page-1)/page+1) * int64(page)
+		if l := &cfg.Layers[i]; l.Window >= m.context {
+			l.Window = 0 // it sees all
+		}
 	}
 	var err error
+	if cfg.MaxBytes == 0 {
+		page := max(o.PageTokens, 64)
+		if cfg.MaxBytes, err = kvcache.SequenceBytes(cfg, m.context+page, 0); err != nil {
+			return err
+		}
+	}
 	m.kv, err = kvcache.New(cfg)
 	m.exec.KV = m.kv
 	return err

@@ -141,7 +141,7 @@ func (t *attnTask) call(c *kernel.AttnCall, u attnUnit) {
 	if a.Slopes != nil {
 		c.Slope = a.Slopes[u.head*group:][:group]
 	}
-	c.Tiles = kernel.Tiles{Pages: run.Seq.Bases(), PerPage: pl.PerPage, K: pl.K, V: pl.V, Step: pl.Step}
+	c.Tiles = kernel.Tiles{Pages: t.kv.Bases(t.layer, run.Seq), PerPage: pl.PerPage, K: pl.K, V: pl.V, Step: pl.Step}
 }
 
 func (t *attnTask) Do(worker, _ int) {

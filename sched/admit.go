@@ -155,6 +155,16 @@ func (s *Scheduler) most() int {
 	slices.SortFunc(s.peak, func(a, b peakEntry) int { return cmp.Compare(b.left, a.left) })
 	page := s.mem.PageTokens()
 	tokens, most := 0, 0
+	if s.mem.Bounded() {
+		for i, e := range s.peak {
+			pages := 0
+			for _, other := range s.peak[:i+1] {
+				pages += s.mem.PagesOf(other.now + e.left)
+			}
+			most = max(most, pages)
+		}
+		return most
+	}
 	for i, e := range s.peak {
 		tokens += e.now
 		// Each of the i+1 sequences may leave a page all but one token empty.

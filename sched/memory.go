@@ -19,8 +19,9 @@ type Memory interface {
 	Reach(want int) int            // pages that there are now, with those in use; memory that can grow takes more, up to want
 	Available(want int) int        // pages that can be had now; memory that can grow takes more, up to want
 	PageTokens() int               // tokens in a page
-	PagesOf(tokens int) int        // pages of a sequence of that length with none shared
-	Need(s *Seq, n int) int        // pages that n more tokens of s take; s has memory
+	PagesOf(tokens int) int        // the most pages of a sequence on its way to that length, with none shared
+	Bounded() bool                 // a sequence's pages do not just follow its length: some layers see a window, or have a state
+	Need(s *Seq, n int) int        // pages that n more tokens of s take, in as many steps as that takes; s has memory
 	Frees(s *Seq) int              // pages that become available if s loses its memory
 	Cached(s *Seq) int             // tokens that Allocate would find computed
 	SwapTime(s *Seq) time.Duration // time that SwapOut takes, 0 if there is nowhere to write to
@@ -46,6 +47,12 @@ type Paged struct {
 	Tokens func(s *Seq) (salt string, tokens []int32)
 
 	Store Store // where preempted sequences are written to; nil for nowhere
+
+	// Step is the most tokens of a sequence that a step computes, if after each
+	// step those that were computed slide to their last token, as
+	// [kvcache.Pool.PagesInSteps] says; 0 if they do not, or if a step may compute
+	// any number.
+	Step int
 }
 
 // Total returns the pages that the pool can have whatever others do.
@@ -61,10 +68,13 @@ func (m *Paged) Available(want int) int { return m.Pool.Reserve(want) }
 func (m *Paged) PageTokens() int { return m.Pool.PageTokens() }
 
 // PagesOf returns the pages of a sequence of its own.
-func (m *Paged) PagesOf(tokens int) int { return m.Pool.PagesFor(nil, tokens) }
+func (m *Paged) PagesOf(tokens int) int { return m.Pool.PagesInSteps(nil, tokens, m.Step) }
+
+// Bounded says whether layers have windows or states.
+func (m *Paged) Bounded() bool { return m.Pool.Bounded() }
 
 // Need returns the pages that n more tokens of s take.
-func (m *Paged) Need(s *Seq, n int) int { return m.Pool.PagesFor(s.KV, n) }
+func (m *Paged) Need(s *Seq, n int) int { return m.Pool.PagesInSteps(s.KV, n, m.Step) }
 
 // Frees returns the pages that only s holds.
 func (m *Paged) Frees(s *Seq) int { return m.Pool.Releasable(s.KV) }
@@ -106,7 +116,7 @@ func (m *Paged) Allocate(s *Seq, keep int) (computed int, ok bool) {
 	}
 	found, ok := m.prefix(salt, tokens, s.Wanted, keep)
 	if rest := found % m.PageTokens(); !ok && rest > 0 {
-		// The page that the prefix ends in would be copied: there may be room
+		// The pages that the prefix ends in would be copied: there may be room
 		// without.
 		tokens = tokens[:found-rest]
 		_, ok = m.prefix(salt, tokens, s.Wanted, keep)
@@ -125,15 +135,11 @@ func (m *Paged) Allocate(s *Seq, keep int) (computed int, ok bool) {
 // prefix returns how many of tokens the tree has, and whether there is room for
 // the rest of those wanted and for keep pages.
 func (m *Paged) prefix(salt string, tokens []int32, wanted, keep int) (found int, ok bool) {
-	pages, available := 0, 0
+	need := m.PagesOf(wanted)
 	if m.Tree != nil {
-		found, pages, available = m.Tree.Peek(salt, tokens)
+		found, need = m.Tree.Need(salt, tokens, wanted, m.Step)
 	}
-	need := m.PagesOf(wanted) - pages
-	if found%m.PageTokens() != 0 {
-		need++ // for a copy of the page that the prefix ends in
-	}
-	need += available + keep
+	need += keep
 	return found, need <= m.Available(need)
 }
 
@@ -258,9 +264,13 @@ func (m *Contiguous) unreserve(s *Seq) {
 // sequences that have some, want is the size of the next reservation.
 func (m *Contiguous) Usage(running []*Seq, want int) kvcache.Usage {
 	for _, s := range running {
-		if region := m.regions[s]; region != nil && s.Computed > region.Used() {
+		region := m.regions[s]
+		if region == nil {
+			continue
+		}
+		if n := m.Pool.Slots(s.Computed) - region.Used(); n > 0 {
 			// It fits: Allocate reserved room for all of its tokens.
-			_ = m.Space.Grow(region, s.Computed-region.Used())
+			_ = m.Space.Grow(region, n)
 		}
 	}
 	return m.Space.Usage(want)

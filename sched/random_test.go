@@ -57,8 +57,7 @@ func next(tokens []int32) int32 {
 }
 
 func newWorld(pick func(int) int) (*world, error) {
-	pages := 5 + pick(12)
-	pool, err := kvcache.New(kvcache.Config{Layers: []kvcache.LayerShape{{Heads: 1, KDim: 1, VDim: 1}}, PageTokens: 16, DType: tensor.F16, MaxBytes: int64(pages) * 128})
+	pool, err := newPool(5+pick(12), worldShapes[pick(len(worldShapes))])
 	if err != nil {
 		return nil, err
 	}
@@ -80,8 +79,36 @@ func newWorld(pick func(int) int) (*world, error) {
 	if w.cfg.Split && pick(2) == 0 {
 		w.cfg.ITLTarget = 5 * time.Millisecond
 	}
+	if w.cfg.Split {
+		w.mem.Step = w.cfg.MaxTokens
+	}
 	w.s, err = New(w.cfg, w.mem)
 	return w, err
+}
+
+// worldShapes are the layers of worlds. Half of them see all tokens.
+var worldShapes = [][]kvcache.LayerShape{
+	{{Heads: 1, KDim: 1, VDim: 1}}, {{Heads: 1, KDim: 1, VDim: 1}}, {{Heads: 1, KDim: 1, VDim: 1}}, {{Heads: 1, KDim: 1, VDim: 1}},
+	{{Heads: 1, KDim: 1, VDim: 1, Window: 20}},
+	{{Heads: 1, KDim: 1, VDim: 1}, {Heads: 1, KDim: 1, VDim: 1, Window: 7}, {Heads: 1, KDim: 1, VDim: 1, Window: 7}},
+	{{Heads: 1, KDim: 1, VDim: 1}, {State: 8}},
+	{{Heads: 1, KDim: 1, VDim: 1, Window: 20}, {State: 256, Parts: 4}},
+}
+
+// newPool returns a pool with so many pages for each group of layers, and for
+// some states.
+func newPool(pages int, layers []kvcache.LayerShape) (*kvcache.Pool, error) {
+	cfg := kvcache.Config{Layers: layers, PageTokens: 16, DType: tensor.F16, MaxBytes: 1, Checkpoints: 1}
+	p, err := kvcache.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	st := p.Stats()
+	cfg.MaxBytes = int64(pages*st.Groups+8*st.StatePages) * st.PageBytes
+	if err := p.Close(); err != nil {
+		return nil, err
+	}
+	return kvcache.New(cfg)
 }
 
 // flaky is a store that fails at times.
@@ -162,7 +189,7 @@ func (w *world) add() error {
 	w.id++
 	a.Seq = Seq{ID: w.id, Tenant: []string{"a", "b"}[w.pick(2)], Priority: w.pick(3), Prompt: len(a.tokens), MaxNew: a.end - len(a.tokens) + w.pick(10), Arrived: w.now}
 	err := w.s.Add(&a.Seq, w.now)
-	if fits := w.pool.PagesFor(nil, a.Prompt+a.MaxNew) <= w.pool.Stats().Pages; fits != (err == nil) || err != nil && !errors.Is(err, ErrTooLarge) {
+	if fits := w.pool.PagesInSteps(nil, a.Prompt+a.MaxNew, w.mem.Step) <= w.pool.Stats().Pages; fits != (err == nil) || err != nil && !errors.Is(err, ErrTooLarge) {
 		return fmt.Errorf("Add: %v", err)
 	}
 	if err == nil {
@@ -199,6 +226,9 @@ func (w *world) step() error {
 			a.Draft = w.pick(min(4, a.end-len(a.tokens)) + 1)
 			a.Draft = min(a.Draft, a.end-len(a.tokens)-1)
 		}
+		if a.Draft > 0 && a.KV != nil && w.pick(4) > 0 {
+			w.pool.Checkpoint(a.KV) // else a wrong guess costs all that it has
+		}
 	}
 	p := w.s.Next(w.now)
 	if err := w.judge(p); err != nil {
@@ -221,8 +251,14 @@ func (w *world) step() error {
 	}
 	w.s.Done(elapsed, w.now)
 	for _, a := range w.live {
+		if a.KV != nil && a.KV.Len() < a.Computed { // behind a wrong guess its state is lost
+			a.Computed = a.KV.Len()
+		}
 		if w.pick(4) == 0 {
 			w.mem.Publish(&a.Seq)
+		}
+		if a.KV != nil && w.mem.Step > 0 {
+			w.pool.Slide(a.KV, a.Computed-1)
 		}
 	}
 	for _, a := range done {
@@ -308,18 +344,8 @@ func (w *world) compute(a *actor, r *Row) error {
 	if err := w.pool.Grow(a.KV, r.N); err != nil {
 		return fmt.Errorf("the plan does not fit: %w", err)
 	}
-	for at := r.Start; at < r.Start+r.N; at++ {
-		k, _ := w.pool.Tile(0, 0, a.KV, at/16)
-		binary.LittleEndian.PutUint16(k[2*(at%16):], uint16(guessed[at]))
-	}
-	if r.Outputs == 0 {
-		return nil
-	}
-	for at := range a.tokens {
-		k, _ := w.pool.Tile(0, 0, a.KV, at/16)
-		if got := int32(binary.LittleEndian.Uint16(k[2*(at%16):])); got != a.tokens[at] {
-			return fmt.Errorf("sequence %d: token %d is %d in the cache, want %d", a.ID, at, got, a.tokens[at])
-		}
+	if err := w.write(a, r, guessed); err != nil || r.Outputs == 0 {
+		return err
 	}
 	for {
 		t := next(a.tokens)
@@ -339,6 +365,42 @@ func (w *world) compute(a *actor, r *Row) error {
 		r.New++
 	}
 	return nil
+}
+
+// write stores the keys and the state of a row, and looks whether what its
+// tokens see is there.
+func (w *world) write(a *actor, r *Row, tokens []int32) error {
+	for l, shape := range w.pool.Layers() {
+		if shape.State > 0 {
+			b := w.pool.State(l, max(shape.Parts, 1)-1, a.KV)
+			if got := int(binary.LittleEndian.Uint64(b)); got != sum(tokens[:r.Start]) {
+				return fmt.Errorf("sequence %d: state %d behind %d tokens, want %d", a.ID, got, r.Start, sum(tokens[:r.Start]))
+			}
+			binary.LittleEndian.PutUint64(b, uint64(sum(tokens[:r.Start+r.N])))
+			continue
+		}
+		from := 0
+		if shape.Window > 0 {
+			from = max(0, r.Start+1-shape.Window)
+		}
+		for at := from; at < r.Start+r.N; at++ {
+			k, _ := w.pool.Tile(l, 0, a.KV, at/16)
+			if k = k[2*(at%16):]; at >= r.Start {
+				binary.LittleEndian.PutUint16(k, uint16(tokens[at]))
+			} else if got := int32(binary.LittleEndian.Uint16(k)); got != tokens[at] {
+				return fmt.Errorf("sequence %d: token %d is %d in layer %d of the cache, want %d", a.ID, at, got, l, tokens[at])
+			}
+		}
+	}
+	return nil
+}
+
+// sum is the state behind tokens.
+func sum(tokens []int32) (n int) {
+	for _, t := range tokens {
+		n = 31*n + int(t) + 1
+	}
+	return n & 0xffffffff
 }
 
 // settle ends all holds and runs until every sequence is finished.

@@ -148,6 +148,7 @@ func (s *Scheduler) schedule(q *Seq, n int) int {
 			break
 		}
 		s.preempt(v)
+		need = s.mem.Need(q, n) // less, if they shared a page that q would have copied
 	}
 	if room := s.mem.Available(need+s.reserved) - s.reserved; need > room {
 		if !s.cfg.Split && !q.decodes() {
