@@ -37,7 +37,7 @@ func (s *Shape) Memory(u Use) Memory {
 	}
 	return Memory{
 		Weights:     s.WeightBytes + s.Outline.VectorSize,
-		KV:          s.KVMemory(u.Context, u.Seqs),
+		KV:          s.kvMemory(u.Context, u.Seqs, chunk),
 		Activations: s.activations(max(min(chunk, u.Context), u.Seqs, 1), max(u.Seqs, 1)),
 		Vocabulary:  vocabEntry * int64(s.Outline.Config.Vocab),
 	}
@@ -47,20 +47,25 @@ func (s *Shape) Memory(u Use) Memory {
 const pageTokens = 64
 
 // KVMemory returns the bytes of the pages that hold seqs sequences (0 means 1)
-// of the given number of tokens.
-func (s *Shape) KVMemory(tokens, seqs int) int64 {
-	pages := int64((tokens + pageTokens - 1) / pageTokens)
-	return max(pages, 1) * pageTokens * s.kvToken() * int64(max(seqs, 1))
-}
+// of the given number of tokens, all of which they keep.
+func (s *Shape) KVMemory(tokens, seqs int) int64 { return s.kvMemory(tokens, seqs, 0) }
 
-// kvToken is KVBytes with the padding of tiles to whole cache lines.
-func (s *Shape) kvToken() int64 {
-	line := func(dim int) int64 { return int64(kvcache.TileBytes(dim, s.KV)+63) &^ 63 }
-	n := int64(0)
+// kvMemory is KVMemory for sequences that are computed by step tokens at a time
+// and then keep what layers with windows still see; step 0 if they keep all.
+func (s *Shape) kvMemory(tokens, seqs, step int) int64 {
+	cfg := kvcache.Config{DType: s.KV, PageTokens: pageTokens}
 	for _, l := range s.layers {
-		n += int64(l.keeps.Heads) * (line(l.keeps.KDim) + line(l.keeps.VDim))
+		keeps := l.keeps
+		if keeps.Window >= tokens {
+			keeps.Window = 0
+		}
+		cfg.Layers = append(cfg.Layers, keeps)
 	}
-	return n / kvcache.TileTokens
+	n, err := kvcache.SequenceBytes(cfg, max(tokens, 1), step)
+	if err != nil {
+		panic(err) // Read has checked the layers
+	}
+	return n * int64(max(seqs, 1))
 }
 
 // activations counts the buffers of a step of so many rows: see package model.

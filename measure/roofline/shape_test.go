@@ -206,8 +206,8 @@ func TestKVMemory(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := m.Pool().Available(); got != 3*2 {
-				t.Errorf("%s: room for %d pages, want 6", path, got)
+			if got, want := m.Pool().Available(), 3*m.Pool().PagesFor(nil, 100); got != want {
+				t.Errorf("%s: room for %d pages, want %d", path, got, want)
 			}
 			m.Close()
 		}
