@@ -210,3 +210,49 @@ func FuzzRestore(f *testing.F) {
 		}
 	})
 }
+
+// Snapshots of version 1 have all tokens of all layers and are read by a pool
+// whose layers have windows, which keeps what is in them.
+func TestRestoreVersion1(t *testing.T) {
+	le := binary.LittleEndian
+	old := []byte("ridgekv\x01")
+	for _, x := range []uint32{1, 2, 1, 1, 1, 0, 0, 1, 1, 1, 0, 0} {
+		old = le.AppendUint32(old, x)
+	}
+	for _, x := range []uint64{100, 0, 4} { // tokens, the first, the description
+		old = le.AppendUint64(old, x)
+	}
+	old = append(old, "meta"...)
+	for tile := range uint16(7) {
+		for layer := range uint16(2) {
+			for range 2 {
+				for slot := range uint16(16) {
+					old = le.AppendUint16(old, 1000*layer+16*tile+slot)
+				}
+			}
+		}
+	}
+	old = le.AppendUint64(old, uint64(crc32.Checksum(old, castagnoli)))
+	old = append(old, snapshotEnd...)
+	p := groupPool(t, 30, 0, 20)
+	s, meta, err := p.Restore(bytes.NewReader(old), 100)
+	if err != nil || string(meta) != "meta" || s.Len() != 100 || s.tables[0].first != 0 || s.tables[1].first != 64 {
+		t.Fatalf("%v, %q, %+v", err, meta, s)
+	}
+	for layer, from := range []int{0, 64} {
+		for at := from; at < 100; at++ {
+			k, v := p.Tile(layer, 0, s, at/16)
+			want := uint16(1000*layer + at)
+			if got := le.Uint16(k[2*(at%16):]); got != want || le.Uint16(v[2*(at%16):]) != want {
+				t.Fatalf("layer %d, token %d: found %d, want %d", layer, at, got, want)
+			}
+		}
+	}
+	var again bytes.Buffer
+	if err := p.Snapshot(&again, s, meta); err != nil || again.Len() >= len(old) {
+		t.Errorf("%v, %d bytes of a snapshot without what left the window, %d with", err, again.Len(), len(old))
+	}
+	if err := p.Check(s); err != nil {
+		t.Error(err)
+	}
+}
