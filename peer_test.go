@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -49,7 +48,7 @@ func readPeer(t *testing.T) *peerGolden {
 // specBench returns the first turn of each prompt, by id.
 func specBench(t *testing.T) map[int]string {
 	t.Helper()
-	f, err := os.Open(filepath.Join(testdata.Dir(t), "spec_bench.jsonl"))
+	f, err := os.Open(testdata.File(t, "spec_bench.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +158,7 @@ func TestPerplexityAgainstPeer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("minutes long")
 	}
-	text, err := os.ReadFile(filepath.Join(testdata.Dir(t), "wikitext2_test.txt"))
+	text, err := os.ReadFile(testdata.File(t, "wikitext2_test.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}

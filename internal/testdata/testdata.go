@@ -1,38 +1,91 @@
-// Package testdata finds the texts, vocabularies and real models that tests
-// read but that are not part of the repository.
+// Package testdata finds the texts, vocabularies, templates and real models that
+// tests of several packages read.
 package testdata
 
 import (
+	"compress/bzip2"
+	"errors"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 
 	"ridge/internal/builtin"
 )
 
-// Dir returns the folder of shared test data: $RIDGE_DATA, or the nearest
-// shared/data folder beside a parent of the working directory. A test that
-// calls it is skipped when there is none, and fails when CI=true.
+// Dir returns the folder internal/testdata/data of the repository that the
+// working directory is in; its README.md says what is there. Texts and
+// vocabularies are packed in it: File unpacks them.
 func Dir(t testing.TB) string {
 	t.Helper()
-	if d := os.Getenv("RIDGE_DATA"); d != "" {
-		return d
-	}
 	wd, err := os.Getwd()
 	if err != nil {
 		t.Fatalf("testdata: working directory: %v", err)
 	}
 	for dir := wd; ; dir = filepath.Dir(dir) {
-		d := filepath.Join(dir, "shared", "data")
+		d := filepath.Join(dir, "internal", "testdata", "data")
 		if st, err := os.Stat(d); err == nil && st.IsDir() {
 			return d
 		}
 		if filepath.Dir(dir) == dir {
-			break
+			t.Fatalf("testdata: no internal/testdata/data beside a parent of %s", wd)
 		}
 	}
-	Skip(t, "shared test data not found (set RIDGE_DATA)")
-	return ""
+}
+
+// unpacked has the bytes of files that were unpacked, by path.
+var unpacked sync.Map
+
+// File returns the path of a file of Dir, by its slash-separated name. A packed
+// one is unpacked into a folder that goes with the test.
+func File(t testing.TB, name string) string {
+	t.Helper()
+	path := filepath.Join(Dir(t), filepath.FromSlash(name))
+	_, err := os.Stat(path)
+	if err == nil {
+		return path
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("testdata: %v", err)
+	}
+	b, ok := unpacked.Load(path)
+	if !ok {
+		f, err := os.Open(path + packed)
+		if err != nil {
+			t.Fatalf("testdata: %v", err)
+		}
+		defer f.Close()
+		if b, err = io.ReadAll(bzip2.NewReader(f)); err != nil {
+			t.Fatalf("testdata: %s: %v", f.Name(), err)
+		}
+		unpacked.Store(path, b)
+	}
+	out := filepath.Join(t.TempDir(), filepath.Base(path))
+	if err := os.WriteFile(out, b.([]byte), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// packed ends the name of a packed file.
+const packed = ".bz2"
+
+// Vocabularies returns the names of the vocabularies, sorted: NAME is the file
+// tokenizers/NAME.gguf.
+func Vocabularies(t testing.TB) []string {
+	t.Helper()
+	end := ".gguf" + packed
+	files, err := filepath.Glob(filepath.Join(Dir(t), "tokenizers", "*"+end))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("testdata: no vocabularies: %v", err)
+	}
+	for i, f := range files {
+		files[i] = strings.TrimSuffix(filepath.Base(f), end)
+	}
+	return files
 }
 
 // Tiny is the path of the trained model that is part of the program: it is

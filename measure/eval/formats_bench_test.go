@@ -49,7 +49,7 @@ func BenchmarkFormats(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(testdata.Dir(b), "wikitext2_valid.txt"))
+	text, err := os.ReadFile(testdata.File(b, "wikitext2_valid.txt"))
 	if err != nil {
 		b.Fatal(err)
 	}

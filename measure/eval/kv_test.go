@@ -2,7 +2,6 @@ package eval
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 
 	"ridge/engine"
@@ -21,7 +20,7 @@ const (
 
 // Keys and values as Q8_0 predict a text nearly as well as those as F16.
 func TestKVQ8Drift(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(testdata.Dir(t), "wikitext2_valid.txt"))
+	text, err := os.ReadFile(testdata.File(t, "wikitext2_valid.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"path/filepath"
 	"testing"
 
 	"ridge/internal/testdata"
@@ -14,7 +13,7 @@ import (
 // SentencePiece's put before a text.
 func TestContinuation(t *testing.T) {
 	for _, name := range []string{"gpt-2", "llama-spm", "phi-3", "falcon", "baichuan", "deepseek-llm"} {
-		f, err := gguf.Open(filepath.Join(testdata.Dir(t), "tokenizers", name+".gguf"))
+		f, err := gguf.Open(testdata.File(t, "tokenizers/"+name+".gguf"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,6 @@ package tokenizer_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -18,13 +17,9 @@ import (
 // sharedVocabs makes the tokenizers of all shared vocabularies.
 func sharedVocabs(t testing.TB) map[string]*tokenizer.Tokenizer {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(testdata.Dir(t), "tokenizers", "*.gguf"))
-	if err != nil || len(files) == 0 {
-		t.Fatal("no vocabularies")
-	}
 	out := map[string]*tokenizer.Tokenizer{}
-	for _, path := range files {
-		out[strings.TrimSuffix(filepath.Base(path), ".gguf")] = openGGUF(t, path)
+	for _, name := range testdata.Vocabularies(t) {
+		out[name] = openGGUF(t, testdata.File(t, "tokenizers/"+name+".gguf"))
 	}
 	return out
 }

@@ -2,7 +2,6 @@ package tokenizer_test
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -33,7 +32,7 @@ func BenchmarkEncode(b *testing.B) {
 
 // BenchmarkEnglish encodes English prose in one piece.
 func BenchmarkEnglish(b *testing.B) {
-	text, err := os.ReadFile(filepath.Join(testdata.Dir(b), "wikitext2_test.txt"))
+	text, err := os.ReadFile(testdata.File(b, "wikitext2_test.txt"))
 	if err != nil {
 		b.Fatal(err)
 	}

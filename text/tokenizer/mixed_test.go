@@ -253,14 +253,14 @@ func TestMixedText(t *testing.T) {
 	}
 }
 
-// TestRealText is TestMixedText for files of the shared data folder.
+// TestRealText is TestMixedText for real texts. The goldens are those of the whole
+// texts, ours are cut at the border of a piece.
 func TestRealText(t *testing.T) {
-	dir := testdata.Dir(t)
 	for _, name := range realModels {
 		t.Run(name, func(t *testing.T) {
 			tok := openGGUF(t, testdata.Model(t, name))
 			for file, want := range readGolden(t, goldenOf(name)).Data {
-				b, err := os.ReadFile(filepath.Join(dir, file))
+				b, err := os.ReadFile(testdata.File(t, file))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -60,15 +60,10 @@ func readPairs(t testing.TB, inp, out string) (texts []string, ids [][]int32) {
 // TestPairs compares with the ids that the original tokenizers gave.
 func TestPairs(t *testing.T) {
 	dir := filepath.Join(testdata.Dir(t), "tokenizers")
-	files, err := filepath.Glob(filepath.Join(dir, "*.gguf"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no vocabularies in %s", dir)
-	}
-	for _, path := range files {
-		name := strings.TrimSuffix(filepath.Base(path), ".gguf")
+	for _, name := range testdata.Vocabularies(t) {
 		t.Run(name, func(t *testing.T) {
-			tok := openGGUF(t, path)
-			pairs := path
+			tok := openGGUF(t, testdata.File(t, "tokenizers/"+name+".gguf"))
+			pairs := filepath.Join(dir, name+".gguf")
 			if name == "gpt-neox" {
 				// The same vocabulary, by the same tokenizer.
 				pairs = filepath.Join(dir, "mpt.gguf")

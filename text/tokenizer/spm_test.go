@@ -3,7 +3,6 @@ package tokenizer_test
 import (
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"ridge/internal/testdata"
@@ -45,11 +44,10 @@ func readSPM(t testing.TB) (g spmGolden) {
 
 // TestSentencePiece compares with SentencePiece itself, for real vocabularies.
 func TestSentencePiece(t *testing.T) {
-	dir := testdata.Dir(t)
 	w := mixedWords(t)
 	for name, want := range readSPM(t).Chunks {
 		t.Run(name, func(t *testing.T) {
-			tok := openGGUF(t, filepath.Join(dir, "tokenizers", name+".gguf"))
+			tok := openGGUF(t, testdata.File(t, "tokenizers/"+name+".gguf"))
 			for i := range want {
 				s := mixedChunk(w, i)
 				if got := digest(tok.Encode(nil, s, tokenizer.EncodeOptions{})); got != want[i] {

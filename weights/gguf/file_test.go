@@ -210,7 +210,7 @@ func TestDigests(t *testing.T) {
 			if f := find[name]; f != nil {
 				path = f(t)
 			} else {
-				path = filepath.Join(testdata.Dir(t), "tokenizers", name)
+				path = testdata.File(t, "tokenizers/"+name)
 			}
 			if got := digestOf(t, open(t, path)); got != w {
 				t.Errorf("got  %+v\nwant %+v", got, w)

@@ -48,12 +48,8 @@ func TestBuildAllTypes(t *testing.T) {
 func TestRewrite(t *testing.T) {
 	t.Run("all_types.gguf", func(t *testing.T) { checkRewrite(t, "testdata/all_types.gguf") })
 	t.Run("tokenizers", func(t *testing.T) {
-		paths, err := filepath.Glob(filepath.Join(testdata.Dir(t), "tokenizers", "*.gguf"))
-		if err != nil || len(paths) == 0 {
-			t.Fatalf("no vocabularies: %v", err)
-		}
-		for _, p := range paths {
-			checkRewrite(t, p)
+		for _, name := range testdata.Vocabularies(t) {
+			checkRewrite(t, testdata.File(t, "tokenizers/"+name+".gguf"))
 		}
 	})
 	for _, name := range []string{"smollm2", "gemma3", "qwen"} {

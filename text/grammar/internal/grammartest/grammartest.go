@@ -5,7 +5,6 @@ package grammartest
 import (
 	"errors"
 	"math/rand/v2"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -45,15 +44,14 @@ func Small() *grammar.Vocabulary {
 
 var realVocabularies sync.Map
 
-// Real returns the vocabulary of a file of ../shared/data/tokenizers.
+// Real returns the vocabulary of a vocabulary of internal/testdata.
 func Real(t testing.TB, name string) *grammar.Vocabulary {
 	t.Helper()
-	path := filepath.Join(testdata.Dir(t), "tokenizers", name+".gguf")
-	if v, ok := realVocabularies.Load(path); ok {
+	if v, ok := realVocabularies.Load(name); ok {
 		return v.(*grammar.Vocabulary)
 	}
-	v := VocabularyOf(t, path)
-	realVocabularies.Store(path, v)
+	v := VocabularyOf(t, testdata.File(t, "tokenizers/"+name+".gguf"))
+	realVocabularies.Store(name, v)
 	return v
 }
 
