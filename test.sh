@@ -71,7 +71,8 @@ else
 fi
 
 step "tests"
-go test -timeout 30m ./...
+# proven prints what go test would, and wants the tests that techniques name.
+go test -timeout 30m -json ./... | go run ./internal/techniques/proven
 step "official clients against the server"
 # A module of its own: what the network does not give is left out, what our files
 # lack is an error.

@@ -61,15 +61,15 @@ func readPairs(t testing.TB, inp, out string) (texts []string, ids [][]int32) {
 func TestPairs(t *testing.T) {
 	dir := filepath.Join(testdata.Dir(t), "tokenizers")
 	for _, name := range testdata.Vocabularies(t) {
+		if name == "baichuan" {
+			continue // no ids are recorded; TestSentencePiece has them
+		}
 		t.Run(name, func(t *testing.T) {
 			tok := openGGUF(t, testdata.File(t, "tokenizers/"+name+".gguf"))
 			pairs := filepath.Join(dir, name+".gguf")
 			if name == "gpt-neox" {
 				// The same vocabulary, by the same tokenizer.
 				pairs = filepath.Join(dir, "mpt.gguf")
-			}
-			if _, err := os.Stat(pairs + ".inp"); err != nil {
-				t.Skip("no recorded ids")
 			}
 			texts, ids := readPairs(t, pairs+".inp", pairs+".out")
 			for i, text := range texts {
