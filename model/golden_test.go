@@ -157,7 +157,9 @@ func TestAgainstTransformers(t *testing.T) {
 				if len(got) != len(g.logits) {
 					t.Fatalf("%s: %d logits, want %d", kind, len(got), len(g.logits))
 				}
-				if d, at := maxDiff(got, g.logits); !(d <= logitTolerance) {
+				d, at := maxDiff(got, g.logits)
+				t.Logf("%s: %d rows, logits differ by at most %.1e", kind, len(g.Prompt), d)
+				if !(d <= logitTolerance) {
 					t.Errorf("%s: row %d token %d: logit %v, want %v", kind, at/g.Vocab, at%g.Vocab, got[at], g.logits[at])
 				}
 				if one := compute(t, m, g.Prompt, 1); !equalBits(one, got) {

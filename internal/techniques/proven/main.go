@@ -23,9 +23,11 @@ const module = "ridge"
 func main() {
 	named := map[string][]string{}
 	for _, x := range techniques.All {
-		dir, name, _ := strings.Cut(x.Test, " ")
-		key := path.Join(module, dir) + " " + name
-		named[key] = append(named[key], x.ID)
+		for _, test := range x.Tests {
+			dir, name, _ := strings.Cut(test, " ")
+			key := path.Join(module, dir) + " " + name
+			named[key] = append(named[key], x.ID)
+		}
 	}
 	if err := check(os.Stdin, os.Stdout, named, os.Getenv("CI") == "true"); err != nil {
 		fmt.Fprintln(os.Stderr, "proven:", err)

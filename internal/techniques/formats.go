@@ -1,0 +1,42 @@
+package techniques
+
+// Formats of weights, and files.
+var formats = []Technique{
+	{
+		ID:      "gguf",
+		What:    "GGUF reader and writer: v2, v3, shards, mmap, every type",
+		Use:     "ridge inspect FILE",
+		Code:    "weights/gguf/open.go",
+		Tests:   []string{"weights/gguf TestRewrite"},
+		Show:    "go test -v -run 'TestRewrite' ./weights/gguf",
+		Bench:   "weights/gguf BenchmarkOpen",
+		Missing: "a test that llama.cpp loads what is written: ridge bench --synthetic SHAPE --peer llama-bench does, where that is installed",
+	},
+	{
+		ID:      "safetensors-hf",
+		What:    "Hugging Face checkpoints: config.json, tokenizer.json, shards",
+		Use:     "ridge run DIRECTORY",
+		Code:    "model/names.go",
+		Tests:   []string{"model TestAgainstTransformers"},
+		Show:    "go test -v -run 'TestAgainstTransformers/llama-(shards|half)' ./model",
+		Missing: "checkpoints packed by GPTQ and AWQ",
+	},
+	{
+		ID:      "gguf-quants",
+		What:    "GGUF's block formats, bit-exact with their definition",
+		Use:     "ridge run MODEL",
+		Code:    "weights/tensor/codec.go",
+		Tests:   []string{"weights/tensor TestGoldenDecode", "weights/tensor TestGoldenEncode"},
+		Show:    "go test -v -run 'TestGolden' ./weights/tensor",
+		Bench:   "weights/tensor BenchmarkDecodeRow",
+		Missing: "a command that quantizes, and with it the size and perplexity of Q4_K_M files",
+	},
+	{
+		ID:    "fp16-bf16",
+		What:  "half precision of both kinds, bit-exact, read as it is",
+		Use:   "ridge run MODEL",
+		Code:  "weights/tensor/half.go",
+		Tests: []string{"weights/tensor TestGoldenF16Codes", "weights/tensor TestF32ToF16", "weights/tensor TestF32ToBF16"},
+		Show:  "ridge bench --synthetic smol:BF16 --synthetic smol:F32 -p 0 -n 32",
+	},
+}
