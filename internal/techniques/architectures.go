@@ -114,12 +114,12 @@ var architectures = []Technique{
 	},
 	{
 		ID:      "swa",
-		What:    "sliding-window attention",
+		What:    "sliding-window attention; layers with a window hold no more than it",
 		Use:     "ridge run gemma3:270m",
 		Code:    "nn/attend.go",
-		Tests:   []string{"model TestAgainstTransformers"},
-		Show:    "go test -v -run 'TestAgainstTransformers/(mistral-swa|phi3-swa|qwen2-swa|gemma3|cohere2)' ./model",
-		Missing: "memory constant beyond the window: what has left it is kept; time against full attention",
+		Tests:   []string{"model TestAgainstTransformers", "engine TestWindows", "engine TestWindowsHoldNoMore", "engine TestWindowsOneAnswer", "kvcache TestSlide"},
+		Show:    "go test -v -run 'TestWindows' ./engine",
+		Missing: "time against full attention at the same length",
 	},
 	{
 		ID:      "rope",
