@@ -5,7 +5,8 @@ usage: gen_peer.py BIN MODELS DATA > peer.json
 
 BIN     folder with llama.cpp's llama-server and llama-perplexity
 MODELS  folder with the model files named below
-DATA    folder with spec_bench.jsonl and wikitext2_test.txt
+DATA    folder with spec_bench.jsonl and wikitext2_test.txt: those of
+        internal/testdata/data, unpacked by bunzip2
 
 Greedy continuations of 64 tokens for 20 prompts spread over spec_bench, raw
 (no chat template); for how many prompts the first 16 tokens are the same without

@@ -116,7 +116,7 @@ func checkTemplate(t *testing.T, name, source string, g goldens, s scenarios) {
 }
 
 // TestGoldens: byte for byte the prompts of Python jinja2, for every template
-// of the shared data.
+// of internal/testdata.
 func TestGoldens(t *testing.T) {
 	dir := filepath.Join(testdata.Dir(t), "templates")
 	runGoldens(t, dir, "testdata/goldens.json")

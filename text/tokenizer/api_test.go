@@ -14,8 +14,8 @@ import (
 	"ridge/text/tokenizer"
 )
 
-// sharedVocabs makes the tokenizers of all shared vocabularies.
-func sharedVocabs(t testing.TB) map[string]*tokenizer.Tokenizer {
+// realVocabs makes the tokenizers of all real vocabularies.
+func realVocabs(t testing.TB) map[string]*tokenizer.Tokenizer {
 	t.Helper()
 	out := map[string]*tokenizer.Tokenizer{}
 	for _, name := range testdata.Vocabularies(t) {
@@ -106,7 +106,7 @@ func TestHoldsBack(t *testing.T) {
 // TestRoundTrip decodes what was encoded, for vocabularies that keep all of a
 // text.
 func TestRoundTrip(t *testing.T) {
-	toks := sharedVocabs(t)
+	toks := realVocabs(t)
 	texts := fixtureTexts(t)
 	for _, name := range []string{"gpt-2", "llama-spm", "baichuan", "deepseek-llm"} {
 		for _, s := range texts {
@@ -123,7 +123,7 @@ func TestRoundTrip(t *testing.T) {
 // TestAnyBytes encodes text that is not UTF-8: nothing is lost where the
 // vocabulary has all bytes.
 func TestAnyBytes(t *testing.T) {
-	toks := sharedVocabs(t)
+	toks := realVocabs(t)
 	r := rand.New(rand.NewPCG(5, 5))
 	for range 500 {
 		b := make([]byte, r.IntN(40))
@@ -157,7 +157,7 @@ func TestAnyBytes(t *testing.T) {
 
 // TestNoMarkFromText checks that text gives no mark unless asked to.
 func TestNoMarkFromText(t *testing.T) {
-	toks := sharedVocabs(t)
+	toks := realVocabs(t)
 	for _, name := range fixtureNames(t) {
 		toks[name] = fixture(t, name)
 	}
@@ -284,7 +284,7 @@ func TestLongPieces(t *testing.T) {
 	}
 	texts := []string{strings.Repeat("a", 1<<18), string(noise), strings.Repeat("中文", 1<<16), strings.Repeat(" ", 1<<18),
 		strings.Repeat("\u0301", 1<<15), strings.Repeat("<|im_start|", 1<<14)}
-	toks := sharedVocabs(t)
+	toks := realVocabs(t)
 	for _, name := range fixtureNames(t) {
 		toks[name] = fixture(t, name)
 	}

@@ -3,7 +3,7 @@
 
   gen_goldens.py models DIR [DATA]  ids of the real models in DIR (their GGUF
                                     files), over the mixed text and, with DATA,
-                                    over the files of the shared data folder
+                                    over the texts of DATA
   gen_goldens.py speed DIR MODEL    encodes the mixed text over and over and
                                     prints MB/s
   gen_goldens.py spm DATA           what SentencePiece itself makes of the mixed
@@ -12,8 +12,9 @@
   gen_goldens.py fixtures           trains the small tokenizers of fixtures/
                                     and records their ids
 
-Needs the packages tokenizers, gguf, sentencepiece and numpy. The mixed text is made by the
-same generator as in mixed_test.go.
+DATA has what internal/testdata/data has, unpacked by bunzip2. Needs the packages
+tokenizers, gguf, sentencepiece and numpy. The mixed text is made by the same
+generator as in mixed_test.go.
 """
 import hashlib
 import json

@@ -44,7 +44,7 @@ func Small() *grammar.Vocabulary {
 
 var realVocabularies sync.Map
 
-// Real returns the vocabulary of a vocabulary of internal/testdata.
+// Real returns the vocabulary tokenizers/NAME.gguf of internal/testdata.
 func Real(t testing.TB, name string) *grammar.Vocabulary {
 	t.Helper()
 	if v, ok := realVocabularies.Load(name); ok {
