@@ -51,21 +51,21 @@ func TestDeadline(t *testing.T) {
 // A request that waits and cannot have its first token in time is dropped: a
 // client is told so and may try again.
 func TestShed(t *testing.T) {
-	cfg := sched.Config{Split: true, MaxTokens: 16, MaxSeqs: 1, Shed: true}
+	cfg := sched.Config{Split: true, MaxTokens: 16, MaxSeqs: 1, Shed: true, Cost: sched.NewCostModel()}
+	for i := range 20 { // what it knows: every step takes a second
+		n := 1 + i%16
+		cfg.Cost.Observe(sched.Shape{Rows: n, Outputs: 1 + i%3, Context: int64(n * (n + i))}, time.Second)
+	}
 	_, srv := serveAs(t, openTiny(t, tinyPath, 1), run.ModelConfig{Path: tinyPath}, engine.Options{Sched: &cfg})
-	ask := `{"prompt":"the cat","max_tokens":2`
-	post(t, srv.URL+"/v1/completions", ask+`,"deadline_ms":60000}`, 200)
-	// Those that run let the others wait.
-	long := make(chan object, 1)
-	go func() {
-		long <- post(t, srv.URL+"/v1/completions", `{"prompt":["the cat","the dog","the sun","the sea"],"max_tokens":100,"ignore_eos":true,"deadline_ms":60000}`, 200)
-	}()
-	until(t, "a long request runs", func() bool { return get(t, srv.URL+"/ridge/status", 200).at("models", 0, "running") == 1.0 })
+	ask := `{"prompt":"the cat","max_tokens":2,"ignore_eos":true`
 	status, h, b := send(t, http.MethodPost, srv.URL+"/v1/completions", ask+`,"deadline_ms":1}`)
 	if status != http.StatusServiceUnavailable || h.Get("Retry-After") == "" || !strings.Contains(string(b), `"deadline_exceeded"`) || !strings.Contains(string(b), `"param":"deadline_ms"`) {
 		t.Errorf("status %d, Retry-After %q: %s", status, h.Get("Retry-After"), b)
 	}
-	equal(t, "tokens of the long ones", (<-long).at("usage", "completion_tokens"), 400)
+	for _, deadline := range []string{`,"deadline_ms":600000}`, `}`} {
+		o := post(t, srv.URL+"/v1/completions", ask+deadline, 200)
+		equal(t, "tokens of one in time", o.at("usage", "completion_tokens"), 2)
+	}
 	_, _, m := send(t, http.MethodGet, srv.URL+"/metrics", "")
 	if want := `ridge_requests_shed_total{model="tiny"} 1` + "\n"; !strings.Contains(string(m), want) {
 		t.Errorf("the metrics lack %s", want)
