@@ -59,7 +59,7 @@ func (e *Engine) search(g *group) {
 	next := b.choose(g)
 	if len(next) == 0 || b.over(&g.req, next) {
 		for _, q := range g.seqs {
-			e.leave(q)
+			e.remove(q)
 		}
 		if len(b.ended) == 0 {
 			e.abort(g, FinishError, ErrNoToken)
@@ -173,14 +173,14 @@ func (e *Engine) advance(g *group, next []pick) {
 	}
 	for i, p := range next {
 		if g.seqs[i] != p.parent {
-			if e.split(p.parent, g.seqs[i]); g.removed {
+			if e.fork(p.parent, g.seqs[i]); g.removed {
 				break
 			}
 		}
 	}
 	for i, q := range old {
 		if !used[i] || g.removed {
-			e.leave(q)
+			e.remove(q)
 		}
 	}
 	for _, q := range g.seqs {

@@ -12,9 +12,9 @@ import (
 
 // outcome enters what a row has given: into the plan, into the sequences, and
 // into their streams.
-func (e *Engine) outcome(r *sched.Row, row *rowState) {
-	q, g := row.q, row.q.g
-	jobs := e.jobs[row.jobs : row.jobs+row.njobs]
+func (e *Engine) outcome(r *sched.Run, run *runState) {
+	q, g := run.q, run.q.g
+	jobs := e.jobs[run.jobs : run.jobs+run.njobs]
 	for ; len(jobs) > 0 && jobs[0].at > 0; jobs = jobs[1:] {
 		if at := jobs[0].at; at < q.Prompt {
 			if g.info.LogProbs != nil {
@@ -38,7 +38,7 @@ func (e *Engine) outcome(r *sched.Row, row *rowState) {
 		e.faulty(q)
 	case g.req.MaxTokens == 0:
 		r.Finished = true
-		e.finish(q, e.scored(q, row))
+		e.finish(q, e.scored(q, run))
 	case g.beams != nil:
 		r.New = 1
 		e.candidates(q, &jobs[0])
@@ -62,14 +62,14 @@ func (e *Engine) faulty(q *sequence) {
 }
 
 // scored is the only event of a request that wants no tokens.
-func (e *Engine) scored(q *sequence, row *rowState) *Event {
+func (e *Engine) scored(q *sequence, run *runState) *Event {
 	g := q.g
 	ev := &Event{Token: -1, StopToken: -1, Finish: FinishLength}
 	switch g.req.Embed {
 	case PoolingMean:
 		ev.Finish, ev.Embedding = FinishStop, model.Unit(g.sum)
 	case PoolingLast:
-		h := e.m.Hidden(row.out + row.outs - 1)
+		h := e.m.Hidden(run.out + run.outs - 1)
 		sum := make([]float64, len(h))
 		for i, v := range h {
 			sum[i] = float64(v)
@@ -147,15 +147,15 @@ func (e *Engine) extend(q *sequence, j *job) (finished bool) {
 		end = FinishLength
 	}
 	if len(q.ahead.ids) == 0 {
-		return e.give(q, &j.res, j.forced, end)
+		return e.emit(q, &j.res, j.forced, end)
 	}
-	e.give(q, &j.res, j.forced, "")
-	return e.take(q, end)
+	e.emit(q, &j.res, j.forced, "")
+	return e.appendForced(q, end)
 }
 
-// give tells the reader of a token that a choice has got, and ends the choice if
+// emit tells the reader of a token that a choice has got, and ends the choice if
 // end says so.
-func (e *Engine) give(q *sequence, res *sample.Result, forced bool, end Finish) (finished bool) {
+func (e *Engine) emit(q *sequence, res *sample.Result, forced bool, end Finish) (finished bool) {
 	q.n++
 	e.counts.tokens++
 	if forced {
@@ -163,7 +163,7 @@ func (e *Engine) give(q *sequence, res *sample.Result, forced bool, end Finish) 
 	}
 	ev := Event{Choice: q.choice, Token: res.Token, Forced: forced, StopToken: -1, LogProb: res.LogProb, Top: res.Top, Finish: end}
 	if q.g.silent() {
-		q.keep(&ev)
+		q.buffer(&ev)
 		if end == "" {
 			return false
 		}
@@ -177,8 +177,8 @@ func (e *Engine) give(q *sequence, res *sample.Result, forced bool, end Finish) 
 	return false
 }
 
-// keep stores what will be sent of a token when all choices are complete.
-func (q *sequence) keep(ev *Event) {
+// buffer stores what will be sent of a token when all choices are complete.
+func (q *sequence) buffer(ev *Event) {
 	if n := q.g.req.Sampling.LogProbs; n > 0 {
 		q.probs = append(q.probs, ev.LogProb)
 		q.tops = append(q.tops, ev.Top[:min(n, len(ev.Top))])
@@ -191,15 +191,15 @@ func (q *sequence) keep(ev *Event) {
 // score is what choices are ranked by: the log-probability per token.
 func (q *sequence) score() float64 { return q.total / float64(max(len(q.tokens)-q.Prompt, 1)) }
 
-// lose ends a request one of whose rows was not computed.
-func (e *Engine) lose(r *sched.Row) {
+// failRun ends a request one of whose runs was not computed.
+func (e *Engine) failRun(r *sched.Run) {
 	if q := e.seqs[r.Seq]; q != nil {
 		e.removes = append(e.removes, q)
 	}
 }
 
-// settle does what must wait until the scheduler has booked the step.
-func (e *Engine) settle(err error) {
+// commit does what must wait until the scheduler has booked the step.
+func (e *Engine) commit(err error) {
 	if err != nil {
 		for _, q := range e.removes {
 			if !q.g.removed {
@@ -210,8 +210,8 @@ func (e *Engine) settle(err error) {
 		e.removes = e.removes[:0]
 		return
 	}
-	for i := range e.rows {
-		q := e.rows[i].q
+	for i := range e.runs {
+		q := e.runs[i].q
 		if q.done {
 			if !slices.Contains(e.removes, q) {
 				delete(e.seqs, &q.Seq)
@@ -225,11 +225,11 @@ func (e *Engine) settle(err error) {
 	}
 	for _, f := range e.forks {
 		if !f.child.g.removed {
-			e.split(f.parent, f.child)
+			e.fork(f.parent, f.child)
 		}
 	}
 	for _, q := range e.removes {
-		e.leave(q)
+		e.remove(q)
 	}
 	clear(e.forks)
 	clear(e.removes)
@@ -244,10 +244,10 @@ func (e *Engine) settle(err error) {
 	e.catchUp()
 }
 
-// split makes child go on from where parent is.
-func (e *Engine) split(parent, child *sequence) {
+// fork makes child go on from where parent is.
+func (e *Engine) fork(parent, child *sequence) {
 	child.Hold = child.g.held
-	e.know(child)
+	e.register(child)
 	kv, err := (*kvcache.Seq)(nil), errNoFork
 	if parent.Running() && !e.o.Contiguous {
 		kv, err = e.pool.Fork(parent.KV)

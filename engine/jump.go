@@ -71,9 +71,9 @@ func (j *job) open(logits []float32, scorer *sample.Sampler) bool {
 	return true
 }
 
-// take gives a choice the forced tokens that come after the one it has got, and
+// appendForced gives a choice the forced tokens that come after the one it has got, and
 // says whether it is complete.
-func (e *Engine) take(q *sequence, end Finish) (finished bool) {
+func (e *Engine) appendForced(q *sequence, end Finish) (finished bool) {
 	a := &q.ahead
 	q.Forced = len(a.ids)
 	first := len(q.tokens)
@@ -90,14 +90,14 @@ func (e *Engine) take(q *sequence, end Finish) (finished bool) {
 		if i == len(a.ids)-1 {
 			last = end
 		}
-		finished = e.give(q, &sample.Result{Token: id}, true, last)
+		finished = e.emit(q, &sample.Result{Token: id}, true, last)
 	}
 	return finished
 }
 
 // scoreAhead adds jobs for the log-probabilities of forced tokens and returns
 // how many of the row's last tokens want logits.
-func (e *Engine) scoreAhead(r *sched.Row, q *sequence, out int) int {
+func (e *Engine) scoreAhead(r *sched.Run, q *sequence, out int) int {
 	first, end := max(r.Start, q.ahead.due-1), r.Start+r.N
 	for at := first + 1; at <= min(end, len(q.tokens)-1); at++ {
 		e.jobs = append(e.jobs, job{q: q, out: out + at - 1 - first, at: at})
@@ -114,8 +114,8 @@ func (e *Engine) reveal(q *sequence, j *job) (finished bool) {
 	}
 	q.total += float64(j.res.LogProb)
 	if a.due = j.at + 1; a.due < len(q.tokens) {
-		return e.give(q, &j.res, true, "")
+		return e.emit(q, &j.res, true, "")
 	}
 	a.due = 0
-	return e.give(q, &j.res, true, a.end)
+	return e.emit(q, &j.res, true, a.end)
 }

@@ -36,7 +36,7 @@ type loop struct {
 
 	// Of the step at hand.
 	batch   model.Step
-	rows    []rowState
+	runs    []runState
 	jobs    []job
 	draw    drawTask
 	forks   []fork
@@ -95,7 +95,7 @@ func (e *Engine) run() {
 	defer close(e.done)
 	defer e.end()
 	for {
-		e.obey()
+		e.drainInbox()
 		if e.closing {
 			return
 		}
@@ -105,7 +105,7 @@ func (e *Engine) run() {
 		plan := e.sched.Next(now)
 		e.pool.Ask()
 		e.planned(plan, now)
-		if len(plan.Rows) > 0 {
+		if len(plan.Runs) > 0 {
 			e.step(plan)
 			// The pool keeps all processors: now those who read streams get one.
 			runtime.Gosched()
@@ -139,7 +139,7 @@ func (e *Engine) end() {
 		return
 	}
 	for _, c := range rest {
-		e.do(c)
+		e.handle(c)
 	}
 	for g := range e.groups {
 		e.abort(g, FinishAbort, nil)
@@ -157,21 +157,21 @@ func (g *group) fail(err error) {
 	g.stream.end(nil, nil)
 }
 
-// obey does what the inbox asks for.
-func (e *Engine) obey() {
+// drainInbox does what the inbox asks for.
+func (e *Engine) drainInbox() {
 	e.mu.Lock()
 	e.inbox, e.commands = e.commands[:0], e.inbox
 	e.mu.Unlock()
 	for i := range e.commands {
-		e.do(e.commands[i])
+		e.handle(e.commands[i])
 		e.commands[i] = command{} // what is left when the loop fails was not done
 	}
 }
 
-func (e *Engine) do(c command) {
+func (e *Engine) handle(c command) {
 	switch c.kind {
 	case submitGroup:
-		e.admit(c.g)
+		e.submit(c.g)
 	case abortGroup:
 		switch {
 		case !c.g.known: // its context ended before it came here
@@ -188,8 +188,8 @@ func (e *Engine) do(c command) {
 	}
 }
 
-// admit gives a new request to the scheduler.
-func (e *Engine) admit(g *group) {
+// submit gives a new request to the scheduler.
+func (e *Engine) submit(g *group) {
 	g.known = true
 	e.groups[g] = struct{}{}
 	e.counts.submitted++
@@ -203,20 +203,20 @@ func (e *Engine) admit(g *group) {
 	}
 	for _, q := range first {
 		q.begin(g.req.Tokens)
-		if err := e.enter(q); err != nil {
+		if err := e.enqueue(q); err != nil {
 			e.abort(g, FinishError, err)
 			return
 		}
 	}
 }
 
-// enter puts a sequence into the scheduler's queue.
-func (e *Engine) enter(q *sequence) error {
-	e.know(q)
+// enqueue puts a sequence into the scheduler's queue.
+func (e *Engine) enqueue(q *sequence) error {
+	e.register(q)
 	return e.sched.Add(&q.Seq, e.now())
 }
 
-func (e *Engine) know(q *sequence) {
+func (e *Engine) register(q *sequence) {
 	if q.ID == 0 {
 		e.nextID++
 		q.ID = e.nextID
@@ -224,8 +224,8 @@ func (e *Engine) know(q *sequence) {
 	e.seqs[&q.Seq] = q
 }
 
-// leave takes a sequence out of the scheduler, wherever it is.
-func (e *Engine) leave(q *sequence) {
+// remove takes a sequence out of the scheduler, wherever it is.
+func (e *Engine) remove(q *sequence) {
 	if e.seqs[&q.Seq] != nil {
 		e.sched.Remove(&q.Seq, e.now())
 		delete(e.seqs, &q.Seq)
@@ -236,7 +236,7 @@ func (e *Engine) leave(q *sequence) {
 // Done.
 func (e *Engine) abort(g *group, why Finish, err error) {
 	for _, q := range g.seqs {
-		e.leave(q)
+		e.remove(q)
 	}
 	g.kept = nil
 	last := func(choice int) {
@@ -261,7 +261,7 @@ func (e *Engine) stop(g *group, choice int) {
 		q.stop = true // the others are made of its computation
 		return
 	}
-	e.leave(q)
+	e.remove(q)
 	e.finish(q, &Event{Token: -1, StopToken: -1, Finish: FinishStop})
 }
 
@@ -317,7 +317,7 @@ func (e *Engine) send(g *group, ev *Event) {
 		ev.Prompt = &info
 	}
 	if full := g.stream.push(ev); full && !g.held && !g.removed {
-		e.hold(g)
+		e.pause(g)
 	}
 }
 

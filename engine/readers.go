@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// hold pauses a request whose stream is full.
-func (e *Engine) hold(g *group) {
+// pause stops a request whose stream is full.
+func (e *Engine) pause(g *group) {
 	g.held, g.heldAt = true, e.now()
 	for _, q := range g.seqs {
 		q.Hold = true

@@ -13,8 +13,8 @@ import (
 	"ridge/sched"
 )
 
-// rowState is what the engine knows of a row of the plan.
-type rowState struct {
+// runState is what the engine knows of a run of the plan.
+type runState struct {
 	q     *sequence
 	out   int // its first row of output
 	outs  int
@@ -29,11 +29,11 @@ func (e *Engine) step(p *sched.Plan) {
 	e.stepAt.Store(int64(begin))
 	e.build(p)
 	err := e.compute(p)
-	for i := range p.Rows {
+	for i := range p.Runs {
 		if err != nil {
-			e.lose(&p.Rows[i])
+			e.failRun(&p.Runs[i])
 		} else {
-			e.outcome(&p.Rows[i], &e.rows[i])
+			e.outcome(&p.Runs[i], &e.runs[i])
 		}
 	}
 	end := e.now()
@@ -42,8 +42,8 @@ func (e *Engine) step(p *sched.Plan) {
 	} else {
 		e.sched.Done(end-begin, end)
 	}
-	e.settle(err)
-	clear(e.rows)
+	e.commit(err)
+	clear(e.runs)
 	clear(e.jobs)
 	e.stepAt.Store(0)
 	e.counts.steps++
@@ -52,35 +52,35 @@ func (e *Engine) step(p *sched.Plan) {
 
 // build makes the model's batch and the jobs for its outputs.
 func (e *Engine) build(p *sched.Plan) {
-	e.batch.Runs, e.rows, e.jobs = e.batch.Runs[:0], e.rows[:0], e.jobs[:0]
+	e.batch.Runs, e.runs, e.jobs = e.batch.Runs[:0], e.runs[:0], e.jobs[:0]
 	out := 0
-	for i := range p.Rows {
-		r := &p.Rows[i]
+	for i := range p.Runs {
+		r := &p.Runs[i]
 		q := e.seqs[r.Seq]
-		row := rowState{q: q, out: out, outs: r.Outputs, jobs: len(e.jobs)}
+		run := runState{q: q, out: out, outs: r.Outputs, jobs: len(e.jobs)}
 		if q.g.whole() {
-			row.skip = min(max(q.g.scored-r.Start, 0), r.N)
-			row.outs = r.N - row.skip
+			run.skip = min(max(q.g.scored-r.Start, 0), r.N)
+			run.outs = r.N - run.skip
 			if q.g.scores() {
-				e.score(r, q, out-row.skip)
+				e.score(r, q, out-run.skip)
 			}
 		}
 		if q.ahead.due > 0 {
-			row.outs = e.scoreAhead(r, q, out)
+			run.outs = e.scoreAhead(r, q, out)
 		}
 		if r.Outputs > 0 && q.ahead.end == "" {
-			e.drawJobs(q, out+row.outs-1)
+			e.drawJobs(q, out+run.outs-1)
 		}
-		row.njobs = len(e.jobs) - row.jobs
-		e.rows = append(e.rows, row)
-		e.batch.Runs = append(e.batch.Runs, model.Run{Seq: q.KV, Tokens: q.tokens[r.Start : r.Start+r.N], Outputs: row.outs})
-		out += row.outs
+		run.njobs = len(e.jobs) - run.jobs
+		e.runs = append(e.runs, run)
+		e.batch.Runs = append(e.batch.Runs, model.Run{Seq: q.KV, Tokens: q.tokens[r.Start : r.Start+r.N], Outputs: run.outs})
+		out += run.outs
 	}
 }
 
 // score adds jobs for the scores of prompt tokens. A row gives that of the token
 // after it. out is where the output of the first row would be.
-func (e *Engine) score(r *sched.Row, q *sequence, out int) {
+func (e *Engine) score(r *sched.Run, q *sequence, out int) {
 	for at := max(r.Start, q.g.scored); at < min(r.Start+r.N, q.Prompt-1); at++ {
 		e.jobs = append(e.jobs, job{q: q, out: out + at - r.Start, at: at + 1})
 	}
@@ -112,16 +112,16 @@ func (e *Engine) compute(p *sched.Plan) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("engine: the step failed: %v\n%s", v, debug.Stack())
-			for i := range p.Rows { // what was not computed must not be used
-				r := &p.Rows[i]
+			for i := range p.Runs { // what was not computed must not be used
+				r := &p.Runs[i]
 				e.pool.Truncate(r.Seq.KV, r.Start)
 			}
 		}
 	}()
 	begin := time.Now()
 	simple := len(e.jobs) > 0
-	for i := range e.rows {
-		simple = simple && e.rows[i].outs <= 1 && e.rows[i].q.g.req.Embed == NoPooling
+	for i := range e.runs {
+		simple = simple && e.runs[i].outs <= 1 && e.runs[i].q.g.req.Embed == NoPooling
 	}
 	if e.inject != nil {
 		e.inject()
@@ -159,9 +159,9 @@ func (e *Engine) compute(p *sched.Plan) (err error) {
 // pooling adds up the states of prompts whose mean is wanted, in the order of
 // their tokens.
 func (e *Engine) pooling(p *sched.Plan) {
-	for i := range p.Rows {
-		r, row := &p.Rows[i], &e.rows[i]
-		g := row.q.g
+	for i := range p.Runs {
+		r, run := &p.Runs[i], &e.runs[i]
+		g := run.q.g
 		if g.req.Embed != PoolingMean || !g.whole() {
 			continue
 		}
@@ -169,7 +169,7 @@ func (e *Engine) pooling(p *sched.Plan) {
 			if r.Start+k != g.scored {
 				continue
 			}
-			for d, v := range e.m.Hidden(row.out + k - row.skip) {
+			for d, v := range e.m.Hidden(run.out + k - run.skip) {
 				g.sum[d] += float64(v)
 			}
 			g.scored++

@@ -87,7 +87,7 @@ func (s *Scheduler) Keep() int {
 	n := s.mem.Total() * s.cfg.Watermark / 1000
 	for _, q := range s.running[:s.serving()] {
 		need := s.mem.Need(q, q.missing())
-		if q.row >= 0 {
+		if q.run >= 0 {
 			need = max(need, q.pages)
 		}
 		n += need

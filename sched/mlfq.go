@@ -78,7 +78,7 @@ func (p *mlfq) Arrive(q *Seq, now time.Duration) {
 func (p *mlfq) Enqueue(*Seq)              {}
 func (p *mlfq) Admit(*Seq, time.Duration) {}
 
-func (p *mlfq) Serve(q *Seq, _ *Row, elapsed, now time.Duration) {
+func (p *mlfq) Serve(q *Seq, _ *Run, elapsed, now time.Duration) {
 	s := q.State.(*mlfqSeq)
 	if p.starves(s, now-elapsed) {
 		s.level, s.used, s.entered = 0, 0, now

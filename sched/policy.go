@@ -23,7 +23,7 @@ type Policy interface {
 	Arrive(q *Seq, now time.Duration) // q is new; a fork arrives beside its parent
 	Enqueue(q *Seq)                   // q enters the queue, new or preempted
 	Admit(q *Seq, now time.Duration)  // q leaves the queue and runs, for the first time or again
-	Serve(q *Seq, r *Row, elapsed, now time.Duration)
+	Serve(q *Seq, r *Run, elapsed, now time.Duration)
 	Leave(q *Seq, now time.Duration) // q is finished or removed
 }
 
@@ -35,7 +35,7 @@ func (oneLane) Level(*Seq, time.Duration) int64                { return 0 }
 func (oneLane) Arrive(*Seq, time.Duration)                     {}
 func (oneLane) Enqueue(*Seq)                                   {}
 func (oneLane) Admit(*Seq, time.Duration)                      {}
-func (oneLane) Serve(*Seq, *Row, time.Duration, time.Duration) {}
+func (oneLane) Serve(*Seq, *Run, time.Duration, time.Duration) {}
 func (oneLane) Leave(*Seq, time.Duration)                      {}
 
 // policies are the policies that have names: how they are made with their

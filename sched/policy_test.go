@@ -24,7 +24,7 @@ func (inTurn) Arrive(q *sched.Seq, _ time.Duration)  { q.State = &inTurnSeq{} }
 func (inTurn) Enqueue(*sched.Seq)                    {}
 func (inTurn) Admit(*sched.Seq, time.Duration)       {}
 func (inTurn) Leave(q *sched.Seq, now time.Duration) { _ = q.State.(*inTurnSeq) }
-func (inTurn) Serve(q *sched.Seq, _ *sched.Row, _, _ time.Duration) {
+func (inTurn) Serve(q *sched.Seq, _ *sched.Run, _, _ time.Duration) {
 	q.State.(*inTurnSeq).steps++
 }
 
@@ -49,8 +49,8 @@ func serve(t *testing.T, s *sched.Scheduler, pool *kvcache.Pool, steps int) (ord
 	now := time.Duration(0)
 	for range steps {
 		p := s.Next(now)
-		for i := range p.Rows {
-			r := &p.Rows[i]
+		for i := range p.Runs {
+			r := &p.Runs[i]
 			if err := pool.Grow(r.Seq.KV, r.N); err != nil {
 				t.Fatal(err)
 			}

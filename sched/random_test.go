@@ -235,18 +235,18 @@ func (w *world) step() error {
 		return err
 	}
 	var done []*actor
-	for i := range p.Rows {
-		a := w.find(p.Rows[i].Seq)
-		if err := w.compute(a, &p.Rows[i]); err != nil {
+	for i := range p.Runs {
+		a := w.find(p.Runs[i].Seq)
+		if err := w.compute(a, &p.Runs[i]); err != nil {
 			return err
 		}
-		if p.Rows[i].Finished {
+		if p.Runs[i].Finished {
 			done = append(done, a)
 		}
 	}
 	elapsed := time.Millisecond + time.Duration(p.Shape.Rows)*100*time.Microsecond
 	w.now += elapsed
-	if len(p.Rows) > 0 {
+	if len(p.Runs) > 0 {
 		w.stepped++
 	}
 	w.s.Done(elapsed, w.now)
@@ -273,7 +273,7 @@ func (w *world) step() error {
 // checkPlan compares what is left for a step with its rows.
 func (s *Scheduler) checkPlan() error {
 	tokens, pages := 0, 0
-	for _, r := range s.plan.Rows {
+	for _, r := range s.plan.Runs {
 		tokens += r.N
 		pages += r.Seq.pages
 	}
@@ -291,7 +291,7 @@ func (w *world) judge(p *Plan) error {
 	total, prompts := 0, 0
 	seen := map[*Seq]bool{}
 	var shape Shape
-	for _, r := range p.Rows {
+	for _, r := range p.Runs {
 		q := r.Seq
 		if seen[q] || q.Hold || r.N < 1 || r.Start != q.Computed || r.Draft > q.Draft || r.Start+r.N > q.Wanted+r.Draft {
 			return fmt.Errorf("row %+v of sequence %+v", r, *q)
@@ -316,11 +316,11 @@ func (w *world) judge(p *Plan) error {
 	if shape != p.Shape {
 		return fmt.Errorf("shape %+v, rows have %+v", p.Shape, shape)
 	}
-	if total > w.cfg.MaxTokens && (w.cfg.Split || prompts > 1) || len(p.Rows) > w.cfg.MaxSeqs {
-		return fmt.Errorf("%d tokens of %d sequences, %d of them prompts", total, len(p.Rows), prompts)
+	if total > w.cfg.MaxTokens && (w.cfg.Split || prompts > 1) || len(p.Runs) > w.cfg.MaxSeqs {
+		return fmt.Errorf("%d tokens of %d sequences, %d of them prompts", total, len(p.Runs), prompts)
 	}
-	if w.cfg.Apart && prompts > 0 && prompts < len(p.Rows) {
-		return fmt.Errorf("%d prompts in a step of %d rows", prompts, len(p.Rows))
+	if w.cfg.Apart && prompts > 0 && prompts < len(p.Runs) {
+		return fmt.Errorf("%d prompts in a step of %d rows", prompts, len(p.Runs))
 	}
 	if p.Blocked && !slices.ContainsFunc(w.live, func(a *actor) bool { return a.Hold }) {
 		return fmt.Errorf("nothing can run: %+v", w.s.Stats())
@@ -332,7 +332,7 @@ func (w *world) judge(p *Plan) error {
 }
 
 // compute stores a row's tokens and extends its sequence.
-func (w *world) compute(a *actor, r *Row) error {
+func (w *world) compute(a *actor, r *Run) error {
 	guessed := slices.Clone(a.tokens)
 	for range r.Draft {
 		t := next(guessed)
@@ -369,7 +369,7 @@ func (w *world) compute(a *actor, r *Row) error {
 
 // write stores the keys and the state of a row, and looks whether what its
 // tokens see is there.
-func (w *world) write(a *actor, r *Row, tokens []int32) error {
+func (w *world) write(a *actor, r *Run, tokens []int32) error {
 	for l, shape := range w.pool.Layers() {
 		if shape.State > 0 {
 			b := w.pool.State(l, max(shape.Parts, 1)-1, a.KV)

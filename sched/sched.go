@@ -176,7 +176,7 @@ func (s *Scheduler) remove(q *Seq, now time.Duration) {
 
 // start makes q a running sequence.
 func (s *Scheduler) start(q *Seq) {
-	q.place, q.row, q.begun = isRunning, -1, s.now
+	q.place, q.run, q.begun = isRunning, -1, s.now
 	s.running = append(s.running, q)
 }
 
@@ -199,7 +199,7 @@ func (s *Scheduler) Idle() bool {
 // called.
 func (s *Scheduler) Next(now time.Duration) *Plan {
 	p := &s.plan
-	p.Rows, p.Preempted, p.Admitted, p.Shed = p.Rows[:0], p.Preempted[:0], p.Admitted[:0], p.Shed[:0]
+	p.Runs, p.Preempted, p.Admitted, p.Shed = p.Runs[:0], p.Preempted[:0], p.Admitted[:0], p.Shed[:0]
 	p.Shape, p.Wake, p.Predicted = Shape{}, 0, 0
 	s.now, s.active, s.left, s.reserved, s.blocked = now, 0, s.cfg.MaxTokens, 0, notBlocked
 	s.decoding, s.prompting = 0, 0
@@ -211,11 +211,11 @@ func (s *Scheduler) Next(now time.Duration) *Plan {
 	} else {
 		s.iteration()
 	}
-	p.Rows = slices.DeleteFunc(p.Rows, func(r Row) bool { return r.Seq == nil })
-	for i := range p.Rows {
-		p.Rows[i].Seq.row = -1
+	p.Runs = slices.DeleteFunc(p.Runs, func(r Run) bool { return r.Seq == nil })
+	for i := range p.Runs {
+		p.Runs[i].Seq.run = -1
 	}
-	p.Blocked = len(p.Rows) == 0 && p.Wake == 0 && (s.queue.len() > 0 || len(s.running) > 0)
+	p.Blocked = len(p.Runs) == 0 && p.Wake == 0 && (s.queue.len() > 0 || len(s.running) > 0)
 	p.Predicted = s.cost.Predict(p.Shape)
 	return p
 }
@@ -300,7 +300,7 @@ func (s *Scheduler) static() {
 	s.active = min(s.serving(), s.cfg.MaxSeqs)
 	s.batch = max(s.batch, len(s.running)) // forks join
 	s.prompts()
-	if len(s.plan.Rows) == 0 {
+	if len(s.plan.Runs) == 0 {
 		s.decodes()
 	}
 	s.stats.SlotSteps += int64(s.batch)
@@ -316,14 +316,14 @@ func (s *Scheduler) iteration() {
 	switch s.cfg.Order {
 	case DecodeFirst:
 		s.decodes()
-		if !s.cfg.Apart || len(s.plan.Rows) == 0 {
+		if !s.cfg.Apart || len(s.plan.Runs) == 0 {
 			s.prompts()
 			s.admit(true)
 		}
 	case PrefillFirst:
 		s.prompts()
 		s.admit(true)
-		if !s.cfg.Apart || len(s.plan.Rows) == 0 {
+		if !s.cfg.Apart || len(s.plan.Runs) == 0 {
 			s.decodes()
 		}
 	case ByRank:
@@ -336,7 +336,7 @@ func (s *Scheduler) iteration() {
 // in its rows. elapsed is how long the step took, now the time after it.
 func (s *Scheduler) Done(elapsed, now time.Duration) {
 	p := &s.plan
-	if len(p.Rows) > 0 {
+	if len(p.Runs) > 0 {
 		s.cost.Observe(p.Shape, elapsed)
 		s.stats.Steps++
 	}
@@ -348,14 +348,14 @@ func (s *Scheduler) Done(elapsed, now time.Duration) {
 	case byMemory:
 		s.stats.BlockedMemory += elapsed
 	}
-	for i := range p.Rows {
-		s.book(&p.Rows[i], elapsed, now)
+	for i := range p.Runs {
+		s.book(&p.Runs[i], elapsed, now)
 	}
-	p.Rows = p.Rows[:0]
+	p.Runs = p.Runs[:0]
 }
 
 // book enters what became of one row.
-func (s *Scheduler) book(r *Row, elapsed, now time.Duration) {
+func (s *Scheduler) book(r *Run, elapsed, now time.Duration) {
 	q := r.Seq
 	if q.place != isRunning {
 		return

@@ -35,8 +35,8 @@ func newTest(t testing.TB, c Config, pages int) *Scheduler {
 // token.
 func compute(t testing.TB, s *Scheduler, p *Plan) {
 	t.Helper()
-	for i := range p.Rows {
-		r := &p.Rows[i]
+	for i := range p.Runs {
+		r := &p.Runs[i]
 		if err := s.mem.(*Paged).Pool.Grow(r.Seq.KV, r.N); err != nil {
 			t.Fatal(err)
 		}
@@ -121,10 +121,10 @@ func TestDrafts(t *testing.T) {
 	advance(t, s, &now, time.Millisecond)
 	q.Draft = 4
 	p := s.Next(now)
-	if r := p.Rows[0]; r.Start != 10 || r.N != 5 || r.Draft != 4 || r.Outputs != 5 {
+	if r := p.Runs[0]; r.Start != 10 || r.N != 5 || r.Draft != 4 || r.Outputs != 5 {
 		t.Fatalf("row %+v", r)
 	}
-	p.Rows[0].New = 3 // two guesses were right
+	p.Runs[0].New = 3 // two guesses were right
 	s.Done(time.Millisecond, now)
 	if q.Computed != 13 || q.Wanted != 14 {
 		t.Errorf("%d computed of %d, want 13 of 14", q.Computed, q.Wanted)
@@ -141,7 +141,7 @@ func TestForced(t *testing.T) {
 	}
 	now := time.Duration(0)
 	p := s.Next(now)
-	q.Forced, p.Rows[0].New = 5, 6
+	q.Forced, p.Runs[0].New = 5, 6
 	s.Done(time.Millisecond, now)
 	if q.Computed != 10 || q.Wanted != 16 {
 		t.Fatalf("%d computed of %d, want 10 of 16", q.Computed, q.Wanted)
@@ -150,26 +150,26 @@ func TestForced(t *testing.T) {
 		t.Fatal(err)
 	}
 	p = s.Next(now)
-	if r := p.Rows; len(r) != 2 || r[0].Seq != q || r[0].N != 6 || r[0].Outputs != 1 || r[1].N != 18 {
+	if r := p.Runs; len(r) != 2 || r[0].Seq != q || r[0].N != 6 || r[0].Outputs != 1 || r[1].N != 18 {
 		t.Fatalf("rows %+v", r)
 	}
 	// Guesses may be right before what is forced.
-	p.Rows[0].New, q.Forced = 4, 3
+	p.Runs[0].New, q.Forced = 4, 3
 	s.Done(time.Millisecond, now)
 	q.Draft = 2
-	if p = s.Next(now); p.Rows[0].N != 6 || p.Rows[0].Draft != 2 {
-		t.Fatalf("row %+v", p.Rows[0])
+	if p = s.Next(now); p.Runs[0].N != 6 || p.Runs[0].Draft != 2 {
+		t.Fatalf("row %+v", p.Runs[0])
 	}
-	p.Rows[0].New, q.Forced = 2+40, 40 // one guess was right
+	p.Runs[0].New, q.Forced = 2+40, 40 // one guess was right
 	s.Done(time.Millisecond, now)
 	if q.Draft = 0; q.Computed != 21 || q.Wanted != 62 {
 		t.Fatalf("%d computed of %d, want 21 of 62", q.Computed, q.Wanted)
 	}
 	for rows := 0; q.Computed < 61; rows++ {
-		if p = s.Next(now); rows > 2 || len(p.Rows) == 0 || p.Rows[0].Seq != q || p.Rows[0].N != min(24, q.Wanted-q.Computed) {
-			t.Fatalf("rows %+v, %d computed", p.Rows, q.Computed)
+		if p = s.Next(now); rows > 2 || len(p.Runs) == 0 || p.Runs[0].Seq != q || p.Runs[0].N != min(24, q.Wanted-q.Computed) {
+			t.Fatalf("rows %+v, %d computed", p.Runs, q.Computed)
 		}
-		p.Rows[0].New, q.Forced = 1, 0
+		p.Runs[0].New, q.Forced = 1, 0
 		s.Done(time.Millisecond, now)
 	}
 }
@@ -182,7 +182,7 @@ func TestStaticBatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := 5 * time.Millisecond
-	if p := s.Next(now); len(p.Rows) != 0 || p.Wake != 50*time.Millisecond || p.Blocked {
+	if p := s.Next(now); len(p.Runs) != 0 || p.Wake != 50*time.Millisecond || p.Blocked {
 		t.Fatalf("%+v, want to wait", p)
 	}
 	s.Done(0, now)
@@ -194,7 +194,7 @@ func TestStaticBatch(t *testing.T) {
 	var sizes []int
 	for !s.Idle() {
 		p := s.Next(now)
-		sizes = append(sizes, len(p.Rows))
+		sizes = append(sizes, len(p.Runs))
 		compute(t, s, p)
 		now += 10 * time.Millisecond
 		s.Done(10*time.Millisecond, now)
@@ -258,7 +258,7 @@ func TestNobodyOvertakesForTokens(t *testing.T) {
 	for step, want := range [][]uint64{{0}, {0, 1, 2}} {
 		p := s.Next(now)
 		var got []uint64
-		for _, r := range p.Rows {
+		for _, r := range p.Runs {
 			got = append(got, r.Seq.ID)
 		}
 		compute(t, s, p)
@@ -324,8 +324,8 @@ func chunksGrow(t *testing.T, s *Scheduler) {
 	add(&Seq{ID: 1, Prompt: 1, MaxNew: 500})
 	real := func() (chunk int, took time.Duration) {
 		p := s.Next(now)
-		for i := range p.Rows {
-			r := &p.Rows[i]
+		for i := range p.Runs {
+			r := &p.Runs[i]
 			if err := s.mem.(*Paged).Pool.Grow(r.Seq.KV, r.N); err != nil {
 				t.Fatal(err)
 			}
@@ -376,7 +376,7 @@ func TestStepTimeOfSlowAnswers(t *testing.T) {
 		}
 		p := s.Next(0)
 		compute(t, s, p)
-		sequences, rows, took := len(p.Rows), p.Shape.Rows, truth(p.Shape, 1)
+		sequences, rows, took := len(p.Runs), p.Shape.Rows, truth(p.Shape, 1)
 		s.Done(took, 0)
 		switch {
 		case sequences != id+1:
@@ -456,8 +456,8 @@ func BenchmarkNext(b *testing.B) {
 			}
 			for b.Loop() {
 				p := s.Next(now)
-				for i := range p.Rows {
-					r := &p.Rows[i]
+				for i := range p.Runs {
+					r := &p.Runs[i]
 					if r.Seq.KV.Len() < 1900 {
 						_ = s.mem.(*Paged).Pool.Grow(r.Seq.KV, r.N)
 					}

@@ -23,7 +23,7 @@ type Seq struct {
 	Draft int // tokens guessed behind the wanted ones, to be verified in one step
 	// Forced are the last of the wanted tokens that are known without having been
 	// computed for: with the token before them they are computed like the next one
-	// of an answer, not like a prompt. The caller sets it with Row.New.
+	// of an answer, not like a prompt. The caller sets it with Run.New.
 	Forced int
 	Hold   bool // not served, because its reader is slow; its slot, and if needed its memory, serve others
 
@@ -45,7 +45,7 @@ type Seq struct {
 	rank  int64
 	lane  int
 	pos   int           // in the heap of its lane
-	row   int           // in the plan at hand, -1 for none
+	run   int           // in the plan at hand, -1 for none
 	pages int           // reserved for that row
 	begun time.Duration // when it got its memory
 }
@@ -101,7 +101,7 @@ func compare(a, b *Seq) int {
 
 // Plan is what a step computes.
 type Plan struct {
-	Rows      []Row
+	Runs      []Run
 	Admitted  []*Seq       // got memory; Computed says how much was in the cache
 	Preempted []Preemption // lost their memory, for others
 	Shed      []*Seq       // were dropped: their deadline cannot be met
@@ -123,9 +123,9 @@ type Preemption struct {
 	Swapped bool
 }
 
-// Row is a part of a step: N tokens of one sequence from token Start on. The
+// Run is a part of a step: N tokens of one sequence from token Start on. The
 // last Draft of them are guesses.
-type Row struct {
+type Run struct {
 	Seq      *Seq
 	Start, N int
 	Draft    int

@@ -36,7 +36,7 @@ func (p shortest) Rank(q *Seq) int64 {
 
 func (p shortest) Arrive(q *Seq, _ time.Duration) { q.State = &shortestSeq{int64(p.expect(q))} }
 
-func (p shortest) Serve(q *Seq, _ *Row, _, _ time.Duration) {
+func (p shortest) Serve(q *Seq, _ *Run, _, _ time.Duration) {
 	if s := q.State.(*shortestSeq); int64(q.Generated()) >= s.expected { // it is longer than was expected
 		s.expected = int64(p.expect(q))
 	}

@@ -21,7 +21,7 @@ func (s *Scheduler) serve(want func(*Seq) bool) {
 	full := false // nobody overtakes a prompt that has no room in this step
 	for i := 0; i < s.active && s.left > 0; i++ {
 		q := s.running[i]
-		if q.Hold || q.row >= 0 || !want(q) || full && !q.decodes() {
+		if q.Hold || q.run >= 0 || !want(q) || full && !q.decodes() {
 			continue
 		}
 		n := s.share(q)
@@ -167,13 +167,13 @@ func (s *Scheduler) schedule(q *Seq, n int) int {
 		}
 		need = s.mem.Need(q, n)
 	}
-	s.appendRow(q, n, need)
+	s.appendRun(q, n, need)
 	return n
 }
 
-// appendRow adds a row to the plan.
-func (s *Scheduler) appendRow(q *Seq, n, need int) {
-	r := Row{Seq: q, Start: q.Computed, N: n}
+// appendRun adds a row to the plan.
+func (s *Scheduler) appendRun(q *Seq, n, need int) {
+	r := Run{Seq: q, Start: q.Computed, N: n}
 	if end := q.Computed + n; end >= q.Wanted {
 		r.Draft = end - q.Wanted
 		r.Outputs = 1 + r.Draft
@@ -183,16 +183,16 @@ func (s *Scheduler) appendRow(q *Seq, n, need int) {
 	} else {
 		s.prompting++
 	}
-	q.row, q.pages = len(s.plan.Rows), need
-	s.plan.Rows = append(s.plan.Rows, r)
+	q.run, q.pages = len(s.plan.Runs), need
+	s.plan.Runs = append(s.plan.Runs, r)
 	s.plan.Shape = s.plan.Shape.with(r.Start, r.N, r.Outputs)
 	s.reserved += need
 	s.left = max(s.left-n, 0)
 }
 
-// removeRow takes the row of q out of the plan again.
-func (s *Scheduler) removeRow(q *Seq) {
-	r := &s.plan.Rows[q.row]
+// removeRun takes the row of q out of the plan again.
+func (s *Scheduler) removeRun(q *Seq) {
+	r := &s.plan.Runs[q.run]
 	s.plan.Shape = s.plan.Shape.without(r.Start, r.N, r.Outputs)
 	s.left += r.N
 	s.reserved -= q.pages
@@ -201,8 +201,8 @@ func (s *Scheduler) removeRow(q *Seq) {
 	} else {
 		s.prompting--
 	}
-	*r = Row{}
-	q.row = -1
+	*r = Run{}
+	q.run = -1
 }
 
 // victim returns the running sequence that gives its memory for q: the last of
@@ -227,8 +227,8 @@ func (s *Scheduler) victim(q *Seq) *Seq {
 
 // preempt takes a running sequence's memory away.
 func (s *Scheduler) preempt(v *Seq) {
-	if v.row >= 0 {
-		s.removeRow(v)
+	if v.run >= 0 {
+		s.removeRun(v)
 	}
 	for i, q := range s.running {
 		if q == v {

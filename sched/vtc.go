@@ -122,7 +122,7 @@ func (p *vtc) dequeue(s *vtcSeq) {
 	}
 }
 
-func (p *vtc) Serve(q *Seq, r *Row, _, _ time.Duration) {
+func (p *vtc) Serve(q *Seq, r *Run, _, _ time.Duration) {
 	if r.New > 0 {
 		p.charge(q, int64(r.New)*p.out)
 	}

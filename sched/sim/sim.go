@@ -188,7 +188,7 @@ func (r *Run) step() error {
 	for _, q := range p.Shed {
 		r.seqs[q.ID].r.Shed = true
 	}
-	if len(p.Rows) == 0 {
+	if len(p.Runs) == 0 {
 		at := p.Wake
 		if r.next < len(r.jobs) && (at == 0 || r.jobs[r.next].Arrived < at) {
 			at = r.jobs[r.next].Arrived
@@ -200,8 +200,8 @@ func (r *Run) step() error {
 		r.Now = max(at, r.Now)
 		return nil
 	}
-	for i := range p.Rows {
-		if err := r.compute(&p.Rows[i]); err != nil {
+	for i := range p.Runs {
+		if err := r.compute(&p.Runs[i]); err != nil {
 			return err
 		}
 	}
@@ -214,8 +214,8 @@ func (r *Run) step() error {
 	r.Now += elapsed
 	r.Busy += elapsed
 	r.Steps = append(r.Steps, p.Shape.Rows)
-	for i := range p.Rows {
-		r.emit(&p.Rows[i])
+	for i := range p.Runs {
+		r.emit(&p.Runs[i])
 	}
 	r.usage()
 	r.Sched.Done(elapsed, r.Now)
@@ -228,27 +228,27 @@ func (r *Run) step() error {
 	return nil
 }
 
-// compute takes the memory of a row.
-func (r *Run) compute(row *sched.Row) error {
-	q := row.Seq
-	if q.KV.Len() != q.Computed || row.Start != q.Computed || row.N < 1 || row.Start+row.N-row.Draft > q.Wanted {
-		return fmt.Errorf("sim: sequence %d: tokens %d to %d planned, %d in memory, %d wanted", q.ID, row.Start, row.Start+row.N, q.KV.Len(), q.Wanted)
+// compute takes the memory of a run.
+func (r *Run) compute(run *sched.Run) error {
+	q := run.Seq
+	if q.KV.Len() != q.Computed || run.Start != q.Computed || run.N < 1 || run.Start+run.N-run.Draft > q.Wanted {
+		return fmt.Errorf("sim: sequence %d: tokens %d to %d planned, %d in memory, %d wanted", q.ID, run.Start, run.Start+run.N, q.KV.Len(), q.Wanted)
 	}
-	if err := r.pool.Grow(q.KV, row.N); err != nil {
+	if err := r.pool.Grow(q.KV, run.N); err != nil {
 		return fmt.Errorf("sim: the plan does not fit: %w", err)
 	}
 	return nil
 }
 
 // emit ends a row: a new token, if it wanted logits.
-func (r *Run) emit(row *sched.Row) {
-	l := r.seqs[row.Seq.ID]
-	prompt := max(min(row.N, l.Prompt-row.Start), 0)
+func (r *Run) emit(run *sched.Run) {
+	l := r.seqs[run.Seq.ID]
+	prompt := max(min(run.N, l.Prompt-run.Start), 0)
 	r.Served[l.Tenant] += int64(prompt)
-	if row.Outputs == 0 {
+	if run.Outputs == 0 {
 		return
 	}
-	row.New = 1
+	run.New = 1
 	l.r.Tokens++
 	r.Served[l.Tenant] += 2
 	if l.r.Tokens == 1 {
@@ -260,7 +260,7 @@ func (r *Run) emit(row *sched.Row) {
 	}
 	l.last = r.Now
 	if l.r.Tokens == l.r.Answer {
-		row.Finished = true
+		run.Finished = true
 		l.r.Done = true
 		l.r.Total = r.Now - l.Arrived
 	}

@@ -35,6 +35,6 @@ func (t Tool) Raw() (json.RawMessage, error) {
 	err := e.Encode(struct {
 		Type     string   `json:"type"`
 		Function function `json:"function"`
-	}{"function", function{t.Name, t.Description, t.Parameters, t.Strict}})
+	}{"function", function(t)})
 	return bytes.TrimSpace(b.Bytes()), err
 }
