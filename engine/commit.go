@@ -10,7 +10,7 @@ import (
 	"ridge/sched"
 )
 
-// outcome enters what a row has given: into the plan, into the sequences, and
+// outcome enters what a run has given: into the plan, into the sequences, and
 // into their streams.
 func (e *Engine) outcome(r *sched.Run, run *runState) {
 	q, g := run.q, run.q.g

@@ -354,7 +354,7 @@ func (s *Scheduler) Done(elapsed, now time.Duration) {
 	p.Runs = p.Runs[:0]
 }
 
-// book enters what became of one row.
+// book enters what became of one run.
 func (s *Scheduler) book(r *Run, elapsed, now time.Duration) {
 	q := r.Seq
 	if q.place != isRunning {

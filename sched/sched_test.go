@@ -208,9 +208,9 @@ func TestStaticBatch(t *testing.T) {
 	}
 }
 
-// A sequence that is preempted when it already had a row in the plan loses the
-// row, and the plan fits what is left.
-func TestPreemptionTakesTheRowBack(t *testing.T) {
+// A sequence that is preempted when it already had a run in the plan loses the
+// run, and the plan fits what is left.
+func TestPreemptionTakesTheRunBack(t *testing.T) {
 	taken := 0
 	for warm := range 16 { // how near the short ones are to the ends of their pages
 		s := newTest(t, Config{Policy: Priority(time.Hour), Split: true, MaxSeqs: 4, MaxTokens: 20}, 10)

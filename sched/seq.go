@@ -46,7 +46,7 @@ type Seq struct {
 	lane  int
 	pos   int           // in the heap of its lane
 	run   int           // in the plan at hand, -1 for none
-	pages int           // reserved for that row
+	pages int           // reserved for that run
 	begun time.Duration // when it got its memory
 }
 

@@ -171,7 +171,7 @@ func (s *Scheduler) schedule(q *Seq, n int) int {
 	return n
 }
 
-// appendRun adds a row to the plan.
+// appendRun appends a run to the plan.
 func (s *Scheduler) appendRun(q *Seq, n, need int) {
 	r := Run{Seq: q, Start: q.Computed, N: n}
 	if end := q.Computed + n; end >= q.Wanted {
@@ -190,7 +190,7 @@ func (s *Scheduler) appendRun(q *Seq, n, need int) {
 	s.left = max(s.left-n, 0)
 }
 
-// removeRun takes the row of q out of the plan again.
+// removeRun takes the run of q out of the plan again.
 func (s *Scheduler) removeRun(q *Seq) {
 	r := &s.plan.Runs[q.run]
 	s.plan.Shape = s.plan.Shape.without(r.Start, r.N, r.Outputs)

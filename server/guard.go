@@ -71,7 +71,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		defer func() { s.endTrace(span, r, ww.status, l) }()
 		defer s.logRequest(r, ww, l)
 		defer s.recovered(ww, r, l)
-		s.admit(ww, r, next)
+		s.screen(ww, r, next)
 	})
 }
 
@@ -134,8 +134,8 @@ func (s *Server) logRequest(r *http.Request, w *watchedWriter, l *caller.Record)
 	s.log.LogAttrs(r.Context(), level, "request", a...)
 }
 
-// admit checks origin, host and key, and bounds the body.
-func (s *Server) admit(w http.ResponseWriter, r *http.Request, next http.Handler) {
+// screen checks origin, host and key, and bounds the body.
+func (s *Server) screen(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	if !s.hostAllowed(r) {
 		writeError(w, r, &fault.Error{Status: http.StatusForbidden, Type: "permission_error", Code: "host_not_allowed", Message: "the Host header names no host that this server answers for; start it with --allow-host to add one"})
 		return
