@@ -52,7 +52,7 @@ Servers. With MODEL, "ridge serve MODEL" is started for the run, with the flags
 of --serve. --peer starts another server for the same model; both are measured in
 turns, who is first changing each round, and compared. In a peer's command {model}
 {host} {port} are replaced; llama-server gets its flags for these by itself, and
-the program "ridge" is this one: --peer "static=ridge --sched static". With --url
+the program "ridge" is this one: --peer "static=ridge --preset static". With --url
 a server is measured that runs already.
 
 Loads. --clients N is a closed loop: each client sends its next request when the

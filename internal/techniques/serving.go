@@ -8,7 +8,7 @@ var serving = []Technique{
 		Use:   "ridge serve",
 		Code:  "server/openai/chat.go",
 		Tests: []string{"server TestChatStream", "server TestChatTools", "server TestEmbeddings"},
-		Show:  "go -C server/clienttest test -v -run TestOpenAI .",
+		Show:  "RIDGE_TEST_MODELS=$PWD/.test-models go -C server/clienttest test -v -run TestOpenAI .",
 	},
 	{
 		ID:    "ollama",
@@ -16,7 +16,7 @@ var serving = []Technique{
 		Use:   "ridge pull, list, show, rm, ps; ridge serve",
 		Code:  "server/ollama/chat.go",
 		Tests: []string{"server TestOllamaChat", "server TestOllamaGenerate", "server TestOllamaModels"},
-		Show:  "go -C server/clienttest test -v -run TestOllama .",
+		Show:  "RIDGE_TEST_MODELS=$PWD/.test-models go -C server/clienttest test -v -run TestOllama .",
 	},
 	{
 		ID:      "embed-rerank-serving",
@@ -79,7 +79,7 @@ var serving = []Technique{
 		Use:   "ridge bench serve --slo BOUNDS --rate LIST",
 		Code:  "measure/bench/load/report.go",
 		Tests: []string{"measure/bench/load TestSweep"},
-		Show:  "ridge bench serve tiny -w fixed --input 32 --output 16 --requests 64 --rate 4,40,400 --slo ttft:50ms,tpot:10ms",
+		Show:  "ridge bench serve tiny -w fixed --input 32 --output 16 --requests 256 --rate 4,40,400 --slo ttft:50ms,tpot:10ms",
 		Bench: "ridge bench serve MODEL",
 	},
 	{
