@@ -124,7 +124,7 @@ func (r *run) constrain(prompt string) error {
 		}
 		masks, err = hold.After(grammar, prompt, r.o.Parse == nil || g.KeepReasoning)
 	case strict:
-		masks, err = hold.Strict(g.Tools, !g.OneCall)
+		masks, err = hold.Strict(g.Tools, !g.OneCall, g.JumpAhead)
 	}
 	if err == nil && masks != nil {
 		r.req.NewMasker = func() engine.Masker { return masks() }

@@ -48,7 +48,7 @@ var mayImport = map[string][]string{
 	"server":              {"server/anthropic", "server/caller", "server/fault", "server/internal/folder", "server/llama", "server/ollama", "server/openai", "server/run", "server/wire", "engine", "hub"},
 	"server/fault":        {"engine", "model", "text/grammar"},
 	"server/caller":       {},
-	"server/run":          {"server/caller", "server/fault", "text/chat", "text/constraint", "text/grammar", "text/grammar/schema", "text/tokenizer", "engine", "model", "sample", "weights/gguf"},
+	"server/run":          {"server/caller", "server/fault", "text/chat", "text/constraint", "text/grammar", "text/tokenizer", "engine", "model", "sample", "weights/gguf"},
 	"server/wire":         {"server/caller", "server/fault", "server/run", "text/chat"},
 	"server/openai":       {"server/caller", "server/fault", "server/internal/folder", "server/run", "server/wire", "text/chat", "text/tokenizer", "engine", "sample"},
 	"server/ollama":       {"server/caller", "server/fault", "server/internal/folder", "server/run", "server/wire", "text/chat", "hub"},

@@ -198,7 +198,7 @@ func (b *request) readTools(c *run.Chat) error {
 		if t.Type != "" && t.Type != "custom" {
 			return fault.Unsupported("tools", "tool %d: expected the type custom, found %q", i, t.Type)
 		}
-		raw, err := run.FunctionTool(t.Name, t.Description, t.Schema, t.Strict)
+		raw, err := chat.Tool{Name: t.Name, Description: t.Description, Parameters: t.Schema, Strict: t.Strict}.JSON()
 		if err != nil {
 			return fault.BadRequest("tools", "tool %d: %v", i, err)
 		}

@@ -161,7 +161,7 @@ func (b *responsesRequest) readTools(c *run.Chat) error {
 		if t.Type != "function" {
 			return fault.Unsupported("tools", "tool %d: expected the type function, found %q", i, t.Type)
 		}
-		f, err := run.FunctionTool(t.Name, t.Description, t.Parameters, t.Strict != nil && *t.Strict)
+		f, err := chat.Tool{Name: t.Name, Description: t.Description, Parameters: t.Parameters, Strict: t.Strict != nil && *t.Strict}.JSON()
 		if err != nil {
 			return fault.BadRequest("tools", "tool %d: %v", i, err)
 		}

@@ -98,7 +98,7 @@ func (c *Chat) Plan(m *Model) (*Plan, error) {
 	if len(tools) > 0 {
 		p.oneCall = !c.Parallel
 		if f.Kind != "" && c.Choice.Mode != "required" {
-			err = p.formatOrTools(f, tools, c.Parallel)
+			err = p.calls(tools, c.Parallel, f)
 		} else {
 			err = p.constrainTools(tools, c.Choice, f, c.Parallel)
 		}

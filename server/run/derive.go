@@ -38,6 +38,7 @@ func (m *Model) Derive(d *Derivation) (*Model, error) {
 		}
 	}
 	out.ends = m.ends // of the vocabulary that grammars are compiled for
+	out.hold = m.hold.With(out.syntax)
 	out.defaults, out.stops, out.maxTokens = d.Sampling.or(m.defaults), d.Stop, d.MaxTokens
 	out.system, out.before = d.System, d.Before
 	return out, nil

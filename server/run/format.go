@@ -1,17 +1,12 @@
 package run
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
-	"strconv"
-	"strings"
 
 	"ridge/engine"
 	"ridge/server/fault"
 	"ridge/text/constraint"
 	"ridge/text/grammar"
-	"ridge/text/grammar/schema"
 )
 
 // Format is what the text of an answer must look like. The zero value allows
@@ -24,24 +19,31 @@ type Format struct {
 	Jump    *bool // forced text is not drawn; nil: as the model has it
 }
 
+// constraint returns f as it is compiled.
+func (f Format) constraint() (c constraint.Format) {
+	switch f.Kind {
+	case "json":
+		c = constraint.JSON()
+	case "schema":
+		c = constraint.JSONSchema(f.Source)
+	case "regex":
+		c = constraint.Regex(string(f.Source))
+	case "choice":
+		c = constraint.Choice(f.Choices...)
+	case "tag":
+		c = constraint.StructuralTag(f.Source)
+	case "gbnf":
+		c = constraint.GBNF(string(f.Source))
+	}
+	if f.jumps() {
+		c = c.JumpAhead()
+	}
+	return c
+}
+
 // compile compiles f for m, or finds it among what was compiled before.
 func (f Format) compile(m *Model) (*grammar.Grammar, error) {
-	g, err := m.grammars.Get(f.key(), func() (*grammar.Grammar, error) {
-		v := m.vocabulary()
-		switch f.Kind {
-		case "json":
-			return schema.JSON(v, true, f.options())
-		case "schema":
-			return schema.Compile(v, f.Source, f.options())
-		case "regex":
-			return grammar.Regex(v, string(f.Source))
-		case "choice":
-			return grammar.Choice(v, f.Choices)
-		case "tag":
-			return schema.StructuralTag(v, f.Source, f.options())
-		}
-		return grammar.GBNF(v, string(f.Source))
-	})
+	g, err := m.hold.Format(f.constraint())
 	return g, grammarError(f.Field, err)
 }
 
@@ -54,47 +56,12 @@ func grammarError(field string, err error) error {
 	return err
 }
 
-// key names what f compiles to.
-func (f Format) key() string {
-	return f.Kind + "\x00" + strconv.Itoa(int(f.options().Whitespace)) + "\x00" + string(f.Source) + "\x00" + strings.Join(f.Choices, "\x00")
-}
-
-// part is f as a part of a union. A structural tag cannot be one: it is free
-// text.
-func (f Format) part() (schema.Part, error) {
-	switch f.Kind {
-	case "json":
-		return schema.Part{Object: true}, nil
-	case "schema":
-		return schema.Part{Schema: f.Source}, nil
-	case "regex":
-		return schema.Part{Regex: string(f.Source)}, nil
-	case "choice":
-		return schema.Part{Choice: f.Choices}, nil
-	case "gbnf":
-		return schema.Part{GBNF: string(f.Source)}, nil
-	}
-	return schema.Part{}, fault.Unsupported(f.Field, "structural_tag cannot be combined with tools that the model may call or not; the calls can be tags of it")
-}
-
-// maxGrammars is how many compiled grammars a model keeps.
-const maxGrammars = 64
-
 // constrain makes the maskers of a plan whose text must be of g. Reasoning
 // comes first, free, if the model is in it or may choose to begin it.
 func (p *Plan) constrain(g *grammar.Grammar) error {
-	masks, err := constraint.After(g, p.Model.tok, p.Model.syntax, p.text, p.parse == nil || p.parse.KeepReasoning)
+	masks, err := p.Model.hold.After(g, p.text, p.parse == nil || p.parse.KeepReasoning)
 	if err == nil {
 		p.Request.NewMasker = func() engine.Masker { return masks() }
 	}
 	return err
-}
-
-// compact returns JSON without white space, as a key for caches.
-func compact(raw []byte) []byte {
-	var b bytes.Buffer
-	if json.Compact(&b, raw) != nil {
-		return raw
-	}
-	return b.Bytes()
 }

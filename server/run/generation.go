@@ -9,7 +9,6 @@ import (
 	"ridge/engine"
 	"ridge/sample"
 	"ridge/text/chat"
-	"ridge/text/tokenizer"
 )
 
 // Plan is a request to a model, ready to be run: what the engine gets, and how
@@ -81,13 +80,10 @@ func (d *Delta) Text() (s string) {
 	return s
 }
 
-// choice turns the tokens of one answer into text.
+// choice is one answer.
 type choice struct {
-	dec    *tokenizer.Decoder
-	stop   *chat.StopMatcher
-	parser *chat.Parser // nil: all is text
+	*chat.Answer
 	tokens int
-	calls  int
 	first  time.Time // when the first token came
 	lines  bool      // there is an end of a line in the text
 	ended  bool
@@ -130,11 +126,10 @@ func (p *Plan) start(ctx context.Context) (*generation, error) {
 	g.live = len(g.choices)
 	g.lastSeen = make([]time.Time, len(g.choices))
 	for i := range g.choices {
-		c := &g.choices[i]
-		c.dec, c.stop = p.Model.tok.NewDecoder(), chat.NewStopMatcher(p.stops)
-		if p.parse != nil {
-			c.parser = chat.NewParser(p.Model.syntax, *p.parse)
-		}
+		g.choices[i].Answer = chat.NewAnswer(p.Model.tok, chat.AnswerOptions{
+			Syntax: p.Model.syntax, Parse: p.parse, Marks: p.Model.marks, Special: p.special,
+			Stops: p.stops, IncludeStop: p.includeStop, MinTokens: p.Request.MinTokens, OneCall: p.oneCall,
+		})
 	}
 	return g, nil
 }
@@ -144,9 +139,7 @@ func (g *generation) close() {
 	g.stream.Close()
 	g.cancel()
 	for i := range g.choices {
-		if p := g.choices[i].parser; p != nil {
-			p.Close()
-		}
+		g.choices[i].Close()
 	}
 }
 
@@ -236,28 +229,19 @@ func (g *generation) token(c *choice, ev *engine.Event, d *Delta) {
 		g.itl(now.Sub(g.lastSeen[ev.Choice]))
 	}
 	g.lastSeen[ev.Choice], g.last = now, now
-	if c.parser != nil && c.parser.Thinking() {
+	if c.Thinking() {
 		g.reasoning++
 	}
 	if ev.Forced {
 		g.forced++
 	}
 	d.Tokens = append(d.Tokens, g.tokenInfo(ev))
-	c.dec.Special = g.p.special || c.parser != nil && g.p.Model.marks[ev.Token]
-	text, stopped := c.dec.Add(ev.Token), false
-	if c.tokens > g.p.Request.MinTokens { // before, a stop string is text like any other
-		text, stopped = c.stop.Add(text)
-	}
-	if stopped && g.p.includeStop {
-		text += c.stop.Matched()
-	}
-	d.Parts = c.add(text)
-	c.lines = c.lines || strings.Contains(text, "\n")
+	parts, ended := c.Add(ev.Token)
+	d.Parts = parts
+	c.lines = c.lines || strings.Contains(c.Added(), "\n")
 	switch {
-	case stopped:
-		d.StopText = c.stop.Matched()
-		c.end(g, d, FinishStop)
-	case g.p.oneCall && ended(d.Parts):
+	case ended:
+		d.StopText = c.Stopped()
 		c.end(g, d, FinishStop)
 	case g.p.limit > 0 && c.lines && now.Sub(c.first) > g.p.limit:
 		g.finish(c, &engine.Event{StopToken: -1, Finish: engine.FinishLength}, d)
@@ -265,16 +249,6 @@ func (g *generation) token(c *choice, ev *engine.Event, d *Delta) {
 		return
 	}
 	g.stream.Stop(ev.Choice)
-}
-
-// ended reports whether a call ends in parts.
-func ended(parts []chat.Part) bool {
-	for _, p := range parts {
-		if p.Kind == chat.PartCallEnd {
-			return true
-		}
-	}
-	return false
 }
 
 // tokenInfo takes an event's log-probabilities. The number of the token that
@@ -292,11 +266,7 @@ func (g *generation) tokenInfo(ev *engine.Event) Token {
 
 // finish takes the engine's word that a choice is over.
 func (g *generation) finish(c *choice, ev *engine.Event, d *Delta) {
-	text, stopped := c.stop.Add(c.dec.Flush())
-	if !stopped {
-		text += c.stop.Flush()
-	}
-	d.Parts = append(d.Parts, c.add(text)...)
+	d.Parts = append(d.Parts, c.End()...)
 	why := FinishStop
 	if ev.Finish == engine.FinishLength {
 		why = FinishLength
@@ -310,33 +280,10 @@ func (g *generation) finish(c *choice, ev *engine.Event, d *Delta) {
 
 // end ends a choice.
 func (c *choice) end(g *generation, d *Delta, why string) {
-	if c.parser != nil {
-		d.Parts = append(d.Parts, c.count(c.parser.Flush())...)
-	}
-	if c.calls > 0 && why == FinishStop {
+	if c.Calls() > 0 && why == FinishStop {
 		why = FinishToolCalls
 	}
 	d.Finish = why
 	c.ended = true
 	g.live--
-}
-
-// add takes decoded text.
-func (c *choice) add(text string) []chat.Part {
-	if c.parser != nil {
-		return c.count(c.parser.Add(text))
-	}
-	if text == "" {
-		return nil
-	}
-	return []chat.Part{{Kind: chat.PartText, Text: text}}
-}
-
-func (c *choice) count(parts []chat.Part) []chat.Part {
-	for _, p := range parts {
-		if p.Kind == chat.PartCall {
-			c.calls++
-		}
-	}
-	return parts
 }

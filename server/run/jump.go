@@ -4,7 +4,6 @@ import (
 	"ridge/engine"
 	"ridge/server/fault"
 	"ridge/text/grammar"
-	"ridge/text/grammar/schema"
 )
 
 // Jump-ahead: text that a grammar forces is not drawn. It is asked for by name,
@@ -15,14 +14,6 @@ var (
 	_ engine.Jumper = (*grammar.State)(nil)
 	_ engine.Jumper = (*grammar.Gate)(nil)
 )
-
-// options are those that f is compiled with.
-func (f Format) options() schema.Options {
-	if f.jumps() {
-		return schema.Options{Whitespace: schema.Spaced}
-	}
-	return schema.Options{}
-}
 
 // jumps reports whether forced text is not drawn.
 func (f Format) jumps() bool { return f.Jump != nil && *f.Jump }

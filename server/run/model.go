@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,7 +18,6 @@ import (
 	"ridge/model"
 	"ridge/text/chat"
 	"ridge/text/constraint"
-	"ridge/text/grammar"
 	"ridge/text/tokenizer"
 	"ridge/weights/gguf"
 )
@@ -94,9 +92,7 @@ type Model struct {
 	loadTime atomic.Int64 // nanoseconds
 	close    func() error
 
-	vocabOnce sync.Once
-	vocab     *grammar.Vocabulary
-	grammars  *grammar.Cache
+	hold *constraint.Compiler // of formats and tools that answers are held to
 }
 
 // Info is what is shown of a model.
@@ -168,7 +164,7 @@ func ModelOf(b Backend, tok *tokenizer.Tokenizer, info Info, template string) (*
 
 // bare is a model without a template.
 func bare(b Backend, tok *tokenizer.Tokenizer, info Info) *Model {
-	return &Model{info: info, backend: b, tok: tok, grammars: grammar.NewCache(maxGrammars)}
+	return &Model{info: info, backend: b, tok: tok}
 }
 
 // Info is what is shown of m. It must not be changed.
@@ -260,6 +256,7 @@ func (m *Model) setTemplate(source, reasoning string) error {
 	}
 	m.syntax = chat.SyntaxOf(source).WithReasoning(reasoning)
 	m.marks, m.ends = m.syntax.MarkTokens(m.tok), m.syntax.EndTokens(m.tok)
+	m.hold = constraint.NewCompiler(m.tok, m.syntax, m.ends)
 	return nil
 }
 
@@ -272,19 +269,7 @@ func (m *Model) Piece(id int32) string {
 }
 
 // Warm makes ready what the first constrained request would have to wait for.
-func (m *Model) Warm() { m.vocabulary() }
-
-// vocabulary is what grammars are compiled for.
-func (m *Model) vocabulary() *grammar.Vocabulary {
-	if m.base != nil {
-		return m.base.vocabulary()
-	}
-	m.vocabOnce.Do(func() {
-		m.vocab = grammar.NewVocabulary(m.tok.Piece, m.tok.VocabSize(), m.ends, m.tok.IsControl)
-		m.vocab.SpellWith(func(text string) []int32 { return constraint.Continuation(m.tok, text) })
-	})
-	return m.vocab
-}
+func (m *Model) Warm() { m.hold.Warm() }
 
 // Named reports whether clients may mean m by name. Ollama's clients add a tag.
 func (m *Model) Named(name string) bool {

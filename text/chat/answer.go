@@ -29,6 +29,7 @@ type Answer struct {
 	tokens int
 	calls  int
 	ended  bool
+	added  string
 }
 
 // NewAnswer returns the parts of an answer whose tokens are those of t.
@@ -55,6 +56,7 @@ func (a *Answer) Add(token int32) (parts []Part, ended bool) {
 	if stopped && a.o.IncludeStop {
 		text += a.stop.Matched()
 	}
+	a.added = text
 	parts = a.add(text)
 	if stopped || a.o.OneCall && endsCall(parts) {
 		return append(parts, a.end()...), true
@@ -92,6 +94,9 @@ func (a *Answer) Close() {
 
 // Stopped returns the stop text that ended the answer, or "".
 func (a *Answer) Stopped() string { return a.stop.Matched() }
+
+// Added returns the text that the last token added, before it was taken apart.
+func (a *Answer) Added() string { return a.added }
 
 // Calls returns how many calls of tools were found.
 func (a *Answer) Calls() int { return a.calls }

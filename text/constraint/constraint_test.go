@@ -52,6 +52,8 @@ func TestFormats(t *testing.T) {
 		"regex":  {Regex(`a+b`), []string{`ab`, `aaab`}, []string{`b`, `aba`}},
 		"choice": {Choice("yes", "no"), []string{`yes`, `no`}, []string{`y`, `maybe`}},
 		"gbnf":   {GBNF(`root ::= "x" [0-9]`), []string{`x1`}, []string{`x`, `xx`}},
+		"tag": {StructuralTag([]byte(`{"type": "structural_tag", "structures": [{"begin": "<n>", "schema": {"type": "integer"}, "end": "</n>"}], "triggers": ["<n>"]}`)),
+			[]string{`free text`, `a <n>7</n> b`}, []string{`<n>x</n>`}},
 		"spaced": {JSON().JumpAhead(), []string{`{"a": 1}`}, []string{`{"a":1}`, `{ "a": 1}`}},
 	} {
 		g, err := c.Format(x.f)
@@ -144,7 +146,10 @@ func TestCalls(t *testing.T) {
 	check("or", or.NewState(), "no call", true)
 	check("or", or.NewState(), call("3"), true)
 	check("or", or.NewState(), "something", false)
-	strict, err := c.Strict(tools, false)
+	if _, err := c.Calls(tools, false, StructuralTag([]byte(`{}`))); err == nil {
+		t.Error("calls or a structural tag: no error")
+	}
+	strict, err := c.Strict(tools, false, false)
 	if err != nil {
 		t.Fatal(err)
 	}

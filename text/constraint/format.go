@@ -35,6 +35,7 @@ const (
 	regex
 	choice
 	gbnf
+	structuralTag
 )
 
 // JSON is any JSON object.
@@ -52,6 +53,12 @@ func Choice(texts ...string) Format { return Format{kind: choice, texts: texts} 
 
 // GBNF is a text of the grammar, in llama.cpp's notation.
 func GBNF(source string) Format { return Format{kind: gbnf, source: source} }
+
+// StructuralTag is free text in which what follows some tags is held to formats:
+// source is JSON as [schema.StructuralTag] takes it.
+func StructuralTag(source []byte) Format {
+	return Format{kind: structuralTag, source: string(source)}
+}
 
 // JumpAhead returns f with a fixed spacing of JSON, so that much of the text is
 // forced: for answers that take forced text without drawing it.
@@ -86,6 +93,8 @@ func (f Format) compile(v *grammar.Vocabulary) (*grammar.Grammar, error) {
 		return grammar.Regex(v, f.source)
 	case choice:
 		return grammar.Choice(v, f.texts)
+	case structuralTag:
+		return schema.StructuralTag(v, []byte(f.source), f.options())
 	}
 	return grammar.GBNF(v, f.source)
 }
@@ -128,6 +137,17 @@ func NewCompiler(t *tokenizer.Tokenizer, s chat.Syntax, ends []int32) *Compiler 
 	})
 	return c
 }
+
+// With returns a compiler for another syntax of calls and reasoning. They share
+// the vocabulary and what was compiled.
+func (c *Compiler) With(s chat.Syntax) *Compiler {
+	o := *c
+	o.syntax = s
+	return &o
+}
+
+// Warm makes ready what the first format would have to wait for.
+func (c *Compiler) Warm() { c.vocab() }
 
 // Format compiles f.
 func (c *Compiler) Format(f Format) (*grammar.Grammar, error) {

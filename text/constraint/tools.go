@@ -1,7 +1,10 @@
 package constraint
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -18,6 +21,9 @@ const maxForcedCalls = 16
 // many up to 16. If or is not the format of any text, an answer may be a text of
 // it instead.
 func (c *Compiler) Calls(tools []chat.Tool, many bool, or Format) (*grammar.Grammar, error) {
+	if or.kind == structuralTag {
+		return nil, errors.New("constraint: calls: expected a format of the whole text beside them, found a structural tag")
+	}
 	f := c.syntax.Call
 	o := schema.ToolOptions{Options: or.options(), NameKey: f.NameKey, ArgumentsKey: f.ArgumentsKey, Begin: f.Begin, End: f.End, Between: f.Between, MinCalls: 1, MaxCalls: 1}
 	if !c.plain(f.Begin + f.End + f.Between) {
@@ -34,15 +40,19 @@ func (c *Compiler) Calls(tools []chat.Tool, many bool, or Format) (*grammar.Gram
 	return c.tools(tools, o, or)
 }
 
+// ErrCallForm is wrapped by the error of tools that cannot be held to their
+// schemas unless they must be called.
+var ErrCallForm = errors.New("this model writes calls in a form that cannot be held to a schema")
+
 // Strict makes the maskers of answers that may have calls: from the tag on that
 // begins one, they are held to the tools' schemas.
-func (c *Compiler) Strict(tools []chat.Tool, many bool) (func() Masker, error) {
+func (c *Compiler) Strict(tools []chat.Tool, many, jumpAhead bool) (func() Masker, error) {
 	f := c.syntax.Call
 	if f.Begin == "" || !c.plain(f.Begin+f.End+f.Between) {
-		return nil, errors.New("constraint: strict tools: this model writes calls in a form that cannot be held to a schema unless they are required")
+		return nil, fmt.Errorf("constraint: strict tools: %w unless they are required", ErrCallForm)
 	}
 	tag := strings.TrimRight(f.Begin, " \n")
-	o := schema.ToolOptions{NameKey: f.NameKey, ArgumentsKey: f.ArgumentsKey, End: f.End, Between: f.Between + f.Begin, MinCalls: 1, MaxCalls: 1}
+	o := schema.ToolOptions{Options: Format{jump: jumpAhead}.options(), NameKey: f.NameKey, ArgumentsKey: f.ArgumentsKey, End: f.End, Between: f.Between + f.Begin, MinCalls: 1, MaxCalls: 1}
 	if many {
 		o.MaxCalls = -1
 	}
@@ -70,7 +80,7 @@ func (c *Compiler) tools(tools []chat.Tool, o schema.ToolOptions, or Format) (*g
 	key := []string{"tools", or.key(), strconv.Itoa(int(o.Whitespace)), strconv.Itoa(o.MaxCalls), o.NameKey, o.ArgumentsKey, o.Before, o.After, o.Begin, o.End, o.Between}
 	list := make([]schema.Tool, len(tools))
 	for i, t := range tools {
-		key = append(key, t.Name, string(t.Parameters), strconv.FormatBool(t.Strict))
+		key = append(key, t.Name, string(compact(t.Parameters)), strconv.FormatBool(t.Strict))
 		list[i] = schema.Tool{Name: t.Name, Parameters: t.Parameters}
 	}
 	return c.cache.Get(strings.Join(key, "\x00"), func() (*grammar.Grammar, error) {
@@ -92,6 +102,15 @@ func (c *Compiler) tools(tools []chat.Tool, o schema.ToolOptions, or Format) (*g
 		}
 		return compile(list)
 	})
+}
+
+// compact returns JSON without white space, as a key for caches.
+func compact(raw []byte) []byte {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return raw
+	}
+	return b.Bytes()
 }
 
 // plain reports whether text can be written without control tokens.
