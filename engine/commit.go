@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 
-	"ridge/kvcache"
 	"ridge/model"
 	"ridge/sample"
 	"ridge/sched"
@@ -248,14 +247,11 @@ func (e *Engine) commit(err error) {
 func (e *Engine) fork(parent, child *sequence) {
 	child.Hold = child.g.held
 	e.register(child)
-	kv, err := (*kvcache.Seq)(nil), errNoFork
+	var err error
 	if parent.Running() && !e.o.Contiguous {
-		kv, err = e.pool.Fork(parent.KV)
-	}
-	if err == nil {
-		child.KV, child.published = kv, parent.published
+		child.KV, child.published = e.pool.Fork(parent.KV), parent.published
 		err = e.sched.Fork(&parent.Seq, &child.Seq, e.now())
-	} else {
+	} else { // it has no memory that could be shared
 		// It is computed again, as one that was preempted, as far as the prefix
 		// tree does not have it.
 		err = e.sched.ForkWaiting(&parent.Seq, &child.Seq, e.now())
@@ -264,9 +260,6 @@ func (e *Engine) fork(parent, child *sequence) {
 		e.abort(child.g, FinishError, err)
 	}
 }
-
-// errNoFork says that a sequence has no memory that could be shared.
-var errNoFork = errors.New("engine: nothing to fork")
 
 // publish gives what q has computed to the prefix tree: its full pages, or where
 // layers have windows or states, which can be continued at few lengths, its prompt

@@ -216,10 +216,7 @@ func stateOf(tokens []int32) (state uint64) {
 }
 
 func (w *world) fork(i int) error {
-	f, err := w.p.Fork(w.seqs[i])
-	if err != nil {
-		return err
-	}
+	f := w.p.Fork(w.seqs[i])
 	w.add(f, slices.Clone(w.tokens[i]), w.states[i], w.salts[i])
 	return w.compare(len(w.seqs) - 1)
 }

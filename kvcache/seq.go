@@ -359,8 +359,8 @@ func (p *Pool) Free(s *Seq) {
 
 // Fork returns a second sequence with the tokens of s. They share all pages, and
 // the recurrent state; when both continue, the later gets a copy of what is not
-// full. Checkpoints stay with s. The error is always nil.
-func (p *Pool) Fork(s *Seq) (*Seq, error) {
+// full. Checkpoints stay with s.
+func (p *Pool) Fork(s *Seq) *Seq {
 	f := p.NewSeq()
 	f.n, f.state = s.n, p.shareState(s.state)
 	for g := range s.tables {
@@ -370,7 +370,7 @@ func (p *Pool) Fork(s *Seq) (*Seq, error) {
 			p.share(id)
 		}
 	}
-	return f, nil
+	return f
 }
 
 // Slide frees the pages of s that no query at position pos or later sees in

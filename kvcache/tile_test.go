@@ -52,10 +52,7 @@ func TestTilesWithScales(t *testing.T) {
 			}
 		})
 	}
-	fork, err := p.Fork(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fork := p.Fork(s)
 	for _, q := range []*Seq{s, fork} { // s goes on in place, fork in a copy
 		if err := p.Grow(q, 1); err != nil {
 			t.Fatal(err)

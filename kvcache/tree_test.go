@@ -160,10 +160,7 @@ func TestForkCopiesOnWrite(t *testing.T) {
 	}
 	forks := []*Seq{s}
 	for range 3 {
-		f, err := p.Fork(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := p.Fork(s)
 		forks = append(forks, f)
 	}
 	if st := p.Stats(); st.InUse != 3 || st.Shared != 9 {
@@ -396,10 +393,7 @@ func TestStates(t *testing.T) {
 	if s.Len() != 5 || p.State(1, 0, s)[0] != 5 || p.State(2, 1, s)[127] != 5 {
 		t.Errorf("cut to %d tokens with state %d, want the checkpoint at 5", s.Len(), p.State(1, 0, s)[0])
 	}
-	f, err := p.Fork(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := p.Fork(s)
 	if err := p.Grow(f, 1); err != nil {
 		t.Fatal(err)
 	}

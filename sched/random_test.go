@@ -207,10 +207,7 @@ func (w *world) fork(a *actor) error {
 	if !a.Running() || a.Computed == 0 {
 		return nil
 	}
-	kv, err := w.pool.Fork(a.KV)
-	if err != nil {
-		return err
-	}
+	kv := w.pool.Fork(a.KV)
 	w.id++
 	f := &actor{tokens: slices.Clone(a.tokens), end: a.end, begun: true, forked: true}
 	f.Seq = Seq{ID: w.id, Tenant: a.Tenant, Prompt: a.Prompt, MaxNew: a.MaxNew, Arrived: a.Arrived, KV: kv}

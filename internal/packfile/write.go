@@ -2,7 +2,6 @@ package packfile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -153,9 +152,4 @@ func (b *blocks) flush() error {
 	}
 	b.buf = b.buf[:0]
 	return err
-}
-
-// Full reports whether err says that a disk is full.
-func Full(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

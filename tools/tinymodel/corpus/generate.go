@@ -130,10 +130,7 @@ func (g *generator) start() (*slot, error) {
 		sl.doc.add(t, nil)
 	}
 	if n := len(g.prefix); len(tokens) > n && slices.Equal(tokens[:n], g.prefix) {
-		var err error
-		if sl.seq, err = g.m.Pool().Fork(g.shared); err != nil {
-			return nil, err
-		}
+		sl.seq = g.m.Pool().Fork(g.shared)
 		sl.pending = tokens[n:]
 		return sl, nil
 	}
