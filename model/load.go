@@ -46,8 +46,10 @@ type builder struct {
 
 	err  error
 	jobs []packJob // planned and not yet packed
-	pool *pool.Pool
-	task packTask
+	// placed is how many of jobs place has seen.
+	placed int
+	pool   *pool.Pool
+	task   packTask
 	// packedCopies is what src had copied when the last jobs were packed.
 	packedCopies int64
 	print        fingerprint

@@ -43,7 +43,7 @@ func (b *builder) place(l *Layer) {
 			at.total += m.W.Groups
 		}
 		for _, m := range r.Mats {
-			for i := range b.jobs {
+			for i := b.placed; i < len(b.jobs); i++ {
 				if b.jobs[i].dst == m.W {
 					b.jobs[i].reading = at
 				}
@@ -51,6 +51,7 @@ func (b *builder) place(l *Layer) {
 			at.first += m.W.Groups
 		}
 	}
+	b.placed = len(b.jobs)
 	if b.src.copied()-b.packedCopies > maxCopied {
 		b.packPlanned()
 	}
@@ -96,7 +97,7 @@ func (b *builder) packPlanned() {
 	t.next.Store(0)
 	b.pool.Run(t)
 	clear(b.jobs)
-	b.jobs, b.packedCopies = b.jobs[:0], b.src.copied()
+	b.jobs, b.placed, b.packedCopies = b.jobs[:0], 0, b.src.copied()
 }
 
 func (t *packTask) Do(worker, workers int) {
