@@ -22,6 +22,7 @@ type architecture struct {
 	// What a config.json means that does not say it.
 	tied   bool    // the output matrix is the embedding
 	rotary float64 // part of a head that is rotated, 0 for all of it
+	eps    float64 // of the norms of a GGUF file without it, 0 if each has it
 	// ownAct: the activation is this architecture's, whatever a config.json says.
 	ownAct bool
 }
@@ -97,17 +98,40 @@ func (a *architecture) read(d *description, c *Config) error {
 	}
 	c.FFN = d.int("feed_forward_length", "intermediate_size|n_inner|ffn_hidden_size", ffn)
 	c.Context = d.int("context_length", "max_position_embeddings|n_positions|max_seq_len|seq_length", context)
-	c.NormEps = d.float32("attention.layer_norm_rms_epsilon|attention.layer_norm_epsilon",
-		"rms_norm_eps|layer_norm_epsilon|layer_norm_eps|norm_epsilon", 1e-5)
 	c.Tied = d.bool("", "tie_word_embeddings", a.tied && d.hf)
 	c.RopeDim = d.int("rope.dimension_count", "", 0)
 	if part := a.rotaryPart(d); part != 1 {
 		c.RopeDim = int(float64(c.HeadDim) * part)
 	}
 	c.Rope = []RopeConfig{d.rope(c)}
+	if !d.bool("attention.causal", "", true) {
+		d.fail("attention.causal", "true", false)
+	}
 	a.describe(d, c)
+	a.epsilon(d, c)
 	a.activation(d, c)
 	return *d.err
+}
+
+// epsilon reads what the norms add to the mean square. GGUF has a key for each
+// kind of norm, and llama.cpp writes 0 under that of the other kind.
+func (a *architecture) epsilon(d *description, c *Config) {
+	if d.hf {
+		c.NormEps = d.float32("", "rms_norm_eps|layer_norm_epsilon|layer_norm_eps|norm_epsilon", 1e-5)
+		return
+	}
+	own, other := "attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"
+	if c.Norm == nn.NormLayer {
+		own, other = other, own
+	}
+	def := requiredFloat
+	if a.eps != 0 {
+		def = a.eps
+	}
+	c.NormEps = d.float32(own+"|"+other, "", def)
+	if c.NormEps == 0 {
+		c.NormEps = d.float32(other, "", 0)
+	}
 }
 
 // rotaryPart returns the part of a head that is rotated, as far as a config.json
@@ -176,7 +200,7 @@ func (d *description) slidingLayers(layers int) []bool {
 	if !ok {
 		return nil
 	}
-	if list, isList := v.([]bool); isList && len(list) == layers {
+	if list, isList := asBools(v); isList && len(list) == layers {
 		return list
 	}
 	n, isInt := asInt(v)

@@ -125,6 +125,9 @@ func (d *description) int(ggufKey, hfKey string, def int) int {
 	if !ok {
 		d.fail(key, "an integer", describe(v))
 	}
+	if def != required && (n == -1 || n == math.MaxUint32) {
+		return 0 // as 0, it says that there is none
+	}
 	return n
 }
 
@@ -281,6 +284,18 @@ func asInts(v any) (out []int, ok bool) {
 		return nil, false
 	}
 	return out, true
+}
+
+// asBools returns booleans, which llama.cpp writes as integers.
+func asBools(v any) (out []bool, ok bool) {
+	if list, ok := v.([]bool); ok {
+		return list, true
+	}
+	list, ok := asInts(v)
+	for _, n := range list {
+		out = append(out, n != 0)
+	}
+	return out, ok
 }
 
 func asFloat(v any) (float64, bool) {

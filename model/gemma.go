@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
@@ -33,12 +34,15 @@ var gemma2 = architecture{
 // Gemma 3 normalizes queries and keys instead of capping, and rotates local and
 // global layers differently.
 var gemma3 = architecture{
-	name: "gemma3", hf: []string{"gemma3_text", "gemma3"}, ownAct: true,
+	name: "gemma3", hf: []string{"gemma3_text", "gemma3"}, ownAct: true, eps: 1e-6,
 	describe: func(d *description, c *Config) {
 		gemma2Like(d, c, 62)
 		c.AttnSoftcap = d.float32("", "attn_logit_softcapping", 0)
 		c.Window = d.windows(c.Layers, everyButNth(d.int("", "sliding_window_pattern", 6)))
-		local := RopeConfig{Base: d.float("rope.freq_base_swa", "rope_local_base_freq", 10000)}
+		if !d.hf && !d.has("rope.freq_base|rope.global.freq_base", "") {
+			c.Rope[0].Base = 1e6
+		}
+		local := RopeConfig{Base: d.float("rope.freq_base_swa|rope.local.freq_base", "rope_local_base_freq", 10000)}
 		if p := d.object("rope_parameters"); p != nil {
 			if full := p.object("full_attention"); full != nil {
 				c.Rope[0] = d.ropeOf(full, c)
@@ -83,7 +87,7 @@ func gemma2Like(d *description, c *Config, largest int) {
 	if c.Layers == largest && c.Heads > 0 {
 		scale = 1 / math.Sqrt(float64(c.Hidden)/float64(c.Heads))
 	}
-	c.AttnScale = d.float32("attention.scale", "", scale)
+	c.AttnScale = float32(cmp.Or(d.float("attention.scale", "", 0), scale))
 }
 
 // localRope gives the layers with a window the second set of frequencies.

@@ -1,6 +1,9 @@
 package model
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // RopeScaling says how rotary frequencies are stretched beyond the context
 // that a model was trained on.
@@ -28,24 +31,42 @@ func (d *description) rope(c *Config) RopeConfig {
 	if d.hf {
 		return d.ropeOf(d.object("rope_parameters"), c)
 	}
-	r := RopeConfig{Base: d.float("rope.freq_base", "", 10000)}
+	// A number that is 0 stands for none: llama.cpp writes all there are.
+	r := RopeConfig{Base: cmp.Or(d.float("rope.freq_base|rope.global.freq_base", "", 0), 10000)}
 	s := &r.Scaling
-	s.Kind = d.str("rope.scaling.type", "", "")
-	s.Factor = d.float("rope.scaling.factor|rope.scale_linear", "", 1)
-	if s.Kind == "none" || s.Kind == "" && s.Factor == 1 {
+	s.Kind = d.str("rope.scaling.type", "", "linear")
+	s.Factor = cmp.Or(d.float("rope.scaling.factor|rope.scale_linear", "", 0), 1)
+	if s.Kind == "none" || s.Kind == "linear" && s.Factor == 1 {
 		s.Kind = ""
-	} else if s.Kind == "" {
-		s.Kind = "linear"
 	}
-	s.Original = d.int("rope.scaling.original_context_length", "", c.Context)
-	s.AttnFactor = d.float("rope.scaling.yarn_attn_factor|rope.scaling.attn_factor", "", 0)
-	s.BetaFast, s.BetaSlow = d.float("rope.scaling.yarn_beta_fast", "", 32), d.float("rope.scaling.yarn_beta_slow", "", 1)
+	s.Original = cmp.Or(d.int("rope.scaling.original_context_length", "", 0), c.Context)
+	s.BetaFast = cmp.Or(d.float("rope.scaling.yarn_beta_fast", "", 0), 32)
+	s.BetaSlow = cmp.Or(d.float("rope.scaling.yarn_beta_slow", "", 0), 1)
+	s.AttnFactor = d.attnFactor(s)
 	switch s.Kind {
 	case "", "linear", "yarn", "longrope":
 	default:
 		d.fail("rope.scaling.type", "none, linear, yarn or longrope", s.Kind)
 	}
 	return r
+}
+
+// attnFactor reads the scale of cos and sin from a GGUF file, 0 for the one that
+// follows from the factor. Converters write that of a config.json as
+// yarn_attn_factor, and llama.cpp 1 where there is none. The other key has a
+// multiplier of YaRN's scale, and with LongRoPE the scale itself.
+func (d *description) attnFactor(s *RopeScaling) float64 {
+	given := d.float("rope.scaling.yarn_attn_factor", "", 0)
+	times := d.float("rope.scaling.attn_factor", "", 0)
+	switch {
+	case given != 0 && given != 1:
+		return given
+	case s.Kind != "yarn":
+		return cmp.Or(times, given)
+	case times != 0 && times != 1:
+		return times * float64(yarnScale(s))
+	}
+	return 0
 }
 
 // ropeOf reads a set of rotary frequencies of a config.json: newer ones have an
