@@ -279,7 +279,7 @@ func (b *batches) ask(ctx context.Context, id string, x *batch, l *batchLine) (i
 	func() {
 		defer func() {
 			if p := recover(); p != nil {
-				b.s.log.Error("panic", "request", id, "panic", p)
+				b.s.log.Error("panic", "request", id, "panic", b.s.logged(fmt.Errorf("%v", p)))
 				w.status, w.body = http.StatusInternalServerError, wire.Buffer(`{"error":{"message":"internal error","type":"server_error","param":null,"code":"internal_error"}}`)
 			}
 		}()

@@ -108,17 +108,17 @@ func (b *batches) work() {
 	for b.ctx.Err() == nil {
 		next, err := b.next()
 		if err != nil {
-			b.s.log.Error("batches cannot be read", "error", err)
+			b.s.log.Error("batches cannot be read", "error", b.s.logged(err))
 		}
 		if next != nil {
 			err := b.run(next)
 			switch {
 			case err == nil || b.ctx.Err() != nil:
 			case fault.DiskFull(err): // what is done is kept; the rest waits
-				b.s.log.Error("the disk is full: a batch waits", "batch", next.ID, "error", err)
+				b.s.log.Error("the disk is full: a batch waits", "batch", next.ID, "error", b.s.logged(err))
 				b.rest()
 			default:
-				b.s.log.Error("batch failed", "batch", next.ID, "error", err)
+				b.s.log.Error("batch failed", "batch", next.ID, "error", b.s.logged(err))
 				b.fail(next, err)
 			}
 			continue
@@ -140,7 +140,7 @@ func (b *batches) next() (*batch, error) {
 	for _, id := range ids {
 		var x batch
 		if err := b.readMeta(id, &x); err != nil {
-			b.s.log.Warn("a batch's description cannot be read", "batch", id, "error", err)
+			b.s.log.Warn("a batch's description cannot be read", "batch", id, "error", b.s.logged(err))
 			continue
 		}
 		if !x.over() && (oldest == nil || x.Created < oldest.Created) {
@@ -168,7 +168,7 @@ func (b *batches) fail(x *batch, why error) {
 		x.Errors = batchErrors(why)
 	})
 	if err != nil {
-		b.s.log.Error("a batch's description cannot be written", "batch", x.ID, "error", err)
+		b.s.log.Error("a batch's description cannot be written", "batch", x.ID, "error", b.s.logged(err))
 		b.rest() // do not try in a loop
 	}
 }

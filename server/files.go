@@ -198,15 +198,11 @@ func (s *Server) upload(r *http.Request) (storedFile, error) {
 
 // bodyError tells what is wrong with a body from what is wrong with the disk.
 func bodyError(err error) error {
-	var size *http.MaxBytesError
 	var path *os.PathError
-	switch {
-	case errors.As(err, &size):
-		return wire.TooLarge(size)
-	case errors.As(err, &path):
+	if errors.As(err, &path) {
 		return err
 	}
-	return fault.BadRequest("", "the request's body could not be read: %v", err)
+	return wire.BodyError(err)
 }
 
 // removeFile removes a file, its description first: what is left without one is
@@ -218,7 +214,7 @@ func (b *batches) removeFile(id string) error {
 			err = os.Remove(path)
 		}
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			b.s.log.Error("a file cannot be removed", "file", id, "error", err)
+			b.s.log.Error("a file cannot be removed", "file", id, "error", b.s.logged(err))
 			return err
 		}
 	}

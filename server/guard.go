@@ -3,7 +3,7 @@ package server
 import (
 	"context"
 	"errors"
-	"io"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -86,7 +86,7 @@ func (s *Server) recovered(w *watchedWriter, r *http.Request, l *caller.Record) 
 		panic(p)
 	}
 	s.metrics.panics.Inc()
-	s.log.Error("panic", "request", l.ID, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+	s.log.Error("panic", "request", l.ID, "path", r.URL.Path, "panic", s.logged(fmt.Errorf("%v", p)), "stack", string(debug.Stack()))
 	if w.status == 0 {
 		writeError(w, r, &fault.Error{Status: http.StatusInternalServerError, Type: "server_error", Code: "internal_error", Message: "internal error; the server's log has more under the request id " + l.ID})
 		return
@@ -129,13 +129,23 @@ func (s *Server) logRequest(r *http.Request, w *watchedWriter, l *caller.Record)
 		a = append(a, slog.String("key", l.Key))
 	}
 	if l.Err != nil {
-		a = append(a, slog.String("error", l.Err.Error()))
+		a = append(a, slog.String("error", s.logged(l.Err)))
 	}
 	s.log.LogAttrs(r.Context(), level, "request", a...)
 }
 
+// logged is what the log has of an error: no text of clients, unless it has their
+// prompts anyway.
+func (s *Server) logged(err error) string {
+	if s.o.LogPrompts {
+		return err.Error()
+	}
+	return fault.LogText(err)
+}
+
 // screen checks origin, host and key, and bounds the body.
 func (s *Server) screen(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	timed := s.boundTime(w, r)
 	if !s.hostAllowed(r) {
 		writeError(w, r, &fault.Error{Status: http.StatusForbidden, Type: "permission_error", Code: "host_not_allowed", Message: "the Host header names no host that this server answers for; start it with --allow-host to add one"})
 		return
@@ -164,7 +174,12 @@ func (s *Server) screen(w http.ResponseWriter, r *http.Request, next http.Handle
 		return
 	}
 	defer release()
-	r.Body = &timedBody{ReadCloser: http.MaxBytesReader(w, r.Body, s.bodyLimit(r)), rc: http.NewResponseController(w), limit: s.o.BodyTimeout}
+	done, e := s.takeBody(w, r, timed)
+	defer done()
+	if e != nil {
+		writeError(w, r, wire.BodyError(e))
+		return
+	}
 	next.ServeHTTP(w, r)
 }
 
@@ -183,36 +198,6 @@ func readDeadline(r *http.Request) error {
 	}
 	caller.Note(r.Context(), func(l *caller.Record) { l.Deadline = new(time.Duration(n) * time.Millisecond) })
 	return nil
-}
-
-// timedBody is a body that must arrive in a bounded time. The deadline goes
-// once the body is read: the connection is watched for the client's leaving.
-type timedBody struct {
-	io.ReadCloser
-	rc    *http.ResponseController
-	limit time.Duration
-	set   bool
-}
-
-func (b *timedBody) Read(p []byte) (int, error) {
-	if !b.set && b.limit > 0 {
-		b.set = true
-		_ = b.rc.SetReadDeadline(time.Now().Add(b.limit)) // writers of tests have no deadlines
-	}
-	n, err := b.ReadCloser.Read(p)
-	if err == io.EOF && b.set {
-		// After any other error it stays: net/http reads on before it answers.
-		_ = b.rc.SetReadDeadline(time.Time{})
-	}
-	return n, err
-}
-
-// bodyLimit is the most bytes that a request may have.
-func (s *Server) bodyLimit(r *http.Request) int64 {
-	if r.URL.Path == "/v1/files" {
-		return s.o.MaxFileBytes
-	}
-	return s.o.MaxBodyBytes
 }
 
 // cors lets a page of an allowed origin use the server.

@@ -50,6 +50,7 @@ type Options struct {
 	AllowHosts   []string // names in Host headers, beside local ones; "*" for all
 
 	MaxBodyBytes   int64         // of a request; 0 means 32 MiB
+	BodyMemory     int64         // for the bodies of all requests under way; 0 for any
 	MaxFileBytes   int64         // of an uploaded file; 0 means 512 MiB
 	BodyTimeout    time.Duration // for a request's body to arrive; 0 means a minute
 	WriteTimeout   time.Duration // for a client to take a piece of an answer; 0 means a minute
@@ -105,6 +106,7 @@ type Server struct {
 	mux      *http.ServeMux
 	handler  http.Handler
 	draining atomic.Bool
+	bodies   bodies
 	cut      context.Context // ends when requests under way must
 	cutOff   context.CancelCauseFunc
 	batches  *batches // nil without a folder for them
@@ -118,6 +120,7 @@ func New(o Options) (*Server, error) {
 		return nil, errors.New("server: models: expected at least one, found none")
 	}
 	s := &Server{o: o, log: o.Log, started: time.Now(), tracer: tracer(o.Traces)}
+	s.bodies.most = o.BodyMemory
 	s.cut, s.cutOff = context.WithCancelCause(context.Background())
 	created, err := ollama.OpenStore(s.folder("created"), s.log)
 	if err != nil {

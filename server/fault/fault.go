@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"net/http"
 	"strconv"
@@ -28,6 +27,7 @@ type Error struct {
 	Param      string // the field of the request that is wrong, or ""
 	Message    string
 	RetryAfter time.Duration // when it is worth to try again; 0 for never
+	logged     string        // Message without what the client wrote; "": it has none outside of quotes
 }
 
 // Error is what the client reads.
@@ -35,11 +35,11 @@ func (e *Error) Error() string { return e.Message }
 
 // BadRequest is a 400 about a field of the request.
 func BadRequest(param, format string, a ...any) *Error {
-	msg := fmt.Sprintf(format, a...)
+	msg, logged := texts(false, format, a)
 	if param != "" {
-		msg = param + ": " + msg
+		msg, logged = param+": "+msg, param+": "+logged
 	}
-	return &Error{Status: http.StatusBadRequest, Type: "invalid_request_error", Param: param, Message: msg}
+	return &Error{Status: http.StatusBadRequest, Type: "invalid_request_error", Param: param, Message: msg, logged: logged}
 }
 
 // Unsupported is a 400 about something that this model or server cannot do.
@@ -51,12 +51,14 @@ func Unsupported(param, format string, a ...any) *Error {
 
 // NotImplemented is a 501 about something that this server does not offer.
 func NotImplemented(format string, a ...any) *Error {
-	return &Error{Status: http.StatusNotImplemented, Type: "not_supported_error", Message: fmt.Sprintf(format, a...)}
+	msg, logged := texts(false, format, a)
+	return &Error{Status: http.StatusNotImplemented, Type: "not_supported_error", Message: msg, logged: logged}
 }
 
 // NotFound is a 404.
 func NotFound(format string, a ...any) *Error {
-	return &Error{Status: http.StatusNotFound, Type: "not_found_error", Message: fmt.Sprintf(format, a...)}
+	msg, logged := texts(false, format, a)
+	return &Error{Status: http.StatusNotFound, Type: "not_found_error", Message: msg, logged: logged}
 }
 
 // ModelNotFound is a 404 about the name of a model.
@@ -68,16 +70,21 @@ func ModelNotFound(name string) *Error {
 
 // Unavailable is a 503. It is worth to try again after retry; 0 for never.
 func Unavailable(retry time.Duration, format string, a ...any) *Error {
-	return &Error{Status: http.StatusServiceUnavailable, Type: "unavailable_error", Message: fmt.Sprintf(format, a...), RetryAfter: retry}
+	msg, logged := texts(true, format, a)
+	return &Error{Status: http.StatusServiceUnavailable, Type: "unavailable_error", Message: msg, RetryAfter: retry, logged: logged}
 }
 
 // TooMany is a 429. It is worth to try again after retry.
 func TooMany(retry time.Duration, format string, a ...any) *Error {
-	return &Error{Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "rate_limit_exceeded", Message: fmt.Sprintf(format, a...), RetryAfter: retry}
+	msg, logged := texts(true, format, a)
+	return &Error{Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "rate_limit_exceeded", Message: msg, RetryAfter: retry, logged: logged}
 }
 
 // CodeContext is OpenAI's code for prompts that do not fit.
 const CodeContext = "context_length_exceeded"
+
+// codeInternal is that of errors that nobody foresaw.
+const codeInternal = "internal_error"
 
 // StatusClientGone is logged for clients that went away; nobody reads it.
 const StatusClientGone = 499
@@ -126,7 +133,7 @@ func As(err error) *Error {
 	case errors.Is(err, context.Canceled):
 		return &Error{Status: StatusClientGone, Type: "server_error", Code: "cancelled", Message: "the request was cancelled"}
 	}
-	return &Error{Status: http.StatusInternalServerError, Type: "server_error", Code: "internal_error", Message: "internal error"}
+	return &Error{Status: http.StatusInternalServerError, Type: "server_error", Code: codeInternal, Message: "internal error"}
 }
 
 // DiskFull reports whether something could not be written for want of room.

@@ -3,6 +3,7 @@ package llama
 import (
 	"encoding/json"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
@@ -60,7 +61,7 @@ func (s *API) props(w http.ResponseWriter, r *http.Request) error {
 				"repeat_penalty": number(d.RepetitionPenalty, 1), "presence_penalty": number(d.PresencePenalty, 0), "frequency_penalty": number(d.FrequencyPenalty, 0), "n_predict": -1,
 			},
 		},
-		"total_slots": m.Stats().Usage.Slots / max(1, m.Info().Context), "model_alias": m.Info().Name, "model_path": m.Info().Path,
+		"total_slots": m.Stats().Usage.Slots / max(1, m.Info().Context), "model_alias": m.Info().Name, "model_path": filepath.Base(m.Info().Path),
 		"chat_template": m.Info().Template, "chat_template_caps": map[string]bool{"system": caps.System, "tools": caps.Tools, "tool_calls": caps.ToolCalls},
 		"bos_token": m.Piece(m.Tokenizer().BOS()), "eos_token": m.Piece(m.Tokenizer().EOS()), "modalities": map[string]bool{"vision": false, "audio": false},
 		"build_info": "ridge " + s.Version, "n_ctx": m.Info().Context, "n_ctx_train": m.Info().Train, "n_vocab": m.Tokenizer().VocabSize(), "tool_call_format": m.Syntax().Name,

@@ -148,7 +148,7 @@ func (s *Store) open(dir string, log *slog.Logger) error {
 			err = json.Unmarshal(b, &v)
 		}
 		if err != nil || s.path(v.Name) != filepath.Join(dir, e.Name()) {
-			log.Warn("a created model cannot be used", "file", e.Name(), "error", err)
+			log.Warn("a created model cannot be used", "file", e.Name(), "error", fault.Unquoted(err.Error()))
 			continue
 		}
 		s.byName[variantKey(v.Name)] = &v

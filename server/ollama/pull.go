@@ -171,11 +171,11 @@ func pullError(err error) error {
 	case errors.As(err, &api):
 		return api
 	case errors.Is(err, hub.ErrNotFound):
-		return fault.NotFound("%v", err)
+		return fault.NotFound("%s", fault.WithoutPaths(err.Error()))
 	case errors.Is(err, hub.ErrNoSpace):
-		return &fault.Error{Status: http.StatusInsufficientStorage, Type: "server_error", Code: "disk_full", Message: err.Error()}
+		return &fault.Error{Status: http.StatusInsufficientStorage, Type: "server_error", Code: "disk_full", Message: fault.WithoutPaths(err.Error())}
 	}
-	return &fault.Error{Status: http.StatusBadGateway, Type: "server_error", Code: "pull_failed", Message: err.Error()}
+	return &fault.Error{Status: http.StatusBadGateway, Type: "server_error", Code: "pull_failed", Message: fault.WithoutPaths(err.Error())}
 }
 
 func (s *API) pull(ctx context.Context, ref string, say func(pullUpdate) error) error {

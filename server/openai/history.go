@@ -91,7 +91,7 @@ func (m *memory) open(dir string, log *slog.Logger) error {
 			err = fmt.Errorf("id: expected %s, found %q", f.id, r.ID)
 		}
 		if err != nil {
-			log.Warn("a stored response cannot be used", "response", f.id, "error", err)
+			log.Warn("a stored response cannot be used", "response", f.id, "error", fault.Unquoted(err.Error()))
 			continue
 		}
 		for i := range r.Messages {
@@ -127,7 +127,7 @@ func (m *memory) put(r *remembered, reply any) error {
 			_, err := w.Write(b)
 			return err
 		}); err != nil {
-			m.log.Error("a response cannot be stored", "response", r.ID, "error", err)
+			m.log.Error("a response cannot be stored", "response", r.ID, "error", fault.Unquoted(err.Error()))
 			return notStored(err)
 		}
 	}
@@ -175,7 +175,7 @@ func (m *memory) forget(e *list.Element) error {
 	old := e.Value.(*remembered)
 	if m.dir != "" {
 		if err := os.Remove(m.path(old.ID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			m.log.Error("a stored response cannot be removed", "response", old.ID, "error", err)
+			m.log.Error("a stored response cannot be removed", "response", old.ID, "error", fault.Unquoted(err.Error()))
 			return err
 		}
 	}

@@ -251,7 +251,7 @@ func (m *Model) setLoadTime(d time.Duration) { m.loadTime.Store(int64(d)) }
 func (m *Model) setTemplate(source, reasoning string) error {
 	var err error
 	m.info.Template = source
-	if m.tmpl, err = chat.Compile(source, chat.OptionsFor(m.info.Path, m.tok)); err != nil {
+	if m.tmpl, err = chat.Compile(source, chat.OptionsFor(filepath.Base(m.info.Path), m.tok)); err != nil {
 		return err
 	}
 	m.syntax = chat.SyntaxOf(source).WithReasoning(reasoning)

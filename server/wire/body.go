@@ -2,11 +2,13 @@ package wire
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"reflect"
 	"strings"
 
@@ -17,15 +19,55 @@ import (
 // are ignored, as clients of these APIs expect; what is of the wrong type is
 // an error that names the field.
 func DecodeBody(r *http.Request, v any) error {
-	b, err := io.ReadAll(r.Body)
+	b, err := readBody(r)
 	if err != nil {
-		var size *http.MaxBytesError
-		if errors.As(err, &size) {
-			return TooLarge(size)
-		}
-		return fault.BadRequest("", "the request's body could not be read: %v", err)
+		return BodyError(err)
 	}
 	return DecodeJSON(b, v)
+}
+
+// readBody reads a request's body, without memory to spare where its length is
+// known.
+func readBody(r *http.Request) ([]byte, error) {
+	var b bytes.Buffer
+	if n := r.ContentLength; n > 0 {
+		b.Grow(int(min(n, 1<<20)) + bytes.MinRead)
+		if _, err := io.CopyN(&b, r.Body, min(n, 1<<20)); err != nil {
+			return nil, unexpected(err)
+		}
+		if n > 1<<20 { // the client has shown that it sends
+			b.Grow(int(n) - b.Len() + bytes.MinRead)
+		}
+	}
+	_, err := b.ReadFrom(r.Body)
+	return b.Bytes(), err
+}
+
+// unexpected is the error of a body that is shorter than its length.
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// BodyError is what a client is told whose body could not be read.
+func BodyError(err error) error {
+	var size *http.MaxBytesError
+	var api *fault.Error
+	switch {
+	case errors.As(err, &api):
+		return api
+	case errors.As(err, &size):
+		return TooLarge(size)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		e := fault.BadRequest("", "the request's body did not arrive in the time that it may take")
+		e.Code = "request_timeout"
+		return e
+	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum):
+		return fault.BadRequest("", "the request's body is not what its header Content-Encoding says: %v", err)
+	}
+	return fault.BadRequest("", "the request's body could not be read: %v", err)
 }
 
 // TooLarge is the error of a body of more bytes than a request may have.
@@ -40,6 +82,9 @@ func DecodeJSON(b []byte, v any) error {
 	}
 	if c := bytes.TrimSpace(b)[0]; c != '{' {
 		return fault.BadRequest("", "expected a JSON object, found %s", fault.Excerpt(b))
+	}
+	if err := checkMembers(b); err != nil {
+		return err
 	}
 	err := json.Unmarshal(b, v)
 	var (
