@@ -249,7 +249,7 @@ func (e *Engine) fork(parent, child *sequence) {
 	e.register(child)
 	var err error
 	if parent.Running() && !e.o.Contiguous {
-		child.KV, child.published = e.pool.Fork(parent.KV), parent.published
+		child.KV, child.published, child.rope = e.pool.Fork(parent.KV), parent.published, parent.rope
 		err = e.sched.Fork(&parent.Seq, &child.Seq, e.now())
 	} else { // it has no memory that could be shared
 		// It is computed again, as one that was preempted, as far as the prefix
@@ -278,9 +278,9 @@ func (e *Engine) publish(q *sequence) {
 		return
 	}
 	if n < q.Prompt {
-		e.tree.InsertPart(q.g.salt, q.tokens[:n], q.KV)
+		e.tree.InsertPart(q.salt(), q.tokens[:n], q.KV)
 	} else {
-		e.tree.Insert(q.g.salt, q.tokens[:n], q.KV)
+		e.tree.Insert(q.salt(), q.tokens[:n], q.KV)
 	}
 	q.published = n
 	e.inserted = true
@@ -298,7 +298,7 @@ func (e *Engine) catchUp() {
 		if s.Computed >= s.Prompt || q.g.whole() || q.ahead.due > 0 {
 			continue
 		}
-		n, _, _ := e.tree.Peek(q.g.salt, q.tokens[:s.Wanted-1])
+		n, _, _ := e.tree.Peek(q.salt(), q.tokens[:s.Wanted-1])
 		least := s.Computed + e.page
 		if !e.tree.Marked() {
 			n -= n % e.page
@@ -307,7 +307,7 @@ func (e *Engine) catchUp() {
 		if n < least {
 			continue
 		}
-		kv := e.tree.Match(q.g.salt, q.tokens[:n])
+		kv := e.tree.Match(q.salt(), q.tokens[:n])
 		e.pool.Free(s.KV)
 		if !q.g.told {
 			q.g.info.Cached += n - s.Computed

@@ -68,6 +68,7 @@ type sequence struct {
 	done    bool
 	stop    bool // Stream.Stop was called
 
+	rope      int     // length that its memory is rotated for, see model.RopeLength
 	published int     // tokens of it that the tree was given
 	lookup    []int32 // see findable
 

@@ -195,7 +195,7 @@ func TestOneAnswer(t *testing.T) {
 		rounds = 20
 	}
 	for round := range rounds {
-		for _, name := range []string{"llama", "gemma3"} {
+		for _, name := range []string{"llama", "gemma3", "phi3-longrope-long", "llama-rope-dynamic-long"} {
 			r := rand.New(rand.NewPCG(uint64(round), 3))
 			ref := openTiny(t, name, 64)
 			reqs := workload(r, 32, ref.Config().Vocab, 70, 30)
@@ -222,8 +222,9 @@ func serve(t *testing.T, name string, s setting, reqs []Request, want []reply, r
 	if sc := st.Sched; s.preempt && (sc.Recomputes == 0 && s.o.Sched.Recovery == sched.Recompute || sc.SwapIns == 0 && s.o.Sched.Recovery == sched.Swap) {
 		t.Errorf("nobody was preempted: %+v", sc)
 	}
-	// Of layers with windows little is left in a small memory that others went on in.
-	small := e.pool.Bounded() && s.pages < 40
+	// Of layers with windows little is left in a small memory that others went on
+	// in, and only prompts of the same length share a base that follows it.
+	small := (e.pool.Bounded() || name == "llama-rope-dynamic-long") && s.pages < 40
 	if !s.preempt && !s.o.NoPrefixCache && !s.o.Contiguous && !small && warm == 0 {
 		t.Error("no prefix was found")
 	}

@@ -65,7 +65,7 @@ func (e *Engine) init(cfg sched.Config) error {
 	e.groups = map[*group]struct{}{}
 	e.seqs = map[*sched.Seq]*sequence{}
 	e.page, e.logits = e.pool.PageTokens(), maxLogits
-	mem, paged := newMemory(e.pool, e.tree, &e.o, func(s *sched.Seq) *sequence { return e.seqs[s] })
+	mem, paged := newMemory(e.pool, e.tree, &e.o, func(s *sched.Seq) *sequence { return e.seqs[s] }, e.m.RopeLength)
 	e.reserved, _ = mem.(*sched.Contiguous)
 	e.chunk = e.pool.Chunk()
 	e.pool.OnClaim(e.wakeUp)
@@ -102,6 +102,7 @@ func (e *Engine) run() {
 		now := e.now()
 		e.resume(now)
 		e.share()
+		e.rotateAnew()
 		plan := e.sched.Next(now)
 		e.pool.Ask()
 		e.planned(plan, now)
@@ -325,7 +326,7 @@ func (e *Engine) send(g *group, ev *Event) {
 func (e *Engine) planned(p *sched.Plan, now time.Duration) {
 	for _, s := range p.Admitted {
 		q := e.seqs[s]
-		q.published = s.Computed
+		q.published, q.rope = s.Computed, e.m.RopeLength(s.Prompt, s.Wanted)
 		if g := q.g; !g.admitted {
 			g.admitted, g.begun = true, now
 			g.info.Cached = s.Computed

@@ -86,18 +86,19 @@ const noPrefix = "none"
 // newMemory returns the page pool as the scheduler sees it. Of sequences all of
 // whose prompt, or some of whose forced tokens, must be computed nothing is found
 // in the prefix tree; of others what need not be computed.
-func newMemory(pool *kvcache.Pool, tree *kvcache.Tree, o *Options, find func(*sched.Seq) *sequence) (sched.Memory, *sched.Paged) {
+// length is model.RopeLength.
+func newMemory(pool *kvcache.Pool, tree *kvcache.Tree, o *Options, find func(*sched.Seq) *sequence, length func(prompt, tokens int) int) (sched.Memory, *sched.Paged) {
 	paged := sched.Paged{Pool: pool, Tree: tree, Store: o.Swap}
 	paged.Tokens = func(s *sched.Seq) (string, []int32) {
 		q := find(s)
-		switch {
-		case s.KV != nil: // asked for what to publish, not for what is known
-		case q.g.whole() && q.g.scored == 0 || q.ahead.due > 0:
-			return noPrefix, q.tokens
-		default:
-			return q.g.salt, q.findable()
+		if s.KV != nil { // asked for what to publish, not for what is known
+			return q.salt(), q.tokens
 		}
-		return q.g.salt, q.tokens
+		q.rope = length(s.Prompt, s.Wanted)
+		if q.g.whole() && q.g.scored == 0 || q.ahead.due > 0 {
+			return noPrefix, q.tokens
+		}
+		return q.salt(), q.findable()
 	}
 	if !o.Contiguous {
 		return &paged, &paged

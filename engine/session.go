@@ -23,6 +23,7 @@ type Session struct {
 type sessionMeta struct {
 	Model  string  `json:"model"` // its fingerprint
 	Tokens []int32 `json:"tokens"`
+	Rope   int     `json:"rope,omitempty"` // length that they are rotated for, see model.RopeLength
 }
 
 // errNoTree is returned where nothing is shared by prefix.
@@ -38,10 +39,15 @@ func (e *Engine) SaveSession(ctx context.Context, w io.Writer, s Session) (token
 	var file bytes.Buffer // the loop must not wait for w
 	var failed error
 	err = e.call(ctx, func() {
-		kv := e.tree.Match(salt(s.Tenant, s.CacheSalt), s.Tokens)
+		own := salt(s.Tenant, s.CacheSalt)
+		rope := e.m.RopeLength(len(s.Tokens), len(s.Tokens))
+		kv := e.tree.Match(saltOf(own, rope), s.Tokens)
+		if kv.Len() == 0 && rope != 0 { // no token was computed since it became so long
+			rope, kv = 0, e.tree.Match(own, s.Tokens)
+		}
 		defer e.pool.Free(kv)
 		tokens = kv.Len()
-		meta, err := json.Marshal(sessionMeta{e.m.Fingerprint(), s.Tokens[:tokens]})
+		meta, err := json.Marshal(sessionMeta{e.m.Fingerprint(), s.Tokens[:tokens], rope})
 		if err == nil {
 			file.Grow(int(e.pool.SnapshotBytes(kv, len(meta))))
 			err = e.pool.Snapshot(&file, kv, meta)
@@ -95,7 +101,7 @@ func (e *Engine) restore(file []byte, s *Session) ([]int32, error) {
 	if len(meta.Tokens) != kv.Len() {
 		return nil, fmt.Errorf("engine: session: tokens: expected %d, as many as have keys and values, found %d", kv.Len(), len(meta.Tokens))
 	}
-	e.tree.Insert(salt(s.Tenant, s.CacheSalt), meta.Tokens, kv)
+	e.tree.Insert(saltOf(salt(s.Tenant, s.CacheSalt), meta.Rope), meta.Tokens, kv)
 	e.inserted = true
 	return meta.Tokens, nil
 }

@@ -73,7 +73,7 @@ func (e *Engine) build(p *sched.Plan) {
 		}
 		run.njobs = len(e.jobs) - run.jobs
 		e.runs = append(e.runs, run)
-		e.batch.Runs = append(e.batch.Runs, model.Run{Seq: q.KV, Tokens: q.tokens[r.Start : r.Start+r.N], Outputs: run.outs})
+		e.batch.Runs = append(e.batch.Runs, model.Run{Seq: q.KV, Tokens: q.tokens[r.Start : r.Start+r.N], Outputs: run.outs, Length: max(q.rope, 1)})
 		out += run.outs
 	}
 }

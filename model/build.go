@@ -71,18 +71,17 @@ func (b *builder) positions() {
 	s := &c.Rope[0].Scaling
 	short, long := b.vector("rope_factors_short.weight", half), b.vector("rope_factors_long.weight", half)
 	if short != nil && long != nil {
-		s.Kind, s.Short, s.Long = "longrope", short, long
+		s.Kind, s.Short, s.Long = longRope, short, long
 		if s.Factor == 1 && s.Original > 0 {
 			s.Factor = float64(c.Context) / float64(s.Original)
 		}
 	}
-	if s.Kind == "longrope" && (len(s.Short) != half || len(s.Long) != half) {
+	if s.Kind == longRope && (len(s.Short) != half || len(s.Long) != half) {
 		b.fail("longrope factors: expected %d short and long ones, found %d and %d", half, len(s.Short), len(s.Long))
 		return
 	}
 	for i := range c.Rope {
-		inv, scale := c.Rope[i].frequencies(c.RopeDim, b.context, factors)
-		b.ropes = append(b.ropes, &nn.Rope{Style: c.RopeStyle, Inv: inv, Scale: scale})
+		b.ropes = append(b.ropes, c.Rope[i].rotation(c.RopeStyle, c.RopeDim, factors))
 		factors = nil // they are the first set's
 	}
 }

@@ -42,14 +42,17 @@ func (f fingerprint) add(name string, m tensor.Mat) {
 }
 
 // Fingerprint identifies what the model computes: its configuration, samples of
-// each of its matrices, as they were loaded, the rotary frequencies that the
-// choice of a context may change, and the precision of activations. Keys and values that were computed by a model
-// are of use to those with the same fingerprint only.
+// each of its matrices, as they were loaded, the rotary frequencies and the
+// precision of activations. Keys and values that were computed by a model are of
+// use to those with the same fingerprint only.
 func (m *Model) Fingerprint() string {
 	h := sha256.New()
 	h.Write(m.w.sum)
 	for _, r := range m.ropes {
 		fmt.Fprintln(h, r.Inv, r.Scale)
+		if r.Grow != nil {
+			fmt.Fprintln(h, "by length", r.Limit)
+		}
 	}
 	if m.act != ActInt8 {
 		fmt.Fprint(h, m.act)

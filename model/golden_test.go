@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"ridge/internal/cpu"
@@ -104,9 +105,10 @@ func compute(t testing.TB, m *Model, tokens []int32, chunk int) []float32 {
 	seq := m.Pool().NewSeq()
 	defer m.Pool().Free(seq)
 	var out []float32
+	length := m.RopeLength(len(tokens), len(tokens))
 	for i := 0; i < len(tokens); i += chunk {
 		part := tokens[i:min(i+chunk, len(tokens))]
-		if err := m.Forward(&Step{Runs: []Run{{Seq: seq, Tokens: part, Outputs: len(part)}}}); err != nil {
+		if err := m.Forward(&Step{Runs: []Run{{Seq: seq, Tokens: part, Outputs: len(part), Length: length}}}); err != nil {
 			t.Fatal(err)
 		}
 		for j := range part {
@@ -183,12 +185,17 @@ func checkGreedy(t *testing.T, m *Model, g *golden, kind string) {
 	t.Helper()
 	seq := m.Pool().NewSeq()
 	defer m.Pool().Free(seq)
-	next := g.Prompt
+	next, known := g.Prompt, slices.Clone(g.Prompt)
+	length := m.RopeLength(len(known), len(known))
 	for i, want := range g.greedy {
+		if now := m.RopeLength(len(g.Prompt), len(known)); now != length {
+			m.Pool().Free(seq)
+			next, length = known, now
+		}
 		if seq.Len()+len(next) > m.Context() {
 			return // some cases leave less room than tokens
 		}
-		if err := m.Forward(&Step{Runs: []Run{{Seq: seq, Tokens: next, Outputs: 1}}}); err != nil {
+		if err := m.Forward(&Step{Runs: []Run{{Seq: seq, Tokens: next, Outputs: 1, Length: length}}}); err != nil {
 			t.Fatal(err)
 		}
 		best := 0
@@ -205,7 +212,7 @@ func checkGreedy(t *testing.T, m *Model, g *golden, kind string) {
 			t.Errorf("%s: greedy token %d: got %d, want %d", kind, i, best, want)
 			return
 		}
-		next = []int32{want}
+		next, known = []int32{want}, append(known, want)
 	}
 }
 

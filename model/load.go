@@ -37,12 +37,11 @@ func (w *weights) free() error {
 // in parallel: at the end those that are views of a file, layer by layer those
 // that had to be copied. It keeps the first error.
 type builder struct {
-	src     source
-	c       *Config
-	context int // positions that will be used
-	w       *weights
-	ropes   []*nn.Rope // of the sets of frequencies
-	slopes  []float32  // of ALiBi
+	src    source
+	c      *Config
+	w      *weights
+	ropes  []*nn.Rope // of the sets of frequencies
+	slopes []float32  // of ALiBi
 
 	err  error
 	jobs []packJob // planned and not yet packed
@@ -63,7 +62,7 @@ type builder struct {
 // load plans and packs all weights of a network, or takes them from where they
 // are kept packed, if kept is not nil.
 func (m *Model) load(progress func(done, total int64), kept *keptMatrices) (*weights, error) {
-	b := &builder{src: m.src, c: &m.cfg, context: m.context, w: &weights{}, print: newFingerprint(&m.cfg), pool: m.pool, kept: kept}
+	b := &builder{src: m.src, c: &m.cfg, w: &weights{}, print: newFingerprint(&m.cfg), pool: m.pool, kept: kept}
 	b.task = packTask{tell: progress, total: m.src.size(), release: m.src.release, apart: m.pool.Spread(), kept: kept}
 	net := m.arch.build(b)
 	if b.err == nil {

@@ -27,7 +27,7 @@ func ReadOutline(path string) (*Outline, error) {
 	if err := m.openSource(); err != nil {
 		return nil, err
 	}
-	b := &builder{src: m.src, c: &m.cfg, context: m.cfg.Context, w: &weights{}, shapes: true}
+	b := &builder{src: m.src, c: &m.cfg, w: &weights{}, shapes: true}
 	net := m.arch.build(b)
 	if b.err != nil {
 		return nil, b.err

@@ -3,6 +3,8 @@ package model
 import (
 	"cmp"
 	"math"
+
+	"ridge/nn"
 )
 
 // RopeScaling says how rotary frequencies are stretched beyond the context
@@ -85,7 +87,7 @@ func (d *description) ropeOf(p *description, c *Config) RopeConfig {
 	case "default":
 		s.Kind = ""
 	case "su":
-		s.Kind = "longrope"
+		s.Kind = longRope
 	case "", "linear", "llama3", "yarn", "longrope", "dynamic":
 	default:
 		p.fail("rope_type", "default, linear, dynamic, llama3, yarn or longrope", s.Kind)
@@ -99,32 +101,84 @@ func (d *description) ropeOf(p *description, c *Config) RopeConfig {
 	s.MScale, s.MScaleAll = p.float("", "mscale", 0), p.float("", "mscale_all_dim", 0)
 	s.NoTruncate = !p.bool("", "truncate", true)
 	s.Short, s.Long = p.floats("short_factor"), p.floats("long_factor")
-	if s.Kind == "longrope" && s.Original > 0 && !p.has("", "factor") {
+	if s.Kind == dynamic {
+		s.Original = c.Context // whatever else is given, as in transformers
+	}
+	if s.Kind == longRope && s.Original > 0 && !p.has("", "factor") {
 		s.Factor = float64(c.Context) / float64(s.Original)
 	}
 	return r
 }
 
-// frequencies returns the inverse frequencies of a rotary set for dim rotated
-// elements, and the factor of cos and sin. ctx is the number of positions that
-// will be used: longrope picks its factors by it. factors, when not nil, divide
-// the frequencies (the tensor rope_freqs of GGUF files).
+// rotation returns the rotation of dim elements of each head by a rotary set.
+// factors, when not nil, divide the frequencies (the tensor rope_freqs of GGUF
+// files).
+//
+// LongRoPE and dynamic NTK scaling follow the length of the sequence, as in
+// transformers: up to the original context its frequencies are the short ones, or
+// those of the base; beyond it the long ones, or those of a base that grows with
+// the length.
+func (r *RopeConfig) rotation(style nn.RopeStyle, dim int, factors []float32) *nn.Rope {
+	s := &r.Scaling
+	rope := &nn.Rope{Style: style}
+	if s.Kind == longRope {
+		factors = s.Short
+	}
+	rope.Inv, rope.Scale = r.frequencies(r.Base, dim, factors)
+	if s.Original <= 0 {
+		return rope
+	}
+	switch s.Kind {
+	case longRope:
+		long, _ := r.frequencies(r.Base, dim, s.Long)
+		rope.Limit, rope.Grow = s.Original, func(inv []float32, _ int) { copy(inv, long) }
+	case dynamic:
+		rope.Limit, rope.Grow = s.Original, func(inv []float32, length int) {
+			grown := s.Factor*float64(length)/float64(s.Original) - (s.Factor - 1)
+			fill(inv, r.Base*math.Pow(grown, float64(dim)/float64(dim-2)), dim)
+			divide(inv, factors)
+		}
+	}
+	return rope
+}
+
+// The kinds of scaling that follow the length of the sequence.
+const (
+	longRope = "longrope"
+	dynamic  = "dynamic"
+)
+
+// RopeLength returns the length for which a sequence is rotated that has so many
+// tokens, prompt of them to begin with: see [Run.Length]. It is 0 as long as the
+// model does not look at it. Keys of sequences that are rotated for different
+// lengths are different; a sequence for which it changes as it grows must be
+// computed again from its first token.
+func (m *Model) RopeLength(prompt, tokens int) int {
+	length := 0
+	for i, r := range m.ropes {
+		switch {
+		case r.Grow == nil:
+		case m.cfg.Rope[i].Scaling.Kind == dynamic && prompt > r.Limit:
+			// The base grows with each token of the answer, and keys keep theirs.
+			length = max(length, prompt)
+		case m.cfg.Rope[i].Scaling.Kind == longRope && tokens > r.Limit:
+			length = max(length, r.Limit+1)
+		}
+	}
+	return length
+}
+
+// frequencies returns the inverse frequencies of a base for dim rotated elements,
+// and the factor of cos and sin.
 //
 // Formulas: RoPE (Su et al. 2021), position interpolation (Chen et al. 2023),
 // YaRN (Peng et al. 2023), LongRoPE (Ding et al. 2024) and Llama 3.1's scaling,
 // as Hugging Face transformers computes them.
-func (r *RopeConfig) frequencies(dim, ctx int, factors []float32) (inv []float32, scale float32) {
+func (r *RopeConfig) frequencies(base float64, dim int, factors []float32) (inv []float32, scale float32) {
 	s := &r.Scaling
 	inv = make([]float32, dim/2)
 	scale = 1
-	base := r.Base
-	if s.Kind == "dynamic" && ctx > s.Original && s.Original > 0 {
-		grown := s.Factor*float64(ctx)/float64(s.Original) - (s.Factor - 1)
-		base *= math.Pow(grown, float64(dim)/float64(dim-2))
-	}
-	for i := range inv {
-		inv[i] = float32(1 / math.Pow(base, float64(2*i)/float64(dim)))
-	}
+	fill(inv, base, dim)
 	switch s.Kind {
 	case "linear":
 		for i := range inv {
@@ -137,11 +191,7 @@ func (r *RopeConfig) frequencies(dim, ctx int, factors []float32) (inv []float32
 	case "yarn":
 		yarn(inv, dim, base, s)
 		scale = yarnScale(s)
-	case "longrope":
-		factors = s.Short
-		if ctx > s.Original && s.Original > 0 {
-			factors = s.Long
-		}
+	case longRope:
 		scale = float32(s.AttnFactor)
 		if s.AttnFactor == 0 {
 			scale = 1
@@ -150,10 +200,22 @@ func (r *RopeConfig) frequencies(dim, ctx int, factors []float32) (inv []float32
 			}
 		}
 	}
+	divide(inv, factors)
+	return inv, scale
+}
+
+// fill fills inv with the inverse frequencies of a base.
+func fill(inv []float32, base float64, dim int) {
+	for i := range inv {
+		inv[i] = float32(1 / math.Pow(base, float64(2*i)/float64(dim)))
+	}
+}
+
+// divide divides frequencies by factors, as many as there are.
+func divide(inv, factors []float32) {
 	for i := range min(len(inv), len(factors)) {
 		inv[i] /= factors[i]
 	}
-	return inv, scale
 }
 
 func llama3Frequency(f float32, s *RopeScaling) float32 {

@@ -21,13 +21,29 @@ type Rope struct {
 	Style RopeStyle
 	Inv   []float32 // inverse frequencies; twice as many elements of a head are rotated, from the first
 	Scale float32   // of cosines and sines
+
+	// Grow, when not nil, fills inv with the frequencies of sequences of more than
+	// Limit tokens, which depend on their length: see [Run.Length].
+	Grow  func(inv []float32, length int)
+	Limit int
+}
+
+// frequencies returns the inverse frequencies for a sequence of length tokens.
+// They may be in buf.
+func (r *Rope) frequencies(buf []float32, length int) []float32 {
+	if r.Grow == nil || length <= r.Limit {
+		return r.Inv
+	}
+	r.Grow(buf, length)
+	return buf
 }
 
 // ropeTable is the cosines and sines of a step's rows, [rows][len(Inv)].
 type ropeTable struct {
 	rope     *Rope
 	cos, sin []float32
-	ready    bool // for the step at hand
+	grown    []float32 // room for the frequencies of a long sequence, [workers][len(Inv)]
+	ready    bool      // for the step at hand
 }
 
 // ropeTable returns the table of r for the rows of s.
@@ -50,22 +66,33 @@ func (e *Exec) ropeTable(r *Rope, s *Step) *ropeTable {
 		t.cos, t.sin = make([]float32, n), make([]float32, n)
 	}
 	t.cos, t.sin, t.ready = t.cos[:n], t.sin[:n], true
-	e.table = tableTask{t.cos, t.sin, s.rows, r.Inv, r.Scale}
+	if need := e.pool.Workers() * len(r.Inv); r.Grow != nil && len(t.grown) < need {
+		t.grown = make([]float32, need)
+	}
+	e.table = tableTask{t, s.rows}
 	e.run(&e.table, 16*n) // a sine costs many additions
 	return t
 }
 
 type tableTask struct {
-	cos, sin []float32
-	rows     []rowRef
-	inv      []float32
-	scale    float32
+	t    *ropeTable
+	rows []rowRef
 }
 
-func (t *tableTask) Do(worker, workers int) {
-	lo, hi := pool.Split(len(t.rows), worker, workers)
-	n := len(t.inv)
-	for r := lo; r < hi; r++ {
-		kernel.RopeTables(t.cos[r*n:][:n], t.sin[r*n:][:n], t.rows[r].pos, t.inv, t.scale)
+func (k *tableTask) Do(worker, workers int) {
+	t, r := k.t, k.t.rope
+	lo, hi := pool.Split(len(k.rows), worker, workers)
+	n := len(r.Inv)
+	inv, buf, length := r.Inv, t.grown, 0
+	if r.Grow != nil {
+		buf = buf[worker*n:][:n]
+	}
+	for i := lo; i < hi; i++ {
+		row := &k.rows[i]
+		if r.Grow != nil && row.length != length {
+			length = row.length
+			inv = r.frequencies(buf, length)
+		}
+		kernel.RopeTables(t.cos[i*n:][:n], t.sin[i*n:][:n], row.pos, inv, r.Scale)
 	}
 }

@@ -20,6 +20,12 @@ type Run struct {
 	Seq     *kvcache.Seq
 	Tokens  []int32 // what the rows are embedded from
 	Outputs int     // how many of the last rows give a row of output
+	// Length is the length of the sequence by which its positions are rotated, where
+	// that depends on it (see Rope.Grow): a row is rotated for Length tokens, or up
+	// to itself if it comes after them. 0 means that the sequence ends with this
+	// run. All rows of a sequence that passes Rope.Limit must be computed for the
+	// same side of it.
+	Length int
 
 	row, pos int // the first row in the step, and its position
 }
@@ -35,8 +41,9 @@ func (r *Run) Pos() int { return r.pos }
 
 // rowRef says to which sequence a row belongs, and at which position.
 type rowRef struct {
-	seq *kvcache.Seq
-	pos int
+	seq    *kvcache.Seq
+	pos    int
+	length int // that it is rotated for
 }
 
 // Place gives every row its place. The sequences must hold the rows already.
@@ -45,8 +52,12 @@ func (s *Step) Place() {
 	for i := range s.Runs {
 		r := &s.Runs[i]
 		r.row, r.pos = len(s.rows), r.Seq.Len()-r.Rows()
+		length := r.Length
+		if length == 0 {
+			length = r.Seq.Len()
+		}
 		for j := range r.Rows() {
-			s.rows = append(s.rows, rowRef{r.Seq, r.pos + j})
+			s.rows = append(s.rows, rowRef{r.Seq, r.pos + j, max(length, r.pos+j+1)})
 			if j >= r.Rows()-r.Outputs {
 				s.wanted = append(s.wanted, r.row+j)
 			}

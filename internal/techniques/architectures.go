@@ -126,7 +126,7 @@ var architectures = []Technique{
 		What:    "rotary positions with linear, dynamic, Llama 3, YaRN and LongRoPE scaling",
 		Use:     "ridge run MODEL",
 		Code:    "model/rope.go",
-		Tests:   []string{"model TestAgainstTransformers", "kernel TestRope"},
+		Tests:   []string{"model TestAgainstTransformers", "model TestRotationFollowsSequence", "kernel TestRope"},
 		Show:    "go test -v -run 'TestAgainstTransformers/(llama-rope|phi3-longrope|neox|command-r)' ./model",
 		Missing: "a test that scores depend on relative positions only",
 	},

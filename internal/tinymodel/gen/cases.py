@@ -10,6 +10,8 @@ config is what config.json says, spelled as checkpoints on the hub spell it. Opt
     conv1d            linear weights are stored [in][out]
     shards            the number of files that the weights are spread over
     attention         the implementation of attention in transformers, if not eager
+    generate          the greedy continuation is that of transformers' generate, which computes all keys again where longrope
+                      changes its factors
     context           the context length to open the model with, where the computation depends on it
 """
 
@@ -132,6 +134,8 @@ LLAMA_CASES = [
         "type": "linear", "factor": 4.0}}),
     llama("llama-rope-dynamic", "RoPE scaling dynamic: no effect within max_position_embeddings", {
         **ROPE, "rope_scaling": {"type": "dynamic", "factor": 2.0}}),
+    llama("llama-rope-dynamic-long", "RoPE scaling dynamic past max_position_embeddings: the base follows the prompt, then each token", {
+        **ROPE, "max_position_embeddings": 32, "rope_scaling": {"type": "dynamic", "factor": 2.0}}, gguf=False, context=128),
     llama("llama-rope-yarn", "RoPE scaling yarn, default attention factor", {**ROPE, "rope_scaling": {
         "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}}),
     llama("llama-rope-yarn-custom", "yarn with its own betas and attention factor, config of transformers 5",
@@ -200,6 +204,11 @@ PHI_CASES = [
         **SLIM, "num_attention_heads": 2, "num_key_value_heads": 1, "original_max_position_embeddings": 32,
         "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7],
                          "long_factor": [1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0]}}, context=128),
+    phi3("phi3-longrope-cross", "longrope, an answer that passes the original context: all keys are computed again", {
+        **SLIM, "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 256,
+        "original_max_position_embeddings": 70, "rope_scaling": {
+            "type": "longrope", "short_factor": [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7],
+            "long_factor": [1.0, 2.0, 4.0, 8.0, 16.0, 24.0, 32.0, 48.0]}}, context=128, generate=True),
     phi("phi", "one norm for attention and MLP in parallel, biases everywhere, half rotary"),
     phi("phi-qknorm", "norms of q and k with biases, grouped queries, config of transformers 5",
         {"qk_layernorm": True, "num_key_value_heads": 2, "intermediate_size": 32,

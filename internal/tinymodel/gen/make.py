@@ -74,6 +74,14 @@ def greedy(model, prompt):
     return ids, lead
 
 
+def generated(model, prompt):
+    """Continues the prompt with the class's own generate; returns what greedy does."""
+    out = model.generate(torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt), dtype=torch.long), do_sample=False,
+                         max_new_tokens=GREEDY, eos_token_id=None, output_logits=True, return_dict_in_generate=True)
+    tops = [torch.topk(row[0], 2).values for row in out.logits]
+    return [int(t) for t in out.sequences[0, len(prompt):]], min(float(t[0] - t[1]) for t in tops)
+
+
 def vocab_size(case):
     return case["config"].get("text_config", case["config"])["vocab_size"]
 
@@ -178,7 +186,7 @@ def make(case):
         prompt = [int(t) for t in rng.integers(3, case.get("vocab", vocab), PROMPT)]
         with torch.inference_mode():
             logits = model(input_ids=torch.tensor([prompt])).logits[0].float()
-            ids, lead = greedy(model, prompt)
+            ids, lead = (generated if case.get("generate") else greedy)(model, prompt)
         if lead > MARGIN and len(set(ids)) > 3:
             break
     else:
