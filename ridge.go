@@ -49,6 +49,9 @@ type Options struct {
 	// Reasoning names the tags of reasoning, such as "think", for models whose
 	// template does not show them; "none" leaves all reasoning in the text.
 	Reasoning string
+	// TrustMarks makes control tokens of their texts in messages too, as other
+	// programs do, see chat.Options.
+	TrustMarks bool
 
 	BatchWorkers int  // threads for prompts; 0 means as many as Workers, if that is not 0
 	Pin          bool // bind each thread to a core of its own while it computes
@@ -161,7 +164,7 @@ func OpenFile(path string, o Options) (*Model, error) {
 	if m.tok == nil {
 		err = fmt.Errorf("ridge: %s: tokenizer: expected one in the file or beside it, found none", path)
 	} else {
-		err = m.compileTemplate(o.Template, o.Reasoning)
+		err = m.compileTemplate(o.Template, &o)
 	}
 	if err == nil {
 		m.e, err = engine.New(mm, engine.Options{Sched: &cfg, DropAfter: patience})
@@ -193,17 +196,19 @@ func (o *Options) sched() (sched.Config, error) {
 }
 
 // compileTemplate makes the roads from messages to tokens and back.
-func (m *Model) compileTemplate(source, reasoning string) (err error) {
+func (m *Model) compileTemplate(source string, o *Options) (err error) {
 	if source == "" {
 		source = m.m.ChatTemplate()
 	}
 	if source == "" {
 		source = chat.Default(m.m.Config().Arch)
 	}
-	if m.tmpl, err = chat.Compile(source, chat.OptionsFor(m.Path, m.tok)); err != nil {
+	of := chat.OptionsFor(m.Path, m.tok)
+	of.TrustMarks = o.TrustMarks
+	if m.tmpl, err = chat.Compile(source, of); err != nil {
 		return err
 	}
-	m.syntax = chat.SyntaxOf(source).WithReasoning(reasoning)
+	m.syntax = chat.SyntaxOf(source).WithReasoning(o.Reasoning)
 	m.ends, m.marks = m.syntax.EndTokens(m.tok), m.syntax.MarkTokens(m.tok)
 	m.hold = constraint.NewCompiler(m.tok, m.syntax, m.ends)
 	return nil

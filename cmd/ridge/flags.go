@@ -64,6 +64,9 @@ const kvHelp = "element type of keys and values: f16, f32, or q8_0, half the mem
 // actHelp explains --act.
 const actHelp = "activations that quantized matrices are multiplied with: int8, or int16, nearly exact, for up to twice the time of prompts"
 
+// trustMarksHelp explains --trust-marks.
+const trustMarksHelp = "let marks that messages spell out, such as <|im_end|>, be control tokens, as other programs do; by default they are text"
+
 // modelFlags are the flags of commands that open a model.
 type modelFlags struct {
 	hubFlags
@@ -71,7 +74,7 @@ type modelFlags struct {
 	packFlag
 	context, chunk, page int
 	kv, act              string
-	ref                  bool
+	ref, trustMarks      bool
 }
 
 func (f *modelFlags) add(c *cobra.Command) {
@@ -132,7 +135,7 @@ func (f *modelFlags) open(c *cobra.Command, name, template string) (*ridge.Model
 	if err != nil {
 		return nil, err
 	}
-	o := ridge.Options{PackCache: f.packCache, Workers: f.threads, BatchWorkers: f.batch, Pin: f.pin, Context: f.context, Chunk: f.chunk, PageTokens: f.page, Hub: ho}
+	o := ridge.Options{PackCache: f.packCache, Workers: f.threads, BatchWorkers: f.batch, Pin: f.pin, Context: f.context, Chunk: f.chunk, PageTokens: f.page, TrustMarks: f.trustMarks, Hub: ho}
 	if o.KV, err = parseKV(f.kv); err != nil {
 		return nil, err
 	}

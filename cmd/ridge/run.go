@@ -65,6 +65,7 @@ ollama:name[:tag], pypi:package[/file], an https address or a path.`,
 	o.sampleFlags.add(c)
 	c.Flags().StringVar(&o.system, "system", "", "system message")
 	c.Flags().StringVar(&o.template, "template", "", "file with a Jinja chat template to use in place of the model's own")
+	c.Flags().BoolVar(&o.trustMarks, "trust-marks", false, trustMarksHelp)
 	c.Flags().BoolVar(&o.raw, "raw", false, "continue the prompt as it is, without a chat template")
 	c.Flags().BoolVar(&o.verbose, "verbose", false, "print times and speeds after each answer")
 	return c

@@ -53,6 +53,7 @@ type serveOptions struct {
 	host, name           string
 	port                 int
 	template, reasoning  string
+	trustMarks           bool
 	jumpAhead            bool
 	keepAlive            time.Duration
 	maxModels            int
@@ -125,6 +126,7 @@ func (o *serveOptions) add(c *cobra.Command) {
 	fs.StringVar(&o.name, "name", "", "name of the first model for clients (default: as it was given)")
 	fs.StringVar(&o.template, "template", "", "file with a Jinja chat template to use in place of the first model's own")
 	fs.StringVar(&o.reasoning, "reasoning", "", "tag of the first model's reasoning, such as think; none leaves it in the text")
+	fs.BoolVar(&o.trustMarks, "trust-marks", false, trustMarksHelp)
 	fs.BoolVar(&o.jumpAhead, "jump-ahead", false, "take text that a grammar forces without drawing its tokens, unless a request says otherwise")
 	fs.DurationVar(&o.keepAlive, "keep-alive", 5*time.Minute, "how long a model loaded on demand stays when it is idle; below 0 for ever")
 	fs.IntVar(&o.maxModels, "max-models", 0, "models loaded at one time (default: as many as are named, and one more with --local)")

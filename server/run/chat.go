@@ -85,7 +85,7 @@ func (c *Chat) Plan(m *Model) (*Plan, error) {
 	}
 	p.text, p.Request.Tokens = prompt.Text, prompt.Tokens
 	if c.AddSpecial != nil {
-		p.Request.Tokens = m.Encode(p.text, *c.AddSpecial)
+		p.Request.Tokens = prompt.Encode(m.tok, *c.AddSpecial)
 	}
 	p.parse = &chat.ParseOptions{Prompt: tail(p.text), KeepReasoning: c.KeepReasoning}
 	for _, t := range tools {
@@ -143,7 +143,7 @@ func (c *Chat) prompt(m *Model, tools []Tool) (chat.Prompt, error) {
 	tmpl := m.tmpl
 	if c.Template != "" {
 		var err error
-		if tmpl, err = chat.Compile(c.Template, chat.OptionsFor("chat_template", m.tok)); err != nil {
+		if tmpl, err = m.compile("chat_template", c.Template); err != nil {
 			return chat.Prompt{}, fault.BadRequest("chat_template", "%v", err)
 		}
 	}

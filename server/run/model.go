@@ -60,6 +60,9 @@ type ModelConfig struct {
 	// Reasoning names the tags of reasoning, such as "think", for models whose
 	// template does not show them; "none" leaves all reasoning in the text.
 	Reasoning string
+	// TrustMarks makes control tokens of their texts in messages too, see
+	// chat.Options.
+	TrustMarks bool
 	// JumpAhead is what requests for structured output get that do not say
 	// whether forced text is drawn, see jump_ahead in docs/grammars.md.
 	JumpAhead bool
@@ -120,6 +123,7 @@ type Info struct {
 	Workers    int
 	Pooling    engine.Pooling        // how states become an embedding, as the file says
 	JumpAhead  bool                  // forced text is not drawn unless a request says otherwise
+	TrustMarks bool                  // the texts of control tokens in messages are control tokens
 	Crosses    bool                  // it reads a query and a text at once
 	Meta       func() map[string]any // metadata of the file, nil if it has none
 }
@@ -147,6 +151,7 @@ func NewModel(c ModelConfig) (*Model, error) {
 	if kv := m.info.KV; kv != "F16" && kv != "F32" {
 		m.info.Lossy = "kv-" + strings.ToLower(kv)
 	}
+	m.info.TrustMarks = c.TrustMarks
 	if m.info.JumpAhead = c.JumpAhead; m.info.JumpAhead {
 		m.info.Lossy = strings.TrimPrefix(m.info.Lossy+"+jump-ahead", "+")
 	}
@@ -251,13 +256,20 @@ func (m *Model) setLoadTime(d time.Duration) { m.loadTime.Store(int64(d)) }
 func (m *Model) setTemplate(source, reasoning string) error {
 	var err error
 	m.info.Template = source
-	if m.tmpl, err = chat.Compile(source, chat.OptionsFor(filepath.Base(m.info.Path), m.tok)); err != nil {
+	if m.tmpl, err = m.compile(filepath.Base(m.info.Path), source); err != nil {
 		return err
 	}
 	m.syntax = chat.SyntaxOf(source).WithReasoning(reasoning)
 	m.marks, m.ends = m.syntax.MarkTokens(m.tok), m.syntax.EndTokens(m.tok)
 	m.hold = constraint.NewCompiler(m.tok, m.syntax, m.ends)
 	return nil
+}
+
+// compile compiles a template that name calls so.
+func (m *Model) compile(name, source string) (*chat.Template, error) {
+	o := chat.OptionsFor(name, m.tok)
+	o.TrustMarks = m.info.TrustMarks
+	return chat.Compile(source, o)
 }
 
 // Piece is the text of a special token, "" for none.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ridge/text/chat/internal/jinja"
+	"ridge/text/tokenizer"
 )
 
 // Message is one turn of a conversation.
@@ -41,6 +42,11 @@ type Options struct {
 	BOS, EOS string // text of the special tokens; "" where the model has none
 	Name     string // what messages call the template
 	Limits   Limits
+	// TrustMarks makes control tokens of their texts wherever they are, as other
+	// programs do: a user who writes <|im_end|> ends the turn. Without it only
+	// what the template prints, and what the assistant wrote before, can be a
+	// control token.
+	TrustMarks bool
 }
 
 // Input is what a template is rendered with.
@@ -99,19 +105,49 @@ func Compile(source string, o Options) (*Template, error) {
 // memory whatever the template does. Errors name the template, the line and
 // the reason, or the part of the input that is wrong.
 func (t *Template) Render(in Input) (string, error) {
+	r, err := t.rendering(in)
+	return r.text, err
+}
+
+// rendering is Render with what is known of the text's origin.
+func (t *Template) rendering(in Input) (rendered, error) {
 	if err := in.check(); err != nil {
-		return "", err
+		return rendered{}, err
 	}
 	s, err := t.renderTools(in)
 	if err != nil || !in.Continue {
 		return s, err
 	}
-	return t.cut(s, in.Messages[len(in.Messages)-1].Content)
+	s.text, err = t.cut(s.text, in.Messages[len(in.Messages)-1].Content)
+	return s.cut(len(s.text)), err
+}
+
+// rendered is a prompt and the parts of it that others than the assistant and
+// the template wrote.
+type rendered struct {
+	text  string
+	given []tokenizer.Span
+}
+
+// cut returns the first n bytes of r.
+func (r rendered) cut(n int) rendered {
+	for i, g := range r.given {
+		if g.Hi >= n {
+			if g.Lo < n {
+				r.given[i].Hi = n
+				i++
+			}
+			r.given = r.given[:i]
+			break
+		}
+	}
+	r.text = r.text[:n]
+	return r
 }
 
 // renderTools renders a conversation with its tool calls in the form that the
 // template wants.
-func (t *Template) renderTools(in Input) (string, error) {
+func (t *Template) renderTools(in Input) (rendered, error) {
 	s, err := t.render(in, t.shape, t.opts.Limits)
 	if err == nil || t.sure || !in.hasToolCalls() {
 		return s, err
@@ -124,7 +160,7 @@ func (t *Template) renderTools(in Input) (string, error) {
 			return s, nil
 		}
 	}
-	return "", err
+	return rendered{}, err
 }
 
 // AddsBOS reports whether prompts start with the BOS token's text, so that

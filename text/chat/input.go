@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ridge/text/chat/internal/jinja"
+	"ridge/text/tokenizer"
 )
 
 // check reports what is wrong with the input, before a template sees it.
@@ -105,14 +106,24 @@ var shapes = []shape{
 // object returns the message as templates see it. The order of keys is that
 // of transformers, in case a template prints all of it.
 func (m *Message) object(sh shape) (jinja.Object, error) {
+	// What the assistant wrote has marks where it wrote them; of others only a
+	// role may be part of one, as in <|user|>.
+	text := func(s string) any { return jinja.Given{Value: s} }
+	role := text(m.Role)
+	if m.Role == "assistant" {
+		text = func(s string) any { return s }
+	}
+	if isRole(m.Role) {
+		role = m.Role
+	}
 	var o jinja.Object
 	if m.Reasoning != "" {
-		o = append(o, jinja.Field{Name: "thinking", Value: m.Reasoning})
+		o = append(o, jinja.Field{Name: "thinking", Value: text(m.Reasoning)})
 	}
-	o = append(o, jinja.Field{Name: "role", Value: m.Role})
+	o = append(o, jinja.Field{Name: "role", Value: role})
 	switch {
 	case m.Content != "" || len(m.ToolCalls) == 0 || sh.noContent == contentEmpty:
-		o = append(o, jinja.Field{Name: "content", Value: m.Content})
+		o = append(o, jinja.Field{Name: "content", Value: text(m.Content)})
 	case sh.noContent == contentNone:
 		o = append(o, jinja.Field{Name: "content", Value: nil})
 	}
@@ -128,13 +139,13 @@ func (m *Message) object(sh shape) (jinja.Object, error) {
 		o = append(o, jinja.Field{Name: "tool_calls", Value: calls})
 	}
 	if m.ToolCallID != "" {
-		o = append(o, jinja.Field{Name: "tool_call_id", Value: m.ToolCallID})
+		o = append(o, jinja.Field{Name: "tool_call_id", Value: text(m.ToolCallID)})
 	}
 	if m.Name != "" {
-		o = append(o, jinja.Field{Name: "name", Value: m.Name})
+		o = append(o, jinja.Field{Name: "name", Value: text(m.Name)})
 	}
 	if m.Reasoning != "" {
-		o = append(o, jinja.Field{Name: "reasoning_content", Value: m.Reasoning})
+		o = append(o, jinja.Field{Name: "reasoning_content", Value: text(m.Reasoning)})
 	}
 	return o, nil
 }
@@ -158,6 +169,17 @@ func (c *ToolCall) object(sh shape) (jinja.Object, error) {
 	), nil
 }
 
+// isRole reports whether s is a role that templates know. Many print it as part
+// of a mark, <|user|>: another one, such as "end", could make a mark of its own.
+func isRole(s string) bool {
+	switch s {
+	case "system", "developer", "user", "assistant", "tool", "function", "ipython", "model", "observation",
+		"human", "bot", "environment":
+		return true
+	}
+	return false
+}
+
 // vars returns the variables of a rendering.
 func (t *Template) vars(in Input, sh shape) (map[string]any, error) {
 	msgs := make([]any, len(in.Messages))
@@ -179,30 +201,37 @@ func (t *Template) vars(in Input, sh shape) (map[string]any, error) {
 	case len(in.Tools) > 0:
 		tools := make([]any, len(in.Tools))
 		for i := range in.Tools {
-			tools[i] = in.Tools[i]
+			tools[i] = jinja.Given{Value: in.Tools[i]}
 		}
 		vars["tools"] = tools
 	case !sh.toolsUndefined:
 		vars["tools"] = nil
 	}
 	for k, v := range in.Extra {
+		if k != "bos_token" && k != "eos_token" {
+			v = jinja.Given{Value: v}
+		}
 		vars[k] = v
 	}
 	return vars, nil
 }
 
-func (t *Template) render(in Input, sh shape, l Limits) (string, error) {
+func (t *Template) render(in Input, sh shape, l Limits) (rendered, error) {
 	vars, err := t.vars(in, sh)
 	if err != nil {
-		return "", err
+		return rendered{}, err
 	}
 	o := jinja.Options{Limits: l}
 	if !in.Now.IsZero() {
 		o.Now = func() time.Time { return in.Now }
 	}
-	s, err := t.prog.Render(vars, o)
+	s, given, err := t.prog.Trace(vars, o)
 	if err != nil {
-		return "", t.wrap(err)
+		return rendered{}, t.wrap(err)
 	}
-	return s, nil
+	r := rendered{text: s, given: make([]tokenizer.Span, len(given))}
+	for i, g := range given {
+		r.given[i] = tokenizer.Span(g)
+	}
+	return r, nil
 }

@@ -39,7 +39,7 @@ func (t *Template) probe() {
 		if err != nil {
 			return ""
 		}
-		return s
+		return s.text
 	}
 	plain := Input{Messages: []Message{probeUser}}
 	s := render(plain, shape{})

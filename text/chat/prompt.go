@@ -22,6 +22,13 @@ type Tokenizer interface {
 type Prompt struct {
 	Text   string
 	Tokens []int32
+	plain  []tokenizer.Span // of Text: no control token takes bytes of these
+}
+
+// Encode returns the tokens of the prompt's text, with those around it that the
+// vocabulary asks for, or without.
+func (p *Prompt) Encode(tok Tokenizer, addSpecial bool) []int32 {
+	return tok.Encode(nil, p.Text, tokenizer.EncodeOptions{AddSpecial: addSpecial, ParseSpecial: true, Plain: p.plain})
 }
 
 // ErrContinue is wrapped by the error of a conversation whose last message
@@ -45,17 +52,23 @@ func OptionsFor(name string, t Tokenizer) Options {
 // the template has no place for: tools become a system message, calls and
 // results of tools become text, and system messages go before the first turn of
 // the user. The token that begins texts is there once at most, whether the
-// template or the tokenizer puts it.
+// template or the tokenizer puts it. What users, tools and documents write stays
+// text, see Options.TrustMarks.
 func (t *Template) Prompt(in Input, tok Tokenizer) (Prompt, error) {
 	if len(in.Messages) == 0 {
 		return Prompt{}, errors.New("chat: messages: expected at least one, found none")
 	}
 	in = t.fit(in)
-	text, err := t.Render(in)
+	r, err := t.rendering(in)
 	if err != nil {
 		return Prompt{}, err
 	}
-	return Prompt{text, tok.Encode(nil, text, tokenizer.EncodeOptions{AddSpecial: !t.addsBOS, ParseSpecial: true})}, nil
+	p := Prompt{Text: r.text, plain: r.given}
+	if t.opts.TrustMarks {
+		p.plain = nil
+	}
+	p.Tokens = p.Encode(tok, !t.addsBOS)
+	return p, nil
 }
 
 // fit rewrites a conversation so that it keeps its meaning under a template

@@ -2,6 +2,8 @@ package tokenizer
 
 import (
 	"fmt"
+	"math"
+	"sort"
 	"strings"
 	"unicode/utf8"
 )
@@ -14,6 +16,44 @@ type added struct {
 	word    bool // only as a whole word
 	lstrip  bool // takes the spaces before it in
 	rstrip  bool // takes the spaces after it in
+}
+
+// isMark reports whether plain text cannot be the token: it is special, or
+// looks as special ones do, whatever the vocabulary calls it.
+func (a *added) isMark() bool {
+	s := a.text
+	return a.special || (strings.HasPrefix(s, "<|") || strings.HasPrefix(s, "<｜")) && (strings.HasSuffix(s, "|>") || strings.HasSuffix(s, "｜>"))
+}
+
+// marks says where in a text marks are looked for.
+type marks struct {
+	special bool   // special tokens are
+	plain   []Span // but not here
+}
+
+// cut returns m for the part of the text from lo up to hi.
+func (m marks) cut(lo, hi int) marks {
+	i := sort.Search(len(m.plain), func(i int) bool { return m.plain[i].Hi > lo })
+	j := i + sort.Search(len(m.plain)-i, func(j int) bool { return m.plain[i+j].Lo >= hi })
+	if lo == 0 && j == len(m.plain) || i == j {
+		m.plain = m.plain[i:j]
+		return m
+	}
+	plain := make([]Span, j-i)
+	for k, p := range m.plain[i:j] {
+		plain[k] = Span{max(p.Lo-lo, 0), min(p.Hi, hi) - lo}
+	}
+	m.plain = plain
+	return m
+}
+
+// limit returns how far a mark that begins at i may reach.
+func (m marks) limit(i int) int {
+	k := sort.Search(len(m.plain), func(k int) bool { return m.plain[k].Hi > i })
+	if k == len(m.plain) {
+		return math.MaxInt
+	}
+	return m.plain[k].Lo
 }
 
 // addedSet finds added tokens in a text: the leftmost, of those the longest.
@@ -69,8 +109,8 @@ func newAddedSet(tokens []added) (*addedSet, error) {
 }
 
 // next returns the first token of s at or after from and the part of s that
-// it takes, or nil. special: tokens that are special count too.
-func (a *addedSet) next(s string, from int, special bool) (lo, hi int, tok *added) {
+// it takes, or nil.
+func (a *addedSet) next(s string, from int, m marks) (lo, hi int, tok *added) {
 	for i := from; i < len(s); i++ {
 		if a.only >= 0 {
 			k := strings.IndexByte(s[i:], byte(a.only))
@@ -85,7 +125,7 @@ func (a *addedSet) next(s string, from int, special bool) (lo, hi int, tok *adde
 				continue
 			}
 		}
-		tok := a.at(s, i, special)
+		tok := a.at(s, i, m)
 		if tok == nil {
 			continue
 		}
@@ -112,14 +152,29 @@ func (a *addedSet) next(s string, from int, special bool) (lo, hi int, tok *adde
 	return 0, 0, nil
 }
 
+// nextMark reports whether there is a mark in s.
+func (a *addedSet) nextMark(s string) bool {
+	for at := 0; ; {
+		_, hi, tok := a.next(s, at, marks{special: true})
+		if tok == nil || tok.isMark() {
+			return tok != nil
+		}
+		at = hi
+	}
+}
+
 // at returns the longest token that s has at i, or nil.
-func (a *addedSet) at(s string, i int, special bool) *added {
+func (a *addedSet) at(s string, i int, m marks) *added {
 	var found *added
+	limit := math.MaxInt
+	if len(m.plain) > 0 {
+		limit = m.limit(i)
+	}
 	for node := int32(0); i < len(s); i++ {
 		if node = a.trie.child(node, s[i]); node < 0 {
 			break
 		}
-		if k := a.trie.token[node]; k >= 0 && (special || !a.tokens[k].special) {
+		if k := a.trie.token[node]; k >= 0 && (m.special || !a.tokens[k].special) && (i < limit || !a.tokens[k].isMark()) {
 			found = &a.tokens[k]
 		}
 	}

@@ -59,7 +59,14 @@ type EncodeOptions struct {
 	// ParseSpecial makes the text of a special token, such as <|im_end|>,
 	// that token. Leave it off for text that is not trusted.
 	ParseSpecial bool
+	// Plain are parts of the text, in order and apart from each other, in which
+	// ParseSpecial does not count: what a user wrote into a prompt. No special
+	// token, and no other that looks like <|this|>, takes bytes of them.
+	Plain []Span
 }
+
+// Span is the part of a text from byte Lo up to byte Hi.
+type Span struct{ Lo, Hi int }
 
 // Encode appends the tokens of text to dst and returns it. Bytes that are not
 // valid UTF-8 become byte tokens where the vocabulary has them, else what it
@@ -71,7 +78,7 @@ func (t *Tokenizer) Encode(dst []int32, text string, o EncodeOptions) []int32 {
 	if text != "" {
 		sc := t.pool.get(len(t.stages))
 		sc.out = dst
-		t.encodeText(sc, text, o.ParseSpecial)
+		t.encodeText(sc, text, marks{o.ParseSpecial, o.Plain})
 		dst = sc.out
 		t.pool.put(sc)
 	}
@@ -82,32 +89,41 @@ func (t *Tokenizer) Encode(dst []int32, text string, o EncodeOptions) []int32 {
 }
 
 // encodeText cuts out the added tokens and encodes what lies between.
-func (t *Tokenizer) encodeText(sc *scratch, text string, special bool) {
+func (t *Tokenizer) encodeText(sc *scratch, text string, m marks) {
 	at := 0
 	for t.added != nil {
-		lo, hi, tok := t.added.next(text, at, special)
+		lo, hi, tok := t.added.next(text, at, m)
 		if tok == nil {
 			break
 		}
 		if lo > at {
-			t.encodeSegment(sc, text[at:lo], at == 0, special)
+			t.encodeSegment(sc, text[at:lo], at == 0, m.cut(at, lo))
 		}
 		sc.out = append(sc.out, tok.id)
 		at = hi
 	}
 	if at < len(text) {
-		t.encodeSegment(sc, text[at:], at == 0, special)
+		t.encodeSegment(sc, text[at:], at == 0, m.cut(at, len(text)))
 	}
 }
 
 // encodeSegment normalizes a text without added tokens, cuts out those that
 // are found after that, and encodes what lies between. first: it starts the
 // text.
-func (t *Tokenizer) encodeSegment(sc *scratch, s string, first, special bool) {
+func (t *Tokenizer) encodeSegment(sc *scratch, s string, first bool, m marks) {
+	whole := s
 	s = t.normalize(sc, s)
+	if len(m.plain) > 0 && t.addedNorm != nil {
+		// Where plain text is after normalizing is not known.
+		if t.addedNorm.nextMark(s) {
+			t.encodePlain(sc, whole, first, m)
+			return
+		}
+		m = marks{}
+	}
 	at := 0
 	for t.addedNorm != nil && s != "" {
-		lo, hi, tok := t.addedNorm.next(s, at, special)
+		lo, hi, tok := t.addedNorm.next(s, at, m)
 		if tok == nil {
 			break
 		}
@@ -120,6 +136,25 @@ func (t *Tokenizer) encodeSegment(sc *scratch, s string, first, special bool) {
 	if at < len(s) {
 		t.encodeNormal(sc, s[at:], first && at == 0)
 	}
+}
+
+// encodePlain is encodeSegment with cuts around the plain parts.
+func (t *Tokenizer) encodePlain(sc *scratch, s string, first bool, m marks) {
+	at := 0
+	piece := func(to int, m marks) {
+		if at < to {
+			t.encodeSegment(sc, s[at:to], first && at == 0, m)
+			at = to
+		}
+	}
+	for _, p := range m.plain {
+		piece(p.Lo, marks{special: m.special})
+		if at < p.Hi {
+			t.encodeNormal(sc, t.normalize(sc, s[at:p.Hi]), first && at == 0)
+			at = p.Hi
+		}
+	}
+	piece(len(s), marks{special: m.special})
 }
 
 func (t *Tokenizer) encodeNormal(sc *scratch, s string, first bool) {

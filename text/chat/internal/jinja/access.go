@@ -21,7 +21,7 @@ func orValue(desc string) string {
 // methodsOf returns the methods of v's type.
 func methodsOf(v value) map[string]*fn {
 	switch v := v.(type) {
-	case string, markup:
+	case string, markup, *traced:
 		return strMethods
 	case *dict:
 		return dictMethods
@@ -106,7 +106,7 @@ func (st *state) getItem(obj, key value) value {
 	} else if s, ok := text(obj); ok {
 		st.step(len(s) >> 6)
 		if i, ok := index(i, utf8.RuneCountInString(s)); ok {
-			return like(obj, runeSlice(s, i, i+1))
+			return st.like(obj, runeSlice(s, i, i+1))
 		}
 	}
 	return undefined{}
@@ -201,7 +201,7 @@ func (st *state) slice(obj, lo, hi, step value) value {
 		start, stop, by := st.bounds(lo, hi, step, utf8.RuneCountInString(s))
 		st.alloc(len(s))
 		if by == 1 {
-			return like(obj, runeSlice(s, start, max(start, stop)))
+			return st.like(obj, runeSlice(s, start, max(start, stop)))
 		}
 		st.allocEach(len(s), 4)
 		runes := []rune(s)
@@ -209,7 +209,7 @@ func (st *state) slice(obj, lo, hi, step value) value {
 		for i := range count(start, stop, by) {
 			b.WriteRune(runes[start+i*by])
 		}
-		return like(obj, b.String())
+		return st.like(obj, b.String())
 	}
 	items, ok := sequence(obj)
 	if !ok {

@@ -1,7 +1,5 @@
 package jinja
 
-import "strings"
-
 // node is an expression of the tree.
 type node interface {
 	eval(st *state) value
@@ -177,16 +175,11 @@ func (n *binary) eval(st *state) value {
 
 func (n *concat) eval(st *state) value {
 	st.alloc(len(n.parts) * 16)
-	parts := make([]string, len(n.parts))
+	parts := make([]value, len(n.parts))
 	for i, p := range n.parts {
-		parts[i] = st.str(p.eval(st))
+		parts[i] = st.textOf(p.eval(st))
 	}
-	size := 0
-	for _, p := range parts {
-		size += len(p)
-	}
-	st.alloc(size)
-	return strings.Join(parts, "")
+	return st.joined(parts, "", false)
 }
 
 func (n *comparison) eval(st *state) value {

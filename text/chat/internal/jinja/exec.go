@@ -109,13 +109,13 @@ func (st *state) at(line int) {
 
 func (s textStmt) exec(st *state) control {
 	st.step(1)
-	st.print(string(s))
+	st.print(string(s), nil)
 	return next
 }
 
 func (s *output) exec(st *state) control {
 	st.at(s.line)
-	st.print(st.str(s.expr.eval(st)))
+	st.printValue(s.expr.eval(st))
 	return next
 }
 
@@ -131,7 +131,7 @@ func (s *setStmt) exec(st *state) control {
 	st.at(s.line)
 	v := s.val.eval(st)
 	if s.prints {
-		st.print(st.str(v))
+		st.printValue(v)
 	} else {
 		st.assign(&s.to, v)
 	}
@@ -166,7 +166,7 @@ func (s *macroStmt) exec(st *state) control {
 func (s *callStmt) exec(st *state) control {
 	st.at(s.line)
 	st.alloc(itemBytes)
-	st.print(st.str(s.call.invoke(st, &macro{s.def, st.frame})))
+	st.printValue(s.call.invoke(st, &macro{s.def, st.frame}))
 	return next
 }
 

@@ -198,28 +198,33 @@ func filterString(st *state, v value, _ *args) value {
 	if _, ok := text(v); ok {
 		return v
 	}
-	return st.str(v)
+	return st.textOf(v)
 }
 
-func filterSafe(st *state, v value, _ *args) value { return markup(st.str(v)) }
+func filterSafe(st *state, v value, _ *args) value {
+	v = st.textOf(v)
+	return newText(self(v), spansOf(v), true)
+}
 
 func filterEscape(st *state, v value, a *args) value {
-	if _, ok := v.(markup); ok {
+	if isSafe(v) {
 		return v
 	}
 	return filterForceEscape(st, v, a)
 }
 
 func filterForceEscape(st *state, v value, _ *args) value {
-	return markup(st.escape(st.str(v)))
+	v = st.escaped(st.textOf(v))
+	return newText(self(v), spansOf(v), true)
 }
 
 // filterTitle capitalizes words; unlike str.title, only white space, hyphens
 // and opening brackets start one.
 func filterTitle(st *state, v value, _ *args) value {
-	start, s := true, st.str(v)
+	v = st.textOf(v)
+	start, s := true, self(v)
 	st.allocEach(len(s), 3)
-	return strings.Map(func(r rune) rune {
+	out := strings.Map(func(r rune) rune {
 		was := start
 		start = isPySpace(r) || strings.ContainsRune("-({[<", r)
 		if was && !start {
@@ -227,10 +232,11 @@ func filterTitle(st *state, v value, _ *args) value {
 		}
 		return unicode.ToLower(r)
 	}, s)
+	return newText(self(st.like(v, out)), spansOf(st.like(v, out)), false)
 }
 
 func filterReplace(st *state, v value, a *args) value {
-	return st.replace(st.str(v), st.str(a.vals[0]), st.str(a.vals[1]), a.int(2, -1))
+	return st.replace(st.textOf(v), st.str(a.vals[0]), st.textOf(a.vals[1]), a.int(2, -1), false)
 }
 
 func filterIndent(st *state, v value, a *args) value {
@@ -238,8 +244,8 @@ func filterIndent(st *state, v value, a *args) value {
 	if !ok {
 		panic(a.errorf("expected a string, got %s", typeName(v)))
 	}
-	pad, ok := text(a.get(0, nil))
-	if !ok {
+	pad := a.get(0, nil)
+	if _, ok := text(pad); !ok {
 		n := a.int(0, 4)
 		if n > 1<<20 {
 			panic(a.errorf("width %d is too large", n))
@@ -247,9 +253,12 @@ func filterIndent(st *state, v value, a *args) value {
 		pad = strings.Repeat(" ", max(n, 0))
 	}
 	st.allocEach(len(s), 2)
-	lines := splitLines(s+"\n", false)
-	st.allocEach(len(lines), len(pad)+itemBytes)
-	var b strings.Builder
+	lines := splitLines(s, false)
+	if r, _ := utf8.DecodeLastRuneInString(s); s == "" || r != '\r' && isLineBreak(r) {
+		lines = append(lines, s[len(s):]) // after the last line break
+	}
+	st.allocEach(len(lines), len(self(pad))+itemBytes)
+	var b weaver
 	for i, line := range lines {
 		if i > 0 {
 			b.WriteByte('\n')
@@ -257,15 +266,16 @@ func filterIndent(st *state, v value, a *args) value {
 		// Without blank, empty lines stay empty, but first indents even an
 		// empty first line.
 		if i == 0 && a.truthy(1) || i > 0 && (line != "" || a.truthy(2)) {
-			b.WriteString(pad)
+			b.add(st, pad)
 		}
-		b.WriteString(line)
+		b.add(st, st.like(v, line))
 	}
-	return like(v, b.String())
+	return b.text(isSafe(v))
 }
 
 func filterCenter(st *state, v value, a *args) value {
-	return like(v, st.pad(st.str(v), a.int(0, 80), " ", center))
+	v = st.textOf(v)
+	return st.like(v, st.pad(self(v), a.int(0, 80), " ", center))
 }
 
 func filterTruncate(st *state, v value, a *args) value {
@@ -289,7 +299,7 @@ func filterTruncate(st *state, v value, a *args) value {
 		}
 	}
 	st.alloc(len(s) + len(end))
-	return like(v, s+end)
+	return st.like(v, s+end)
 }
 
 func filterWordCount(st *state, v value, _ *args) value {
@@ -304,7 +314,8 @@ func filterURLEncode(st *state, v value, a *args) value {
 	if _, ok := sequence(v); ok || typeName(v) == "dict" {
 		panic(a.errorf("expected a string, got %s", typeName(v)))
 	}
-	s := st.str(v)
+	v = st.textOf(v)
+	s := self(v)
 	st.allocEach(len(s), 3)
 	var b strings.Builder
 	for i := range len(s) {
@@ -315,7 +326,7 @@ func filterURLEncode(st *state, v value, a *args) value {
 			b.WriteString("%" + strings.ToUpper(hex(rune(c), 2)))
 		}
 	}
-	return b.String()
+	return newText(b.String(), spansOf(st.like(v, b.String())), false)
 }
 
 func filterDefault(_ *state, v value, a *args) value {

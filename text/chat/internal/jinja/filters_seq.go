@@ -37,7 +37,7 @@ func filterFirst(st *state, v value, _ *args) value {
 	}
 	if s, ok := text(v); ok && s != "" {
 		_, n := utf8.DecodeRuneInString(s)
-		return s[:n]
+		return st.like(v, s[:n])
 	}
 	if items := st.items(v); len(items) > 0 {
 		return items[0]
@@ -48,7 +48,7 @@ func filterFirst(st *state, v value, _ *args) value {
 func filterLast(st *state, v value, a *args) value {
 	if s, ok := text(v); ok && s != "" {
 		_, n := utf8.DecodeLastRuneInString(s)
-		return s[len(s)-n:]
+		return st.like(v, s[len(s)-n:])
 	}
 	if _, ok := v.(*iterator); ok {
 		panic(a.errorf("'generator' object is not reversible"))
@@ -68,7 +68,7 @@ func filterReverse(st *state, v value, _ *args) value {
 		st.allocEach(len(s), 4)
 		r := []rune(s)
 		slices.Reverse(r)
-		return like(v, string(r))
+		return st.like(v, string(r))
 	}
 	items := slices.Clone(st.items(v))
 	slices.Reverse(items)
@@ -76,16 +76,16 @@ func filterReverse(st *state, v value, _ *args) value {
 }
 
 func filterJoin(st *state, v value, a *args) value {
-	sep, items := st.str(a.get(0, "")), st.items(v)
+	sep, items := st.textOf(a.get(0, "")), st.items(v)
 	st.allocEach(len(items), 16)
-	parts := make([]string, len(items))
+	parts := make([]value, len(items))
 	for i, x := range items {
 		if a.has(1) {
 			x = st.path(x, a.vals[1], undefined{})
 		}
-		parts[i] = st.str(x)
+		parts[i] = st.textOf(x)
 	}
-	return st.joined(parts, sep)
+	return st.joined(parts, sep, false)
 }
 
 func filterItems(st *state, v value, a *args) value {

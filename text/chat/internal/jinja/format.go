@@ -22,18 +22,18 @@ type spec struct {
 }
 
 // percent is tmpl % vals.
-func (st *state) percent(tmpl string, vals value) string {
-	s, pos, next := tmpl, []value{vals}, 0
+func (st *state) percent(tmpl, vals value, safe bool) value {
+	s, pos, next := self(tmpl), []value{vals}, 0
 	named, isDict := vals.(*dict)
 	_, isList := vals.(*list)
 	if t, ok := vals.(*tuple); ok {
 		pos = t.items
 	}
-	var b strings.Builder
+	var b weaver
 	for {
 		before, rest, found := strings.Cut(s, "%")
 		st.alloc(len(before))
-		b.WriteString(before)
+		b.add(st, st.like(tmpl, before))
 		if !found {
 			break
 		}
@@ -60,14 +60,21 @@ func (st *state) percent(tmpl string, vals value) string {
 		}
 		sp, n := st.parsePercent(rest)
 		s = rest[n:]
-		out := st.format(v, sp, true)
-		st.alloc(len(out))
-		b.WriteString(out)
+		b.add(st, st.formatted(v, st.format(v, sp, true)))
 	}
 	if next < len(pos) && !isDict && !isList { // Python lets both be unused
 		panic(st.errorf("not all arguments converted during string formatting"))
 	}
-	return b.String()
+	return b.text(safe)
+}
+
+// formatted is s, to which v was formatted: given if there is given text in v.
+func (st *state) formatted(v value, s string) value {
+	st.alloc(len(s))
+	if st.hasGiven(v) {
+		return allGiven(s, false)
+	}
+	return s
 }
 
 // parsePercent reads what follows a % and its key, and returns its length.
@@ -356,25 +363,25 @@ func (st *state) fieldOf(s string, sp spec) string {
 func filterFormat(st *state, v value, a *args) value {
 	switch {
 	case len(a.kw) == 0:
-		return st.percent(st.str(v), newTuple(a.vals...))
+		return st.percent(st.textOf(v), newTuple(a.vals...), false)
 	case len(a.vals) > 0:
 		panic(a.errorf("positional and keyword arguments at the same time"))
 	}
-	return st.percent(st.str(v), keywordDict(a.kw))
+	return st.percent(st.textOf(v), keywordDict(a.kw), false)
 }
 
 // strFormat is str.format.
 func strFormat(st *state, v value, a *args) value {
 	s := self(v)
 	st.alloc(len(s))
-	var b strings.Builder
+	var b weaver
 	next := 0
 	for s != "" {
 		i := strings.IndexAny(s, "{}")
 		if i < 0 {
 			break
 		}
-		b.WriteString(s[:i])
+		b.add(st, st.like(v, s[:i]))
 		if i+1 < len(s) && s[i+1] == s[i] {
 			b.WriteByte(s[i])
 			s = s[i+2:]
@@ -386,19 +393,18 @@ func strFormat(st *state, v value, a *args) value {
 		}
 		s = rest
 		out := a.formatField(field, &next)
-		if _, ok := v.(markup); ok {
-			out = st.escape(out)
+		if isSafe(v) {
+			out = st.escaped(out)
 		}
-		st.alloc(len(out))
-		b.WriteString(out)
+		b.add(st, out)
 	}
-	b.WriteString(s)
-	return like(v, b.String())
+	b.add(st, st.like(v, s))
+	return b.text(isSafe(v))
 }
 
 // formatField formats one {name!conversion:spec}; next counts automatic
 // positions.
-func (a *args) formatField(field string, next *int) string {
+func (a *args) formatField(field string, next *int) value {
 	name, specText, _ := strings.Cut(field, ":")
 	name, conv, hasConv := strings.Cut(name, "!")
 	if strings.Contains(specText, "{") {
@@ -432,13 +438,13 @@ func (a *args) formatField(field string, next *int) string {
 	}
 	switch {
 	case conv == "s" || conv == "" && hasConv:
-		v = a.st.str(v)
+		v = a.st.textOf(v)
 	case conv == "r" || conv == "a":
-		v = a.st.repr(v)
+		v = a.st.formatted(v, a.st.repr(v))
 	case hasConv:
 		panic(a.errorf("unknown conversion '!%s'", conv))
 	}
-	return a.st.format(v, a.st.parseSpec(specText), false)
+	return a.st.formatted(v, a.st.format(v, a.st.parseSpec(specText), false))
 }
 
 // field returns the argument that a field of str.format starts with.

@@ -14,7 +14,7 @@ import (
 // jsonWriter writes JSON as Python's json.dumps does, with the options of it
 // that templates use.
 type jsonWriter struct {
-	strings.Builder
+	weaver
 	st        *state
 	item, key string // separators
 	indent    string // per level, when lines is set
@@ -46,7 +46,7 @@ func filterToJSON(st *state, v value, a *args) value {
 		}
 	}
 	w.value(v, 0)
-	return w.String()
+	return w.text(false)
 }
 
 func (w *jsonWriter) value(v value, depth int) {
@@ -70,6 +70,10 @@ func (w *jsonWriter) value(v value, depth int) {
 		w.string(v)
 	case markup:
 		w.string(string(v))
+	case *traced:
+		from := w.Len()
+		w.string(v.s)
+		w.mark(from, 1)
 	case *dict:
 		w.dict(v, depth)
 	case *list:
@@ -158,6 +162,10 @@ func (w *jsonWriter) entryKey(k value) {
 		w.string(k)
 	case markup:
 		w.string(string(k))
+	case *traced:
+		from := w.Len()
+		w.string(k.s)
+		w.mark(from, 1)
 	case nil, bool, int, float64, *bigInt: // as they are, in quotes
 		w.WriteByte('"')
 		w.value(k, 0)
@@ -209,6 +217,9 @@ func filterFromJSON(st *state, v value, a *args) value {
 	out, err := decodeJSON([]byte(s))
 	if err != nil {
 		panic(a.errorf("%v", err))
+	}
+	if spansOf(v) != nil {
+		return give(out)
 	}
 	return out
 }

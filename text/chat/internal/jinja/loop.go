@@ -30,12 +30,12 @@ func (s *forStmt) exec(st *state) control {
 	if !s.recursive {
 		return s.run(st, seq, 0, nil)
 	}
-	st.print(s.recurse(st, seq, 0, st.frame))
+	st.printValue(s.recurse(st, seq, 0, st.frame))
 	return next
 }
 
 // recurse returns what the loop prints for the items of seq.
-func (s *forStmt) recurse(st *state, seq value, depth int, up *frame) (out string) {
+func (s *forStmt) recurse(st *state, seq value, depth int, up *frame) (out value) {
 	st.enter("recursive loop", s.fun.slots, up, func() {
 		out = st.capture(func() { s.run(st, seq, depth, up) })
 	})

@@ -22,7 +22,7 @@ type macro struct {
 }
 
 func (m *macro) call(st *state, pos []value, kw []kwarg) value {
-	var out string
+	var out value
 	st.enter("macro '"+m.def.name+"'", m.def.fun.slots, m.frame, func() {
 		m.bind(st, pos, kw)
 		out = st.capture(func() { m.def.body.exec(st) })

@@ -98,18 +98,16 @@ func isView(v value) bool {
 
 // addText concatenates strings; one marked safe has the other escaped.
 func (st *state) addText(a, b value, x, y string) value {
-	_, am := a.(markup)
-	_, bm := b.(markup)
+	am, bm := isSafe(a), isSafe(b)
 	if am && !bm {
-		y = st.escape(y)
+		b = st.escaped(b)
 	} else if bm && !am {
-		x = st.escape(x)
+		a = st.escaped(a)
+	} else if !am && spansOf(a) == nil && spansOf(b) == nil {
+		st.alloc(len(x) + len(y))
+		return x + y
 	}
-	st.alloc(len(x) + len(y))
-	if am || bm {
-		return markup(x + y)
-	}
-	return x + y
+	return st.joined([]value{a, b}, "", am || bm)
 }
 
 var htmlEscaper = strings.NewReplacer("&", "&amp;", ">", "&gt;", "<", "&lt;", "'", "&#39;", `"`, "&#34;")
@@ -117,6 +115,12 @@ var htmlEscaper = strings.NewReplacer("&", "&amp;", ">", "&gt;", "<", "&lt;", "'
 func (st *state) escape(s string) string {
 	st.allocEach(len(s), 5)
 	return htmlEscaper.Replace(s)
+}
+
+// escaped is escape of a text with given parts.
+func (st *state) escaped(v value) value {
+	s, _ := text(v)
+	return st.like(v, st.escape(s))
 }
 
 func subInts(st *state, x, y int) value {
@@ -159,7 +163,7 @@ func mul(st *state, a, b value) value {
 		if s == "" {
 			return seq
 		}
-		return like(seq, strings.Repeat(s, n))
+		return st.like(seq, strings.Repeat(s, n))
 	}
 	items, isSeq := sequence(seq)
 	if !ok || !isSeq || isView(seq) {
@@ -216,8 +220,8 @@ func floorDivFloats(st *state, x, y float64) value {
 }
 
 func mod(st *state, a, b value) value {
-	if s, ok := text(a); ok {
-		return like(a, st.percent(s, b))
+	if _, ok := text(a); ok {
+		return st.percent(a, b, isSafe(a))
 	}
 	return modNumbers(st, a, b)
 }

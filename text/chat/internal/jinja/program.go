@@ -64,10 +64,17 @@ func (p *Program) Uses(name string) bool {
 }
 
 // Render runs the template. Variables may be nil, bool, int, int64, float64,
-// string, json.RawMessage, Object, []any, and map[string]any (whose keys are
+// string, json.RawMessage, Object, Given, []any, and map[string]any (whose keys are
 // sorted); a variable that the template does not name is not looked at.
 // Errors are of type *Error.
-func (p *Program) Render(vars map[string]any, o Options) (out string, err error) {
+func (p *Program) Render(vars map[string]any, o Options) (string, error) {
+	out, _, err := p.Trace(vars, o)
+	return out, err
+}
+
+// Trace is Render, and says what parts of the output were in variables of type
+// Given: in order, apart from each other.
+func (p *Program) Trace(vars map[string]any, o Options) (out string, given []Span, err error) {
 	st := newState(o.Limits, o.Now)
 	defer catch(&err, &st.line)
 	st.frame = newFrame(p.slots, nil)
@@ -75,7 +82,7 @@ func (p *Program) Render(vars map[string]any, o Options) (out string, err error)
 		if v, ok := vars[name]; ok {
 			val, err := convert(v, 0)
 			if err != nil {
-				return "", st.errorf("variable '%s': %v", name, err)
+				return "", nil, st.errorf("variable '%s': %v", name, err)
 			}
 			st.frame.slots[slot] = val
 		} else if f, ok := globals[name]; ok {
@@ -83,7 +90,7 @@ func (p *Program) Render(vars map[string]any, o Options) (out string, err error)
 		}
 	}
 	p.body.exec(st)
-	return string(st.out), nil
+	return string(st.out), st.given, nil
 }
 
 // convert makes a value of a Go value.
@@ -96,6 +103,9 @@ func convert(v any, depth int) (value, error) {
 		return v, nil
 	case json.RawMessage:
 		return decodeJSON(v)
+	case Given:
+		out, err := convert(v.Value, depth)
+		return give(out), err
 	case Object:
 		out := &dict{entries: make([]entry, 0, len(v))}
 		for _, f := range v {

@@ -15,6 +15,8 @@ func (st *state) str(v value) string {
 		return v
 	case markup:
 		return string(v)
+	case *traced:
+		return v.s
 	case undefined:
 		return ""
 	}
@@ -23,12 +25,12 @@ func (st *state) str(v value) string {
 
 // repr returns repr(v).
 func (st *state) repr(v value) string {
-	var b strings.Builder
+	var b weaver
 	st.writeRepr(&b, v, 0)
 	return b.String()
 }
 
-func (st *state) writeRepr(b *strings.Builder, v value, depth int) {
+func (st *state) writeRepr(b *weaver, v value, depth int) {
 	if depth > maxValueDepth {
 		panic(st.errorf("value nested deeper than %d", maxValueDepth))
 	}
@@ -61,6 +63,10 @@ func (st *state) writeRepr(b *strings.Builder, v value, depth int) {
 		b.WriteString("Markup(")
 		st.writeStrRepr(b, string(v))
 		b.WriteByte(')')
+	case *traced:
+		from := b.Len()
+		st.writeStrRepr(b, v.s)
+		b.mark(from, 1)
 	case *bigInt:
 		b.WriteString(v.n.String())
 	case *loop:
@@ -76,7 +82,7 @@ func (st *state) writeRepr(b *strings.Builder, v value, depth int) {
 	}
 }
 
-func (st *state) writeTuple(b *strings.Builder, t *tuple, depth int) {
+func (st *state) writeTuple(b *weaver, t *tuple, depth int) {
 	switch {
 	case t.kind == "range" && t.span[2] == 1:
 		fmt.Fprintf(b, "range(%d, %d)", t.span[0], t.span[1])
@@ -91,7 +97,7 @@ func (st *state) writeTuple(b *strings.Builder, t *tuple, depth int) {
 	}
 }
 
-func (st *state) writeItems(b *strings.Builder, open string, items []value, end string, depth int) {
+func (st *state) writeItems(b *weaver, open string, items []value, end string, depth int) {
 	b.WriteString(open)
 	for i, v := range items {
 		if i > 0 {
@@ -102,7 +108,7 @@ func (st *state) writeItems(b *strings.Builder, open string, items []value, end 
 	b.WriteString(end)
 }
 
-func (st *state) writeEntries(b *strings.Builder, open string, entries []entry, end string, depth int) {
+func (st *state) writeEntries(b *weaver, open string, entries []entry, end string, depth int) {
 	b.WriteString(open)
 	for i, e := range entries {
 		if i > 0 {
@@ -115,7 +121,7 @@ func (st *state) writeEntries(b *strings.Builder, open string, entries []entry, 
 	b.WriteString(end)
 }
 
-func (st *state) writeStrRepr(b *strings.Builder, s string) {
+func (st *state) writeStrRepr(b *weaver, s string) {
 	st.alloc(len(s) + 2)
 	q := '\''
 	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {

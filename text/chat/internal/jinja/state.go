@@ -63,6 +63,7 @@ type state struct {
 	check    int    // steps until the clock is looked at
 	calls    int    // macros and recursive loops being run inside each other
 	out      []byte // printed; a block whose text is captured takes back its end
+	given    []Span // of out
 	frame    *frame // of the function being run
 }
 
@@ -149,18 +150,32 @@ func newFrame(slots int, up *frame) *frame {
 	return f
 }
 
-// print adds to the output.
-func (st *state) print(s string) {
-	st.alloc(len(s))
+// print adds a text with the given parts of it to the output.
+func (st *state) print(s string, given []Span) {
+	st.alloc(len(s) + len(given)*spanBytes)
+	st.given = appendSpans(st.given, given, len(st.out))
 	st.out = append(st.out, s...)
 }
 
+func (st *state) printValue(v value) {
+	v = st.textOf(v)
+	s, _ := text(v)
+	st.print(s, spansOf(v))
+}
+
 // capture returns what run prints, instead of printing it.
-func (st *state) capture(run func()) string {
-	start := len(st.out)
+func (st *state) capture(run func()) value {
+	start, before := len(st.out), len(st.given)
+	last := Span{}
+	if before > 0 {
+		last = st.given[before-1] // what run prints may make it longer
+	}
 	run()
-	s := string(st.out[start:])
-	st.out = st.out[:start]
-	st.alloc(len(s))
-	return s
+	s, given := string(st.out[start:]), cutSpans(st.given, start, len(st.out))
+	st.out, st.given = st.out[:start], st.given[:before]
+	if before > 0 {
+		st.given[before-1] = last
+	}
+	st.alloc(len(s) + len(given)*spanBytes)
+	return newText(s, given, false)
 }

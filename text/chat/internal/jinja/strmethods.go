@@ -33,11 +33,11 @@ func init() { // not in the declaration: format looks up methods
 		"ljust":  {params: "!width fillchar", call: strPad(left)},
 		"rjust":  {params: "!width fillchar", call: strPad(right)},
 		"zfill":  {params: "!width", call: strZfill},
-		"removeprefix": {params: "!prefix", call: func(_ *state, v value, a *args) value {
-			return like(v, strings.TrimPrefix(self(v), a.text(0, "")))
+		"removeprefix": {params: "!prefix", call: func(st *state, v value, a *args) value {
+			return st.like(v, strings.TrimPrefix(self(v), a.text(0, "")))
 		}},
-		"removesuffix": {params: "!suffix", call: func(_ *state, v value, a *args) value {
-			return like(v, strings.TrimSuffix(self(v), a.text(0, "")))
+		"removesuffix": {params: "!suffix", call: func(st *state, v value, a *args) value {
+			return st.like(v, strings.TrimSuffix(self(v), a.text(0, "")))
 		}},
 		"partition":  {params: "!sep", call: strPartition(strings.Index, false)},
 		"rpartition": {params: "!sep", call: strPartition(strings.LastIndex, true)},
@@ -60,7 +60,7 @@ func textFn(f func(string) string) fn {
 	return fn{call: func(st *state, v value, _ *args) value {
 		s := st.str(v)
 		st.allocEach(len(s), 3)
-		return like(v, f(s))
+		return st.like(v, f(s))
 	}}
 }
 
@@ -89,7 +89,7 @@ func stripFn(trim func(string, func(rune) bool) string) func(*state, value, *arg
 			in = func(r rune) bool { return strings.ContainsRune(chars, r) }
 		}
 		st.alloc(len(s))
-		return like(v, trim(s, in))
+		return st.like(v, trim(s, in))
 	}
 }
 
@@ -98,7 +98,7 @@ func (st *state) texts(v value, parts []string) value {
 	st.alloc(len(parts) * itemBytes)
 	out := make([]value, len(parts))
 	for i, p := range parts {
-		out[i] = like(v, p)
+		out[i] = st.like(v, p)
 	}
 	return &list{out}
 }
@@ -238,22 +238,40 @@ func strAffix(has func(s, affix string) bool) func(*state, value, *args) value {
 }
 
 func strReplace(st *state, v value, a *args) value {
-	repl := a.text(1, "")
-	if _, ok := v.(markup); ok {
-		repl = st.escape(repl)
+	a.text(1, "") // must be one
+	repl := a.get(1, "")
+	if isSafe(v) && repl != nil {
+		repl = st.escaped(repl)
 	}
-	return like(v, st.replace(self(v), a.text(0, ""), repl, a.int(2, -1)))
+	return st.replace(v, a.text(0, ""), repl, a.int(2, -1), isSafe(v))
 }
 
 // replace is strings.Replace with the size of the result counted first.
-func (st *state) replace(s, old, repl string, limit int) string {
+func (st *state) replace(v value, old string, repl value, limit int, safe bool) value {
+	s, by := self(v), self(repl)
 	st.alloc(len(s))
 	n := strings.Count(s, old)
 	if limit >= 0 {
 		n = min(n, limit)
 	}
-	st.allocEach(n, max(0, len(repl)-len(old)))
-	return strings.Replace(s, old, repl, limit)
+	st.allocEach(n, max(0, len(by)-len(old)))
+	if spansOf(v) == nil && spansOf(repl) == nil {
+		return newText(strings.Replace(s, old, by, limit), nil, safe)
+	}
+	var w weaver
+	for from := 0; ; n-- {
+		i := strings.Index(s[from:], old)
+		if old == "" && from > 0 || old == "" && w.Len() > 0 { // between characters
+			_, i = utf8.DecodeRuneInString(s[from:])
+		}
+		if n <= 0 || i < 0 {
+			w.add(st, st.like(v, s[from:]))
+			return w.text(safe)
+		}
+		w.add(st, st.like(v, s[from:from+i]))
+		w.add(st, repl)
+		from += i + len(old)
+	}
 }
 
 func strFind(find func(s, sub string) int, must bool) func(*state, value, *args) value {
@@ -282,24 +300,31 @@ func strCount(st *state, v value, a *args) value {
 func strJoin(st *state, v value, a *args) value {
 	items := st.items(a.vals[0])
 	st.allocEach(len(items), 16)
-	parts := make([]string, len(items))
 	for i, x := range items {
-		s, ok := text(x)
-		if !ok {
+		if _, ok := text(x); !ok {
 			panic(a.errorf("item %d: expected str instance, %s found", i, typeName(x)))
 		}
-		parts[i] = s
 	}
-	return like(v, st.joined(parts, self(v)))
+	return st.joined(items, v, isSafe(v))
 }
 
-// joined is strings.Join with the size counted first.
-func (st *state) joined(parts []string, sep string) string {
-	st.allocEach(len(parts), len(sep))
+// joined is strings.Join of texts with the size counted first.
+func (st *state) joined(parts []value, sep value, safe bool) value {
+	size := 0
+	st.allocEach(len(parts), len(self(sep)))
 	for _, p := range parts {
-		st.alloc(len(p))
+		st.alloc(len(self(p)))
+		size += len(self(p)) + len(self(sep))
 	}
-	return strings.Join(parts, sep)
+	var w weaver
+	w.Grow(size)
+	for i, p := range parts {
+		if i > 0 {
+			w.add(st, sep)
+		}
+		w.add(st, p)
+	}
+	return w.text(safe)
 }
 
 // side is where the text stands in a padded field.
@@ -318,7 +343,7 @@ func strPad(at side) func(*state, value, *args) value {
 		if utf8.RuneCountInString(fill) != 1 {
 			panic(a.errorf("the fill character must be exactly one character long"))
 		}
-		return like(v, st.pad(self(v), a.int(0, 0), fill, at))
+		return st.like(v, st.pad(self(v), a.int(0, 0), fill, at))
 	}
 }
 
@@ -344,7 +369,7 @@ func strZfill(st *state, v value, a *args) value {
 	if s != "" && (s[0] == '-' || s[0] == '+') {
 		sign, s = s[:1], s[1:]
 	}
-	return like(v, sign+st.pad(s, a.int(0, 0)-len(sign), "0", right))
+	return st.like(v, sign+st.pad(s, a.int(0, 0)-len(sign), "0", right))
 }
 
 func strPartition(find func(s, sub string) int, fromRight bool) func(*state, value, *args) value {
@@ -357,10 +382,10 @@ func strPartition(find func(s, sub string) int, fromRight bool) func(*state, val
 		i := find(s, sep)
 		switch {
 		case i >= 0:
-			return newTuple(like(v, s[:i]), like(v, sep), like(v, s[i+len(sep):]))
+			return newTuple(st.like(v, s[:i]), st.like(v, s[i:i+len(sep)]), st.like(v, s[i+len(sep):]))
 		case fromRight:
-			return newTuple(like(v, ""), like(v, ""), v)
+			return newTuple(st.like(v, ""), st.like(v, ""), v)
 		}
-		return newTuple(v, like(v, ""), like(v, ""))
+		return newTuple(v, st.like(v, ""), st.like(v, ""))
 	}
 }

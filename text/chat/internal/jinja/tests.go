@@ -27,7 +27,7 @@ func init() { // not in the declaration: test refers to it
 			return isSequence(v) || isView(v) || typeName(v) == "generator" || typeName(v) == "LoopContext"
 		}),
 		"callable": is(isCallable),
-		"escaped":  is(func(v value) bool { _, ok := v.(markup); return ok }),
+		"escaped":  is(isSafe),
 		"lower":    strIs(isLower),
 		"upper":    strIs(isUpper),
 		"odd":      {call: func(st *state, v value, _ *args) value { return st.equal(mod(st, v, 2), 1) }},
@@ -54,7 +54,7 @@ func init() { // not in the declaration: test refers to it
 // isSequence: has a length and items by index; in Python, undefined has both.
 func isSequence(v value) bool {
 	switch v := v.(type) {
-	case string, markup, *list, *dict, undefined:
+	case string, markup, *traced, *list, *dict, undefined:
 		return true
 	case *tuple:
 		return !strings.HasPrefix(v.kind, "dict_")

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 	"slices"
+	"unicode/utf8"
 )
 
 // maxValueDepth bounds the nesting of values that are printed, compared or
@@ -62,6 +63,11 @@ func typeName(v value) string {
 		return "str"
 	case markup:
 		return "Markup"
+	case *traced:
+		if v.safe {
+			return "Markup"
+		}
+		return "str"
 	case *list:
 		return "list"
 	case *dict:
@@ -103,6 +109,8 @@ func truthy(v value) bool {
 		return v != ""
 	case markup:
 		return v != ""
+	case *traced:
+		return v.s != ""
 	case *list:
 		return len(v.items) > 0
 	case *tuple:
@@ -120,16 +128,10 @@ func text(v value) (string, bool) {
 		return v, true
 	case markup:
 		return string(v), true
+	case *traced:
+		return v.s, true
 	}
 	return "", false
-}
-
-// like makes a string that is safe if v is.
-func like(v value, s string) value {
-	if _, ok := v.(markup); ok {
-		return markup(s)
-	}
-	return s
 }
 
 // sequence returns the items of a list or tuple.
@@ -170,6 +172,14 @@ func (st *state) items(v value) []value {
 	}
 	st.allocEach(len(s), itemBytes)
 	out := make([]value, 0, len(s))
+	if t, ok := v.(*traced); ok {
+		for len(s) > 0 {
+			_, n := utf8.DecodeRuneInString(s)
+			out = append(out, st.like(t, s[:n]))
+			s = s[n:]
+		}
+		return out
+	}
 	for _, r := range s {
 		out = append(out, string(r))
 	}
@@ -287,6 +297,9 @@ func (st *state) hash(v value) value {
 	case markup:
 		st.step(len(v) >> 6)
 		return string(v)
+	case *traced:
+		st.step(len(v.s) >> 6)
+		return v.s
 	case bool:
 		n, _ := integer(v)
 		return n
