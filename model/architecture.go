@@ -31,6 +31,7 @@ type architecture struct {
 var architectures = []*architecture{
 	&llama, &smollm3, &qwen2, &qwen3, &gemma, &gemma2, &gemma3, &phi2, &phi3,
 	&commandR, &cohere2, &granite, &gpt2, &starcoder, &starcoder2, &gptneox, &mpt, &bloom, &falcon, &olmo, &olmo2, &stablelm,
+	&qwen2moe, &qwen3moe, &olmoe, &granitemoe,
 }
 
 // Architectures returns the names of the architectures that Open knows, as

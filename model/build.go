@@ -7,7 +7,8 @@ import (
 	"ridge/nn"
 )
 
-// decoder builds the network of a dense decoder: layers of attention and an MLP.
+// decoder builds the network of a decoder: layers of attention and an MLP, or a
+// mixture of experts.
 func (b *builder) decoder() *Net {
 	net := b.frame()
 	for i := range b.c.Layers {
@@ -18,7 +19,11 @@ func (b *builder) decoder() *Net {
 		l := Layer{NormResid: b.c.NormResid, Scale: b.c.ResidScale}
 		b.norms(&l, at)
 		l.Mix = b.attention(i, at)
-		l.FFN = b.mlp(at)
+		if x := b.c.Experts.Layers; x != nil && x[i] {
+			l.FFN = b.moe(at)
+		} else {
+			l.FFN = b.mlp(at)
+		}
 		net.Layers = append(net.Layers, l)
 		b.place(&l)
 	}
@@ -165,21 +170,24 @@ func (b *builder) headNorm(name string, heads int) nn.Norm {
 }
 
 // mlp builds the MLP of a layer.
-func (b *builder) mlp(at func(string) string) *nn.MLP {
-	c := b.c
-	m := &nn.MLP{Act: c.Act, Gated: c.Gated, Down: b.linear(at("ffn_down"), c.Hidden, c.FFN)}
+func (b *builder) mlp(at func(string) string) *nn.MLP { return b.mlpOf(at, "", b.c.FFN) }
+
+// mlpOf builds an MLP of a layer; its tensors' names end in end.
+func (b *builder) mlpOf(at func(string) string, end string, width int) *nn.MLP {
+	c, gate, up := b.c, at("ffn_gate"+end), at("ffn_up"+end)
+	m := &nn.MLP{Act: c.Act, Gated: c.Gated, Down: b.linear(at("ffn_down"+end), c.Hidden, width)}
 	if !c.Gated {
-		m.Up = b.linear(at("ffn_up"), c.FFN, c.Hidden)
+		m.Up = b.linear(up, width, c.Hidden)
 		return m
 	}
 	// Phi-3 keeps gate and up in one matrix.
-	if up, ok, _ := b.src.mat(at("ffn_up.weight")); ok && up.Rows == 2*c.FFN {
-		if parts := b.fused(at("ffn_up"), c.Hidden, c.FFN, c.FFN); parts != nil {
+	if both, ok, _ := b.src.mat(up + ".weight"); ok && both.Rows == 2*width {
+		if parts := b.fused(up, c.Hidden, width, width); parts != nil {
 			m.Gate, m.Up = parts[0], parts[1]
 		}
 		return m
 	}
-	m.Gate = b.linear(at("ffn_gate"), c.FFN, c.Hidden)
-	m.Up = b.linear(at("ffn_up"), c.FFN, c.Hidden)
+	m.Gate = b.linear(gate, width, c.Hidden)
+	m.Up = b.linear(up, width, c.Hidden)
 	return m
 }

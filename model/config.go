@@ -30,8 +30,9 @@ type Config struct {
 	PostNorms bool // norms before the residual additions as well
 	NormResid bool // the residual stream continues from the normalized rows
 
-	Act   nn.Activation
-	Gated bool // MLP is down(act(gate) * up) and not down(act(up))
+	Act     nn.Activation
+	Gated   bool // MLP is down(act(gate) * up) and not down(act(up))
+	Experts ExpertConfig
 
 	RopeStyle  nn.RopeStyle
 	RopeDim    int
@@ -101,6 +102,9 @@ func (c *Config) Validate() error {
 		if math.IsInf(float64(f.v), 0) || math.IsNaN(float64(f.v)) {
 			return fmt.Errorf("%s scale: expected a finite number, found %v", f.field, f.v)
 		}
+	}
+	if err := c.Experts.validate(c.Layers); err != nil {
+		return err
 	}
 	if !(c.NormEps >= 0 && c.NormEps < 1) {
 		return fmt.Errorf("norm epsilon: expected 0 to 1, found %v", c.NormEps)

@@ -193,14 +193,23 @@ func (d *description) perLayer(ggufKey, hfKey string, layers, def int) []int {
 
 // ints reads n integers of a config.json, nil if there are none.
 func (d *description) ints(hfKey string, n int) []int {
+	out := d.intList(hfKey)
+	if out != nil && len(out) != n {
+		d.fail(hfKey, fmt.Sprintf("%d integers", n), describe(out))
+		return nil
+	}
+	return out
+}
+
+// intList reads any number of integers of a config.json.
+func (d *description) intList(hfKey string) []int {
 	key, v, ok := d.find("", hfKey, "integers")
 	if !ok {
 		return nil
 	}
 	out, ok := asInts(v)
-	if !ok || len(out) != n {
-		d.fail(key, fmt.Sprintf("%d integers", n), describe(v))
-		return nil
+	if !ok {
+		d.fail(key, "a list of integers", describe(v))
 	}
 	return out
 }

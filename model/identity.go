@@ -28,6 +28,7 @@ func (c *Config) identity() string {
 	d.add("norm_resid", c.NormResid)
 	d.add("act", int(c.Act))
 	d.add("gated", c.Gated)
+	c.Experts.describe(&d)
 	d.add("rope_style", int(c.RopeStyle))
 	d.add("rope_dim", c.RopeDim)
 	for i, r := range c.Rope {
@@ -47,6 +48,23 @@ func (c *Config) identity() string {
 	d.add("logit_scale", c.LogitScale)
 	d.add("tied", c.Tied)
 	return "model 1\n" + d.b.String()
+}
+
+func (x *ExpertConfig) describe(d *nameList) {
+	d.add("experts", x.Count)
+	d.add("experts.top_k", x.TopK)
+	d.add("experts.ffn", x.FFN)
+	d.add("experts.shared_ffn", x.SharedFFN)
+	for i, has := range x.Layers {
+		d.add(fmt.Sprintf("experts.layer_%d", i), has)
+	}
+	d.add("experts.score", int(x.Score))
+	d.add("experts.groups", x.Groups)
+	d.add("experts.top_groups", x.TopGroups)
+	d.add("experts.group_top", x.GroupTop)
+	d.add("experts.normalize", x.Normalize)
+	d.add("experts.scale", x.Scale)
+	d.add("experts.weigh_input", x.WeighInput)
 }
 
 func (r *RopeConfig) describe(d *nameList, in string) {

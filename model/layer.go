@@ -88,9 +88,14 @@ func (l *Layer) continueFromNorm(r *layerRows) {
 	}
 }
 
-// add adds w(x), normalized if post has weights, to the residual rows.
+// add adds w(x), or x if there is no matrix, normalized if post has weights, to
+// the residual rows.
 func (l *Layer) add(e *nn.Exec, r *layerRows, x *kernel.Acts, w *nn.Linear, post *nn.Norm) {
-	if post.W == nil {
+	switch {
+	case w == nil:
+		e.AddNorm(&r.x, x, post, l.Scale)
+		return
+	case post.W == nil:
 		e.LinearAdd(&r.x, &r.y, x, w, l.Scale)
 		return
 	}

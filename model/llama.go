@@ -5,15 +5,23 @@ import (
 	"ridge/weights/tensor"
 )
 
-// Llama, and what is built like it: Mistral, SmolLM, TinyLlama. RMSNorm before
-// attention and before a gated SiLU MLP, rotary positions.
+// Llama, and what is built like it: Mistral, SmolLM, TinyLlama, and Mixtral, whose
+// MLPs are mixtures of experts. RMSNorm before attention and before a gated SiLU
+// MLP, rotary positions.
 var llama = architecture{
-	name: "llama", hf: []string{"llama", "mistral"},
+	name: "llama", hf: []string{"llama", "mistral", "mixtral"},
 	describe: func(d *description, c *Config) {
 		llamaLike(c, nn.RopeNorm)
 		c.Window = everyLayer(c.Layers, d.int("attention.sliding_window", "sliding_window", 0))
+		if d.has("expert_count", "num_local_experts") {
+			c.Experts = d.experts(c, ExpertConfig{Normalize: true})
+		}
 	},
-	names: hfNames{layers: "layers.", names: llamaNames(nil), fix: permuteQK},
+	names: hfNames{layers: "layers.", names: llamaNames(map[string]string{
+		"ffn_gate_inp":    "block_sparse_moe.gate",
+		"ffn_gate_exps.#": "block_sparse_moe.experts.#.w1", "ffn_up_exps.#": "block_sparse_moe.experts.#.w3",
+		"ffn_down_exps.#": "block_sparse_moe.experts.#.w2",
+	}), fix: permuteQK},
 	build: (*builder).decoder,
 }
 

@@ -12,7 +12,9 @@ import (
 type hfNames struct {
 	layers string // prefix of a layer, such as "layers."
 	// names maps a part of a GGUF name ("attn_q", "token_embd") to the HF name,
-	// or names to try ("a|b"), or vectors to stack ("a.#", numbered from 0).
+	// or names to try ("a|b"), or vectors to stack ("a.#", numbered from 0). In the
+	// entry of a numbered part ("ffn_up_exps.#") the # is the number, and that of a
+	// part with its suffix ("exp_probs_b.bias") is a whole name.
 	names map[string]string
 	// fix returns how a weight is changed on the way, or nil. part is as in
 	// names; bias tells the weight from the bias.
@@ -37,9 +39,15 @@ func (l *hfNames) open(st *safetensors.File, dir string, c *Config) source {
 	}
 	at := func(name string) hfTensor {
 		layer, part, suffix := splitName(name)
-		hf, ok := l.names[part]
-		if !ok {
-			return hfTensor{}
+		hf, ok := l.names[part+suffix]
+		if ok {
+			suffix = "" // it is the whole name
+		} else if hf, ok = l.names[part]; !ok {
+			dot := strings.LastIndexByte(part, '.')
+			if hf, ok = l.names[part[:dot+1]+"#"]; !ok {
+				return hfTensor{}
+			}
+			hf = strings.ReplaceAll(hf, "#", part[dot+1:])
 		}
 		for _, hf := range strings.Split(hf, "|") {
 			full := root + hf + suffix
@@ -94,6 +102,8 @@ func llamaNames(more map[string]string) map[string]string {
 		"attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
 		"attn_output": "self_attn.o_proj", "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm",
 		"ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
+		"ffn_gate_inp": "mlp.gate", "exp_probs_b.bias": "mlp.gate.e_score_correction_bias", "ffn_gate_exps.#": "mlp.experts.#.gate_proj",
+		"ffn_up_exps.#": "mlp.experts.#.up_proj", "ffn_down_exps.#": "mlp.experts.#.down_proj",
 	}
 	for k, v := range more {
 		if v == "" {

@@ -27,3 +27,17 @@ var olmo2 = architecture{
 	})},
 	build: (*builder).decoder,
 }
+
+// OLMoE: OLMo 2's norms of queries and keys, norms before the parts, and experts.
+var olmoe = architecture{
+	name: "olmoe", hf: []string{"olmoe"},
+	describe: func(d *description, c *Config) {
+		llamaLike(c, nn.RopeNeox)
+		if d.has("attention.clamp_kqv", "clip_qkv") { // of the normalized queries and keys; no released model has it
+			d.fail("clip_qkv", "none", "a limit")
+		}
+		c.Experts = d.experts(c, ExpertConfig{})
+	},
+	names: hfNames{layers: "layers.", names: llamaNames(nil)},
+	build: (*builder).decoder,
+}

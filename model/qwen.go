@@ -20,6 +20,45 @@ var qwen3 = architecture{
 	build:    (*builder).decoder,
 }
 
+// Qwen 1.5 and 2 with experts, and an MLP beside them that a gate weighs.
+var qwen2moe = architecture{
+	name: "qwen2moe", hf: []string{"qwen2_moe"},
+	describe: func(d *description, c *Config) {
+		qwenDescribe(d, c)
+		c.Experts = d.experts(c, ExpertConfig{})
+		c.Experts.SharedFFN = d.int("expert_shared_feed_forward_length", "shared_expert_intermediate_size", c.FFN)
+		qwenSparse(d, c)
+	},
+	names: hfNames{layers: "layers.", names: llamaNames(map[string]string{
+		"ffn_gate_shexp": "mlp.shared_expert.gate_proj", "ffn_up_shexp": "mlp.shared_expert.up_proj",
+		"ffn_down_shexp": "mlp.shared_expert.down_proj", "ffn_gate_inp_shexp": "mlp.shared_expert_gate",
+	})},
+	build: (*builder).decoder,
+}
+
+// Qwen 3 with experts.
+var qwen3moe = architecture{
+	name: "qwen3moe", hf: []string{"qwen3_moe"},
+	describe: func(d *description, c *Config) {
+		qwenDescribe(d, c)
+		c.Experts = d.experts(c, ExpertConfig{Normalize: !d.hf})
+		qwenSparse(d, c)
+	},
+	names: hfNames{layers: "layers.", names: llamaNames(nil)},
+	build: (*builder).decoder,
+}
+
+// qwenSparse reads which layers have experts.
+func qwenSparse(d *description, c *Config) {
+	step := max(d.int("", "decoder_sparse_step", 1), 1)
+	dense := map[int]bool{}
+	for _, i := range d.intList("mlp_only_layers") {
+		dense[i] = true
+	}
+	first := c.Experts.Layers
+	c.Experts.Layers = expertLayers(c.Layers, func(i int) bool { return first[i] && (i+1)%step == 0 && !dense[i] })
+}
+
 func qwenDescribe(d *description, c *Config) {
 	llamaLike(c, nn.RopeNeox)
 	c.Window = everyLayer(c.Layers, 0)

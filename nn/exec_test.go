@@ -18,7 +18,7 @@ type matrix struct {
 	w [][]float32
 }
 
-func newMatrix(t *testing.T, r *rand.Rand, typ tensor.DType, rows, cols int, bias bool) *matrix {
+func newMatrix(t testing.TB, r *rand.Rand, typ tensor.DType, rows, cols int, bias bool) *matrix {
 	t.Helper()
 	m := tensor.Mat{Type: typ, Rows: rows, Cols: cols, Data: make([]byte, rows*typ.RowBytes(cols))}
 	l := &matrix{}

@@ -33,7 +33,8 @@ type Mixer interface {
 type FFN interface {
 	Block
 	// Feed computes rows and the output matrix from x, [rows][hidden], as
-	// Mixer.Mix does.
+	// Mixer.Mix does. Without a matrix the rows themselves, which may be
+	// overwritten, are what the layer adds.
 	Feed(e *Exec, x *kernel.Acts) (*kernel.Acts, *Linear)
 }
 

@@ -108,6 +108,9 @@ func activate(a Activation, up, gate []float32) {
 		case GELUTanh:
 			kernel.GELUMul(up, gate, up)
 			return
+		case ClampedSwiGLU:
+			clampedSwiGLU(up, gate)
+			return
 		}
 		activate(a, gate, nil)
 		kernel.Mul(up, gate)
@@ -123,4 +126,14 @@ func activate(a Activation, up, gate []float32) {
 	case ReLU:
 		kernel.ReLU(up, up)
 	}
+}
+
+// clampedSwiGLU is ClampedSwiGLU. gate is overwritten.
+func clampedSwiGLU(up, gate []float32) {
+	const alpha, limit = 1.702, 7
+	for i, g := range gate {
+		gate[i] = alpha * min(g, limit)
+		up[i] = (max(min(up[i], limit), -limit) + 1) / alpha
+	}
+	kernel.SiLUMul(up, gate, up)
 }

@@ -30,6 +30,9 @@ const (
 	GELUTanh
 	GELUErf
 	ReLU
+	// ClampedSwiGLU is gpt-oss': x·sigmoid(1.702x) of a gate of at most 7, times 1
+	// more than what is gated, limited to ±7.
+	ClampedSwiGLU
 )
 
 // Exec runs blocks on a pool of workers. It holds the state of the region that

@@ -349,7 +349,7 @@ func (s *session) result(w roofline.Work) *Result {
 	o := s.shape.Outline
 	r := &Result{
 		Build: s.o.Build, CPU: machine.Read().CPU, Tier: cpu.Current().String(),
-		File: s.path, Model: s.shape.Name(), Size: s.shape.WeightBytes, Parameters: o.Parameters,
+		File: s.path, Model: s.shape.Name(), Size: s.shape.PackedBytes, Parameters: o.Parameters,
 		Threads: s.threads(w), KV: s.shape.KV, Act: s.shape.Act, Work: w, Time: time.Now(), Load: s.load.Seconds(),
 	}
 	if r.Work.Seqs == 0 {

@@ -36,7 +36,7 @@ func (s *Shape) Memory(u Use) Memory {
 		chunk = DefaultChunk
 	}
 	return Memory{
-		Weights:     s.WeightBytes + s.Outline.VectorSize,
+		Weights:     s.PackedBytes + s.Outline.VectorSize,
 		KV:          s.kvMemory(u.Context, u.Seqs, chunk),
 		Activations: s.activations(max(min(chunk, u.Context), u.Seqs, 1), max(u.Seqs, 1)),
 		Vocabulary:  vocabEntry * int64(s.Outline.Config.Vocab),

@@ -170,7 +170,7 @@ func (e *estimate) region(p *Parts, r *region, rows int) {
 	read, ops, groups := 0.0, 0.0, 0
 	for i := range r.mats {
 		m := &r.mats[i]
-		read += float64(m.bytes) / rate
+		read += float64(m.read(rows)) / rate
 		rows := rows * e.s.planes(m.typ)
 		ops += 2 * float64(rows) * m.elems / (n * e.kernelRate(m.typ, rows) * e.c.Cache)
 		groups += m.groups

@@ -8,6 +8,7 @@ package roofline
 import (
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 
 	"ridge/kvcache"
@@ -23,7 +24,8 @@ type Shape struct {
 	KV      tensor.DType // element type of keys and values
 	Act     model.Act    // how activations are kept that quantized matrices read
 
-	WeightBytes int64 // packed matrices: what a decoded token reads
+	PackedBytes int64 // packed matrices
+	WeightBytes int64 // what a decoded token reads of them: of experts only those that it chooses
 	HeadBytes   int64 // of these, the output matrix, read only for rows of logits
 	KVBytes     int64 // keys and values that one position takes in all layers
 
@@ -57,9 +59,19 @@ type region struct {
 
 type matrix struct {
 	typ    tensor.DType
-	elems  float64
-	bytes  int64 // that a step reads
+	elems  float64 // that a row reads
+	bytes  int64
+	active float64 // the part of the bytes that a row reads
 	groups int
+}
+
+// read returns the bytes that a step of so many rows reads. Rows that choose
+// experts are taken to choose them at random: more rows read more of them.
+func (m *matrix) read(rows int) int64 {
+	if m.active == 1 {
+		return m.bytes
+	}
+	return int64(float64(m.bytes) * (1 - math.Pow(1-m.active, float64(rows))))
 }
 
 // newRegion asks a region of a network what it reads.
@@ -67,7 +79,7 @@ func newRegion(r nn.Region) region {
 	out := region{unit: r.Unit}
 	for _, m := range r.Mats {
 		out.mats = append(out.mats, matrix{
-			m.W.Type, r.Active * float64(m.W.Rows) * float64(m.W.Cols), int64(r.Active * float64(m.W.Size())), m.W.Groups,
+			m.W.Type, r.Active * float64(m.W.Rows) * float64(m.W.Cols), int64(m.W.Size()), r.Active, m.W.Groups,
 		})
 	}
 	return out
@@ -97,7 +109,8 @@ func NewShape(o *model.Outline, kv tensor.DType) (*Shape, error) {
 	for r := range o.Net.Regions() {
 		s.regions = append(s.regions, newRegion(r))
 		for _, m := range s.regions[len(s.regions)-1].mats {
-			s.WeightBytes += m.bytes
+			s.PackedBytes += m.bytes
+			s.WeightBytes += m.read(1)
 		}
 	}
 	last := len(s.regions) - 1 // the output matrix
@@ -230,7 +243,7 @@ func (c *Cost) region(s *Shape, r *region, rows int) {
 	}
 	for i := range r.mats {
 		m := &r.mats[i]
-		c.Weights += m.bytes
+		c.Weights += m.read(rows)
 		ops := 2 * float64(rows*s.planes(m.typ)) * m.elems
 		if quantized(m.typ) {
 			c.IntOps += ops

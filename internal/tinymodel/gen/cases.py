@@ -113,6 +113,24 @@ granite = family("GraniteForCausalLM", "granite", {
     **BASE, "hidden_act": "silu", "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "rope_scaling": None,
     "embedding_multiplier": 3.0, "residual_multiplier": 0.7, "attention_multiplier": 0.6, "logits_scaling": 2.0,
     "attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False})
+MOE = {**BASE, "intermediate_size": 32, "hidden_act": "silu", "rms_norm_eps": 1e-5, "rope_theta": 10000.0}
+mixtral = family("MixtralForCausalLM", "mixtral", {
+    **MOE, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": None, "tie_word_embeddings": False})
+qwen2moe = family("Qwen2MoeForCausalLM", "qwen2_moe", {
+    **MOE, "rms_norm_eps": 1e-6, "num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 16,
+    "shared_expert_intermediate_size": 32, "norm_topk_prob": False, "decoder_sparse_step": 1, "mlp_only_layers": [],
+    "use_sliding_window": False, "tie_word_embeddings": False})
+qwen3moe = family("Qwen3MoeForCausalLM", "qwen3_moe", {
+    **MOE, "rms_norm_eps": 1e-6, "head_dim": 16, "num_key_value_heads": 1, "num_experts": 8, "num_experts_per_tok": 3,
+    "moe_intermediate_size": 16, "norm_topk_prob": True, "decoder_sparse_step": 1, "mlp_only_layers": [],
+    "attention_bias": False, "use_sliding_window": False, "tie_word_embeddings": False})
+olmoe = family("OlmoeForCausalLM", "olmoe", {
+    **MOE, "num_experts": 6, "num_experts_per_tok": 2, "norm_topk_prob": False, "clip_qkv": None, "attention_bias": False,
+    "intermediate_size": 16, "pad_token_id": 0, "tie_word_embeddings": False})
+granitemoe = family("GraniteMoeForCausalLM", "granitemoe", {
+    **MOE, "intermediate_size": 16, "num_local_experts": 6, "num_experts_per_tok": 2, "embedding_multiplier": 3.0,
+    "residual_multiplier": 0.7, "attention_multiplier": 0.6, "logits_scaling": 2.0, "attention_bias": False,
+    "pad_token_id": 0, "tie_word_embeddings": True})
 bloom = family("BloomForCausalLM", "bloom", {
     "vocab_size": 128, "hidden_size": 32, "n_layer": 2, "n_head": 4, "layer_norm_epsilon": 1e-5,
     "apply_residual_connection_post_layernorm": False, "seq_length": 128})
@@ -276,4 +294,26 @@ COHERE_GRANITE_CASES = [
         "attention_bias": True, "mlp_bias": True}, drop=["num_key_value_heads"]),
 ]
 
-CASES = LLAMA_CASES + QWEN_GEMMA_CASES + PHI_CASES + GPT_CASES + OTHER_CASES + COHERE_GRANITE_CASES
+EXPERT_CASES = [
+    mixtral("mixtral", "two of four experts, weights that sum to 1"),
+    mixtral("mixtral-swa", "one of three experts, a sliding window in every layer, tied", {
+        "num_local_experts": 3, "num_experts_per_tok": 1, "sliding_window": WINDOW, "tie_word_embeddings": True,
+        "intermediate_size": 24}, gguf_extra={"llama.attention.sliding_window": WINDOW}),
+    qwen2moe("qwen2moe", "two of six experts, weights as they are, an MLP beside them behind a gate"),
+    qwen2moe("qwen2moe-sparse", "experts in every second layer but one, weights that sum to 1, tied", {
+        "num_hidden_layers": 4, "decoder_sparse_step": 2, "mlp_only_layers": [3], "norm_topk_prob": True,
+        "num_experts": 4, "tie_word_embeddings": True}, gguf=False),
+    qwen3moe("qwen3moe", "three of eight experts, weights that sum to 1, norms of q and k"),
+    qwen3moe("qwen3moe-plain", "weights as they are, the first layer dense, biases of q, k, v", {
+        "norm_topk_prob": False, "mlp_only_layers": [0], "attention_bias": True, "num_experts": 4}, gguf=False),
+    olmoe("olmoe", "two of six experts, norms of the whole q and k"),
+    olmoe("olmoe-norm", "weights that sum to 1, tied",
+          {"norm_topk_prob": True, "num_experts": 4, "tie_word_embeddings": True},
+          gguf_extra={"olmoe.expert_weights_norm": True}),
+    granitemoe("granitemoe", "gate and up in one tensor, softmax over the chosen experts"),
+    granitemoe("granitemoe-shared", "an MLP beside the experts, untied", {
+        "architectures": ["GraniteMoeSharedForCausalLM"], "model_type": "granitemoeshared",
+        "shared_intermediate_size": 24, "tie_word_embeddings": False, "num_local_experts": 4}),
+]
+
+CASES = (LLAMA_CASES + QWEN_GEMMA_CASES + PHI_CASES + GPT_CASES + OTHER_CASES + COHERE_GRANITE_CASES + EXPERT_CASES)

@@ -161,7 +161,7 @@ def write_gguf(folder, path, case):
         def set_gguf_parameters(self):
             super().set_gguf_parameters()
             for key, value in case.get("gguf_extra", {}).items():
-                add = {int: self.gguf_writer.add_uint32, float: self.gguf_writer.add_float32}
+                add = {bool: self.gguf_writer.add_bool, int: self.gguf_writer.add_uint32, float: self.gguf_writer.add_float32}
                 add.get(type(value), self.gguf_writer.add_array)(key, value)
 
     kind = {"float32": gguf.LlamaFileType.ALL_F32, "bfloat16": gguf.LlamaFileType.MOSTLY_F16}

@@ -1,0 +1,324 @@
+package nn
+
+import (
+	"ridge/internal/pool"
+	"ridge/kernel"
+)
+
+// MoE is a mixture of experts: an FFN of many MLPs, of which a row reads those
+// that a router chooses (Shazeer et al. 2017, arXiv 1701.06538). Only the
+// weights of experts that some row has chosen are read.
+type MoE struct {
+	Router  Router
+	Experts []MLP // of equal shape, types, activation and kind
+	// Shared is an MLP that all rows read; nil for none. Its part is multiplied by
+	// the sigmoid of the product with SharedGate, [1][hidden], if that has weights.
+	Shared     *MLP
+	SharedGate Linear
+}
+
+// Quant reports whether the router or the experts read quantized rows.
+func (m *MoE) Quant() bool {
+	return Quant(&m.Router.Logits, &m.SharedGate) || m.Experts[0].Quant() || m.Shared != nil && m.Shared.Quant()
+}
+
+// Reads returns the regions of the router, of the shared MLP and of the experts,
+// of which a row reads its share.
+func (m *MoE) Reads() Reads {
+	out := Reads{Regions: []Region{reads(1, &m.Router.Logits)}}
+	var downs []*Linear
+	down := Region{Unit: 1, Active: m.active()}
+	up := Region{Unit: groupsPerUnit, Active: m.active()}
+	for i := range m.Experts {
+		e := &m.Experts[i]
+		if e.Gated {
+			up.Mats = append(up.Mats, &e.Gate)
+		}
+		up.Mats, downs = append(up.Mats, &e.Up), append(downs, &e.Down)
+	}
+	if m.Shared != nil {
+		out.Regions = append(out.Regions, m.Shared.Reads().Regions...)
+		if m.SharedGate.W != nil {
+			out.Regions = append(out.Regions, reads(1, &m.SharedGate))
+		}
+	}
+	down.Mats = downs
+	out.Regions = append(out.Regions, up, down)
+	return out
+}
+
+// active returns the part of the experts that a row reads.
+func (m *MoE) active() float64 { return float64(m.Router.TopK) / float64(len(m.Experts)) }
+
+// moeRows is what a mixture computes on the way. A slot is a row for one of its
+// experts; the slots of an expert lie side by side.
+type moeRows struct {
+	logits kernel.Acts // [rows][experts]
+	choice choice
+	slot   []int32 // [rows][top k]: the slot of each choice
+	row    []int32 // per slot
+	weight []float32
+	spans  []expertSpan
+
+	x        kernel.Acts // [slots][hidden], gathered
+	gate, up kernel.Acts // [slots][ffn]
+	y        kernel.Acts // [slots][hidden]
+	shared   kernel.Acts // [rows][hidden]
+	open     kernel.Acts // [rows][1], of the shared MLP's gate
+	out      kernel.Acts // [rows][hidden]
+
+	route   routeTask
+	collect gatherTask
+	hidden  expertHiddenTask
+	down    expertDownTask
+}
+
+// expertSpan is an expert that was chosen, and its slots [lo, hi).
+type expertSpan struct{ expert, lo, hi int }
+
+// Feed computes what the mixture adds to the rows.
+func (m *MoE) Feed(e *Exec, x *kernel.Acts) (*kernel.Acts, *Linear) {
+	r := scratch[moeRows](e)
+	var shared *kernel.Acts
+	if m.Shared != nil {
+		shared, _ = m.Shared.Feed(e, x)
+		if m.SharedGate.W != nil {
+			e.Linear(x, Out{&m.SharedGate, &r.open})
+		}
+	}
+	e.route(&r.route, &m.Router, x, &r.logits, &r.choice)
+	r.assign(m, x.N)
+	in := x
+	if x.N > 1 || m.Router.WeighInput {
+		e.gather(m, r, x)
+		in = &r.x
+	}
+	e.expertHidden(m, r, in)
+	e.expertDown(m, r, shared, x.N)
+	return &r.out, nil
+}
+
+// assign gives every choice of n rows a slot: expert by expert, and for an expert
+// in the order of rows.
+func (r *moeRows) assign(m *MoE, n int) {
+	k, slots := m.Router.TopK, n*m.Router.TopK
+	if cap(r.slot) < slots {
+		r.slot, r.row, r.weight = make([]int32, slots), make([]int32, slots), make([]float32, slots)
+	}
+	if cap(r.spans) < len(m.Experts) {
+		r.spans = make([]expertSpan, len(m.Experts))
+	}
+	r.slot, r.row, r.weight = r.slot[:slots], r.row[:slots], r.weight[:slots]
+	all := r.spans[:len(m.Experts)]
+	clear(all)
+	for _, e := range r.choice.expert {
+		all[e].hi++
+	}
+	at := 0
+	for e := range all {
+		all[e], at = expertSpan{e, at, at}, at+all[e].hi
+	}
+	for i, e := range r.choice.expert {
+		s := &all[e]
+		r.slot[i], r.row[s.hi], r.weight[s.hi] = int32(s.hi), int32(i/k), r.choice.weight[i]
+		s.hi++
+	}
+	r.spans = all[:0]
+	for _, s := range all {
+		if s.hi > s.lo {
+			r.spans = append(r.spans, s)
+		}
+	}
+}
+
+type gatherTask struct {
+	r          *moeRows
+	x          *kernel.Acts
+	f32, quant bool // what experts read
+	weigh      bool
+}
+
+// gather copies each row to its slots.
+func (e *Exec) gather(m *MoE, r *moeRows, x *kernel.Acts) {
+	w := &m.Experts[0]
+	quant := Quant(&w.Gate, &w.Up)
+	f32 := !quant || w.Gated && Quant(&w.Gate) != Quant(&w.Up) || m.Router.WeighInput
+	e.rows(&r.x, len(r.row), x.K, quant)
+	r.collect = gatherTask{r, x, f32, quant, m.Router.WeighInput}
+	e.run(&r.collect, len(r.row)*x.K)
+}
+
+func (t *gatherTask) Do(worker, workers int) {
+	dst := &t.r.x
+	lo, hi := pool.Split(dst.N, worker, workers)
+	for s := lo; s < hi; s++ {
+		row := int(t.r.row[s])
+		if t.f32 {
+			copy(Row(dst, s), Row(t.x, row))
+		}
+		switch {
+		case t.weigh:
+			kernel.Scale(Row(dst, s), t.r.weight[s])
+			if t.quant {
+				dst.Quantize(s, 0, dst.K)
+			}
+		case t.quant:
+			copy(dst.Q[s*dst.LDQ:][:dst.LDQ], t.x.Q[row*t.x.LDQ:])
+		}
+	}
+}
+
+// product multiplies the rows of x that are in the slots of s. A single row that
+// was not gathered is the row of all slots.
+func (s *expertSpan) product(w *Linear, dst, x *kernel.Acts, g0, g1 int) {
+	lo, hi := s.lo, s.hi
+	out := dst.F32[lo*dst.LDF:]
+	if x.N == 1 {
+		lo, hi = 0, 1
+	}
+	in := *x
+	in.N = hi - lo
+	if w.W.UsesQuant() {
+		in.Q = x.Q[lo*x.LDQ:]
+	} else {
+		in.F32 = x.F32[lo*x.LDF:]
+	}
+	w.W.Mul(out, dst.LDF, &in, 0, in.N, g0, g1)
+	if w.Bias == nil {
+		return
+	}
+	c0, c1 := 16*g0, min(16*g1, w.W.Rows)
+	for slot := s.lo; slot < s.hi; slot++ {
+		kernel.Add(Row(dst, slot)[c0:c1], w.Bias[c0:c1])
+	}
+}
+
+type expertHiddenTask struct {
+	m      *MoE
+	r      *moeRows
+	x      *kernel.Acts
+	units  int // of an expert
+	quant  bool
+	shares pool.Shares
+}
+
+// expertHidden computes what goes into the down matrices, in the slots of r.up.
+func (e *Exec) expertHidden(m *MoE, r *moeRows, x *kernel.Acts) {
+	first := &m.Experts[0]
+	t := &r.hidden
+	t.m, t.r, t.x, t.quant = m, r, x, Quant(&first.Down)
+	w := first.Up.W
+	e.rows(&r.up, len(r.row), w.Rows, t.quant)
+	matrices := 1
+	if first.Gated {
+		Rows(&r.gate, len(r.row), w.Rows, false)
+		matrices = 2
+	}
+	t.units = (w.Groups + groupsPerUnit - 1) / groupsPerUnit
+	rows := (len(r.row) + len(r.spans) - 1) / len(r.spans)
+	e.pool.RunShared(t, &t.shares, t.units*len(r.spans), pieceGroups(rows, matrices*w.GroupBytes)/groupsPerUnit)
+}
+
+func (t *expertHiddenTask) Do(worker, _ int) {
+	groups := t.m.Experts[0].Up.W.Groups
+	for lo, hi, ok := t.shares.Next(worker); ok; lo, hi, ok = t.shares.Next(worker) {
+		for lo < hi {
+			s := &t.r.spans[lo/t.units]
+			u0 := lo % t.units
+			u1 := min(u0+hi-lo, t.units)
+			t.part(s, u0*groupsPerUnit, min(u1*groupsPerUnit, groups))
+			lo += u1 - u0
+		}
+	}
+}
+
+// part computes the columns of the groups [g0, g1) of an expert's slots.
+func (t *expertHiddenTask) part(s *expertSpan, g0, g1 int) {
+	m, up := &t.m.Experts[s.expert], &t.r.up
+	c0, c1 := 16*g0, min(16*g1, m.Up.W.Rows)
+	if m.Gated {
+		s.product(&m.Gate, &t.r.gate, t.x, g0, g1)
+	}
+	s.product(&m.Up, up, t.x, g0, g1)
+	for slot := s.lo; slot < s.hi; slot++ {
+		var gate []float32
+		if m.Gated {
+			gate = Row(&t.r.gate, slot)[c0:c1]
+		}
+		activate(m.Act, Row(up, slot)[c0:c1], gate)
+		if t.quant {
+			up.Quantize(slot, c0, c1)
+		}
+	}
+}
+
+type expertDownTask struct {
+	m      *MoE
+	r      *moeRows
+	hidden *kernel.Acts // of the shared MLP; nil for none
+	rows   int
+	shares pool.Shares
+}
+
+// expertDown sums the experts of each of n rows, and the shared MLP, in r.out.
+func (e *Exec) expertDown(m *MoE, r *moeRows, shared *kernel.Acts, n int) {
+	w := m.Experts[0].Down.W
+	Rows(&r.y, len(r.row), w.Rows, false)
+	Rows(&r.out, n, w.Rows, false)
+	if shared != nil {
+		Rows(&r.shared, n, w.Rows, false)
+	}
+	t := &r.down
+	t.m, t.r, t.hidden, t.rows = m, r, shared, n
+	// A group is read of every expert that was chosen.
+	e.pool.RunShared(t, &t.shares, w.Groups, max(pieceGroups(n, len(r.spans)*w.GroupBytes), 1))
+}
+
+func (t *expertDownTask) Do(worker, _ int) {
+	for lo, hi, ok := t.shares.Next(worker); ok; lo, hi, ok = t.shares.Next(worker) {
+		t.part(lo, hi)
+	}
+}
+
+// part computes the columns of the groups [g0, g1). A row's experts are summed
+// in the order of their scores, whatever other rows have chosen.
+func (t *expertDownTask) part(g0, g1 int) {
+	m, r := t.m, t.r
+	for i := range r.spans {
+		s := &r.spans[i]
+		s.product(&m.Experts[s.expert].Down, &r.y, &r.up, g0, g1)
+	}
+	w := m.Experts[0].Down.W
+	c0, c1 := 16*g0, min(16*g1, w.Rows)
+	if t.hidden != nil {
+		down := &m.Shared.Down
+		down.W.Mul(r.shared.F32, r.shared.LDF, t.hidden, 0, t.rows, g0, g1)
+	}
+	k := m.Router.TopK
+	for row := range t.rows {
+		out := Row(&r.out, row)[c0:c1]
+		t.shared(out, row, c0, c1)
+		for _, slot := range r.slot[row*k:][:k] {
+			weight := r.weight[slot]
+			if m.Router.WeighInput {
+				weight = 1
+			}
+			kernel.AddScaled(out, Row(&r.y, int(slot))[c0:c1], weight)
+		}
+	}
+}
+
+// shared begins a row's sum with the shared MLP's part, or with nothing.
+func (t *expertDownTask) shared(out []float32, row, c0, c1 int) {
+	if t.hidden == nil {
+		clear(out)
+		return
+	}
+	copy(out, Row(&t.r.shared, row)[c0:c1])
+	if b := t.m.Shared.Down.Bias; b != nil {
+		kernel.Add(out, b[c0:c1])
+	}
+	if t.m.SharedGate.W != nil {
+		kernel.Scale(out, sigmoid(Row(&t.r.open, row)[0]))
+	}
+}

@@ -1,0 +1,176 @@
+package nn
+
+import (
+	"math"
+
+	"ridge/internal/pool"
+	"ridge/kernel"
+)
+
+// Router chooses the experts of a row, and weighs them.
+type Router struct {
+	Logits Linear // [experts][hidden]
+	Score  RouterScore
+	// Prefer is added to the scores for the choice alone, one value per expert;
+	// nil for none (DeepSeek-V3, section 2.1.2).
+	Prefer []float32
+	// With Groups, the experts lie in as many groups of equal size, and only those
+	// of the TopGroups best can be chosen. A group is as good as the sum of its
+	// GroupTop best experts.
+	Groups, TopGroups, GroupTop int
+	TopK                        int
+	Normalize                   bool    // the weights of a row sum to 1
+	Scale                       float32 // of the weights, after that
+	// WeighInput multiplies what an expert reads, not what it gives (Llama 4).
+	WeighInput bool
+}
+
+// RouterScore says how the scores of experts come of their logits. A chosen
+// expert's weight is its score.
+type RouterScore int
+
+// The scores.
+const (
+	ScoreSoftmax RouterScore = iota // over all experts
+	ScoreChosen                     // softmax over the chosen ones
+	ScoreSigmoid
+)
+
+// choice is which experts a row was given, in the order of their scores, and
+// their weights.
+type choice struct {
+	expert []int32   // [rows][top k]
+	weight []float32 // [rows][top k]
+}
+
+type routeTask struct {
+	r      *Router
+	logits *kernel.Acts
+	out    *choice
+	work   [pool.MaxWorkers]struct {
+		order []float32 // what the choice goes by
+		_     [40]byte
+	}
+}
+
+// route chooses the experts of the rows of x. logits is scratch.
+func (e *Exec) route(t *routeTask, r *Router, x, logits *kernel.Acts, out *choice) {
+	e.Linear(x, Out{&r.Logits, logits})
+	n := x.N * r.TopK
+	if cap(out.expert) < n {
+		out.expert, out.weight = make([]int32, n), make([]float32, n)
+	}
+	out.expert, out.weight = out.expert[:n], out.weight[:n]
+	t.r, t.logits, t.out = r, logits, out
+	e.run(t, 4*x.N*logits.K)
+}
+
+func (t *routeTask) Do(worker, workers int) {
+	lo, hi := pool.Split(t.logits.N, worker, workers)
+	w := &t.work[worker]
+	k := t.r.TopK
+	for row := lo; row < hi; row++ {
+		t.r.choose(t.out.expert[row*k:][:k], t.out.weight[row*k:][:k], Row(t.logits, row), &w.order)
+	}
+}
+
+// choose writes the experts of one row and their weights. scores, the row's
+// logits, is overwritten; order is scratch. Of equal scores the first wins.
+func (r *Router) choose(experts []int32, weights, scores []float32, order *[]float32) {
+	switch r.Score {
+	case ScoreSoftmax:
+		kernel.SoftmaxInPlace(scores)
+	case ScoreSigmoid:
+		for i, v := range scores {
+			scores[i] = sigmoid(v)
+		}
+	}
+	by := append((*order)[:0], scores...)
+	*order = by
+	if r.Prefer != nil {
+		kernel.Add(by, r.Prefer)
+	}
+	if r.Groups > 1 {
+		r.closeGroups(by)
+	}
+	for i := range experts {
+		best := takeBest(by)
+		experts[i], weights[i] = int32(best), scores[best]
+	}
+	if r.Score == ScoreChosen {
+		kernel.SoftmaxInPlace(weights)
+	}
+	if r.Normalize {
+		sum := float32(1e-20) // as the reference code has it: all scores may be 0
+		for _, w := range weights {
+			sum += w
+		}
+		kernel.Scale(weights, 1/sum)
+	}
+	kernel.Scale(weights, r.Scale)
+}
+
+// taken marks what takeBest has given.
+var taken = float32(math.Inf(-1))
+
+// takeBest returns the place of the largest value, and takes it out. Values
+// that are no numbers come last.
+func takeBest(x []float32) int {
+	best := -1
+	for i, v := range x {
+		if v != taken && (best < 0 || v > x[best] || x[best] != x[best] && v == v) {
+			best = i
+		}
+	}
+	if best < 0 { // all that is left is infinitely bad
+		best = 0
+	}
+	x[best] = taken
+	return best
+}
+
+// closeGroups takes the experts out that are not in one of the best groups.
+func (r *Router) closeGroups(by []float32) {
+	size := len(by) / r.Groups
+	var buf, closed [MaxGroups]float32
+	worth := buf[:r.Groups]
+	for g := range worth {
+		worth[g] = topSum(by[g*size:][:size], r.GroupTop)
+	}
+	for g := range closed[:r.Groups] {
+		closed[g] = 1
+	}
+	for range r.TopGroups {
+		closed[takeBest(worth)] = 0
+	}
+	for g := range worth {
+		if closed[g] == 0 {
+			continue
+		}
+		for i := range by[g*size:][:size] {
+			by[g*size+i] = taken
+		}
+	}
+}
+
+// MaxGroups is the largest number of groups of experts.
+const MaxGroups = 64
+
+// topSum returns the sum of the n largest of x, n being 1 or 2.
+func topSum(x []float32, n int) float32 {
+	first, second := taken, taken
+	for _, v := range x {
+		switch {
+		case v > first:
+			first, second = v, first
+		case v > second:
+			second = v
+		}
+	}
+	if n == 1 || len(x) == 1 {
+		return first
+	}
+	return first + second
+}
+
+func sigmoid(x float32) float32 { return float32(1 / (1 + math.Exp(-float64(x)))) }
