@@ -17,7 +17,10 @@ type architecture struct {
 
 	describe func(d *description, c *Config)
 	names    hfNames
-	build    func(b *builder) *Net
+	// aliases are the names that parts have in GGUF files of this architecture
+	// alone, such as "post_attention_norm" for "ffn_norm".
+	aliases map[string]string
+	build   func(b *builder) *Net
 
 	// What a config.json means that does not say it.
 	tied   bool    // the output matrix is the embedding
@@ -31,7 +34,7 @@ type architecture struct {
 var architectures = []*architecture{
 	&llama, &smollm3, &qwen2, &qwen3, &gemma, &gemma2, &gemma3, &phi2, &phi3,
 	&commandR, &cohere2, &granite, &gpt2, &starcoder, &starcoder2, &gptneox, &mpt, &bloom, &falcon, &olmo, &olmo2, &stablelm,
-	&qwen2moe, &qwen3moe, &olmoe, &granitemoe,
+	&qwen2moe, &qwen3moe, &olmoe, &granitemoe, &gptoss,
 }
 
 // Architectures returns the names of the architectures that Open knows, as

@@ -143,6 +143,7 @@ func (b *builder) attention(i int, at func(string) string) *nn.Attention {
 	a.Out = b.linear(at("attn_output"), c.Hidden, q)
 	a.QNorm = b.headNorm(at("attn_q_norm"), c.Heads)
 	a.KNorm = b.headNorm(at("attn_k_norm"), c.KVHeads[i])
+	a.Sinks = b.vector(at("attn_sinks.weight"), c.Heads)
 	return a
 }
 

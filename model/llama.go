@@ -13,7 +13,7 @@ var llama = architecture{
 	describe: func(d *description, c *Config) {
 		llamaLike(c, nn.RopeNorm)
 		c.Window = everyLayer(c.Layers, d.int("attention.sliding_window", "sliding_window", 0))
-		if d.has("expert_count", "num_local_experts") {
+		if d.int("expert_count", "num_local_experts", 0) > 0 { // llama.cpp writes 0 for none
 			c.Experts = d.experts(c, ExpertConfig{Normalize: true})
 		}
 	},

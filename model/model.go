@@ -126,12 +126,14 @@ func (m *Model) openGGUF(path string) error {
 	if err != nil {
 		return err
 	}
-	m.gg, m.src = f, ggufSource{f}
+	src := &ggufSource{f: f}
+	m.gg, m.src = f, src
 	arch, _ := f.Lookup("general.architecture")
 	name, _ := arch.(string)
 	if m.arch = byName(name); m.arch == nil {
 		return fmt.Errorf("model: %s: metadata %q: expected one of %v, found %q", path, "general.architecture", Architectures(), name)
 	}
+	src.aliases = m.arch.aliases
 	if err := m.arch.read(ggufDescription(f, name), &m.cfg); err != nil {
 		return err
 	}

@@ -39,6 +39,7 @@ func (l *hfNames) open(st *safetensors.File, dir string, c *Config) source {
 	}
 	at := func(name string) hfTensor {
 		layer, part, suffix := splitName(name)
+		bias := suffix == ".bias"
 		hf, ok := l.names[part+suffix]
 		if ok {
 			suffix = "" // it is the whole name
@@ -69,7 +70,7 @@ func (l *hfNames) open(st *safetensors.File, dir string, c *Config) source {
 			}
 			t := hfTensor{name: full}
 			if l.fix != nil {
-				t.fix = l.fix(c, layer, part, suffix == ".bias")
+				t.fix = l.fix(c, layer, part, bias)
 			}
 			return t
 		}

@@ -26,24 +26,30 @@ type source interface {
 	close() error
 }
 
-type ggufSource struct{ f *gguf.File }
+type ggufSource struct {
+	f       *gguf.File
+	aliases map[string]string // of parts: see architecture
+}
 
-func (s ggufSource) mat(name string) (tensor.Mat, bool, error) {
+func (s *ggufSource) mat(name string) (tensor.Mat, bool, error) {
+	if layer, part, suffix := splitName(name); layer >= 0 && s.aliases[part] != "" {
+		name = fmt.Sprintf("blk.%d.%s%s", layer, s.aliases[part], suffix)
+	}
 	if _, ok := s.f.Tensor(name); !ok {
 		return tensor.Mat{}, false, nil
 	}
 	m, err := s.f.Mat(name)
 	return m, true, err
 }
-func (s ggufSource) name() string       { return s.f.Name() }
-func (s ggufSource) release(b []byte)   { s.f.Release(b) }
-func (s ggufSource) drop()              { s.f.DropPages() }
-func (s ggufSource) check() error       { return s.f.Check() }
-func (s ggufSource) copied() int64      { return 0 }
-func (s ggufSource) id() (string, bool) { return s.f.ID() }
-func (s ggufSource) close() error       { return s.f.Close() }
+func (s *ggufSource) name() string       { return s.f.Name() }
+func (s *ggufSource) release(b []byte)   { s.f.Release(b) }
+func (s *ggufSource) drop()              { s.f.DropPages() }
+func (s *ggufSource) check() error       { return s.f.Check() }
+func (s *ggufSource) copied() int64      { return 0 }
+func (s *ggufSource) id() (string, bool) { return s.f.ID() }
+func (s *ggufSource) close() error       { return s.f.Close() }
 
-func (s ggufSource) size() int64 {
+func (s *ggufSource) size() int64 {
 	n := int64(0)
 	for _, t := range s.f.Tensors() {
 		n += int64(t.Size)

@@ -137,7 +137,10 @@ func (t *attnTask) call(c *kernel.AttnCall, u attnUnit) {
 	c.Q, c.LDQ = t.q.F32[row*t.q.LDF+off:], t.q.LDF
 	c.Out, c.LDO = t.dst.F32[row*t.dst.LDF+off:], t.dst.LDF
 	c.Start, c.End = t.start[row:row+u.rows], t.end[row:row+u.rows]
-	c.Slope = nil
+	c.Slope, c.Sink = nil, nil
+	if a.Sinks != nil {
+		c.Sink = a.Sinks[u.head*group:][:group]
+	}
 	if a.Slopes != nil {
 		c.Slope = a.Slopes[u.head*group:][:group]
 	}

@@ -21,6 +21,7 @@ type Attention struct {
 	Softcap float32   // 0 for none
 	Window  int       // keys that a query sees at most, itself included; 0 for all
 	Slopes  []float32 // ALiBi, per head; nil for none
+	Sinks   []float32 // per head, the score of a key that is not there (Xiao et al. 2024); nil for none
 }
 
 // attnRows is what attention computes on the way from its input to the rows for

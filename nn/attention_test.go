@@ -19,7 +19,7 @@ type attnCase struct {
 	lens, rows              []int // per sequence: tokens, and how many of the last are rows
 	softcap                 float32
 	window                  int
-	slopes                  []float32
+	slopes, sinks           []float32
 }
 
 var attnCases = []attnCase{
@@ -29,6 +29,7 @@ var attnCases = []attnCase{
 	{name: "mixed", heads: 8, kvHeads: 1, headDim: 16, lens: []int{1, 33, 600, 256, 700}, rows: []int{1, 33, 1, 2, 5}},
 	{name: "window", heads: 2, kvHeads: 1, headDim: 16, lens: []int{900, 40}, rows: []int{2, 40}, window: 300},
 	{name: "soft cap and slopes", heads: 4, kvHeads: 2, headDim: 16, lens: []int{530, 20}, rows: []int{1, 20}, softcap: 3, slopes: []float32{0.5, 0.25, 0.1, 0}},
+	{name: "sinks", heads: 4, kvHeads: 2, headDim: 16, lens: []int{530, 20, 1}, rows: []int{1, 20, 1}, window: 300, sinks: []float32{1, -2, 0, 40}},
 }
 
 // attnInput is a case's rows and what its sequences hold.
@@ -58,7 +59,7 @@ func newAttnInput(t *testing.T, c *attnCase) *attnInput {
 	r := rand.New(rand.NewPCG(1, uint64(c.headDim)))
 	in := &attnInput{kv: p, attn: Attention{
 		Heads: c.heads, KVHeads: c.kvHeads, HeadDim: c.headDim,
-		Scale: 0.3, Softcap: c.softcap, Window: c.window, Slopes: c.slopes,
+		Scale: 0.3, Softcap: c.softcap, Window: c.window, Slopes: c.slopes, Sinks: c.sinks,
 	}}
 	random := func(n int) []float32 {
 		x := make([]float32, n)
@@ -121,6 +122,9 @@ func (in *attnInput) naive(s, i, head int) []float64 {
 		for d := range out {
 			out[d] += w * float64(in.v[s][j][kv+d])
 		}
+	}
+	if a.Sinks != nil {
+		sum += math.Exp(float64(a.Sinks[head]))
 	}
 	for d := range out {
 		out[d] /= sum

@@ -131,6 +131,10 @@ granitemoe = family("GraniteMoeForCausalLM", "granitemoe", {
     **MOE, "intermediate_size": 16, "num_local_experts": 6, "num_experts_per_tok": 2, "embedding_multiplier": 3.0,
     "residual_multiplier": 0.7, "attention_multiplier": 0.6, "logits_scaling": 2.0, "attention_bias": False,
     "pad_token_id": 0, "tie_word_embeddings": True})
+gptoss = family("GptOssForCausalLM", "gpt_oss", {
+    **MOE, "num_local_experts": 6, "num_experts_per_tok": 2, "head_dim": 16, "sliding_window": WINDOW, "attention_bias": True,
+    "rope_theta": 150000.0, "swiglu_limit": 7.0, "tie_word_embeddings": False, "intermediate_size": 24,
+    "layer_types": ["sliding_attention", "full_attention"]})
 bloom = family("BloomForCausalLM", "bloom", {
     "vocab_size": 128, "hidden_size": 32, "n_layer": 2, "n_head": 4, "layer_norm_epsilon": 1e-5,
     "apply_residual_connection_post_layernorm": False, "seq_length": 128})
@@ -314,6 +318,9 @@ EXPERT_CASES = [
     granitemoe("granitemoe-shared", "an MLP beside the experts, untied", {
         "architectures": ["GraniteMoeSharedForCausalLM"], "model_type": "granitemoeshared",
         "shared_intermediate_size": 24, "tie_word_embeddings": False, "num_local_experts": 4}),
+    gptoss("gpt-oss", "sinks, every second layer with a window, clamped gates, biases everywhere",
+           {"rope_scaling": {"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False,
+                             "original_max_position_embeddings": 32}}),
 ]
 
 CASES = (LLAMA_CASES + QWEN_GEMMA_CASES + PHI_CASES + GPT_CASES + OTHER_CASES + COHERE_GRANITE_CASES + EXPERT_CASES)

@@ -1,0 +1,66 @@
+package model
+
+import (
+	"fmt"
+
+	"ridge/nn"
+	"ridge/weights/tensor"
+)
+
+// gpt-oss: every second layer has a window, heads have sinks, and all MLPs are
+// mixtures whose gates are clamped.
+var gptoss = architecture{
+	name: "gpt-oss", hf: []string{"gpt_oss"}, ownAct: true,
+	describe: func(d *description, c *Config) {
+		llamaLike(c, nn.RopeNeox)
+		c.Act = nn.ClampedSwiGLU
+		if alpha, limit := d.float("", "swiglu_alpha", 1.702), d.float("", "swiglu_limit", 7); alpha != 1.702 || limit != 7 {
+			d.fail("swiglu_alpha, swiglu_limit", "1.702 and 7", fmt.Sprint(alpha, " and ", limit))
+		}
+		c.Window = d.windows(c.Layers, everyButNth(2))
+		c.Experts = d.experts(c, ExpertConfig{Score: nn.ScoreChosen})
+		c.Rope[0].Scaling.NoTruncate = true
+	},
+	names: hfNames{layers: "layers.", names: llamaNames(map[string]string{
+		"attn_sinks.weight": "self_attn.sinks", "ffn_gate_inp": "mlp.router",
+		"ffn_gate_exps.weight": "mlp.experts.gate_up_proj", "ffn_gate_exps.bias": "mlp.experts.gate_up_proj_bias",
+		"ffn_up_exps.weight": "mlp.experts.gate_up_proj", "ffn_up_exps.bias": "mlp.experts.gate_up_proj_bias",
+		"ffn_down_exps.weight": "mlp.experts.down_proj", "ffn_down_exps.bias": "mlp.experts.down_proj_bias",
+	}), fix: gptossExperts},
+	aliases: map[string]string{"ffn_norm": "post_attention_norm"},
+	build:   (*builder).decoder,
+}
+
+// gptossExperts takes gate and up apart, which lie in turns, and turns the
+// [in][out] matrices of experts around.
+func gptossExperts(c *Config, layer int, part string, bias bool) func(tensor.Mat) (tensor.Mat, error) {
+	first, step := 0, 2
+	switch part {
+	case "ffn_gate_exps":
+	case "ffn_up_exps":
+		first = 1
+	case "ffn_down_exps":
+		step = 1
+	default:
+		return nil
+	}
+	return func(m tensor.Mat) (tensor.Mat, error) {
+		n := max(c.Experts.Count, 1)
+		if m.Type.BlockSize() != 1 || m.Rows%n != 0 || m.Cols%step != 0 {
+			return m, fmt.Errorf("expected unquantized matrices of %d experts, found %d x %d of type %v", n, m.Rows, m.Cols, m.Type)
+		}
+		size, in, out := m.Type.BlockBytes(), m.Rows/n, m.Cols/step
+		t := tensor.Mat{Type: m.Type, Rows: n * out, Cols: in, Data: make([]byte, len(m.Data)/step)}
+		if bias {
+			t.Rows, t.Cols = n, out // in is 1
+		}
+		for e := range n {
+			for o := range out {
+				for i := range in {
+					copy(t.Data[((e*out+o)*in+i)*size:][:size], m.Data[((e*in+i)*m.Cols+o*step+first)*size:])
+				}
+			}
+		}
+		return t, nil
+	}
+}
