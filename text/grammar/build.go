@@ -21,6 +21,7 @@ type Builder struct {
 	err    error
 
 	where, keyword string // what errors of size are blamed on
+	unenforced     []Unenforced
 }
 
 // Rule is a rule of a Builder: a graph of states, which are small numbers that
@@ -37,12 +38,15 @@ type Rule struct {
 	loop     bool
 	body     int32
 	min, max int32 // max < 0: no upper bound
+	measured bool  // see measured.go
+	counted  bool  // it is the body of a measured rule
 }
 
 type graphState struct {
-	bytes []byteEdge
-	calls []callEdge
-	eps   []int32
+	bytes  []byteEdge
+	calls  []callEdge
+	eps    []int32
+	begins bool // what is read here begins a character
 }
 
 type byteEdge struct {
@@ -82,6 +86,9 @@ func (b *Builder) Spend(n int) bool {
 	return b.err == nil
 }
 
+// Spent returns the number of steps of compiling so far.
+func (b *Builder) Spent() int { return b.work }
+
 // Rule returns a new rule that spells nothing yet.
 func (b *Builder) Rule(name string) *Rule {
 	if len(b.rules) >= maxRules {
@@ -94,6 +101,9 @@ func (b *Builder) Rule(name string) *Rule {
 	r.End = 1
 	return r
 }
+
+// Name returns the rule's name, as errors have it.
+func (r *Rule) Name() string { return r.name }
 
 // Loop returns a new rule that is body repeated at least lo and at most hi
 // times; hi < 0 stands for no bound.

@@ -12,10 +12,11 @@ type detRule struct {
 }
 
 type detState struct {
-	bytes []byteEdge // ascending; disjoint if the rule is deterministic
-	calls []callEdge // by rule; to is a state of this detRule
-	eps   []int32
-	final bool
+	bytes  []byteEdge // ascending; disjoint if the rule is deterministic
+	calls  []callEdge // by rule; to is a state of this detRule
+	eps    []int32
+	final  bool
+	begins bool // as in graphState; the same for all states of a subset
 }
 
 // determinize returns r with at most one way to read each byte and each call.
@@ -48,7 +49,7 @@ func undetermined(r *Rule) *detRule {
 	out := make([]detState, len(r.states))
 	for i := range r.states {
 		s, o := &r.states[i], &out[swap(int32(i))]
-		o.final = int32(i) == r.End
+		o.final, o.begins = int32(i) == r.End, s.begins
 		for _, e := range s.bytes {
 			o.bytes = append(o.bytes, byteEdge{e.lo, e.hi, swap(e.to)})
 		}
@@ -95,13 +96,13 @@ func (d *subsets) add(states []int32) int32 {
 	slices.Sort(set)
 	d.key = d.key[:0]
 	kept := set[:0]
-	final := false
+	final, begins := false, false
 	for _, s := range set {
 		d.mark[s] = false
 		final = final || s == d.r.End
 		st := &d.r.states[s]
 		if len(st.bytes)+len(st.calls) > 0 { // the others add nothing
-			kept = append(kept, s)
+			kept, begins = append(kept, s), begins || st.begins
 			d.key = binary.AppendUvarint(d.key, uint64(s))
 		}
 	}
@@ -115,7 +116,7 @@ func (d *subsets) add(states []int32) int32 {
 	d.index[string(d.key)] = id
 	d.stored += len(kept) + 8
 	d.sets = append(d.sets, slices.Clone(kept))
-	d.out = append(d.out, detState{final: final})
+	d.out = append(d.out, detState{final: final, begins: begins})
 	return id
 }
 

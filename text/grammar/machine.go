@@ -366,7 +366,7 @@ func (m *machine) fits(height int32) bool {
 func (m *machine) enter(it item) {
 	st := &m.p.states[it.q]
 	for _, to := range m.p.eps[st.eps0:st.eps1] {
-		m.visit(to, it.below)
+		m.read(st, to, it.below, 0)
 	}
 	for _, c := range m.p.calls[st.calls0:st.calls1] {
 		if m.p.states[c.to].last { // nothing to come back for
@@ -389,10 +389,15 @@ func (m *machine) visit(q uint32, below *node) {
 
 func (m *machine) enterLoop(it item) {
 	l, i := m.p.loopAt(it.q)
+	if l.measured && i == 0 {
+		m.enterMeasured(it, l)
+		return
+	}
 	if i >= l.min {
 		m.queue = append(m.queue, it.below.items...)
 	}
 	switch {
+	case l.measured:
 	case l.max < 0 || i+1 < l.max:
 		if m.fits(it.below.depth + 1 + m.p.heightOf(l.body)) {
 			m.queue = append(m.queue, item{l.body, m.push(l.next(i), it.below)})
@@ -432,9 +437,10 @@ func (m *machine) after(c *config, class uint8) *config {
 	}
 	for _, it := range c.items {
 		st := &m.p.states[it.q]
+		n := m.p.reads(st)
 		for _, e := range m.p.bytes[st.bytes0:st.bytes1] {
 			if e.lo <= class && class <= e.hi {
-				m.visit(e.to, it.below)
+				m.read(st, e.to, it.below, n)
 			}
 		}
 		m.spend(1 + int(st.bytes1-st.bytes0)/8)

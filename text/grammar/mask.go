@@ -25,8 +25,9 @@ func (m *machine) maskOf(c *config) *tokenSet {
 			break
 		}
 		local := m.localOf(it.q)
-		if local.failed || it.below.depth+local.need > m.maxDepth {
-			// Near the limit of the stack what follows depends on its height.
+		if local.failed || it.below.depth+local.need > m.maxDepth || m.nearBound(it) {
+			// Near the limit of the stack what follows depends on its height, near
+			// the bound of a measured rule on the count.
 			one := m.config([]item{it}, false, false)
 			m.walk(0, one, m.path, nil)
 			continue
@@ -264,6 +265,10 @@ func (m *machine) clampState(q uint32) uint32 {
 	l, i := m.p.loopAt(q)
 	far := int32(m.v.longest)
 	switch {
+	case l.measured && (i == 0 || l.max-i <= far+l.widest):
+		return q
+	case l.measured:
+		return l.base + 1
 	case l.max >= 0 && l.max-i <= far:
 		return q
 	case i < l.min && l.min-i <= far:

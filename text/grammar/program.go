@@ -31,6 +31,7 @@ type program struct {
 	// For a state, the least number of bytes to the end of its rule, and the
 	// least height of stack that needs.
 	cost, height []int32
+	least        []int32 // see measured.go; nil without measured rules
 
 	keys []ruleKey // rule → what identifies its language and states
 }
@@ -42,6 +43,8 @@ type pstate struct {
 	rule           int32
 	final          bool
 	last           bool // final, and nothing leaves it
+	// Of a rule that measured ones call, and what is read here begins a character.
+	counted, begins bool
 }
 
 type pedge struct {
@@ -61,13 +64,16 @@ type ploop struct {
 	body     uint32
 	bodyRule int32
 	rule     int32
+	measured bool
+	widest   int32 // of a measured rule: the largest number of characters that an end needs
 }
 
 type prule struct {
-	name   string
-	start  uint32
-	lo, hi uint32 // its real states
-	loop   int32  // the repetition that it is, or -1
+	name           string
+	start          uint32
+	lo, hi         uint32 // its real states
+	loop           int32  // the repetition that it is, or -1
+	counted, known bool   // measured rules call it, and least is set for its states
 }
 
 const never = math.MaxInt32 // cost or height of what cannot be finished
@@ -124,6 +130,7 @@ func link(b *Builder, root *Rule) (*program, error) {
 	p.root, p.led = p.rules[index[root.id]].start, p.rules[index[led.id]].start
 	p.measure()
 	p.dropDead()
+	p.setLeast()
 	if err := p.check(b, root.name); err != nil {
 		return nil, err
 	}
@@ -182,7 +189,7 @@ const maxVirtual = 1 << 30 // states of repetitions
 func (p *program) place(order []*Rule, det []*detRule) bool {
 	n := uint32(0)
 	for i, r := range order {
-		p.rules[i] = prule{name: r.name, start: n, lo: n, hi: n, loop: -1}
+		p.rules[i] = prule{name: r.name, start: n, lo: n, hi: n, loop: -1, counted: r.counted}
 		if !r.loop {
 			n += uint32(len(det[i].states))
 			p.rules[i].hi = n
@@ -194,7 +201,7 @@ func (p *program) place(order []*Rule, det []*detRule) bool {
 			continue
 		}
 		p.rules[i].start, p.rules[i].loop = n, int32(len(p.loops))
-		p.loops = append(p.loops, ploop{base: n, min: r.min, max: r.max, rule: int32(i)})
+		p.loops = append(p.loops, ploop{base: n, min: r.min, max: r.max, rule: int32(i), measured: r.measured})
 		n += uint32(max(r.min, r.max)) + 1
 		if n > maxVirtual {
 			return false
@@ -229,7 +236,7 @@ func (p *program) addStates(rule int32, d *detRule, index map[int32]int32) {
 	base := p.rules[rule].lo
 	for i := range d.states {
 		s := &d.states[i]
-		st := pstate{rule: rule, final: s.final}
+		st := pstate{rule: rule, final: s.final, counted: p.rules[rule].counted, begins: s.begins && p.rules[rule].counted}
 		st.bytes0, st.calls0, st.eps0 = uint32(len(p.bytes)), uint32(len(p.calls)), uint32(len(p.eps))
 		for _, e := range s.bytes {
 			p.bytes = append(p.bytes, pedge{p.class[e.lo], p.class[e.hi], base + uint32(e.to)})
@@ -290,7 +297,7 @@ func (p *program) check(b *Builder, root string) error {
 		return fail(Unmatchable, root, "no finite text conforms to it")
 	}
 	for i := range p.loops {
-		if l := &p.loops[i]; l.max != 0 && p.costOf(l.body) == 0 {
+		if l := &p.loops[i]; l.max != 0 && !l.measured && p.costOf(l.body) == 0 {
 			return fail(Unsupported, p.rules[l.bodyRule].name, "counted repetition of something that may be empty")
 		}
 	}

@@ -40,6 +40,7 @@ func (r *Rule) Spell(from int32, d *RuneDFA, to int32, runes func(from int32, on
 	at := make([]int32, len(d.final))
 	for q := range at {
 		at[q] = r.State()
+		r.states[at[q]].begins = r.b.err == nil
 	}
 	r.Skip(from, at[d.start])
 	shared := Tails{}
@@ -58,8 +59,15 @@ func (r *Rule) Spell(from int32, d *RuneDFA, to int32, runes func(from int32, on
 // match as a whole, or, if search is set, that have a match somewhere. Errors
 // name the place and the keyword.
 func (b *Builder) Pattern(where, keyword, expr string, search bool) *RuneDFA {
+	defer b.Blame(where, keyword)()
+	return b.pattern(expr, regexBuilder{b: b, restart: search, open: search, prev: -1}, search, 0)
+}
+
+// pattern is Pattern for a state to begin in, which r has; schema: expr stands in
+// a schema.
+func (b *Builder) pattern(expr string, r regexBuilder, schema bool, depth int) *RuneDFA {
 	fail := func(k Kind, why string) *RuneDFA {
-		b.fail(&Error{Kind: k, Source: b.Source, Where: where, Keyword: keyword, Why: why})
+		b.fail(&Error{Kind: k, Source: b.Source, Where: b.where, Keyword: b.keyword, Why: why})
 		return NoText()
 	}
 	if len(expr) > maxRegexSource {
@@ -68,7 +76,14 @@ func (b *Builder) Pattern(where, keyword, expr string, search bool) *RuneDFA {
 	if what := unsupportedSyntax(expr); what != "" {
 		return fail(Unsupported, what+" in a regular expression")
 	}
-	re, err := syntax.Parse(expr, syntax.Perl)
+	rest, looks, ok := splitLooks(expr)
+	if !ok {
+		return fail(Invalid, "regular expression: look-around without an end")
+	}
+	if len(looks) > maxLooks || depth > maxLooks {
+		return fail(TooLarge, "too large: regular expression with more than 16 look-arounds")
+	}
+	re, err := syntax.Parse(rest, syntax.Perl)
 	if err != nil {
 		kind, why := Invalid, "not valid"
 		var se *syntax.Error
@@ -80,7 +95,7 @@ func (b *Builder) Pattern(where, keyword, expr string, search bool) *RuneDFA {
 		}
 		return fail(kind, "regular expression: "+why)
 	}
-	if search { // in a schema: "." as ECMAScript reads it, which is the narrower
+	if schema { // "." as ECMAScript reads it, which is the narrower
 		narrowDot(re)
 	}
 	if n := instructions(re); n > maxRuneStates {
@@ -90,10 +105,24 @@ func (b *Builder) Pattern(where, keyword, expr string, search bool) *RuneDFA {
 	if err != nil {
 		return fail(Invalid, "regular expression: cannot be compiled")
 	}
-	r := &regexBuilder{b: b, prog: prog, search: search, index: map[string]int32{}}
-	b.where, b.keyword = where, keyword
-	defer func() { b.where, b.keyword = "", "" }()
+	r.prog, r.search, r.index = prog, schema, map[string]int32{}
+	if r.behind && looksAhead(prog) {
+		return fail(Unsupported, "end of the text or of a word in a look-behind of a regular expression")
+	}
+	if len(looks) > 0 {
+		return b.withLooks(re, prog, looks, r, depth)
+	}
 	return r.build()
+}
+
+// looksAhead reports whether a program asks what comes after a place.
+func looksAhead(prog *syntax.Prog) bool {
+	for i := range prog.Inst {
+		if in := &prog.Inst[i]; in.Op == syntax.InstEmptyWidth && syntax.EmptyOp(in.Arg)&^(syntax.EmptyBeginLine|syntax.EmptyBeginText) != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // unsupportedSyntax names what RE2 leaves out on purpose and people use, before
@@ -118,13 +147,8 @@ func unsupportedSyntax(expr string) string {
 				i++
 			}
 		case c == '(':
-			for _, p := range [...]struct{ prefix, name string }{
-				{"(?=", "look-ahead (?="}, {"(?!", "look-ahead (?!"},
-				{"(?<=", "look-behind (?<="}, {"(?<!", "look-behind (?<!"}, {"(?>", "atomic group (?>"},
-			} {
-				if strings.HasPrefix(expr[i:], p.prefix) {
-					return p.name
-				}
+			if strings.HasPrefix(expr[i:], "(?>") {
+				return "atomic group (?>"
 			}
 		}
 	}
@@ -163,9 +187,13 @@ func instructions(re *syntax.Regexp) int {
 // empty instructions have been followed: what \b, ^ and $ say depends on the
 // characters on both sides, so they are followed once the next one is known.
 type regexBuilder struct {
-	b      *Builder
-	prog   *syntax.Prog
-	search bool
+	b       *Builder
+	prog    *syntax.Prog
+	search  bool // it stands in a schema
+	restart bool // a match may begin anywhere
+	open    bool // anything may follow a match
+	behind  bool // it is a look-behind
+	prev    rune // before the text, as regexState has it
 
 	asserts bool // it looks at neighbouring characters
 	index   map[string]int32
@@ -183,13 +211,13 @@ type regexState struct {
 
 func (r *regexBuilder) build() *RuneDFA {
 	d := &RuneDFA{}
-	d.cuts, d.class, r.reps = r.alphabet()
+	d.cuts, d.class, r.reps = r.alphabet(nil)
 	if r.b.err != nil {
 		return NoText()
 	}
 	d.k = len(r.reps)
 	r.mark = make([]bool, len(r.prog.Inst))
-	r.add(regexState{pcs: []uint32{uint32(r.prog.Start)}, prev: -1})
+	r.add(regexState{pcs: []uint32{uint32(r.prog.Start)}, prev: r.prev})
 	var next []uint32
 	for i := 0; i < len(r.sets); i++ {
 		s := r.sets[i]
@@ -203,7 +231,7 @@ func (r *regexBuilder) build() *RuneDFA {
 				continue
 			}
 			matched := r.follow(s.pcs, s.prev, ch)
-			if matched && r.search {
+			if matched && r.open {
 				d.next = append(d.next, r.add(regexState{done: true}))
 				continue
 			}
@@ -214,7 +242,7 @@ func (r *regexBuilder) build() *RuneDFA {
 					next = append(next, in.Out)
 				}
 			}
-			if r.search {
+			if r.restart {
 				next = append(next, uint32(r.prog.Start))
 			}
 			if len(next) == 0 {
@@ -303,9 +331,9 @@ func (r *regexBuilder) follow(pcs []uint32, prev, next rune) bool {
 }
 
 // alphabet returns the classes of characters that no instruction tells apart,
-// with a character of each.
-func (r *regexBuilder) alphabet() (cuts []rune, class []int32, reps []rune) {
-	var sets []RuneSet
+// with a character of each; more are sets that are told apart too.
+func (r *regexBuilder) alphabet(more []RuneSet) (cuts []rune, class []int32, reps []rune) {
+	sets := more
 	known := map[string]bool{}
 	for i := range r.prog.Inst {
 		in := &r.prog.Inst[i]

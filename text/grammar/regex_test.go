@@ -104,7 +104,7 @@ func TestRegexAgainstGo(t *testing.T) {
 
 func TestRegexRefused(t *testing.T) {
 	for expr, want := range map[string]string{
-		`(?=a)`: "look-ahead", `(?!a)b`: "look-ahead", `(?<=a)b`: "look-behind", `(a)\1`: "back-reference", `\k<a>`: "back-reference",
+		`(?=a)`: "no finite text", `(?=a`: "look-around without an end", `(?<=a$)b`: "look-behind", `(?=(?<=a)b)b`: "look-behind inside", `(a)\1`: "back-reference", `\k<a>`: "back-reference",
 		`(?>a)`: "atomic group", `a**`: "invalid nested repetition", `(`: "missing closing", `[b-a]`: "character class range",
 		`a{1001}`: "repeat count", `\q`: "escape", "\xff": "UTF-8", `a$b`: "no finite text", `[^\x00-\x{10FFFF}]`: "no finite text",
 		`(a|b)*a(a|b){18}`: "too large", strings.Repeat("a", grammar.MaxRegexSource+1): "16 KiB", `(a{1000}){10}`: "repeat count", `(\pL{900}){1,1}\pL{900}`: "too large",

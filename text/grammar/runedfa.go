@@ -252,6 +252,63 @@ func (d *RuneDFA) Complement() *RuneDFA {
 // Empty reports whether d, which is minimized, accepts nothing.
 func (d *RuneDFA) Empty() bool { return !slices.Contains(d.final, true) }
 
+// Shortest returns the number of characters of the shortest text that d accepts,
+// -1 if there is none.
+func (d *RuneDFA) Shortest() int {
+	seen := make([]bool, len(d.final))
+	level := []int32{d.start}
+	for n := 0; len(level) > 0; n++ {
+		var next []int32
+		for _, q := range level {
+			if seen[q] {
+				continue
+			}
+			if seen[q] = true; d.final[q] {
+				return n
+			}
+			for _, to := range d.next[int(q)*d.k : (int(q)+1)*d.k] {
+				if to >= 0 {
+					next = append(next, to)
+				}
+			}
+		}
+		level = next
+	}
+	return -1
+}
+
+// Longest returns the number of characters of the longest text that d, which is
+// minimized, accepts, -1 if there is no bound or no text.
+func (d *RuneDFA) Longest() int {
+	longest := make([]int, len(d.final))
+	state := make([]uint8, len(d.final)) // 1: on the way, 2: known
+	var visit func(q int32, depth int) bool
+	visit = func(q int32, depth int) bool {
+		if state[q] == 1 || depth > 10_000 {
+			return false
+		}
+		if state[q] == 2 {
+			return true
+		}
+		state[q] = 1
+		for _, to := range d.next[int(q)*d.k : (int(q)+1)*d.k] {
+			if to < 0 {
+				continue
+			}
+			if !visit(to, depth+1) {
+				return false
+			}
+			longest[q] = max(longest[q], longest[to]+1)
+		}
+		state[q] = 2
+		return true
+	}
+	if d.Empty() || !visit(d.start, 0) {
+		return -1
+	}
+	return longest[d.start]
+}
+
 // Lengths returns the automaton of the texts of at least lo and at most hi characters; hi < 0
 // stands for no bound.
 func (b *Builder) Lengths(lo, hi int) *RuneDFA {

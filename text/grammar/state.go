@@ -13,7 +13,8 @@ import (
 // for. It may be shared by any number of states and goroutines; what one of
 // them finds out about its situations serves all.
 type Grammar struct {
-	m *machine
+	m          *machine
+	unenforced []Unenforced
 }
 
 // Compile makes a grammar of root and the rules that it needs, for the vocabulary
@@ -38,7 +39,7 @@ func (b *Builder) Compile(root *Rule, v *Vocabulary, maxDepth int) (*Grammar, er
 	if err != nil {
 		return nil, tooLarge(b.Source, "", "too ambiguous")
 	}
-	return &Grammar{m}, nil
+	return &Grammar{m, b.unenforced}, nil
 }
 
 // States returns the number of states of the automaton, a measure of the size
@@ -326,11 +327,17 @@ func (m *machine) onlyByte(c *config) (byte, bool) {
 	for _, it := range c.items {
 		st := &m.p.states[it.q]
 		for _, e := range m.p.bytes[st.bytes0:st.bytes1] {
+			if st.counted && m.counted(it.below, e.to, m.p.reads(st)) == nil {
+				continue
+			}
 			if e.lo != e.hi || only >= 0 && only != int(e.lo) {
 				return 0, false
 			}
 			only = int(e.lo)
 		}
+	}
+	if only < 0 {
+		return 0, false
 	}
 	return m.p.first[only], m.p.single[only]
 }
@@ -374,7 +381,7 @@ func (m *machine) towardsEnd(c *config) (class uint8, ok bool) {
 		below := m.distance(it.below, known)
 		st := &m.p.states[it.q]
 		for _, e := range m.p.bytes[st.bytes0:st.bytes1] {
-			if !m.fits(it.below.depth + m.p.height[e.to]) {
+			if !m.fits(it.below.depth+m.p.height[e.to]) || st.counted && m.counted(it.below, e.to, m.p.reads(st)) == nil {
 				continue
 			}
 			if d := int64(m.p.cost[e.to]) + below; d < best {

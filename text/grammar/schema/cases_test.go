@@ -1,5 +1,7 @@
 package schema
 
+import "strings"
+
 // schemaCase is a schema with texts that conform, texts that do not, and texts
 // that are valid but are not written (narrow): the documented differences.
 type schemaCase struct {
@@ -9,6 +11,8 @@ type schemaCase struct {
 	good    []string
 	bad     []string
 	narrow  []string
+
+	skipValidator bool // it knows less of regular expressions
 }
 
 var open = Options{Open: true}
@@ -52,6 +56,16 @@ var schemaCases = []schemaCase{
 	{name: "pattern with escapes", schema: `{"type":"string","pattern":"^\\d\\s\\w\\.\\/\\u00e9[\\u4e00-\\u9fff]$"}`, good: []string{`"1 a./é日"`, `"1\ta./é中"`}, bad: []string{`"1 a./e日"`, `"a a./é日"`}},
 	{name: "pattern with quotes", schema: `{"type":"string","pattern":"^[\"\\\\\\n]+$"}`, good: []string{`"\"\\\n"`}, bad: []string{`"a"`, `"\t"`}},
 	{name: "pattern and length", schema: `{"type":"string","pattern":"^(ab)*$","minLength":3,"maxLength":7}`, good: []string{`"abab"`, `"ababab"`}, bad: []string{`"ab"`, `"ababa"`, `"abababab"`}},
+	{name: "pattern and a great bound", schema: `{"type":"string","pattern":"^(ab|é)+$","maxLength":70000}`, good: []string{`"ab"`, `"éabé"`}, bad: []string{`""`, `"a"`}},
+	{name: "pattern and a bound", schema: `{"type":"string","pattern":"^(ab|é|\"|[a-c]x*y)+$","maxLength":5}`, good: []string{`"ab"`, `"ééééé"`, `"\"\"\"\"\""`, `"axxxy"`, `"abaxy"`}, bad: []string{`"éééééé"`, `"ababa"`, `"ababab"`, `"axxxx"`, `"axxxxy"`}},
+	{name: "format and a great bound", schema: `{"type":"array","items":{"type":"string","format":"uri","minLength":1,"maxLength":2083}}`, good: []string{`["https://u:p@example.org/a?b#c","a:b"]`}, bad: []string{`["a"]`, `["https://example.org/` + strings.Repeat("a", 2083-19) + `"]`}},
+	{name: "left out texts and a bound", schema: `{"type":"string","not":{"enum":["ab","abc"]},"maxLength":3}`, good: []string{`"aba"`, `"a"`, `""`}, bad: []string{`"ab"`, `"abc"`, `"abab"`}},
+	{name: "a bound by look-ahead", schema: `{"type":"string","pattern":"^(?=.{2,4}\\.?$)[a-z]+(\\.[a-z]+)*\\.?$"}`, good: []string{`"ab"`, `"a.bc"`, `"ab."`}, bad: []string{`"a"`, `"abcde"`, `"a\nb"`}, narrow: []string{`"abcd."`}},
+	{name: "pattern with look-ahead", schema: `{"type":"string","pattern":"^(?!.*--)[a-z-]+$"}`, good: []string{`"a-b"`}, bad: []string{`"a--b"`, `""`}},
+	{name: "emoji", schema: `{"type":"string","format":"emoji","pattern":"^(?=[\\s\\S]*[\\p{Extended_Pictographic}\\p{Regional_Indicator}\\u20E3])[\\p{Extended_Pictographic}\\p{Emoji_Component}]+$"}`, good: []string{`"😀"`, `"👍🏽"`, `"1️⃣"`}, bad: []string{`"1"`, `"a"`, `""`, `"😀a"`}, skipValidator: true},
+	{name: "properties", schema: `{"type":"string","pattern":"^\\p{Lu}[\\p{Script=Greek}\\p{Letter}]*[^\\P{N}]\\P{L}$"}`, good: []string{`"Aα1."`}, bad: []string{`"aα1."`, `"Aαb."`, `"Aα1b"`}, skipValidator: true},
+	{name: "unknown keywords and formats", schema: `{"type":"string","nullable":true,"foo":[1],"x-y":{},"format":"color","propertyOrdering":["a"]}`, good: []string{`"x"`}, bad: []string{`null`}},
+	{name: "unknown format with a pattern", schema: `{"type":"string","format":"starts_with","pattern":"^aaa.*"}`, good: []string{`"aaab"`}, bad: []string{`"aab"`}},
 	{name: "two patterns", schema: `{"type":"string","allOf":[{"pattern":"a"},{"pattern":"^.{2}$"}]}`, good: []string{`"ab"`, `"ba"`}, bad: []string{`"a"`, `"bb"`, `"aab"`}},
 	{name: "words", schema: `{"type":"string","pattern":"^\\bfoo\\b.\\bbar$"}`, good: []string{`"foo bar"`, `"foo-bar"`}, bad: []string{`"fooxbar"`, `"foo_bar"`}},
 	{name: "date", schema: `{"type":"string","format":"date"}`, good: []string{`"2024-02-29"`, `"2000-02-29"`, `"1999-12-31"`}, bad: []string{`"2023-02-29"`, `"1900-02-29"`, `"2024-04-31"`, `"2024-13-01"`, `"24-01-01"`}},

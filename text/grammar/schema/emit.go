@@ -130,19 +130,41 @@ func (c *schemaCompiler) stringRule(a *alternative, at *schema) *grammar.Rule {
 	if a.maxLen >= 0 && a.minLen > a.maxLen {
 		return r // spells nothing
 	}
-	defer c.blame(at, "pattern")()
+	defer c.blame(a.owner(at, "pattern", "format", "maxLength", "minLength", "enum", "const"))()
 	open, closing := r.State(), r.State()
 	r.Bytes(r.Start, '"', '"', open)
 	r.Bytes(closing, '"', '"', r.End)
 	switch {
 	case len(a.patterns)+len(words) > 0:
-		spellInside(r, open, c.stringDFA(a), closing)
+		c.addMeasured(r, open, a, closing)
 	case a.maxLen == 0:
 		r.Skip(open, closing)
 	default:
 		r.Call(open, c.b.Loop("characters of "+at.at, c.j.anyChar(), a.minLen, a.maxLen), closing)
 	}
 	return r
+}
+
+// addMeasured adds the inside of the strings of an alternative with patterns or
+// texts that are left out.
+func (c *schemaCompiler) addMeasured(r *grammar.Rule, from int32, a *alternative, to int32) {
+	most := a.maxLen
+	b := *a
+	b.maxLen = -1
+	d := c.stringDFA(&b)
+	if c.stopped() {
+		return
+	}
+	longest := d.Longest()
+	switch {
+	case most >= 0 && d.Shortest() > most:
+	case most < 0 || longest >= 0 && longest <= most:
+		spellInside(r, from, d, to)
+	default:
+		body := c.b.Rule("inside of " + r.Name())
+		spellInside(body, body.Start, d, body.End)
+		r.Call(from, c.b.Measured("bounded "+r.Name(), body, most), to)
+	}
 }
 
 // stringDFA returns the automaton of the texts of the strings of an alternative,

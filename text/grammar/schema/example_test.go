@@ -35,10 +35,10 @@ func Example() {
 		fmt.Print(pieces[best])
 	}
 	fmt.Println()
-	_, err = schema.Compile(v, []byte(`{"items":{"nullable":true}}`), schema.Options{})
+	_, err = schema.Compile(v, []byte(`{"items":{"$dynamicRef":"#x"}}`), schema.Options{})
 	fmt.Println(err)
 	// Output:
 	// {"answer":"
 	// {"answer":"no"}
-	// grammar: schema: #/items: "nullable": keyword not supported
+	// grammar: schema: #/items: "$dynamicRef": keyword not supported
 }

@@ -30,7 +30,23 @@ var formatExprs = func() map[string]string {
 		uchar    = `([A-Za-z0-9._~!$&'()*+,;=:@-]|%` + hex + hex + `)`
 		path     = `(/` + uchar + `*)*`
 		query    = `(\?(` + uchar + `|[/?])*)?(#(` + uchar + `|[/?])*)?`
-		uri      = `[A-Za-z][A-Za-z0-9+.-]{0,30}:(//` + host + `(:[0-9]{1,4})?` + path + `|[A-Za-z0-9]` + uchar + `*` + path + `)` + query
+		user     = `([A-Za-z0-9._~-]+(:[A-Za-z0-9._~!$&*+;=-]*)?@)?`
+		scheme   = `[A-Za-z][A-Za-z0-9+.-]{0,30}:`
+		uri      = scheme + `(//` + user + host + `(:[0-9]{1,4})?` + path + `|[A-Za-z0-9]` + uchar + `*` + path + `)` + query
+		// Of IRIs, characters beyond ASCII are in paths and queries only.
+		ichar  = `([A-Za-z0-9._~!$&'()*+,;=:@\x{a0}-\x{d7ff}\x{f900}-\x{fdcf}\x{fdf0}-\x{ffef}-]|%` + hex + hex + `)`
+		ipath  = `(/` + ichar + `*)*`
+		iquery = `(\?(` + ichar + `|[/?])*)?(#(` + ichar + `|[/?])*)?`
+		iri    = scheme + `//` + user + host + `(:[0-9]{1,4})?` + ipath + iquery
+		base64 = `([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?`
+		// Regular expressions of what all dialects have, with groups that are not
+		// in each other.
+		special = `\\[dDwWsS.\\()\[\]{}*+?|^$/nrt-]`
+		literal = `[^\x00-\x1f\\()\[\]{}*+?|^$]`
+		class   = `\[\^?(a-z|A-Z|0-9|a-f|A-F|[A-Za-z0-9_ .,:;@#%=!/'"<>]|` + special + `)+\]`
+		often   = `([*+?]\??|\{[0-9]{1,3},?\})?`
+		piece   = `(` + literal + `|` + special + `|` + class + `)` + often
+		regex   = `\^?(` + piece + `|\((\?:)?(` + piece + `)*(\|(` + piece + `)*)*\)` + often + `|\|)*\$?`
 	)
 	ipv6 := []string{`(` + h + `:){7}` + h, `(` + h + `:){1,7}:`, `:(:` + h + `){1,7}`, `::`}
 	for i := 1; i <= 6; i++ { // i groups before the gap, at most 7-i after it
@@ -50,7 +66,22 @@ var formatExprs = func() map[string]string {
 		"uri-reference":         uri + `|(/` + uchar + `+)+` + query,
 		"json-pointer":          `(/([^~/]|~[01])*)*`,
 		"relative-json-pointer": `(0|[1-9][0-9]{0,8})(#|(/([^~/]|~[01])*)*)`,
-		"byte":                  `([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?`,
+		"byte":                  base64,
+		"base64":                base64,
+		"base64url":             `([A-Za-z0-9_-]{4})*([A-Za-z0-9_-]{2}(==)?|[A-Za-z0-9_-]{3}=?)?`,
+		"regex":                 regex,
+		"iri":                   iri,
+		"iri-reference":         iri + `|(/` + ichar + `+)+` + iquery,
+		"idn-email":             atom + `(\.` + atom + `){0,2}@` + host,
+		"idn-hostname":          host,
+		"uri-template":          uri,
+		// Of pydantic.
+		"multi-host-uri": uri,
+		"ipv4network":    ipv4 + `/32`,
+		"ipv4interface":  ipv4 + `(/([0-9]|[12][0-9]|3[0-2]))?`,
+		"ipv6network":    `(` + strings.Join(ipv6, "|") + `)/128`,
+		"ipv6interface":  `(` + strings.Join(ipv6, "|") + `)(/([0-9]|[1-9][0-9]|1[01][0-9]|12[0-8]))?`,
+		"ipvanyaddress":  ipv4,
 	}
 }()
 
@@ -95,6 +126,10 @@ func fixedDFA(expr string) *grammar.RuneDFA {
 func formatDFA(name string) *grammar.RuneDFA {
 	if expr, ok := formatExprs[name]; ok {
 		return fixedDFA(expr)
+	}
+	if v := strings.TrimPrefix(name, "uuid"); len(v) == 1 && v >= "1" && v <= "8" {
+		const hex = `[0-9A-Fa-f]`
+		return fixedDFA(hex + `{8}-` + hex + `{4}-` + v + hex + `{3}-[89ABab]` + hex + `{3}-` + hex + `{12}`)
 	}
 	return nil
 }

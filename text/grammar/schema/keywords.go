@@ -2,6 +2,8 @@ package schema
 
 import (
 	"math/big"
+	"regexp"
+	"slices"
 	"strconv"
 
 	"ridge/internal/diag"
@@ -140,7 +142,7 @@ func (k *keywordReader) least(about types, n *int) error {
 	if err == nil && x > grammar.MaxRepeat {
 		return k.fail(grammar.TooLarge, "too large: more than %d", grammar.MaxRepeat)
 	}
-	*n = x
+	*n = max(*n, x)
 	return err
 }
 
@@ -148,7 +150,7 @@ func (k *keywordReader) least(about types, n *int) error {
 // leaves out texts that no model writes.
 func (k *keywordReader) most(about types, n *int) error {
 	x, err := k.count(about)
-	*n = min(x, grammar.MaxRepeat)
+	*n = least(*n, min(x, grammar.MaxRepeat))
 	return err
 }
 
@@ -157,16 +159,34 @@ func (k *keywordReader) pattern() error {
 	if err := k.expect(jsonString); err != nil {
 		return err
 	}
-	d, err := k.regex(k.s.at, k.x.text)
+	expr := k.x.text
+	if m := lengthAhead.FindStringSubmatch(expr); m != nil {
+		lo, err := strconv.Atoi(m[1])
+		most, e := strconv.Atoi(m[2])
+		if err == nil && e == nil && most <= grammar.MaxRepeat {
+			k.s.minLen, k.s.maxLen, k.s.inexact = max(k.s.minLen, lo), least(k.s.maxLen, most), k.key
+			d, err := k.regex(k.s.at, "^.*$")
+			if err != nil {
+				return err
+			}
+			k.s.patterns, expr = append(k.s.patterns, d), "^"+m[3]
+		}
+	}
+	d, err := k.regex(k.s.at, expr)
 	k.s.patterns = append(k.s.patterns, d)
 	return err
 }
 
+// lengthAhead matches expressions that begin with a bound of the whole length,
+// in which counting is left to what counts lengths. A point at the end that does
+// not count is counted: a part of the texts is left out.
+var lengthAhead = regexp.MustCompile(`^\^\(\?=\.\{([0-9]{1,7}),([0-9]{1,7})\}(?:\\\.\?)?\$\)(.*)$`)
+
 // regex compiles a pattern, which matches anywhere in the text.
 func (k *keywordReader) regex(at, expr string) (*grammar.RuneDFA, error) {
-	re, ok := fromECMA(expr)
-	if !ok {
-		return nil, k.c.fail(at, k.key, grammar.Unsupported, "half of a surrogate pair in a regular expression")
+	re, err := fromECMA(expr)
+	if err != nil {
+		return nil, k.c.fail(at, k.key, grammar.Unsupported, "%v", err)
 	}
 	if k.c.prefix != "" {
 		at = k.c.prefix + " " + at
@@ -192,20 +212,53 @@ func (k *keywordReader) format() error {
 	if plainFormats[name] {
 		return nil
 	}
-	d := formatDFA(name)
-	if d == nil {
-		return k.fail(grammar.Unsupported, "format %s not supported", diag.Quote(name))
+	k.s.format = name
+	if d := formatDFA(name); d != nil {
+		k.s.about |= typeString
+		k.s.inexact = k.key
+		k.s.formatted = d
 	}
-	k.s.about |= typeString
-	k.s.inexact = k.key
-	k.s.patterns = append(k.s.patterns, d)
 	return nil
+}
+
+// joinFormat ends the reading of a schema: what its format says of strings joins
+// its pattern. Where both cannot be met the pattern holds, because the format is
+// an annotation then as the specification has it.
+func (c *schemaCompiler) joinFormat(s *schema) error {
+	switch {
+	case s.format == "":
+	case s.formatted == nil:
+		if len(s.patterns) == 0 {
+			c.note(s.at, "format", "unknown format "+diag.Quote(s.format)+", which says nothing")
+		}
+	case len(s.patterns) == 0:
+		s.patterns = []*grammar.RuneDFA{s.formatted}
+	default:
+		defer c.blame(s, "format")()
+		both := c.joined(append(slices.Clone(s.patterns), s.formatted))
+		if c.b.Err() == nil && both.Empty() {
+			s.inexact = ""
+			c.note(s.at, "format", "no text has the format "+diag.Quote(s.format)+" and matches the pattern, which holds")
+		} else {
+			s.patterns = []*grammar.RuneDFA{both}
+		}
+	}
+	return c.b.Err()
 }
 
 const maxDigits = 60 // of a bound of numbers
 
 func (k *keywordReader) bound(lower, open bool) error {
 	k.s.about |= typeInteger
+	if open && k.x.kind == jsonBool { // as before draft 6: whether the bound beside it is left out
+		beside := k.whole.members[map[bool]string{true: "minimum", false: "maximum"}[lower]]
+		if beside != nil && beside.kind == jsonNumber {
+			if !k.x.truth {
+				return nil
+			}
+			k.x = beside
+		}
+	}
 	if err := k.expect(jsonNumber); err != nil {
 		return err
 	}
@@ -327,6 +380,9 @@ func (k *keywordReader) contains() error {
 		return err
 	}
 	n := &contains{of: t, min: 1, max: -1}
+	if k.whole.members["minContains"] != nil {
+		n.min = 0
+	}
 	read := func(key string, what func(*keywordReader) error) {
 		if x := k.whole.members[key]; x != nil && err == nil {
 			err = what(&keywordReader{k.c, k.s, key, k.whole, x})
@@ -373,6 +429,10 @@ func (k *keywordReader) patternProperties() error {
 	}
 	for _, expr := range k.x.keys {
 		at := pointer(k.s.at, k.key, expr)
+		if why, ok := k.c.o.left.find(k.c.where(at), k.key); ok {
+			k.c.note(at, k.key, why)
+			continue
+		}
 		d, err := k.regex(at, expr)
 		if err != nil {
 			return err

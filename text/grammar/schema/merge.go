@@ -43,6 +43,7 @@ type alternative struct {
 	minProps, maxProps int
 	propertyNames      []*schema
 
+	conj   []*schema // whose alternative it is
 	duties []duty    // see apart.go
 	scoped bool      // what is merged goes into scope
 	scope  []*schema // see unevaluated.go
@@ -65,7 +66,7 @@ func (c *schemaCompiler) written(a *alternative) types {
 
 // alternatives returns the ways to meet all schemas of a conjunction.
 func (c *schemaCompiler) alternatives(conj []*schema) []*alternative {
-	alts := []*alternative{{types: allTypes, maxLen: -1, maxItems: -1, maxProps: -1}}
+	alts := []*alternative{{types: allTypes, maxLen: -1, maxItems: -1, maxProps: -1, conj: conj}}
 	for _, s := range conj {
 		alts = c.apply(alts, s, nil)
 	}

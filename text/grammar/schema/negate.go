@@ -56,6 +56,9 @@ func (w *negator) way(t types) *schema {
 }
 
 func (w *negator) refuse(keyword string, kind grammar.Kind, why string) error {
+	if keyword == "enum" && !w.s.has("enum") && w.s.has("const") {
+		keyword = "const"
+	}
 	return w.c.fail(w.s.at, keyword, kind, "%s", why)
 }
 

@@ -75,7 +75,7 @@ func (c *schemaCompiler) numberRule(a *alternative, t types, at *schema) *gramma
 	}
 	r := c.b.Rule("number of " + at.at)
 	c.leafRules[key] = r
-	defer c.blame(at, "multipleOf")()
+	defer c.blame(a.owner(at, "multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "enum", "const", "format"))()
 	spec := numberSpec{fractions: fractions, lo: a.lo, hi: a.hi, openLo: a.openLo, openHi: a.openHi}
 	var rest *grammar.RuneDFA // what the bounds do not say
 	and := func(s numberSpec) {

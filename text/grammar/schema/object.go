@@ -35,13 +35,15 @@ func (c *schemaCompiler) addObject(r *grammar.Rule, from int32, a *alternative, 
 	switch {
 	case c.o.AnyOrder && (len(p.names) > 1 || len(p.names) == 1 && p.extra != nil):
 		if counted {
-			c.setErr(c.fail(at.at, "minProperties", grammar.Unsupported, "counts of members are not supported with members in any order"))
+			s, key := a.owner(at, "minProperties", "maxProperties")
+			c.setErr(c.fail(s.at, key, grammar.Unsupported, "counts of members are not supported with members in any order"))
 			return
 		}
 		c.addAnyOrder(r, from, p, to, at)
 	case counted:
 		if max(p.lo, p.hi) > maxCounted {
-			c.setErr(c.fail(at.at, "maxProperties", grammar.TooLarge, "too large: more than %d members are not counted", maxCounted))
+			s, key := a.owner(at, "maxProperties", "minProperties")
+			c.setErr(c.fail(s.at, key, grammar.TooLarge, "too large: more than %d members are not counted", maxCounted))
 			return
 		}
 		c.addInOrder(r, from, p, to, true)
@@ -81,7 +83,12 @@ func (c *schemaCompiler) planObject(a *alternative, at *schema) (p objectPlan, o
 	p.extra = c.extraMembers(a, merged(declared, a.required), at)
 	if p.extra != nil && p.lo > len(a.required)+1 {
 		// Members that nothing names may come twice and count once.
-		c.setErr(c.fail(at.at, "minProperties", grammar.Unsupported, "not supported with members that the schema does not name"))
+		s, key := a.owner(at, "minProperties", "maxProperties")
+		why := "not supported with members that the schema does not name"
+		if key != "minProperties" {
+			why = `its negation is "minProperties", which is ` + why
+		}
+		c.setErr(c.fail(s.at, key, grammar.Unsupported, "%s", why))
 	}
 	return p, true
 }
@@ -94,14 +101,11 @@ func (c *schemaCompiler) extraMembers(a *alternative, listed []string, at *schem
 		patterns = merged(patterns, s.patternNames)
 	}
 	if len(patterns) > maxPatterns {
-		c.setErr(c.fail(at.at, "patternProperties", grammar.TooLarge, "too large: more than %d patterns", maxPatterns))
+		s, key := a.owner(at, "patternProperties")
+		c.setErr(c.fail(s.at, key, grammar.TooLarge, "too large: more than %d patterns", maxPatterns))
 		return nil
 	}
-	keyword := "additionalProperties"
-	if len(patterns) > 0 {
-		keyword = "patternProperties"
-	}
-	defer c.blame(at, keyword)()
+	defer c.blame(a.owner(at, "patternProperties", "propertyNames", "additionalProperties", "unevaluatedProperties", "properties", "required"))()
 	names := c.nameDFA(a, listed)
 	var rule *grammar.Rule
 	for set := range 1 << len(patterns) {

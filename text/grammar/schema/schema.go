@@ -31,21 +31,28 @@ type Options struct {
 	// the text may then match more than one of them. Otherwise such a schema is
 	// refused.
 	LooseOneOf bool
+	// Loose leaves out the keywords that cannot be enforced; Unenforced of the
+	// grammar names them. Otherwise a schema with such a keyword is refused.
+	Loose bool
 	// MaxDepth bounds the nesting of the text, in calls of rules: an object or
 	// array inside another takes one or two. 0 stands for 512; more than 10000 counts as 10000.
 	MaxDepth int
+
+	left *leftOut // what is left out, with Loose
 }
 
 // Compile compiles a JSON schema (draft 2020-12, see docs/grammars.md for
 // what is supported) for the vocabulary v (nil: no masks).
 func Compile(v *grammar.Vocabulary, schema []byte, o Options) (*grammar.Grammar, error) {
-	b := &grammar.Builder{Source: "schema"}
-	j := &jsonText{b: b, space: o.Whitespace}
-	root, err := schemaRule(j, schema, o, "")
-	if err != nil {
-		return nil, err
-	}
-	return b.Compile(root, v, o.MaxDepth)
+	return loosely(o, false, func(o Options) (*grammar.Grammar, error) {
+		b := o.builder("schema")
+		j := &jsonText{b: b, space: o.Whitespace}
+		root, err := schemaRule(j, schema, o, "")
+		if err != nil {
+			return nil, err
+		}
+		return b.Compile(root, v, o.MaxDepth)
+	})
 }
 
 // schemaRule adds the rule of a whole schema; prefix comes before the pointers
@@ -93,11 +100,15 @@ type schemaCompiler struct {
 }
 
 func (c *schemaCompiler) fail(at, keyword string, k grammar.Kind, format string, args ...any) error {
-	where := at
-	if c.prefix != "" {
-		where = strings.TrimSpace(c.prefix + " " + at)
-	}
-	return &grammar.Error{Kind: k, Source: c.b.Source, Where: where, Keyword: keyword, Why: fmt.Sprintf(format, args...)}
+	return &grammar.Error{Kind: k, Source: c.b.Source, Where: c.where(at), Keyword: keyword, Why: fmt.Sprintf(format, args...)}
+}
+
+// where is a place as errors have it.
+func (c *schemaCompiler) where(at string) string { return strings.TrimSpace(c.prefix + " " + at) }
+
+// note says that a keyword is not enforced.
+func (c *schemaCompiler) note(at, keyword, why string) {
+	c.b.Note(grammar.Unenforced{Where: c.where(at), Keyword: keyword, Why: why})
 }
 
 // types is a set of JSON types; number is both kinds of numbers.
@@ -124,9 +135,10 @@ var typeNames = map[string]types{
 // schema is one parsed schema.
 type schema struct {
 	id     int
-	at     string // JSON pointer
-	never  bool   // false
-	target bool   // something refers to it
+	at     string   // JSON pointer
+	keys   []string // its keywords
+	never  bool     // false
+	target bool     // something refers to it
 
 	types  types // 0: not said
 	about  types // the types that its keywords are about
@@ -134,7 +146,9 @@ type schema struct {
 	valued bool // it has enum or const
 
 	patterns       []*grammar.RuneDFA // of strings
-	minLen, maxLen int                // maxLen < 0: no bound
+	format         string
+	formatted      *grammar.RuneDFA // of the format, if it is known
+	minLen, maxLen int              // maxLen < 0: no bound
 
 	lo, hi         *big.Rat // of numbers
 	openLo, openHi bool     // exclusive
@@ -202,8 +216,10 @@ func (c *schemaCompiler) parse(v *jsonValue, at string) (*schema, error) {
 			return nil, err
 		}
 	}
-	return s, nil
+	return s, c.joinFormat(s)
 }
+
+func (s *schema) has(keyword string) bool { return slices.Contains(s.keys, keyword) }
 
 // pointer appends a name to a JSON pointer.
 func pointer(at string, names ...string) string {
@@ -265,12 +281,18 @@ func (c *schemaCompiler) resolve(s *schema, ref string) (*schema, error) {
 // annotations are keywords that say nothing about which values are valid.
 var annotations = []string{
 	"title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly",
-	"$comment", "$schema", "$id", "$anchor", "$vocabulary", "contentEncoding", "contentMediaType",
-	"contentSchema", "discriminator", "markdownDescription", "enumNames", "externalDocs", "xml",
+	"$comment", "$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary",
+	"contentEncoding", "contentMediaType", "contentSchema", "discriminator", "markdownDescription",
+	"enumNames", "externalDocs", "xml", "propertyOrdering", "errorMessage", "enumDescriptions", "optional",
 }
 
 // keyword reads one member of a schema.
 func (c *schemaCompiler) keyword(s *schema, v *jsonValue, key string, x *jsonValue) error {
+	s.keys = append(s.keys, key)
+	if why, ok := c.o.left.find(c.where(s.at), key); ok {
+		c.note(s.at, key, why)
+		return nil
+	}
 	if read := keywords[key]; read != nil {
 		return read(&keywordReader{c, s, key, v, x})
 	}
@@ -290,5 +312,9 @@ func (c *schemaCompiler) keyword(s *schema, v *jsonValue, key string, x *jsonVal
 	case slices.Contains(annotations, key) || strings.HasPrefix(key, "x-"):
 		return nil
 	}
-	return c.fail(s.at, key, grammar.Unsupported, "keyword not supported")
+	if key == "$dynamicRef" || key == "$recursiveRef" {
+		return c.fail(s.at, key, grammar.Unsupported, "keyword not supported")
+	}
+	c.note(s.at, key, "unknown keyword, which says nothing")
+	return nil
 }

@@ -67,7 +67,14 @@ func TestSchemaTexts(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		s := validator(t, c.schema)
+		valid := valid
+		if c.skipValidator {
+			valid = func(*jsonschema.Schema, string) error { return nil }
+		}
+		var s *jsonschema.Schema
+		if !c.skipValidator {
+			s = validator(t, c.schema)
+		}
 		for _, text := range c.good {
 			if err := valid(s, text); err != nil {
 				t.Errorf("%s: the case is wrong: %s is not valid: %v", c.name, text, err)
@@ -77,7 +84,7 @@ func TestSchemaTexts(t *testing.T) {
 			}
 		}
 		for _, text := range c.bad {
-			if valid(s, text) == nil {
+			if !c.skipValidator && valid(s, text) == nil {
 				t.Errorf("%s: the case is wrong: %s is valid", c.name, text)
 			}
 			if grammartest.Accepts(g, text) == nil {
@@ -105,6 +112,9 @@ func TestSchemaGenerations(t *testing.T) {
 	}
 	total := 0
 	for i, c := range schemaCases {
+		if c.skipValidator {
+			continue
+		}
 		s := validator(t, c.schema)
 		for j, o := range []Options{c.options, {Whitespace: Compact}, {Whitespace: Pretty, AnyOrder: true}, {Open: true, Whitespace: Spaced}} {
 			if j > 0 && o == c.options {
@@ -147,7 +157,7 @@ func TestSchemaRefused(t *testing.T) {
 		{`{"not":{"propertyNames":{"maxLength":3}}}`, grammar.Unsupported, []string{`#/not: "propertyNames"`}},
 		{`{"not":{"uniqueItems":true}}`, grammar.Unsupported, []string{`#/not: "uniqueItems"`}},
 		{`{"not":{"maxLength":2000000}}`, grammar.TooLarge, []string{`#/not: "maxLength"`}},
-		{`{"not":{"const":1.2e-70}}`, grammar.Unsupported, []string{`#/not: "enum"`, "digits"}},
+		{`{"not":{"const":1.2e-70}}`, grammar.Unsupported, []string{`#/not: "const"`, "digits"}},
 		{`{"type":"object","not":{"maxProperties":3}}`, grammar.Unsupported, []string{`"minProperties"`}},
 		{`{"not":{"$ref":"#"}}`, grammar.Unsupported, []string{"itself"}},
 		{`{"not":{}}`, grammar.Unmatchable, nil},
@@ -168,17 +178,14 @@ func TestSchemaRefused(t *testing.T) {
 		{`{"not":{"unevaluatedProperties":false}}`, grammar.Unsupported, []string{`#/not: "unevaluatedProperties"`}},
 		{`{"if":{"unevaluatedItems":false},"then":false}`, grammar.Unsupported, []string{`#/if: "unevaluatedItems"`}},
 		{`{"$dynamicRef":"#x"}`, grammar.Unsupported, []string{`"$dynamicRef"`}},
-		{`{"nullable":true,"type":"string"}`, grammar.Unsupported, []string{`"nullable"`}},
-		{`{"propertees":{}}`, grammar.Unsupported, []string{`"propertees"`}},
-		{`{"format":"iri"}`, grammar.Unsupported, []string{`"format"`, `"iri"`}},
-		{`{"pattern":"(?=a)"}`, grammar.Unsupported, []string{`"pattern"`, "look-ahead"}},
-		{`{"pattern":"(?<!a)"}`, grammar.Unsupported, []string{"look-behind"}},
+		{`{"pattern":"(?<=a$)b"}`, grammar.Unsupported, []string{`"pattern"`, "look-behind"}},
+		{`{"pattern":"\\p{Bogus}"}`, grammar.Unsupported, []string{`"pattern"`, "property", "Bogus"}},
 		{`{"pattern":"(a)\\1"}`, grammar.Unsupported, []string{"back-reference"}},
 		{`{"pattern":"("}`, grammar.Invalid, []string{`"pattern"`, "missing closing"}},
 		{`{"pattern":"\\ud800"}`, grammar.Unsupported, []string{"surrogate"}},
 		{`{"pattern":"(a|b)*a(a|b){18}"}`, grammar.TooLarge, []string{`#: "pattern"`, "too large"}},
 		{`{"pattern":"((a{1,100}){1,100}){1,100}"}`, grammar.TooLarge, []string{`"pattern"`}},
-		{`{"properties":{"x":{"pattern":"^a+$","maxLength":900000}}}`, grammar.TooLarge, []string{`#/properties/x: "pattern"`}},
+		{`{"properties":{"x":{"pattern":"^a+$","minLength":900000}}}`, grammar.TooLarge, []string{`#/properties/x: "pattern"`}},
 		{`{"multipleOf":12345}`, grammar.Unsupported, []string{`"multipleOf"`}},
 		{`{"multipleOf":0}`, grammar.Invalid, []string{`"multipleOf"`}},
 		{`{"minimum":"3"}`, grammar.Invalid, []string{`"minimum"`, "expected number, found string"}},

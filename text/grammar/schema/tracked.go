@@ -82,7 +82,7 @@ func (c *schemaCompiler) addTracked(r *grammar.Rule, from int32, a *alternative,
 	visit(tracked{}, begin)
 	for i := 0; i < len(list) && !c.stopped(); i++ {
 		if len(list) > maxTracked {
-			c.setErr(c.fail(at.at, w.keyword(), grammar.TooLarge, "too large: an array with more than %d states; a small maxItems or fewer values help", maxTracked))
+			w.fail(grammar.TooLarge, "too large: an array with more than %d states; a small maxItems or fewer values help", maxTracked)
 			return
 		}
 		if w.complete(list[i]) {
@@ -94,11 +94,14 @@ func (c *schemaCompiler) addTracked(r *grammar.Rule, from int32, a *alternative,
 	}
 }
 
-func (w *arrayWalk) keyword() string {
+// fail refuses the array by the keyword that is to blame.
+func (w *arrayWalk) fail(kind grammar.Kind, format string, args ...any) {
+	keys := []string{"contains", "minContains", "maxContains", "items", "enum", "const"}
 	if w.unique {
-		return "uniqueItems"
+		keys = []string{"uniqueItems"}
 	}
-	return "contains"
+	s, key := w.a.owner(w.at, keys...)
+	w.c.setErr(w.c.fail(s.at, key, kind, format, args...))
 }
 
 // prepare finds what the items are told apart by; it reports whether that is
@@ -106,14 +109,14 @@ func (w *arrayWalk) keyword() string {
 func (w *arrayWalk) prepare() bool {
 	c, n := w.c, len(w.a.contains)
 	if n > maxContains {
-		c.setErr(c.fail(w.at.at, "contains", grammar.TooLarge, "too large: more than %d contains for one array", maxContains))
+		w.fail(grammar.TooLarge, "too large: more than %d contains for one array", maxContains)
 		return false
 	}
 	w.misses = make([]*schema, n)
 	for j, k := range w.a.contains {
 		w.top = max(w.top, k.from)
 		if w.unique && k.from > 0 {
-			c.setErr(c.fail(w.at.at, "uniqueItems", grammar.Unsupported, "not supported together with the negation of items"))
+			w.fail(grammar.Unsupported, "not supported together with the negation of items")
 			return false
 		}
 		if k.max >= 0 && !w.unique {
@@ -127,8 +130,7 @@ func (w *arrayWalk) prepare() bool {
 	if w.unique {
 		for i := range w.places + 1 {
 			if !w.distinctAt(i) {
-				c.setErr(c.fail(w.at.at, "uniqueItems", grammar.Unsupported,
-					"only for items with at most %d values (enum, const, boolean, null, ranges of integers), for at most one item, or for items of which no two can be equal", maxDistinct))
+				w.fail(grammar.Unsupported, "only for items with at most %d values (enum, const, boolean, null, ranges of integers), for at most one item, or for items of which no two can be equal", maxDistinct)
 				return false
 			}
 		}
