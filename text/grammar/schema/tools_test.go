@@ -50,7 +50,7 @@ func TestTools(t *testing.T) {
 		{[]Tool{{Name: ""}}, ToolOptions{}, "not empty"},
 		{[]Tool{stop}, ToolOptions{Only: "go"}, `"go": no such tool`},
 		{[]Tool{stop}, ToolOptions{MinCalls: 3, MaxCalls: 2}, "MaxCalls"},
-		{[]Tool{stop, {"x", []byte(`{"properties":{"a":{"nullable":true}}}`)}}, ToolOptions{}, `tool "x" #/properties/a`},
+		{[]Tool{stop, {"x", []byte(`{"properties":{"a":{"$dynamicRef":"#x"}}}`)}}, ToolOptions{}, `tool "x" #/properties/a`},
 	} {
 		_, err := Tools(nil, c.tools, c.o)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
