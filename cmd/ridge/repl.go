@@ -6,15 +6,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
-	"github.com/chzyer/readline"
+	"golang.org/x/term"
 
 	"ridge/hub"
+	"ridge/internal/console"
 )
 
 // chat reads questions from the terminal until the user leaves.
@@ -23,73 +22,47 @@ func (s *session) chat(ctx context.Context, load time.Duration) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("chat history: %w", err)
 	}
-	rl, err := readline.NewEx(&readline.Config{
-		Prompt: ">>> ", HistoryFile: filepath.Join(dir, "history"), HistoryLimit: 1000,
-		AutoComplete: completer(), InterruptPrompt: "^C", EOFPrompt: "",
-	})
-	if err != nil {
-		return fmt.Errorf("terminal: %w", err)
-	}
-	defer rl.Close()
-	// The program's context does not tell SIGTERM from a Ctrl-C in an answer.
-	end := make(chan os.Signal, 1)
-	signal.Notify(end, syscall.SIGTERM)
-	defer signal.Stop(end)
-	left := make(chan struct{})
-	defer close(left)
-	go func() {
-		select {
-		case <-end:
-			rl.Close() // ends the next or the present Readline
-		case <-left:
-		}
-	}()
 	fmt.Fprintf(s.err, "%s is ready. /? for help, Ctrl-D to leave.\n", s.m.Name)
 	if s.o.verbose {
 		fmt.Fprintf(s.err, "load     %8.3f s\n", load.Seconds())
 	}
+	con, err := console.Open(console.Options{In: os.Stdin, Out: os.Stdout, History: filepath.Join(dir, "history"), Complete: completeCommand})
+	if err != nil {
+		return err
+	}
+	if s.out = con; term.IsTerminal(int(os.Stdout.Fd())) {
+		s.err = con
+	}
+	// The program's context does not tell SIGTERM from SIGINT: the console does.
+	return errors.Join(s.converse(context.WithoutCancel(ctx), con, dir), con.Close())
+}
+
+// converse answers messages and runs commands.
+func (s *session) converse(ctx context.Context, con console.Console, dir string) error {
 	for {
-		text, err := readMessage(rl)
+		m, err := con.Next()
 		switch {
-		case errors.Is(err, readline.ErrInterrupt):
-			fmt.Fprintln(s.err, "Ctrl-D or /bye leaves.")
-			continue
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return fmt.Errorf("terminal: %w", err)
-		}
-		if strings.HasPrefix(text, "/") {
-			if done, err := s.command(text, dir); err != nil {
+			return err
+		case m.Command:
+			if done, err := s.command(m.Text, dir); err != nil {
 				fmt.Fprintln(s.err, "ridge:", err)
 			} else if done {
 				return nil
 			}
-			continue
+		case strings.TrimSpace(m.Text) != "":
+			s.answer(ctx, con, m.Text)
 		}
-		if strings.TrimSpace(text) == "" {
-			continue
-		}
-		s.answer(ctx, text)
 	}
 }
 
 // answer asks one question of a chat. Ctrl-C stops the answer and not the
 // program; errors do not end the chat either.
-func (s *session) answer(ctx context.Context, text string) {
-	stopped := make(chan os.Signal, 1)
-	signal.Notify(stopped, os.Interrupt)
-	defer signal.Stop(stopped)
-	// The program's own context also ends with Ctrl-C: an answer must not.
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	go func() {
-		select {
-		case <-stopped:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
+func (s *session) answer(ctx context.Context, con console.Console, text string) {
+	ctx, done := con.Interruptible(ctx)
+	defer done()
 	switch err := s.ask(ctx, text); {
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(s.err, "(stopped)")
@@ -101,42 +74,36 @@ func (s *session) answer(ctx context.Context, text string) {
 	fmt.Fprintln(s.out)
 }
 
-const quotes = `"""`
-
-// readMessage reads a line, or the lines between a pair of """.
-func readMessage(rl *readline.Instance) (string, error) {
-	rl.SetPrompt(">>> ")
-	line, err := rl.Readline()
-	rest, multi := strings.CutPrefix(strings.TrimSpace(line), quotes)
-	if err != nil || !multi {
-		return line, err
+// completions are the commands that Tab can complete; those that end with a blank
+// want something after it.
+func completions() []string {
+	all := []string{"/set system ", "/set verbose", "/set quiet", "/show info", "/show parameters", "/show system", "/show template", "/save ", "/load ", "/clear", "/bye", "/?"}
+	for _, p := range setParams {
+		all = append(all, "/set parameter "+p.name+" ")
 	}
-	if text, closed := strings.CutSuffix(rest, quotes); closed {
-		return text, nil
-	}
-	lines := []string{rest}
-	rl.SetPrompt("... ")
-	for {
-		line, err := rl.Readline()
-		if err != nil {
-			return "", err
-		}
-		text, closed := strings.CutSuffix(strings.TrimRight(line, " \t"), quotes)
-		if closed {
-			return strings.Join(append(lines, text), "\n"), nil
-		}
-		lines = append(lines, line)
-	}
+	return all
 }
 
-func completer() readline.AutoCompleter {
-	var params []readline.PrefixCompleterInterface
-	for _, p := range setParams {
-		params = append(params, readline.PcItem(p.name))
+// completeCommand returns what a command can become by its next word.
+func completeCommand(line string) (out []string) {
+	words := strings.Count(line, " ")
+	for _, c := range completions() {
+		if !strings.HasPrefix(c, line) || c == line {
+			continue
+		}
+		// As far as the word that line ends in.
+		n, end := 0, len(c)
+		for i, r := range c {
+			if r == ' ' {
+				if n++; n > words {
+					end = i + 1
+					break
+				}
+			}
+		}
+		if s := c[:end]; len(out) == 0 || out[len(out)-1] != s {
+			out = append(out, s)
+		}
 	}
-	return readline.NewPrefixCompleter(
-		readline.PcItem("/set", readline.PcItem("system"), readline.PcItem("parameter", params...), readline.PcItem("verbose"), readline.PcItem("quiet")),
-		readline.PcItem("/show", readline.PcItem("info"), readline.PcItem("parameters"), readline.PcItem("system"), readline.PcItem("template")),
-		readline.PcItem("/save"), readline.PcItem("/load"), readline.PcItem("/clear"), readline.PcItem("/bye"), readline.PcItem("/?"),
-	)
+	return out
 }

@@ -3,103 +3,11 @@
 package main
 
 import (
-	"bytes"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/creack/pty"
 )
-
-// terminal runs ridge on a pseudo-terminal.
-type terminal struct {
-	t   *testing.T
-	f   *os.File
-	cmd *exec.Cmd
-	mu  sync.Mutex
-	out bytes.Buffer
-}
-
-func startTerminal(t *testing.T, args ...string) *terminal {
-	t.Helper()
-	return startTerminalWith(t, []string{"RIDGE_OFFLINE=1"}, args...)
-}
-
-// startTerminalWith adds variables to the environment.
-func startTerminalWith(t *testing.T, env []string, args ...string) *terminal {
-	t.Helper()
-	c := exec.Command("ridge", args...)
-	home := t.TempDir()
-	c.Env = append(os.Environ(), "HOME="+home, "XDG_CACHE_HOME="+home, "RIDGE_MODELS="+filepath.Join(home, "models"), "TERM=xterm")
-	c.Env = append(c.Env, env...)
-	f, err := pty.Start(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	term := &terminal{t: t, f: f, cmd: c}
-	t.Cleanup(func() { f.Close(); c.Process.Kill() })
-	go func() {
-		buf := make([]byte, 4096)
-		for {
-			n, err := f.Read(buf)
-			term.mu.Lock()
-			term.out.Write(buf[:n])
-			term.mu.Unlock()
-			if err != nil {
-				return
-			}
-		}
-	}()
-	return term
-}
-
-// expect waits until the text appears in what was printed since the last
-// expect.
-func (p *terminal) expect(text string) {
-	p.t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		p.mu.Lock()
-		i := strings.Index(p.out.String(), text)
-		if i >= 0 {
-			p.out.Next(i + len(text))
-		}
-		p.mu.Unlock()
-		if i >= 0 {
-			return
-		}
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.t.Fatalf("%q did not appear in:\n%s", text, p.out.String())
-}
-
-// flows waits until so many bytes were printed since the last expect.
-func (p *terminal) flows(n int) {
-	p.t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		p.mu.Lock()
-		text := p.out.String()
-		p.mu.Unlock()
-		if len(text) >= n {
-			return
-		}
-		if time.Now().After(end) {
-			p.t.Fatalf("%d bytes did not appear:\n%s", n, text)
-		}
-	}
-}
-
-func (p *terminal) send(text string) {
-	p.t.Helper()
-	if _, err := p.f.WriteString(text); err != nil {
-		p.t.Fatal(err)
-	}
-}
 
 // A chat as a person has it.
 func TestChat(t *testing.T) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"ridge/internal/atomicfile"
+	"ridge/sample"
 	"ridge/text/chat"
 )
 
@@ -24,9 +26,13 @@ const replHelp = `/set system TEXT            set the system message
 /show template              the chat template
 /save NAME, /load NAME      keep this conversation, or take one up again
 /clear                      forget the conversation
-/bye                        leave (also Ctrl-D)
-"""                         begin and end a message of several lines
-Ctrl-C                      stop the answer`
+/bye                        leave
+Alt-Enter                   go on in a new line; """ begins and ends several lines
+Up, Down, Ctrl-R            earlier messages; Ctrl-R finds one that has what is typed
+Tab                         complete a command; elsewhere a tab
+Ctrl-C                      stop the answer, or empty the message
+Ctrl-D                      leave
+What is pasted is text, never a command.`
 
 // setParam is a sampling parameter that /set can change.
 type setParam struct {
@@ -136,10 +142,35 @@ func (s *session) set(rest string) error {
 			if arg == "" {
 				return fmt.Errorf("/set %s: expected a value, found none", what)
 			}
-			return p.set(s, arg)
+			return s.change(func() error { return p.set(s, arg) })
 		}
 	}
+	if what == "num_ctx" {
+		return fmt.Errorf("/set num_ctx: the context is chosen when the model is opened: ridge run %s --ctx %s", s.m.Name, cmp.Or(arg, "TOKENS"))
+	}
 	return fmt.Errorf("/set: expected system, verbose, quiet or a parameter that /show parameters lists, found %q", what)
+}
+
+// change lets do change the parameters, unless what comes out is not valid.
+func (s *session) change(do func() error) error {
+	before := s.g
+	err := do()
+	if err == nil {
+		err = s.checkParameters()
+	}
+	if err != nil {
+		s.g = before
+	}
+	return err
+}
+
+// checkParameters reports the first parameter that the model would refuse.
+func (s *session) checkParameters() error {
+	if s.g.MaxTokens < 0 {
+		return fmt.Errorf("num_predict: expected 0 (what the context holds) or more, found %d", s.g.MaxTokens)
+	}
+	_, err := sample.New(s.g.Sampling, s.m.Config().Vocab)
+	return err
 }
 
 func (s *session) show(what string) error {

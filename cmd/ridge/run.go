@@ -16,6 +16,7 @@ import (
 
 	"ridge"
 	"ridge/hub"
+	"ridge/internal/console"
 	"ridge/measure/machine"
 	"ridge/text/chat"
 )
@@ -107,8 +108,16 @@ func (o *runOptions) run(c *cobra.Command, args []string) error {
 	defer m.Close()
 	load := time.Since(start)
 	s := &session{m: m, o: o, g: g, out: c.OutOrStdout(), err: c.ErrOrStderr(), system: o.system}
+	if err := s.checkParameters(); err != nil {
+		return err
+	}
 	if prompt == "" {
 		return s.chat(c.Context(), load)
+	}
+	if f, ok := s.out.(*os.File); ok {
+		if p := console.NewPrinter(f); p != nil {
+			s.out, s.flush = p, p.Flush
+		}
 	}
 	if err := s.ask(c.Context(), prompt); err != nil {
 		return err
@@ -150,6 +159,7 @@ type session struct {
 	o        *runOptions
 	g        ridge.Generation
 	out, err io.Writer
+	flush    func() error // writes what out holds back; nil if it holds nothing
 	system   string
 	messages []chat.Message
 }
@@ -171,6 +181,11 @@ func (s *session) ask(ctx context.Context, prompt string) error {
 	}
 	if !strings.HasSuffix(answer.String(), "\n") {
 		fmt.Fprintln(s.out)
+	}
+	if s.flush != nil {
+		if err := s.flush(); err != nil {
+			return fmt.Errorf("output: %w", err)
+		}
 	}
 	if s.g.Stats.Finish == ridge.FinishLength && (s.g.MaxTokens == 0 || s.g.Stats.Tokens < s.g.MaxTokens) {
 		fmt.Fprintf(s.err, "ridge: the context of %d tokens is full; the answer ends here\n", s.m.Context())

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -189,81 +188,4 @@ func (f *watchFlags) snapshots(ctx context.Context, w io.Writer, every time.Dura
 func printLines(w io.Writer, lines []string) error {
 	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
 	return err
-}
-
-// Control sequences of terminals.
-const (
-	screenOn  = "\x1b[?1049h\x1b[?25l" // the other screen, without a cursor
-	screenOff = "\x1b[?25h\x1b[?1049l"
-	screenTop = "\x1b[H"
-	lineEnd   = "\x1b[K\r\n" // clears what was there
-	restEnd   = "\x1b[J"
-)
-
-// screen shows what the server does on a terminal of any size, until q or
-// Ctrl-C, and leaves the terminal as it was.
-func (f *watchFlags) screen(ctx context.Context, out *os.File, every time.Duration, count int) error {
-	st, err := f.look(ctx)
-	if err != nil {
-		return err
-	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	if in := int(os.Stdin.Fd()); term.IsTerminal(in) {
-		old, err := term.MakeRaw(in)
-		if err != nil {
-			return fmt.Errorf("top: terminal: %w", err)
-		}
-		defer term.Restore(in, old) //nolint:errcheck // nothing is left to do
-		go func() {
-			var key [1]byte
-			for ctx.Err() == nil {
-				if n, err := os.Stdin.Read(key[:]); err != nil || n == 1 && strings.ContainsRune("qQ\x03\x04", rune(key[0])) {
-					stop()
-					return
-				}
-			}
-		}()
-	}
-	fmt.Fprint(out, screenOn)
-	defer fmt.Fprint(out, screenOff)
-	var before *server.Status
-	var failed error
-	look, size := time.NewTicker(every), time.NewTicker(200*time.Millisecond)
-	defer look.Stop()
-	defer size.Stop()
-	lastW, lastH := 0, 0
-	for n := 1; ; {
-		w, h, err := term.GetSize(int(out.Fd()))
-		if err != nil || w < 1 || h < 1 {
-			w, h = 80, 24
-		}
-		lines := statusLines(st, before, f.url, w, h-1)
-		if failed != nil {
-			lines = []string{fit("no answer: "+failed.Error(), w)}
-		}
-		fmt.Fprint(out, screenTop+strings.Join(lines, lineEnd)+"\x1b[K"+restEnd)
-		lastW, lastH = w, h
-		for waiting := true; waiting; {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-size.C:
-				w, h, err := term.GetSize(int(out.Fd()))
-				waiting = err != nil || w == lastW && h == lastH
-			case <-look.C:
-				if n++; count > 0 && n > count {
-					return nil
-				}
-				waiting = false
-				next, err := f.look(ctx)
-				if errors.Is(err, context.Canceled) {
-					return nil
-				}
-				if failed = err; err == nil {
-					before, st = st, next
-				}
-			}
-		}
-	}
 }

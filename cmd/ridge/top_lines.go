@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"ridge/hub"
 	"ridge/server"
 )
@@ -169,14 +171,12 @@ func printable(s string) string {
 	}, s)
 }
 
-// fit cuts s to width characters; 0 for any.
+// fit cuts s to width columns; 0 for any.
 func fit(s string, width int) string {
-	s = printable(s)
-	r := []rune(s)
-	if width <= 0 || len(r) <= width {
+	if s = printable(s); width <= 0 {
 		return s
 	}
-	return string(r[:width-1]) + "…"
+	return ansi.Truncate(s, width, "…")
 }
 
 // span is a duration in at most two units.

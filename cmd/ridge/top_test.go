@@ -143,16 +143,21 @@ func TestTopOnTerminal(t *testing.T) {
 	s, _ := watched(t)
 	for name, end := range map[string]string{"q": "q", "ctrl-c": "\x03"} {
 		t.Run(name, func(t *testing.T) {
-			p := startTerminal(t, "top", "--url", s.URL, "--api-key", "sesame", "-i", "150ms")
-			p.expect(screenOn)
-			p.expect("decode 100 tok/s")
+			p := startScreen(t, 80, 24, t.TempDir(), nil, "top", "--url", s.URL, "--api-key", "sesame", "-i", "150ms")
+			p.expect("\x1b[?1049h") // the other screen
+			p.sees("decode 100 tok/s")
+			p.mu.Lock()
+			p.vt.Resize(30, 6)
+			p.mu.Unlock()
 			if err := pty.Setsize(p.f, &pty.Winsize{Rows: 6, Cols: 30}); err != nil {
 				t.Fatal(err)
 			}
-			p.expect("ridge v1 at http://127.0.0.1:…"[:20])
-			p.expect("…\x1b[K")
+			p.see("six lines of 30 columns", func(text string) bool {
+				lines := strings.Split(text, "\n")
+				return len(lines) <= 6 && strings.HasPrefix(text, "ridge v1 at http://127.0.0.1:"[:20]) && strings.HasSuffix(lines[0], "…") && strings.Contains(text, "smol: llama")
+			})
 			p.send(end)
-			p.expect(screenOff)
+			p.expect("\x1b[?1049l")
 			if err := p.cmd.Wait(); err != nil {
 				t.Errorf("it ended with %v", err)
 			}
