@@ -3,8 +3,10 @@ package ridge
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"ridge/engine"
+	"ridge/model"
 )
 
 // Pooling says how the states of a text's tokens become one embedding.
@@ -14,6 +16,9 @@ type Pooling = engine.Pooling
 const (
 	PoolMean = engine.PoolingMean // mean of all tokens
 	PoolLast = engine.PoolingLast // last token
+
+	// PoolOwn is the model's own, as its files say; the mean if they do not.
+	PoolOwn Pooling = math.MaxUint8
 )
 
 // Embed returns an embedding of text, [hidden size] numbers scaled to length 1.
@@ -32,8 +37,9 @@ const atOnce = 64
 // EmbedAll returns an embedding of each text. They are computed together, and
 // each is what Embed returns of it.
 func (m *Model) EmbedAll(ctx context.Context, texts []string, p Pooling) ([][]float32, error) {
-	if p != PoolMean && p != PoolLast {
-		return nil, fmt.Errorf("ridge: embed: pooling: expected PoolMean or PoolLast, found %d", p)
+	p, err := m.pooling(p)
+	if err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends what is under way after an error
@@ -64,4 +70,20 @@ func (m *Model) EmbedAll(ctx context.Context, texts []string, p Pooling) ([][]fl
 		out[i] = ev.Embedding
 	}
 	return out, nil
+}
+
+// pooling returns the pooling that p stands for.
+func (m *Model) pooling(p Pooling) (Pooling, error) {
+	switch own := m.m.Defaults().Pooling; {
+	case p == PoolMean, p == PoolLast:
+		return p, nil
+	case p != PoolOwn:
+		return p, fmt.Errorf("ridge: embed: pooling: expected PoolOwn, PoolMean or PoolLast, found %d", p)
+	case own == model.PoolingLast:
+		return PoolLast, nil
+	case own == model.PoolingMean, own == model.PoolingUnsaid:
+		return PoolMean, nil
+	default:
+		return p, fmt.Errorf("ridge: embed: pooling: expected PoolMean or PoolLast: the model's own, %q, cannot be computed", own)
+	}
 }

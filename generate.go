@@ -13,11 +13,15 @@ import (
 	"ridge/text/constraint"
 )
 
-// Generation says how text is generated. The zero value generates greedily
-// until the model ends its answer or the context is full.
+// Generation says how text is generated, until the model ends its answer or the
+// context is full.
 type Generation struct {
 	MaxTokens int // 0 means as many as the context holds
 	MinTokens int // an answer does not end before it has so many
+	// Sampling says how tokens are chosen. Where it has no temperature and cuts
+	// nothing off, and where it has no repetition penalty, it is what the model's
+	// files recommend, see Model.Recommended; greedy if they recommend nothing. With
+	// a TopK of 1 it is greedy whatever they say.
 	Sampling  sample.Params
 	Stop      []string // texts that end the answer; they are not part of it
 	IgnoreEOS bool     // go on after end-of-answer tokens
@@ -141,7 +145,7 @@ func (m *Model) generate(ctx context.Context, g *Generation, prepare func(r *run
 		}
 		*g.Stats = Stats{}
 		r := run{m: m, g: &g, o: chat.AnswerOptions{Stops: g.Stop, MinTokens: g.MinTokens, OneCall: g.OneCall}}
-		r.req = engine.Request{Sampling: g.Sampling, MaxTokens: g.MaxTokens, MinTokens: g.MinTokens, StopTokens: m.ends, N: g.N}
+		r.req = engine.Request{Sampling: m.sampling(g.Sampling), MaxTokens: g.MaxTokens, MinTokens: g.MinTokens, StopTokens: m.ends, N: g.N}
 		if g.IgnoreEOS {
 			r.req.StopTokens = nil
 		}

@@ -44,7 +44,7 @@ func hfDescription(dir string) (*description, error) {
 		return nil, fmt.Errorf("model: %s: %w", dir, err)
 	}
 	m := map[string]any{}
-	if err := json.Unmarshal(b, &m); err != nil {
+	if err := json.Unmarshal(strictJSON(b), &m); err != nil {
 		return nil, fmt.Errorf("model: %s: expected a JSON object: %w", path, err)
 	}
 	d := jsonDescription(path, m)

@@ -65,6 +65,7 @@ type Model struct {
 
 	tok      *tokenizer.Tokenizer
 	template string
+	defaults Defaults
 	context  int
 	act      Act
 	path     string
@@ -112,6 +113,9 @@ func (m *Model) openSource() error {
 		open = m.openHF
 	}
 	if err := open(m.path); err != nil {
+		return err
+	}
+	if m.defaults, err = ReadDefaults(m.path, m.gg); err != nil {
 		return err
 	}
 	m.cfg.defaults()
@@ -246,6 +250,9 @@ func (m *Model) Tokenizer() *tokenizer.Tokenizer { return m.tok }
 // ChatTemplate returns the source of the model's chat template, "" if the
 // files carry none.
 func (m *Model) ChatTemplate() string { return m.template }
+
+// Defaults returns what the model's files recommend to those who use it.
+func (m *Model) Defaults() *Defaults { return &m.defaults }
 
 // GGUF returns the file that the model was read from, nil for a directory.
 func (m *Model) GGUF() *gguf.File { return m.gg }

@@ -26,7 +26,7 @@ func hfTemplate(dir string) (string, error) {
 	var cfg struct {
 		Template json.RawMessage `json:"chat_template"`
 	}
-	if err := json.Unmarshal(b, &cfg); err != nil {
+	if err := json.Unmarshal(strictJSON(b), &cfg); err != nil {
 		return "", fmt.Errorf("model: %s: expected a JSON object: %w", path, err)
 	}
 	if len(cfg.Template) == 0 || string(cfg.Template) == "null" {

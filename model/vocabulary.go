@@ -61,9 +61,11 @@ func readTokenizer(path string, f *gguf.File) (*tokenizer.Tokenizer, error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("model: %w", err)
 	}
-	t, err := tokenizer.FromJSON(b, cfg)
+	t, err := tokenizer.FromJSON(b, strictJSON(cfg))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return t, nil
+	ends, err := hfEnds(path)
+	t.AddEnds(ends...)
+	return t, err
 }

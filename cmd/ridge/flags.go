@@ -165,7 +165,7 @@ type sampleFlags struct {
 
 func (f *sampleFlags) add(c *cobra.Command) {
 	fs := c.Flags()
-	fs.Float32Var(&f.p.Temperature, "temp", 0, "temperature; 0 takes the most probable token")
+	fs.Float32Var(&f.p.Temperature, "temp", 0, "temperature; 0 takes the most probable token (default: what the model's files recommend, as of all of these, else 0)")
 	fs.IntVar(&f.p.TopK, "top-k", 0, "choose among the k most probable tokens; 0 for all")
 	fs.Float32Var(&f.p.TopP, "top-p", 1, "choose among the tokens that make up this probability")
 	fs.Float32Var(&f.p.MinP, "min-p", 0, "drop tokens less probable than this times the best one")
@@ -179,6 +179,29 @@ func (f *sampleFlags) add(c *cobra.Command) {
 	fs.StringArrayVar(&f.stop, "stop", nil, "text that ends the answer; may be repeated")
 	fs.IntVarP(&f.max, "max-tokens", "n", 0, "tokens of the answer at most (default: what the context holds)")
 	fs.BoolVar(&f.ignore, "ignore-eos", false, "go on after the model ends its answer")
+}
+
+// recommend takes over what a model's files recommend where no flag says otherwise.
+func (f *sampleFlags) recommend(fs *pflag.FlagSet, r model.Sampling, g *ridge.Generation) {
+	p := &g.Sampling
+	for _, x := range []struct {
+		flag string
+		dst  *float32
+		v    *float64
+	}{
+		{"temp", &p.Temperature, r.Temperature}, {"top-p", &p.TopP, r.TopP}, {"min-p", &p.MinP, r.MinP}, {"typical", &p.TypicalP, r.TypicalP},
+		{"repeat-penalty", &p.RepetitionPenalty, r.RepetitionPenalty},
+	} {
+		if x.v != nil && !fs.Changed(x.flag) {
+			*x.dst = float32(*x.v)
+		}
+	}
+	if r.TopK != nil && !fs.Changed("top-k") {
+		p.TopK = max(0, *r.TopK)
+	}
+	if r.PenaltyLastN != nil && !fs.Changed("repeat-last-n") {
+		p.PenaltyLastN = *r.PenaltyLastN
+	}
 }
 
 func (f *sampleFlags) generation() (ridge.Generation, error) {

@@ -221,6 +221,10 @@ type modelInfo struct {
 	KVBytes      int               `json:"bytes_per_position_kv"`
 	License      string            `json:"license,omitempty"`
 	HasTemplate  bool              `json:"chat_template"`
+	Sampling     string            `json:"sampling,omitempty"`
+	SamplingFrom string            `json:"sampling_from,omitempty"`
+	Pooling      string            `json:"pooling,omitempty"`
+	Ends         []string          `json:"end_tokens"`
 	Packed       int64             `json:"packed_file_bytes,omitempty"`
 	PackedFile   string            `json:"packed_file,omitempty"`
 }
@@ -233,6 +237,11 @@ func describeModel(m *ridge.Model) modelInfo {
 		Vocab: c.Vocab, Tokenizer: m.Tokenizer().Kind(), Context: m.Context(), ContextMade: c.Context,
 		WeightBytes: m.WeightBytes(), KVBytes: m.TokenBytes(), HasTemplate: m.ChatTemplate() != "",
 		Types: map[string]string{},
+	}
+	d := m.Engine().Model().Defaults()
+	info.Sampling, info.SamplingFrom, info.Pooling = d.Sampling.String(), d.Sampling.From, string(d.Pooling)
+	for _, id := range m.Tokenizer().Ends() {
+		info.Ends = append(info.Ends, string(m.Tokenizer().Piece(id)))
 	}
 	for _, w := range c.Window {
 		info.Window = max(info.Window, w)
@@ -293,6 +302,13 @@ func writeModelInfo(w io.Writer, in modelInfo) error {
 		row("licence", "%s", in.License)
 	}
 	row("chat template", "%s", map[bool]string{true: "the model's own", false: "none; a default is used"}[in.HasTemplate])
+	row("end tokens", "%q", in.Ends)
+	if in.Sampling != "" {
+		row("sampling", "%s (%s)", in.Sampling, in.SamplingFrom)
+	}
+	if in.Pooling != "" {
+		row("pooling", "%s", in.Pooling)
+	}
 	if in.Packed > 0 {
 		row("packed weights", "%s, kept in %s", bytesText(in.Packed), in.PackedFile)
 	}

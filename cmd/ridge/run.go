@@ -107,6 +107,7 @@ func (o *runOptions) run(c *cobra.Command, args []string) error {
 	}
 	defer m.Close()
 	load := time.Since(start)
+	o.recommend(c.Flags(), m.Recommended(), &g)
 	s := &session{m: m, o: o, g: g, out: c.OutOrStdout(), err: c.ErrOrStderr(), system: o.system}
 	if err := s.checkParameters(); err != nil {
 		return err

@@ -1,7 +1,9 @@
 package ollama
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
 
@@ -162,10 +164,32 @@ func (s *API) show(w http.ResponseWriter, r *http.Request) error {
 		v, details.Parent = own, own.From
 	}
 	wire.WriteJSON(w, http.StatusOK, map[string]any{
-		"license": m.Info().License, "modelfile": v.modelfile(), "parameters": v.parameters("", " "), "template": m.Info().Template, "system": v.System, "messages": append([]message{}, v.Messages...),
+		"license": m.Info().License, "modelfile": v.modelfile(), "parameters": v.recommended(m.Model).parameters("", " "), "template": m.Info().Template, "system": v.System, "messages": append([]message{}, v.Messages...),
 		"details": details, "model_info": info, "capabilities": capabilities(m.Model), "modified_at": m.Info().Modified.Format(time.RFC3339Nano),
 	})
 	return nil
+}
+
+// recommended returns v with the parameters that the model's files recommend
+// beside its own.
+func (v *variant) recommended(m *run.Model) *variant {
+	d := m.Defaults(run.Sampling{})
+	out := *v
+	out.Parameters = map[string]json.RawMessage{}
+	add := func(name string, n any) {
+		if b, err := json.Marshal(n); err == nil && string(b) != "null" {
+			out.Parameters[name] = b
+		}
+	}
+	add("temperature", d.Temperature)
+	add("top_k", d.TopK)
+	add("top_p", d.TopP)
+	add("min_p", d.MinP)
+	add("typical_p", d.TypicalP)
+	add("repeat_penalty", d.RepetitionPenalty)
+	add("repeat_last_n", d.PenaltyLastN)
+	maps.Copy(out.Parameters, v.Parameters)
+	return &out
 }
 
 // embed is POST /api/embed.

@@ -27,6 +27,9 @@ func (s *Runner) Embed(ctx context.Context, m *Model, b *Embedding, t *Totals) (
 	pooling := m.info.Pooling
 	switch b.Pooling {
 	case "":
+		if kind := m.info.NoPooling; kind != "" {
+			return nil, fault.BadRequest("pooling", "expected mean or last: the model's own, %q, cannot be computed", kind)
+		}
 	case "mean":
 		pooling = engine.PoolingMean
 	case "last":

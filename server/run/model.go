@@ -122,6 +122,7 @@ type Info struct {
 	Pages      int
 	Workers    int
 	Pooling    engine.Pooling        // how states become an embedding, as the file says
+	NoPooling  string                // name of a pooling that the file says and that cannot be computed
 	JumpAhead  bool                  // forced text is not drawn unless a request says otherwise
 	TrustMarks bool                  // the texts of control tokens in messages are control tokens
 	Crosses    bool                  // it reads a query and a text at once
@@ -155,7 +156,7 @@ func NewModel(c ModelConfig) (*Model, error) {
 	if m.info.JumpAhead = c.JumpAhead; m.info.JumpAhead {
 		m.info.Lossy = strings.TrimPrefix(m.info.Lossy+"+jump-ahead", "+")
 	}
-	if err := m.describe(&c, mm.ChatTemplate(), mm.GGUF()); err != nil {
+	if err := m.describe(&c, mm.ChatTemplate(), mm.Defaults(), mm.GGUF()); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -217,7 +218,7 @@ func (m *Model) Sick() error {
 }
 
 // describe fills in what c and the file say of m, whether or not it is loaded.
-func (m *Model) describe(c *ModelConfig, template string, f *gguf.File) error {
+func (m *Model) describe(c *ModelConfig, template string, d *model.Defaults, f *gguf.File) error {
 	source := cmp.Or(c.Template, template)
 	m.ownTmpl = source != ""
 	if !m.ownTmpl {
@@ -227,7 +228,8 @@ func (m *Model) describe(c *ModelConfig, template string, f *gguf.File) error {
 		return err
 	}
 	m.info.Quant, m.info.Digest, m.info.Size, m.info.Modified = cmp.Or(c.Quant, m.info.Quant), c.Digest, c.Size, c.Modified
-	m.readDefaults(f)
+	m.setDefaults(d)
+	m.readMeta(f)
 	// What was known of the file holds as long as nobody has written to it.
 	size, modified := sizeOf(c.Path)
 	if changed := c.Digest != "" && size > 0 && (size != c.Size || !modified.Equal(c.Modified)); changed {
@@ -291,35 +293,30 @@ func (m *Model) Named(name string) bool {
 	return same(m.info.Name) || slices.ContainsFunc(m.info.Aliases, same)
 }
 
-// readDefaults takes over what a file recommends for its model.
-func (m *Model) readDefaults(f *gguf.File) {
+// setDefaults takes over what a model's files recommend.
+func (m *Model) setDefaults(d *model.Defaults) {
+	switch d.Pooling {
+	case model.PoolingUnsaid:
+	case model.PoolingMean:
+		m.info.Pooling = engine.PoolingMean
+	case model.PoolingLast:
+		m.info.Pooling = engine.PoolingLast
+	case model.PoolingRank:
+		m.info.Crosses = true
+	default:
+		m.info.NoPooling = string(d.Pooling)
+	}
+	s := &d.Sampling
+	m.defaults = Sampling{Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK, MinP: s.MinP, TypicalP: s.TypicalP,
+		RepetitionPenalty: s.RepetitionPenalty, PenaltyLastN: s.PenaltyLastN}
+}
+
+// readMeta takes over what a file says of itself.
+func (m *Model) readMeta(f *gguf.File) {
 	if f == nil {
 		return
 	}
-	arch := f.String("general.architecture", "")
-	switch f.Uint(arch+".pooling_type", 0) {
-	case 1:
-		m.info.Pooling = engine.PoolingMean
-	case 3:
-		m.info.Pooling = engine.PoolingLast
-	case 4:
-		m.info.Crosses = true
-	}
 	m.info.License = f.String("general.license", "")
-	set := func(dst **float64, key string) {
-		if _, ok := f.Lookup(key); ok {
-			v := f.Float(key, 0)
-			*dst = &v
-		}
-	}
-	set(&m.defaults.Temperature, "general.sampling.temp")
-	set(&m.defaults.TopP, "general.sampling.top_p")
-	set(&m.defaults.MinP, "general.sampling.min_p")
-	set(&m.defaults.RepetitionPenalty, "general.sampling.penalty_repeat")
-	if _, ok := f.Lookup("general.sampling.top_k"); ok {
-		k := int(f.Uint("general.sampling.top_k", 0))
-		m.defaults.TopK = &k
-	}
 	m.info.Meta = func() map[string]any {
 		out := map[string]any{}
 		for _, k := range f.Keys() {

@@ -55,5 +55,9 @@ func headerModel(c *ModelConfig, f *gguf.File) (*Model, error) {
 	}
 	m := bare(nil, tok, Info{Name: c.Name, Aliases: c.Aliases, Path: c.Path, Context: out.Config.Context, Created: time.Now(), Arch: out.Config.Arch,
 		Parameters: out.Parameters, Hidden: out.Config.Hidden, Train: out.Config.Context, Quant: out.FileType})
-	return m, m.describe(c, f.String("tokenizer.chat_template", ""), f)
+	d, err := model.ReadDefaults(c.Path, f)
+	if err != nil {
+		return nil, err
+	}
+	return m, m.describe(c, f.String("tokenizer.chat_template", ""), &d, f)
 }

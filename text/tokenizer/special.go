@@ -107,7 +107,7 @@ func (t *Tokenizer) ggufSpecial(r *ggufReader) {
 		t.eos = r.id("eos_token_id", eos, n)
 		t.setAround(r, t.bos, t.eos)
 	}
-	t.findEnds(t.eos, r.id("eot_token_id", -1, n), r.id("eom_token_id", -1, n))
+	t.findEnds(append(r.ends(n), t.eos, r.id("eot_token_id", -1, n), r.id("eom_token_id", -1, n))...)
 	if m, ok := t.model.(*spm); ok {
 		for id := range t.eog {
 			m.rank[id] = noRank

@@ -1,0 +1,269 @@
+package model
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ridge/weights/gguf"
+)
+
+// Defaults are what a model's files recommend to those who use it, where they say
+// nothing else.
+type Defaults struct {
+	Sampling Sampling
+	Pooling  Pooling
+}
+
+// Sampling says how tokens should be chosen. What is nil is not said. Package
+// sample has what the numbers mean.
+type Sampling struct {
+	Temperature, TopP, MinP, TypicalP, RepetitionPenalty *float64
+	TopK, PenaltyLastN                                   *int
+
+	From string // the file that says it, "" if none does
+}
+
+// Pooling is how the states of a text's tokens become its embedding.
+type Pooling string
+
+// The poolings. Others are named as the files have them, and cannot be computed.
+const (
+	PoolingUnsaid Pooling = ""
+	PoolingMean   Pooling = "mean"
+	PoolingLast   Pooling = "last"
+	PoolingRank   Pooling = "rank" // the model reads a query and a text at once
+)
+
+// ReadDefaults reads the defaults of the model at path: of f, or without a file
+// of the directory's generation_config.json and of sentence-transformers'
+// modules.json.
+func ReadDefaults(path string, f *gguf.File) (d Defaults, err error) {
+	if f != nil {
+		d = ggufDefaults(f)
+	} else if err = d.Sampling.readHF(path); err == nil {
+		d.Pooling, err = hfPooling(path)
+	}
+	if err == nil {
+		err = d.Sampling.check(path)
+	}
+	return d, err
+}
+
+func ggufDefaults(f *gguf.File) (d Defaults) {
+	s := &d.Sampling
+	float := func(key string) *float64 {
+		key = "general.sampling." + key
+		if _, ok := f.Lookup(key); !ok {
+			return nil
+		}
+		s.From = filepath.Base(f.Name())
+		v := f.Float(key, 0)
+		return &v
+	}
+	integer := func(key string) *int {
+		v, _ := f.Lookup("general.sampling." + key)
+		n, ok := asInt(v)
+		if !ok {
+			return nil
+		}
+		s.From = filepath.Base(f.Name())
+		return &n
+	}
+	s.Temperature, s.TopP, s.MinP = float("temp"), float("top_p"), float("min_p")
+	s.RepetitionPenalty = float("penalty_repeat")
+	s.TopK, s.PenaltyLastN = integer("top_k"), integer("penalty_last_n")
+	switch n := f.Uint(f.String("general.architecture", "")+".pooling_type", 0); n {
+	case 0:
+	case 1:
+		d.Pooling = PoolingMean
+	case 2:
+		d.Pooling = "cls"
+	case 3:
+		d.Pooling = PoolingLast
+	case 4:
+		d.Pooling = PoolingRank
+	default:
+		d.Pooling = Pooling(fmt.Sprint("type ", n))
+	}
+	return d
+}
+
+// readFile reads the JSON of a file of dir into v. A file that is not there is no
+// error.
+func readFile(dir, name string, v any) (found bool, err error) {
+	path := filepath.Join(dir, name)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("model: %w", err)
+	}
+	if err := json.Unmarshal(strictJSON(b), v); err != nil {
+		return false, fmt.Errorf("model: %s: %w", path, err)
+	}
+	return true, nil
+}
+
+// readHF reads generation_config.json. As in transformers, what chooses among
+// tokens counts only where do_sample is true; a temperature that is not given is 1
+// then.
+func (s *Sampling) readHF(dir string) error {
+	const name = "generation_config.json"
+	var c struct {
+		Sample      bool     `json:"do_sample"`
+		Temperature *float64 `json:"temperature"`
+		TopK        *float64 `json:"top_k"`
+		TopP        *float64 `json:"top_p"`
+		MinP        *float64 `json:"min_p"`
+		TypicalP    *float64 `json:"typical_p"`
+		Repetition  *float64 `json:"repetition_penalty"`
+	}
+	if _, err := readFile(dir, name, &c); err != nil {
+		return err
+	}
+	if c.Repetition != nil && *c.Repetition != 1 {
+		all := -1 // of the whole text, as transformers does
+		s.RepetitionPenalty, s.PenaltyLastN, s.From = c.Repetition, &all, name
+	}
+	if !c.Sample {
+		return nil
+	}
+	if s.From = name; c.Temperature == nil {
+		one := 1.0
+		c.Temperature = &one
+	}
+	s.Temperature, s.TopP, s.MinP, s.TypicalP = c.Temperature, c.TopP, c.MinP, c.TypicalP
+	if c.TopK != nil {
+		k := int(max(-1, min(*c.TopK, math.MaxInt32)))
+		s.TopK = &k
+	}
+	return nil
+}
+
+// check reports the first number that no sampler takes.
+func (s *Sampling) check(path string) error {
+	for _, f := range []struct {
+		name   string
+		v      *float64
+		lo, hi float64
+	}{
+		{"temperature", s.Temperature, 0, 100}, {"top_p", s.TopP, 0, 1}, {"min_p", s.MinP, 0, 1}, {"typical_p", s.TypicalP, 0, 1},
+		{"repetition penalty", s.RepetitionPenalty, 0.01, 100},
+	} {
+		if f.v != nil && !(*f.v >= f.lo && *f.v <= f.hi) {
+			return fmt.Errorf("model: %s: %s: sampling: %s: expected %g to %g, found %g", path, s.From, f.name, f.lo, f.hi, *f.v)
+		}
+	}
+	return nil
+}
+
+// String lists what is said, as flags name it: "temperature 0.6, top-p 0.9".
+func (s *Sampling) String() string {
+	var parts []string
+	add := func(name string, v *float64) {
+		if v != nil {
+			parts = append(parts, fmt.Sprintf("%s %.4g", name, *v))
+		}
+	}
+	count := func(name string, n *int) {
+		if n != nil {
+			parts = append(parts, fmt.Sprintf("%s %d", name, *n))
+		}
+	}
+	add("temperature", s.Temperature)
+	count("top-k", s.TopK)
+	add("top-p", s.TopP)
+	add("min-p", s.MinP)
+	add("typical", s.TypicalP)
+	add("repeat-penalty", s.RepetitionPenalty)
+	count("repeat-last-n", s.PenaltyLastN)
+	return strings.Join(parts, ", ")
+}
+
+// hfEnds returns the tokens that end an answer by the files of a directory: all
+// that any of them has.
+func hfEnds(dir string) ([]int32, error) {
+	var ends []int32
+	for _, name := range []string{"generation_config.json", "config.json"} {
+		var c struct {
+			EOS  any `json:"eos_token_id"`
+			Text struct {
+				EOS any `json:"eos_token_id"`
+			} `json:"text_config"`
+		}
+		if _, err := readFile(dir, name, &c); err != nil {
+			return nil, err
+		}
+		for _, v := range []any{c.EOS, c.Text.EOS} {
+			ids, ok := asInts(v)
+			if id, one := asInt(v); one {
+				ids, ok = []int{id}, true
+			}
+			if !ok && v != nil {
+				return nil, fmt.Errorf("model: %s: eos_token_id: expected an integer or a list of them, found %s", filepath.Join(dir, name), describe(v))
+			}
+			for _, id := range ids {
+				if id >= 0 && id < 1<<31 {
+					ends = append(ends, int32(id))
+				}
+			}
+		}
+	}
+	return ends, nil
+}
+
+// hfPooling reads how sentence-transformers makes an embedding of states. A part
+// that changes it otherwise than by its length is named as what cannot be computed.
+func hfPooling(dir string) (Pooling, error) {
+	var modules []struct{ Path, Type string }
+	found, err := readFile(dir, "modules.json", &modules)
+	if err != nil {
+		return "", err
+	}
+	at := "1_Pooling"
+	if found {
+		at = ""
+	}
+	for _, m := range modules {
+		switch kind := m.Type[strings.LastIndexByte(m.Type, '.')+1:]; kind {
+		case "Transformer", "Normalize":
+		case "Pooling":
+			if at = m.Path; !filepath.IsLocal(at) {
+				return "", fmt.Errorf("model: %s: modules.json: path: expected a folder in it, found %q", dir, at)
+			}
+		default:
+			return Pooling(kind), nil
+		}
+	}
+	if at == "" {
+		return "", nil
+	}
+	var c map[string]any
+	if found, err = readFile(filepath.Join(dir, at), "config.json", &c); !found || err != nil {
+		return "", err
+	}
+	var modes []string
+	for _, key := range slices.Sorted(maps.Keys(c)) {
+		if mode, ok := strings.CutPrefix(key, "pooling_mode_"); ok && c[key] == true {
+			modes = append(modes, mode)
+		}
+	}
+	if mode, ok := c["pooling_mode"].(string); ok {
+		modes = []string{mode}
+	}
+	switch all := strings.Join(modes, "+"); all {
+	case "mean_tokens", "mean", "mean_sqrt_len_tokens": // the same direction
+		return PoolingMean, nil
+	case "lasttoken", "last_token":
+		return PoolingLast, nil
+	default:
+		return Pooling(all), nil
+	}
+}
