@@ -32,8 +32,9 @@ func (e *RequestError) Unwrap() error { return e.Err }
 
 // ContextError says that a prompt does not fit. It is never cut silently.
 type ContextError struct {
-	Tokens  int // of the prompt
-	Context int // the most a prompt can have
+	Tokens  int  // of the prompt
+	Context int  // the most a prompt can have
+	AtLeast bool // the prompt has so many or more
 }
 
 func (e *ContextError) Error() string {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -257,5 +258,49 @@ func TestNoPaths(t *testing.T) {
 	_, _, refused := send(t, http.MethodPost, srv.URL+"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"},{"role":"user","content":"x"},{"role":"tool","content":"x"}]}`)
 	if strings.Contains(string(body), "testdata/") || strings.Contains(string(refused), "testdata/") {
 		t.Errorf("%s\n%s", body, refused)
+	}
+}
+
+// What large requests took goes back to the system when nobody asks for a while.
+func TestMemoryGoesBack(t *testing.T) {
+	srv, _ := scripted(t, "abc", func(o *Options, _ *script) { o.FreeAfter = 50 * time.Millisecond })
+	held := func() uint64 { // what is neither used nor given back
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapIdle - m.HeapReleased
+	}
+	post(t, srv.URL+"/v1/chat/completions", fmt.Sprintf(`{%s,"user":%q}`, hello, strings.Repeat("x", 20<<20)), 200)
+	waitFor(t, func() bool { return held() < 8<<20 })
+}
+
+// A prompt that cannot fit is refused by its length, before it is tokenized.
+func TestHugePrompts(t *testing.T) {
+	srv, b := scripted(t, "abc")
+	text := strings.Repeat("word ", 80_000)
+	for path, body := range map[string]string{
+		"/v1/chat/completions": `{"messages":[{"role":"user","content":"` + text + `"}]}`,
+		"/v1/completions":      `{"prompt":"` + text + `"}`,
+		"/v1/responses":        `{"input":"` + text + `"}`,
+		"/v1/messages":         `{"max_tokens":5,"messages":[{"role":"user","content":"` + text + `"}]}`,
+		"/api/chat":            `{"model":"fake","messages":[{"role":"user","content":"` + text + `"}]}`,
+		"/api/generate":        `{"model":"fake","prompt":"` + text + `"}`,
+		"/v1/embeddings":       `{"input":"` + text + `"}`,
+		"/infill":              `{"input_prefix":"` + text + `","input_suffix":"x"}`,
+		"/completion":          `{"prompt":"` + text + `"}`,
+	} {
+		status, _, got := send(t, http.MethodPost, srv.URL+path, body)
+		if status != 400 || !strings.Contains(string(got), "prompt is too long") || !strings.Contains(string(got), "it has at least so many") {
+			t.Errorf("%s: status %d: %s", path, status, got)
+		}
+	}
+	if n := len(b.requests); n != 0 {
+		t.Errorf("%d prompts reached the engine", n)
+	}
+	ids := strings.TrimSuffix(strings.Repeat("257,", 1_800_000), ",") // <|im_end|>: text many times as long
+	if status, _, got := send(t, http.MethodPost, srv.URL+"/detokenize", `{"tokens":[`+ids+`]}`); status != 400 || !strings.Contains(string(got), "bytes of text") {
+		t.Errorf("detokenize: status %d: %s", status, got)
+	}
+	if status, _, got := send(t, http.MethodPost, srv.URL+"/tokenize", `{"content":"`+text+`","with_pieces":true}`); status != 400 || !strings.Contains(string(got), "with_pieces") {
+		t.Errorf("tokenize: status %d: %.200s", status, got)
 	}
 }

@@ -175,6 +175,7 @@ func (s *Server) screen(w http.ResponseWriter, r *http.Request, next http.Handle
 	}
 	defer release()
 	done, e := s.takeBody(w, r, timed)
+	defer s.idle.watch(r)() // after its body is let go
 	defer done()
 	if e != nil {
 		writeError(w, r, wire.BodyError(e))

@@ -55,6 +55,7 @@ type Options struct {
 	BodyTimeout    time.Duration // for a request's body to arrive; 0 means a minute
 	WriteTimeout   time.Duration // for a client to take a piece of an answer; 0 means a minute
 	RequestTimeout time.Duration // for a whole request; 0 for any time
+	FreeAfter      time.Duration // without requests, when memory is given back; 0 means ten seconds
 	Deadline       time.Duration // of the first token of requests that name none; 0 for at no time
 	Ping           time.Duration // between signs of life in a silent stream; 0 means 15 seconds
 
@@ -75,7 +76,7 @@ func (o *Options) complete() {
 	for _, d := range []struct {
 		v *time.Duration
 		d time.Duration
-	}{{&o.BodyTimeout, time.Minute}, {&o.WriteTimeout, time.Minute}, {&o.Ping, 15 * time.Second}} {
+	}{{&o.BodyTimeout, time.Minute}, {&o.WriteTimeout, time.Minute}, {&o.Ping, 15 * time.Second}, {&o.FreeAfter, 10 * time.Second}} {
 		if *d.v == 0 {
 			*d.v = d.d
 		}
@@ -107,6 +108,7 @@ type Server struct {
 	handler  http.Handler
 	draining atomic.Bool
 	bodies   bodies
+	idle     *idleness
 	cut      context.Context // ends when requests under way must
 	cutOff   context.CancelCauseFunc
 	batches  *batches // nil without a folder for them
@@ -120,7 +122,7 @@ func New(o Options) (*Server, error) {
 		return nil, errors.New("server: models: expected at least one, found none")
 	}
 	s := &Server{o: o, log: o.Log, started: time.Now(), tracer: tracer(o.Traces)}
-	s.bodies.most = o.BodyMemory
+	s.bodies.most, s.idle = o.BodyMemory, newIdle(o.FreeAfter)
 	s.cut, s.cutOff = context.WithCancelCause(context.Background())
 	created, err := ollama.OpenStore(s.folder("created"), s.log)
 	if err != nil {
@@ -300,6 +302,7 @@ func (s *Server) Drain(ctx context.Context) error {
 // Close closes the models. What still runs is aborted.
 func (s *Server) Close() error {
 	s.draining.Store(true)
+	s.idle.timer.Stop()
 	if s.batches != nil {
 		s.batches.stop()
 	}

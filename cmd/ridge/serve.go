@@ -69,7 +69,7 @@ type serveOptions struct {
 	origins, hosts       []string
 	cert, certKey        string
 	data                 string
-	body                 string
+	body, bodies         string
 	timeout, grace, ping time.Duration
 	deadline             time.Duration
 	shed                 bool
@@ -149,6 +149,7 @@ func (o *serveOptions) add(c *cobra.Command) {
 	fs.StringVar(&o.certKey, "tls-key", "", "file with the certificate's key")
 	fs.StringVar(&o.data, "data", "", "folder for files and batches; without it there are none")
 	fs.StringVar(&o.body, "max-body", "32M", "bytes that a request may have")
+	fs.StringVar(&o.bodies, "body-memory", "", "bytes of the bodies of all requests under way; who comes then gets status 429 (default: an eighth of the memory that is left)")
 	fs.DurationVar(&o.timeout, "timeout", 0, "time that a request may take (default: any)")
 	fs.DurationVar(&o.deadline, "deadline", 0, "when the first token of a request is due that does not say it itself, after its arrival (default: at no time)")
 	fs.BoolVar(&o.shed, "shed", false, "drop waiting requests whose deadline cannot be met any more, with status 503")
@@ -225,6 +226,11 @@ func (o *serveOptions) run(c *cobra.Command, args []string) error {
 		lease.KeepAlive(-1)
 		lease.Release()
 	}
+	endMemory, err := o.bound(c.Context(), &so, reg, log)
+	if err != nil {
+		return errors.Join(err, reg.Close(c.Context()))
+	}
+	defer endMemory()
 	s, err := server.New(so)
 	if err != nil {
 		return errors.Join(err, reg.Close(c.Context()))
@@ -339,6 +345,23 @@ func (o *serveOptions) server(log *slog.Logger) (server.Options, error) {
 	}
 	so.MaxBodyBytes = n
 	return so, nil
+}
+
+// bound says how much memory bodies and Go may take, once the models that are kept
+// are loaded. end ends that.
+func (o *serveOptions) bound(ctx context.Context, so *server.Options, reg *engine.Registry, log *slog.Logger) (end func(), err error) {
+	if so.BodyMemory = bodyMemory(kvcache.ReadLimits(), promised(reg.Pages())); o.bodies != "" {
+		if so.BodyMemory, err = parseSize(o.bodies); err != nil {
+			return nil, fmt.Errorf("--body-memory: %w", err)
+		}
+	}
+	if n := so.BodyMemory; n > 0 && n < so.MaxBodyBytes {
+		log.Warn("bodies are held to the memory that is left for them", "max_body", n)
+		so.MaxBodyBytes = n
+	}
+	ctx, end = context.WithCancel(ctx)
+	followMemory(ctx, reg.Pages())
+	return end, nil
 }
 
 // listen opens the port, with TLS if there is a certificate.

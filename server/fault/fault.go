@@ -106,6 +106,9 @@ func As(err error) *Error {
 		// Clients look for OpenAI's words and for Anthropic's in the message to
 		// tell this error from others.
 		e := BadRequest("", "prompt is too long: %d tokens > %d maximum. This model's maximum context length is %[2]d tokens, and nothing is cut without being asked: shorten the prompt", ctxErr.Tokens, ctxErr.Context)
+		if ctxErr.AtLeast {
+			e.Message += " (it has at least so many)"
+		}
 		e.Code = CodeContext
 		return e
 	case errors.As(err, &full):

@@ -103,6 +103,9 @@ func (s *API) slots(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// maxPieces bounds the tokens whose texts are listed.
+const maxPieces = 1 << 18
+
 // tokenize is llama-server's and vLLM's POST /tokenize at once.
 func (s *API) tokenize(w http.ResponseWriter, r *http.Request) error {
 	var b struct {
@@ -136,6 +139,9 @@ func (s *API) tokenize(w http.ResponseWriter, r *http.Request) error {
 		ids = p.Tokens
 	default:
 		return fault.BadRequest("content", "expected content, prompt or messages, found none")
+	}
+	if (b.Strings || b.WithPieces) && len(ids) > maxPieces {
+		return fault.BadRequest("with_pieces", "expected a text of at most %d tokens, found %d", maxPieces, len(ids))
 	}
 	reply := map[string]any{"tokens": ids, "count": len(ids), "max_model_len": m.Info().Context}
 	if b.Strings {
@@ -185,10 +191,10 @@ func (s *API) detokenize(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer m.Release()
-	if err := m.CheckIDs("tokens", b.Tokens); err != nil {
+	text, err := m.Decode("tokens", b.Tokens)
+	if err != nil {
 		return err
 	}
-	text := m.Tokenizer().DecodeSpecial(b.Tokens)
 	wire.WriteJSON(w, http.StatusOK, map[string]string{"content": text, "prompt": text})
 	return nil
 }

@@ -102,7 +102,7 @@ func sessionTokens(m *run.Model, p wire.Prompts, b *openai.ChatRequest) ([]int32
 	case len(p) == 1 && p[0].Tokens != nil:
 		return p[0].Tokens, nil
 	case len(p) == 1:
-		return m.Encode(p[0].Text, true), nil
+		return m.Encode(p[0].Text, true)
 	case len(b.Messages) > 0:
 		p, err := b.Prompt(m)
 		return p.Tokens, err

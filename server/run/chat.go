@@ -85,7 +85,11 @@ func (c *Chat) Plan(m *Model) (*Plan, error) {
 	}
 	p.text, p.Request.Tokens = prompt.Text, prompt.Tokens
 	if c.AddSpecial != nil {
-		p.Request.Tokens = prompt.Encode(m.tok, *c.AddSpecial)
+		tok := m.fits(c.Truncate != nil)
+		p.Request.Tokens = prompt.Encode(tok, *c.AddSpecial)
+		if err := tok.err(); err != nil {
+			return nil, err
+		}
 	}
 	p.parse = &chat.ParseOptions{Prompt: tail(p.text), KeepReasoning: c.KeepReasoning}
 	for _, t := range tools {
@@ -151,9 +155,11 @@ func (c *Chat) prompt(m *Model, tools []Tool) (chat.Prompt, error) {
 	for _, t := range tools {
 		in.Tools = append(in.Tools, t.raw)
 	}
-	p, err := tmpl.Prompt(in, m.tok)
+	tok := m.fits(c.Truncate != nil)
+	p, err := tmpl.Prompt(in, tok)
 	switch {
 	case err == nil:
+		err = tok.err()
 	case errors.Is(err, chat.ErrContinue):
 		err = fault.BadRequest("continue_final_message", "%v", chat.ErrContinue)
 	case errors.Is(err, chat.ErrRefused):
@@ -281,6 +287,9 @@ func (p *Plan) finish(c *Options) error {
 	var words [][]int32
 	for _, w := range c.BadWords {
 		for _, text := range []string{w, " " + strings.TrimSpace(w)} {
+			if len(text) > maxStopBytes {
+				return fault.BadRequest("bad_words", "expected words of at most %d bytes, found one of %d", maxStopBytes, len(text))
+			}
 			ids := m.tok.Encode(nil, text, tokenizer.EncodeOptions{})
 			if len(ids) == 0 || len(ids) > 32 {
 				return fault.BadRequest("bad_words", "expected words of 1 to 32 tokens, found %q", w)

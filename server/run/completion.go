@@ -51,7 +51,10 @@ func (c *Completion) Plan(m *Model, in *Prompt) (*Plan, error) {
 		if c.AddSpecial != nil {
 			special = *c.AddSpecial
 		}
-		p.Request.Tokens = m.Encode(in.Text, special)
+		var err error
+		if p.Request.Tokens, err = m.encode(in.Text, special, c.Truncate != nil); err != nil {
+			return nil, err
+		}
 		if len(p.Request.Tokens) == 0 && m.tok.BOS() >= 0 {
 			p.Request.Tokens = []int32{m.tok.BOS()} // an empty prompt: the start of any text
 		}
@@ -132,11 +135,12 @@ func (m *Model) Fill(prefix, suffix string) ([]int32, error) {
 		return nil, fault.Unsupported("suffix", "this model was not trained to fill in text: it has no tokens for that")
 	}
 	plain := tokenizer.EncodeOptions{}
+	f := m.fits(false)
 	var ids []int32
 	if m.tok.AddsBOS() {
 		ids = append(ids, m.tok.BOS())
 	}
-	ids = m.tok.Encode(append(ids, t.prefix), prefix, plain)
-	ids = m.tok.Encode(append(ids, t.suffix), suffix, plain)
-	return append(ids, t.middle), nil
+	ids = f.Encode(append(ids, t.prefix), prefix, plain)
+	ids = f.Encode(append(ids, t.suffix), suffix, plain)
+	return append(ids, t.middle), f.err()
 }

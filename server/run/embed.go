@@ -54,7 +54,10 @@ func (s *Runner) Embed(ctx context.Context, m *Model, b *Embedding, t *Totals) (
 		}
 		p := &Plan{Model: m, text: in.Text}
 		if p.Request.Tokens = in.Tokens; in.Tokens == nil {
-			p.Request.Tokens = m.Encode(in.Text, true)
+			var err error
+			if p.Request.Tokens, err = m.encode(in.Text, true, b.Truncate != nil && *b.Truncate > 0); err != nil {
+				return nil, err
+			}
 		}
 		if n := b.Truncate; n != nil && *n > 0 {
 			p.Request.Tokens = p.Request.Tokens[:min(len(p.Request.Tokens), *n)]

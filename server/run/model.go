@@ -367,11 +367,6 @@ func sizeOf(path string) (size int64, modified time.Time) {
 	return size, modified
 }
 
-// Encode turns a prompt's text into tokens.
-func (m *Model) Encode(text string, special bool) []int32 {
-	return m.tok.Encode(nil, text, tokenizer.EncodeOptions{AddSpecial: special, ParseSpecial: true})
-}
-
 // Fingerprint names the model's file, and what was asked for that changes its
 // answers, for the worse or, as exact activations, for the better.
 func (m *Model) Fingerprint() string {

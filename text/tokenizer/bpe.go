@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -27,6 +28,7 @@ type bpe struct {
 	fuseUnk bool  // a run of text without tokens is one unk
 
 	wholeFirst bool // a piece that is a token is not merged (ignore_merges)
+	longest    int  // bytes of a token, as the vocabulary has them
 }
 
 // pairTable maps a pair of tokens to the rank of their merge and what they
@@ -178,76 +180,91 @@ func (m *bpe) initChars() {
 }
 
 func (m *bpe) encode(sc *scratch, dst []int32, piece string) []int32 {
-	if m.byByte {
-		return m.encodeBytes(sc, dst, piece)
-	}
-	return m.encodeChars(sc, dst, piece)
-}
-
-func (m *bpe) encodeBytes(sc *scratch, dst []int32, piece string) []int32 {
-	if m.wholeFirst {
-		sc.key = appendByteText(sc.key[:0], piece)
-		if id := m.v.find(view(sc.key)); id >= 0 {
+	if m.wholeFirst && len(piece) <= m.longest {
+		key := piece
+		if m.byByte {
+			sc.key = appendByteText(sc.key[:0], piece)
+			key = view(sc.key)
+		}
+		if id := m.v.find(key); id >= 0 {
 			return append(dst, id)
 		}
 	}
-	sc.syms = grow(sc.syms, len(piece))
-	syms := sc.syms
-	n := 0
-	for i := range len(piece) {
-		// A byte without a token is gone before merging: what is around it
-		// may merge.
-		if id := m.bytes[piece[i]]; id >= 0 {
-			syms[n] = span{id, int32(i), int32(i) + 1}
-			n++
+	if len(piece) > windowSyms {
+		old := len(dst)
+		if sc.mergeWindows(m, piece, windowSyms, func(out []span) { dst = sc.appendIDs(dst, out) }) {
+			return dst
 		}
+		dst = dst[:old]
 	}
-	for _, s := range sc.merge(m, piece, syms[:n]) {
+	sc.syms, _ = m.symbols(sc, sc.syms[:0], piece, 0, len(piece), len(piece))
+	return sc.appendIDs(dst, sc.merge(m, piece, sc.syms))
+}
+
+// appendIDs appends the ids of tokens to dst.
+func (sc *scratch) appendIDs(dst []int32, tokens []span) []int32 {
+	dst = sc.room(dst, len(tokens))
+	for _, s := range tokens {
 		dst = append(dst, s.id)
 	}
 	return dst
 }
 
-func (m *bpe) encodeChars(sc *scratch, dst []int32, piece string) []int32 {
-	if m.wholeFirst {
-		if id := m.v.find(piece); id >= 0 {
-			return append(dst, id)
+// apart is false within a run of text without tokens that is one symbol.
+func (m *bpe) apart(left, right span) bool {
+	return !m.fuseUnk || m.unk < 0 || left.id != m.unk || right.id != m.unk
+}
+
+func (m *bpe) symbols(sc *scratch, dst []span, piece string, lo, hi, n int) ([]span, int) {
+	if !m.byByte {
+		return m.charSymbols(sc, dst, piece, lo, hi, n)
+	}
+	dst = slices.Grow(dst, min(n, hi-lo))
+	i := lo
+	for ; i < hi && n > 0; i++ {
+		// A byte without a token is gone before merging: what is around it
+		// may merge.
+		if id := m.bytes[piece[i]]; id >= 0 {
+			dst = append(dst, span{id, int32(i), int32(i) + 1})
+			n--
 		}
 	}
-	syms := sc.syms[:0]
+	return dst, i
+}
+
+// charSymbols is symbols for a vocabulary of characters.
+func (m *bpe) charSymbols(sc *scratch, dst []span, piece string, lo, hi, n int) ([]span, int) {
 	fused := false // the last symbol is an unk that may take in more
-	for i := 0; i < len(piece); {
-		n := 1
+	n += len(dst)
+	i := lo
+	for i < hi && len(dst) < n {
+		w := 1
 		if piece[i] >= utf8.RuneSelf {
-			_, n = utf8.DecodeRuneInString(piece[i:])
+			_, w = utf8.DecodeRuneInString(piece[i:hi])
 		}
-		lo, hi := int32(i), int32(i+n)
-		id := m.char(sc, piece, i, n)
-		i += n
+		lo, hi := int32(i), int32(i+w)
+		id := m.char(sc, piece, i, w)
+		i += w
 		switch {
 		case id >= 0:
-			syms = append(syms, span{id, lo, hi})
+			dst = append(dst, span{id, lo, hi})
 		case m.byteFallback && m.hasBytes(piece[lo:hi]):
 			for j := lo; j < hi; j++ {
-				syms = append(syms, span{m.fallback[piece[j]], j, j + 1})
+				dst = append(dst, span{m.fallback[piece[j]], j, j + 1})
 			}
 		case m.unk < 0:
 			continue
 		case fused && m.fuseUnk:
-			syms[len(syms)-1].hi = hi
+			dst[len(dst)-1].hi = hi
 			continue
 		default:
-			syms = append(syms, span{m.unk, lo, hi})
+			dst = append(dst, span{m.unk, lo, hi})
 			fused = true
 			continue
 		}
 		fused = false
 	}
-	sc.syms = syms
-	for _, s := range sc.merge(m, piece, syms) {
-		dst = append(dst, s.id)
-	}
-	return dst
+	return dst, i
 }
 
 // char returns the token of the character of piece at i, n bytes long, or -1.

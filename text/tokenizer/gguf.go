@@ -205,7 +205,7 @@ func (t *Tokenizer) ggufBPE(r *ggufReader, model string) error {
 	if !ok {
 		return fmt.Errorf("metadata %spre: the pre-tokenizer %.60q is not known", ggufPrefix, name)
 	}
-	m := &bpe{v: t.vocab, unk: -1, wholeFirst: pre.whole}
+	m := &bpe{v: t.vocab, longest: t.vocab.longest(), unk: -1, wholeFirst: pre.whole}
 	t.model = m
 	merges := get[[]string](r, "merges", nil)
 	if r.err != nil {

@@ -362,7 +362,7 @@ func (t *Tokenizer) jsonBPE(f *jsonFile, m *jsonModel, unk int32) error {
 	if m.Dropout != nil && *m.Dropout != 0 {
 		return fmt.Errorf("dropout: expected none or 0, found %v: it makes ids random", *m.Dropout)
 	}
-	b := &bpe{v: t.vocab, unk: unk, fuseUnk: m.FuseUnk, byteFallback: m.ByteFallback, wholeFirst: m.IgnoreMerges}
+	b := &bpe{v: t.vocab, longest: t.vocab.longest(), unk: unk, fuseUnk: m.FuseUnk, byteFallback: m.ByteFallback, wholeFirst: m.IgnoreMerges}
 	if m.Prefix != nil {
 		b.prefix = *m.Prefix
 	}

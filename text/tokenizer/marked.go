@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -97,6 +98,9 @@ func (t *Tokenizer) encodeMarked(sc *scratch, s string, first bool) {
 // encodeRun encodes what lies between two cuts, with the mark in front if pre.
 func (t *Tokenizer) encodeRun(sc *scratch, s string, pre bool) {
 	n := len(s)
+	if len(sc.out)+cacheIDs > cap(sc.out) {
+		sc.out = sc.room(sc.out, cacheIDs)
+	}
 	switch {
 	case n == 1 && !pre && t.single[s[0]] >= 0:
 		sc.out = append(sc.out, t.single[s[0]])
@@ -125,7 +129,7 @@ func (m *marked) rewrite(sc *scratch, s string, pre bool) string {
 	if !pre && (m.mark == "" || strings.IndexByte(s, ' ') < 0) {
 		return s
 	}
-	buf := sc.piece[:0]
+	buf := slices.Grow(sc.piece[:0], len(s)+len(m.mark)+strings.Count(s, " ")*max(0, len(m.mark)-1))
 	if pre {
 		buf = append(buf, m.mark...)
 	}

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -22,7 +23,7 @@ func (t *Tokenizer) normalize(sc *scratch, s string) string {
 		if n.same(s) {
 			continue
 		}
-		sc.norm[k] = n.append(sc.norm[k][:0], s)
+		sc.norm[k] = n.append(slices.Grow(sc.norm[k][:0], len(s)), s)
 		s = view(sc.norm[k])
 		k ^= 1
 	}
@@ -54,12 +55,19 @@ type replacePattern struct {
 func (r replacePattern) same(string) bool { return false }
 
 func (r replacePattern) append(dst []byte, s string) []byte {
-	for _, p := range r.pat.split(nil, s) {
+	put := func(p part) {
 		if p.match {
 			dst = append(dst, r.new...)
 		} else {
 			dst = append(dst, s[p.lo:p.hi]...)
 		}
+	}
+	if m, ok := r.pat.(matches); ok {
+		m.each(s, put)
+		return dst
+	}
+	for _, p := range r.pat.split(nil, s) {
+		put(p)
 	}
 	return dst
 }

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -87,13 +88,13 @@ func (t *Tokenizer) pretokenize(sc *scratch, level int, piece string, first bool
 		t.metaspace(sc, level, piece, first)
 	case stageSpace:
 		if piece[0] != ' ' {
-			buf := append(append(sc.level(level).text[:0], ' '), piece...)
+			buf := append(append(slices.Grow(sc.level(level).text[:0], len(piece)+1), ' '), piece...)
 			sc.level(level).text = buf
 			piece = view(buf)
 		}
 		t.pretokenize(sc, level+1, piece, first)
 	case stageBytes:
-		buf := appendByteText(sc.level(level).text[:0], piece)
+		buf := appendByteText(slices.Grow(sc.level(level).text[:0], len(piece)), piece)
 		sc.level(level).text = buf
 		t.pretokenize(sc, level+1, view(buf), first)
 	}
@@ -132,67 +133,64 @@ func (t *Tokenizer) scan(sc *scratch, level int, piece string, first bool) {
 // splitStage applies a pattern with its behavior.
 func (t *Tokenizer) splitStage(sc *scratch, level int, piece string, first bool) {
 	st := &t.stages[level]
-	lv := sc.level(level)
-	parts := st.pat.split(lv.parts[:0], piece)
-	lv.parts = parts
-	if st.invert {
-		for i := range parts {
-			parts[i].match = !parts[i].match
+	j := joiner{how: st.behave}
+	put := func(p part) {
+		if p.match = p.match != st.invert; j.add(p) {
+			t.pretokenize(sc, level+1, piece[j.done.lo:j.done.hi], first && j.done.lo == 0)
 		}
 	}
-	for _, p := range st.behave.apply(parts) {
+	if m, ok := st.pat.(matches); ok {
+		m.each(piece, put) // one part at a time: there may be one for each byte
+	} else {
+		lv := sc.level(level)
+		lv.parts = st.pat.split(lv.parts[:0], piece)
+		for _, p := range lv.parts {
+			put(p)
+		}
+	}
+	if p := j.last; p.hi > p.lo {
 		t.pretokenize(sc, level+1, piece[p.lo:p.hi], first && p.lo == 0)
 	}
 }
 
-// apply joins and drops parts as b says, in place.
-func (b behavior) apply(parts []part) []part {
-	out := parts[:0]
-	switch b {
+// joiner joins and drops parts that come in order, as a behavior says.
+type joiner struct {
+	how    behavior
+	last   part // may still be joined with the next one; empty: none
+	done   part // by add
+	before bool // the part before was a match
+}
+
+// add takes the next part, and reports whether one is done.
+func (j *joiner) add(p part) bool {
+	last := j.last
+	some := last.hi > last.lo
+	switch j.how {
 	case removed:
-		for _, p := range parts {
-			if !p.match {
-				out = append(out, p)
-			}
-		}
+		j.done = p
+		return !p.match
 	case contiguous:
-		for _, p := range parts {
-			if n := len(out); n > 0 && out[n-1].match == p.match {
-				out[n-1].hi = p.hi
-			} else {
-				out = append(out, p)
-			}
+		if some && last.match == p.match {
+			j.last.hi = p.hi
+			return false
 		}
 	case mergedPrev:
-		before := false // the part before was a match
-		for _, p := range parts {
-			if n := len(out); n > 0 && p.match && !before {
-				out[n-1].hi = p.hi
-			} else {
-				out = append(out, p)
-			}
-			before = p.match
+		join := some && p.match && !j.before
+		if j.before = p.match; join {
+			j.last.hi = p.hi
+			return false
 		}
 	case mergedNext:
-		// From the end: a match goes to the part after it, unless that is a
-		// match too.
-		w := len(parts)
-		after := false
-		for i := len(parts) - 1; i >= 0; i-- {
-			p := parts[i]
-			if p.match && !after && w < len(parts) {
-				parts[w].lo = p.lo
-			} else {
-				w--
-				parts[w] = p
-			}
-			after = p.match
+		if some && last.match && !p.match {
+			j.last = part{last.lo, p.hi, false}
+			return false
 		}
-		out = parts[w:]
 	default:
-		out = parts
+		j.done = p
+		return true
 	}
-	return out
+	j.done, j.last = last, p
+	return some
 }
 
 // metaspace replaces spaces by the mark, puts one in front and cuts before
@@ -200,7 +198,7 @@ func (b behavior) apply(parts []part) []part {
 func (t *Tokenizer) metaspace(sc *scratch, level int, piece string, first bool) {
 	st := &t.stages[level]
 	lv := sc.level(level)
-	buf := lv.text[:0]
+	buf := slices.Grow(lv.text[:0], len(piece)+len(st.mark)+strings.Count(piece, " ")*max(0, len(st.mark)-1))
 	if st.prefix == prefixAlways || st.prefix == prefixFirst && first {
 		if st.prefixSpaces || piece[0] != ' ' && !strings.HasPrefix(piece, st.mark) {
 			buf = append(buf, st.mark...)
@@ -237,6 +235,12 @@ func (t *Tokenizer) metaspace(sc *scratch, level int, piece string, first bool) 
 type matches struct{ match matcher }
 
 func (m matches) split(dst []part, s string) []part {
+	m.each(s, func(p part) { dst = append(dst, p) })
+	return dst
+}
+
+// each gives the parts of s, in order and without empty ones.
+func (m matches) each(s string, put func(part)) {
 	gap := 0
 	for i := 0; i < len(s); {
 		end := m.match(s, i)
@@ -246,15 +250,14 @@ func (m matches) split(dst []part, s string) []part {
 			continue
 		}
 		if gap < i {
-			dst = append(dst, part{gap, i, false})
+			put(part{gap, i, false})
 		}
-		dst = append(dst, part{i, end, true})
+		put(part{i, end, true})
 		i, gap = end, end
 	}
 	if gap < len(s) {
-		dst = append(dst, part{gap, len(s), false})
+		put(part{gap, len(s), false})
 	}
-	return dst
 }
 
 // literal matches a fixed text.

@@ -14,7 +14,11 @@ type scratch struct {
 	syms   []span
 	link   []linkage
 	heap   []uint64
-	steps  []step
+	kept   []span    // of a window, see mergeWindows
+	joint  []span    // two tokens of it
+	lens   []uint16  // of the last token of the best way to each place, see unigram
+	scores []float64 // of those ways
+	most   int       // ids that the call's text may become, about
 	key    []byte    // a key that is looked up
 	norm   [2][]byte // normalized text: normalizers write one and read the other
 	piece  []byte    // a piece as the model wants it
@@ -66,10 +70,37 @@ func (sc *scratch) slot(s string) *cacheEntry {
 	return &sc.cache[h>>(64-cacheBits)]
 }
 
+// begin returns dst with room for about n ids.
+func (sc *scratch) begin(dst []int32, n int) []int32 {
+	if cap(dst)-len(dst) >= n {
+		return dst
+	}
+	return append(make([]int32, 0, len(dst)+n+cacheIDs), dst...)
+}
+
+// room returns dst with room for n more ids. It grows in few steps, because the
+// old and the new memory are held together: to what all of the text can become,
+// or to twice what it had where that is not enough.
+func (sc *scratch) room(dst []int32, n int) []int32 {
+	if len(dst)+n <= cap(dst) {
+		return dst
+	}
+	more := sc.most - len(dst)
+	if more < n {
+		more = max(n, cap(dst))
+	}
+	out := make([]int32, len(dst), len(dst)+more)
+	copy(out, dst)
+	return out
+}
+
 // encodePiece appends the ids of a piece to sc.out: what the model says, or
 // what it said before.
 func (t *Tokenizer) encodePiece(sc *scratch, piece string) {
 	n := len(piece)
+	if len(sc.out)+cacheIDs > cap(sc.out) {
+		sc.out = sc.room(sc.out, cacheIDs)
+	}
 	if n == 1 {
 		if id := t.single[piece[0]]; id >= 0 {
 			sc.out = append(sc.out, id)
@@ -154,7 +185,7 @@ func (p *scratchPool) put(sc *scratch) {
 
 // memory is about how many bytes sc holds, its cache apart.
 func (sc *scratch) memory() int {
-	n := cap(sc.syms)*12 + cap(sc.link)*16 + cap(sc.heap)*8 + cap(sc.steps)*16 +
+	n := (cap(sc.syms)+cap(sc.kept)+cap(sc.joint))*12 + cap(sc.link)*16 + cap(sc.heap)*8 + cap(sc.lens)*2 + cap(sc.scores)*8 +
 		cap(sc.norm[0]) + cap(sc.norm[1]) + cap(sc.piece) + cap(sc.key)
 	for _, l := range sc.levels {
 		n += cap(l.parts)*24 + cap(l.text)

@@ -63,26 +63,46 @@ func (m *spm) pair(text string, left, right span) (uint32, int32) {
 	return m.rank[id], id
 }
 
-func (m *spm) encode(sc *scratch, dst []int32, piece string) []int32 {
-	syms := sc.syms[:0]
-	for i := 0; i < len(piece); {
-		n, id := 1, int32(-1)
+func (m *spm) apart(left, right span) bool { return true }
+
+func (m *spm) symbols(_ *scratch, dst []span, piece string, lo, hi, n int) ([]span, int) {
+	i := lo
+	for ; i < hi && n > 0; n-- {
+		w, id := 1, int32(-1)
 		if c := piece[i]; c < utf8.RuneSelf {
 			id = m.ascii[c]
 		} else {
-			_, n = utf8.DecodeRuneInString(piece[i:])
-			id = m.token(piece[i : i+n])
+			_, w = utf8.DecodeRuneInString(piece[i:])
+			id = m.token(piece[i : i+w])
 		}
-		syms = append(syms, span{id, int32(i), int32(i + n)})
-		i += n
+		dst = append(dst, span{id, int32(i), int32(i + w)})
+		i += w
 	}
-	sc.syms = syms
-	unknown := false
-	for _, s := range sc.merge(m, piece, syms) {
+	return dst, i
+}
+
+func (m *spm) encode(sc *scratch, dst []int32, piece string) []int32 {
+	old, unknown := len(dst), false
+	if len(piece) > windowSyms {
+		if sc.mergeWindows(m, piece, windowSyms, func(out []span) { dst, unknown = m.ids(sc, dst, piece, out, unknown) }) {
+			return dst
+		}
+		dst = dst[:old]
+	}
+	sc.syms, _ = m.symbols(sc, sc.syms[:0], piece, 0, len(piece), len(piece))
+	dst, _ = m.ids(sc, dst, piece, sc.merge(m, piece, sc.syms), false)
+	return dst
+}
+
+// ids appends the ids of symbols of piece to dst. unknown: text without a token
+// comes before them, or ends what was appended.
+func (m *spm) ids(sc *scratch, dst []int32, piece string, symbols []span, unknown bool) ([]int32, bool) {
+	for _, s := range symbols {
 		switch {
 		case s.id >= 0:
 			dst = append(dst, s.id)
 		case m.hasBytes:
+			dst = sc.room(dst, int(s.hi-s.lo))
 			for j := s.lo; j < s.hi; j++ {
 				dst = append(dst, m.bytes[piece[j]])
 			}
@@ -91,5 +111,5 @@ func (m *spm) encode(sc *scratch, dst []int32, piece string) []int32 {
 		}
 		unknown = s.id < 0
 	}
-	return dst
+	return dst, unknown
 }

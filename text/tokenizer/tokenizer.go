@@ -43,6 +43,7 @@ type Tokenizer struct {
 
 	decode decoding
 	pool   scratchPool
+	short  shortest
 }
 
 // model turns a piece of text into ids.
@@ -77,7 +78,8 @@ func (t *Tokenizer) Encode(dst []int32, text string, o EncodeOptions) []int32 {
 	}
 	if text != "" {
 		sc := t.pool.get(len(t.stages))
-		sc.out = dst
+		sc.most = len(dst) + len(text) + cacheIDs
+		sc.out = sc.begin(dst, len(text)/3)
 		t.encodeText(sc, text, marks{o.ParseSpecial, o.Plain})
 		dst = sc.out
 		t.pool.put(sc)
@@ -113,6 +115,7 @@ func (t *Tokenizer) encodeText(sc *scratch, text string, m marks) {
 func (t *Tokenizer) encodeSegment(sc *scratch, s string, first bool, m marks) {
 	whole := s
 	s = t.normalize(sc, s)
+	sc.most += max(0, len(s)-len(whole))
 	if len(m.plain) > 0 && t.addedNorm != nil {
 		// Where plain text is after normalizing is not known.
 		if t.addedNorm.nextMark(s) {

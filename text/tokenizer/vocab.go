@@ -97,6 +97,14 @@ func (v *vocab) find(s string) int32 {
 // size is the number of ids, holes included.
 func (v *vocab) size() int { return len(v.text) }
 
+// longest is the number of bytes of the longest token's text.
+func (v *vocab) longest() (n int) {
+	for _, s := range v.text {
+		n = max(n, len(s))
+	}
+	return n
+}
+
 // valid reports whether id names a token.
 func (v *vocab) valid(id int32) bool {
 	return id >= 0 && int(id) < len(v.text) && v.typ[id] != tokAbsent

@@ -1,0 +1,82 @@
+package run
+
+import (
+	"ridge/engine"
+	"ridge/server/fault"
+	"ridge/text/tokenizer"
+)
+
+// fitting is a model's tokenizer that refuses texts which cannot fit, before it
+// does work that grows with them.
+type fitting struct {
+	*tokenizer.Tokenizer
+	room  int // tokens
+	least int // that the texts become
+}
+
+// Encode returns dst for a text that cannot fit.
+func (f *fitting) Encode(dst []int32, text string, o tokenizer.EncodeOptions) []int32 {
+	if f.least += f.LeastTokens(text); f.least > f.room {
+		return dst
+	}
+	if len(text) > hugeText {
+		huge <- struct{}{}
+		defer func() { <-huge }()
+	}
+	return f.Tokenizer.Encode(dst, text, o)
+}
+
+// hugeText is the number of bytes from which on texts are encoded one at a time.
+const hugeText = 4 << 20
+
+var huge = make(chan struct{}, 1)
+
+// fitted is the error of a prompt that cannot fit.
+func (f *fitting) err() error {
+	if f.least <= f.room {
+		return nil
+	}
+	return &engine.ContextError{Tokens: f.least, Context: f.room, AtLeast: true}
+}
+
+// fits returns the tokenizer for one prompt. With cut the prompt will be cut to
+// what fits, because the client said so.
+func (m *Model) fits(cut bool) *fitting {
+	f := &fitting{Tokenizer: m.tok, room: m.info.Context}
+	if cut {
+		f.room = int(^uint(0) >> 1)
+	}
+	return f
+}
+
+// encode turns a prompt's text into tokens.
+func (m *Model) encode(text string, special, cut bool) ([]int32, error) {
+	f := m.fits(cut)
+	ids := f.Encode(nil, text, tokenizer.EncodeOptions{AddSpecial: special, ParseSpecial: true})
+	return ids, f.err()
+}
+
+// Encode turns a prompt's text into tokens. One that cannot fit is an
+// *engine.ContextError.
+func (m *Model) Encode(text string, special bool) ([]int32, error) {
+	return m.encode(text, special, false)
+}
+
+// maxDecoded bounds the text of tokens that clients send.
+const maxDecoded = 16 << 20
+
+// Decode is the text of tokens, marks written out.
+func (m *Model) Decode(field string, ids []int32) (string, error) {
+	if err := m.CheckIDs(field, ids); err != nil {
+		return "", err
+	}
+	var buf []byte
+	n := 0
+	for _, id := range ids {
+		buf = m.tok.AppendPiece(buf[:0], id)
+		if n += len(buf); n > maxDecoded {
+			return "", fault.BadRequest(field, "expected tokens of at most %d bytes of text, found more", maxDecoded)
+		}
+	}
+	return m.tok.DecodeSpecial(ids), nil
+}
