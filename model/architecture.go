@@ -21,6 +21,8 @@ type architecture struct {
 	// alone, such as "post_attention_norm" for "ffn_norm".
 	aliases map[string]string
 	build   func(b *builder) *Net
+	head    bool     // a GGUF file has the output matrix always
+	unused  []string // patterns of tensors that files have and the network does not need
 
 	// What a config.json means that does not say it.
 	tied   bool    // the output matrix is the embedding
@@ -112,6 +114,7 @@ func (a *architecture) read(d *description, c *Config) error {
 		d.fail("attention.causal", "true", false)
 	}
 	a.describe(d, c)
+	d.head(a, c)
 	a.epsilon(d, c)
 	a.activation(d, c)
 	return *d.err

@@ -8,6 +8,9 @@ var bloom = architecture{
 	name: "bloom", hf: []string{"bloom"}, tied: true,
 	describe: func(d *description, c *Config) {
 		gptLike(c, nn.GELUTanh)
+		d.must(linearBias...)
+		d.must(normBias...)
+		d.must("token_embd_norm.weight")
 		c.AlibiBias = 8
 		if d.hf {
 			c.FFN = 4 * c.Hidden

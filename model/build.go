@@ -1,10 +1,12 @@
 package model
 
 import (
+	"bytes"
 	"fmt"
 
 	"ridge/kernel"
 	"ridge/nn"
+	"ridge/weights/tensor"
 )
 
 // decoder builds the network of a decoder: layers of attention and an MLP, or a
@@ -37,26 +39,48 @@ func (b *builder) frame() *Net {
 	e := &net.Embed
 	var ok bool
 	if e.Tokens, ok = b.find("token_embd.weight", c.Vocab, c.Hidden); !ok {
-		b.fail("tensor %q: expected %d x %d, found none", "token_embd.weight", c.Vocab, c.Hidden)
+		b.missing(c.Vocab, c.Hidden, "token_embd.weight")
 	}
-	if m, ok := b.find("position_embd.weight", 0, 0); ok {
+	if m, ok := b.optional("position_embd.weight", 0, 0); ok {
 		if m.Cols != c.Hidden || m.Rows < c.Context {
-			b.fail("tensor %q: expected at least %d x %d, found %d x %d", "position_embd.weight", c.Context, c.Hidden, m.Rows, m.Cols)
+			b.fail("tensor %q: expected at least %d x %d, found %d x %d", b.spelling("position_embd.weight"), c.Context, c.Hidden, m.Rows, m.Cols)
 		}
 		e.Positions = m
 	}
 	e.Scale = c.EmbScale
-	e.Norm = b.norm("token_embd_norm", c.Hidden)
-	net.Norm = b.mustNorm("output_norm", c.Hidden)
-	net.Head = Head{Scale: c.LogitScale, Softcap: c.FinalSoftcap}
-	if m, ok := b.find("output.weight", c.Vocab, c.Hidden); ok && !c.Tied {
-		net.Head.Out = nn.Linear{W: b.pack("output", m), Bias: b.vector("output.bias", c.Vocab)}
-	} else {
-		c.Tied = true
-		net.Head.Out = nn.Linear{W: b.pack("token_embd", e.Tokens)}
-	}
+	e.Norm = b.optionalNorm("token_embd_norm", c.Hidden)
+	net.Norm = b.norm("output_norm", c.Hidden)
+	net.Head = Head{Out: b.output(e.Tokens), Scale: c.LogitScale, Softcap: c.FinalSoftcap}
 	b.positions()
 	return net
+}
+
+// output builds the output matrix: one of its own, wherever a file has it, or
+// the embedding. A checkpoint that is said to share it may have a copy.
+func (b *builder) output(tokens tensor.Mat) nn.Linear {
+	c := b.c
+	m, own := b.find("output.weight", c.Vocab, c.Hidden)
+	if own && c.Tied {
+		own = !b.same(m, tokens)
+	} else if !own && b.present["output.weight"] == must {
+		b.missing(c.Vocab, c.Hidden, "output.weight")
+	}
+	name := "output"
+	if c.Tied = !own; c.Tied {
+		name, m = "token_embd", tokens
+	}
+	return nn.Linear{W: b.pack(name, m), Bias: b.bias("output.bias", c.Vocab)}
+}
+
+// same reports whether the output matrix has the weights of the embedding.
+func (b *builder) same(output, tokens tensor.Mat) bool {
+	if b.kept != nil { // they are packed once only if so
+		_, apart, _ := b.kept.mat("output.weight")
+		return !apart
+	}
+	defer b.src.release(output.Data)
+	defer b.src.release(tokens.Data)
+	return output.Type == tokens.Type && bytes.Equal(output.Data, tokens.Data)
 }
 
 // positions prepares rotary frequencies and ALiBi slopes.
@@ -75,7 +99,11 @@ func (b *builder) positions() {
 	factors := b.vector("rope_freqs.weight", half)
 	s := &c.Rope[0].Scaling
 	short, long := b.vector("rope_factors_short.weight", half), b.vector("rope_factors_long.weight", half)
-	if short != nil && long != nil {
+	if (short == nil) != (long == nil) {
+		b.missing(1, half, "rope_factors_short.weight", "rope_factors_long.weight")
+		return
+	}
+	if short != nil {
 		s.Kind, s.Short, s.Long = longRope, short, long
 		if s.Factor == 1 && s.Original > 0 {
 			s.Factor = float64(c.Context) / float64(s.Original)
@@ -95,22 +123,22 @@ func (b *builder) positions() {
 func (b *builder) norms(l *Layer, at func(string) string) {
 	c := b.c
 	if c.PostNorms {
-		l.Pre = b.norm(at("attn_norm"), c.Hidden)
-		l.PreFFN = b.norm(at("ffn_norm"), c.Hidden)
-		l.Post = b.mustNorm(at("post_attention_norm"), c.Hidden)
-		l.PostFFN = b.mustNorm(at("post_ffw_norm"), c.Hidden)
+		l.Pre = b.optionalNorm(at("attn_norm"), c.Hidden)
+		l.PreFFN = b.optionalNorm(at("ffn_norm"), c.Hidden)
+		l.Post = b.norm(at("post_attention_norm"), c.Hidden)
+		l.PostFFN = b.norm(at("post_ffw_norm"), c.Hidden)
 		return
 	}
-	l.Pre = b.mustNorm(at("attn_norm"), c.Hidden)
+	l.Pre = b.norm(at("attn_norm"), c.Hidden)
 	if !c.Parallel {
-		l.PreFFN = b.mustNorm(at("ffn_norm"), c.Hidden)
+		l.PreFFN = b.norm(at("ffn_norm"), c.Hidden)
 		return
 	}
 	// Side by side: a norm of the FFN's own, or Falcon's second one for
 	// attention, or one for both.
 	l.Wiring = Parallel
-	second := b.norm(at("attn_norm_2"), c.Hidden)
-	l.PreFFN = b.norm(at("ffn_norm"), c.Hidden)
+	second := b.optionalNorm(at("attn_norm_2"), c.Hidden)
+	l.PreFFN = b.optionalNorm(at("ffn_norm"), c.Hidden)
 	switch {
 	case second.W != nil:
 		l.Pre, l.PreFFN = second, l.Pre
@@ -135,6 +163,8 @@ func (b *builder) attention(i int, at func(string) string) *nn.Attention {
 	q, kv := c.Heads*c.HeadDim, c.KVHeads[i]*c.HeadDim
 	if parts := b.fused(at("attn_qkv"), c.Hidden, q, kv, kv); parts != nil {
 		a.Q, a.K, a.V = parts[0], parts[1], parts[2]
+	} else if !b.has(at("attn_q.weight")) {
+		b.missing(0, 0, at("attn_qkv.weight"), at("attn_q.weight"))
 	} else {
 		a.Q = b.linear(at("attn_q"), q, c.Hidden)
 		a.K = b.linear(at("attn_k"), kv, c.Hidden)
@@ -143,14 +173,14 @@ func (b *builder) attention(i int, at func(string) string) *nn.Attention {
 	a.Out = b.linear(at("attn_output"), c.Hidden, q)
 	a.QNorm = b.headNorm(at("attn_q_norm"), c.Heads)
 	a.KNorm = b.headNorm(at("attn_k_norm"), c.KVHeads[i])
-	a.Sinks = b.vector(at("attn_sinks.weight"), c.Heads)
+	a.Sinks = b.bias(at("attn_sinks.weight"), c.Heads)
 	return a
 }
 
 // headNorm reads the norm of queries or keys: the same weights for each head,
 // weights for each head, or one norm over all heads.
 func (b *builder) headNorm(name string, heads int) nn.Norm {
-	m, ok := b.find(name+".weight", 0, 0)
+	m, ok := b.optional(name+".weight", 0, 0)
 	if !ok {
 		return nn.Norm{}
 	}
@@ -182,7 +212,10 @@ func (b *builder) mlpOf(at func(string) string, end string, width int) *nn.MLP {
 		return m
 	}
 	// Phi-3 keeps gate and up in one matrix.
-	if both, ok, _ := b.src.mat(up + ".weight"); ok && both.Rows == 2*width {
+	if both, ok, _ := b.src.mat(up + ".weight"); !ok {
+		b.missing(0, 0, up+".weight")
+		return m
+	} else if both.Rows == 2*width {
 		if parts := b.fused(up, c.Hidden, width, width); parts != nil {
 			m.Gate, m.Up = parts[0], parts[1]
 		}

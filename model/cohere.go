@@ -7,9 +7,12 @@ import "ridge/nn"
 // head with weights of its own.
 var commandR = architecture{
 	name: "command-r", hf: []string{"cohere"}, tied: true,
-	describe: func(d *description, c *Config) { cohereLike(d, c) },
-	names:    hfNames{layers: "layers.", names: llamaNames(nil)},
-	build:    (*builder).decoder,
+	describe: func(d *description, c *Config) {
+		cohereLike(d, c)
+		d.with(d.bool("", "use_qk_norm", false), qkNorms...)
+	},
+	names: hfNames{layers: "layers.", names: llamaNames(nil)},
+	build: (*builder).decoder,
 }
 
 // Command-R 7B and Aya: three layers of four have a window, and only those rotate.
@@ -32,6 +35,7 @@ var cohere2 = architecture{
 func cohereLike(d *description, c *Config) {
 	llamaLike(c, nn.RopeNorm)
 	c.Norm, c.Parallel = nn.NormLayer, true
+	d.with(d.bool("", "attention_bias", false), attnBias...)
 	scale := requiredFloat
 	if d.hf {
 		scale = 0.0625

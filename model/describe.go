@@ -27,11 +27,13 @@ type description struct {
 	// asked, when not nil, is told each key of a config.json that is read, and
 	// the type wanted.
 	asked func(key, want string)
+	// present says which weights the model has that not every model has.
+	present map[string]presence
 }
 
 // ggufDescription reads the metadata of an architecture.
 func ggufDescription(f *gguf.File, arch string) *description {
-	return &description{file: f.Name(), err: new(error), get: func(key string) (any, bool) {
+	return &description{file: f.Name(), err: new(error), present: map[string]presence{}, get: func(key string) (any, bool) {
 		return f.Lookup(arch + "." + key)
 	}, in: arch + "."}
 }
@@ -59,7 +61,7 @@ func hfDescription(dir string) (*description, error) {
 }
 
 func jsonDescription(path string, m map[string]any) *description {
-	return &description{file: path, hf: true, err: new(error), get: func(key string) (any, bool) {
+	return &description{file: path, hf: true, err: new(error), present: map[string]presence{}, get: func(key string) (any, bool) {
 		v, ok := m[key]
 		return v, ok && v != nil // null is how Python writes that there is nothing
 	}}

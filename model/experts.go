@@ -103,7 +103,7 @@ func expertLayers(layers int, has func(layer int) bool) []bool {
 func (b *builder) moe(at func(string) string) *nn.MoE {
 	c, x := b.c, &b.c.Experts
 	m := &nn.MoE{Router: nn.Router{
-		Logits: b.linear(at("ffn_gate_inp"), x.Count, c.Hidden), Prefer: b.vector(at("exp_probs_b.bias"), x.Count),
+		Logits: b.linear(at("ffn_gate_inp"), x.Count, c.Hidden), Prefer: b.bias(at("exp_probs_b.bias"), x.Count),
 		Score: x.Score, Groups: x.Groups, TopGroups: x.TopGroups, GroupTop: x.GroupTop, TopK: x.TopK,
 		Normalize: x.Normalize, Scale: x.Scale, WeighInput: x.WeighInput,
 	}}
@@ -116,6 +116,9 @@ func (b *builder) moe(at func(string) string) *nn.MoE {
 	switch {
 	case c.Gated && b.has(at("ffn_gate_up_exps.weight")):
 		b.experts(at("ffn_gate_up_exps"), x.FFN, c.Hidden, m.Experts, gate, up)
+	case c.Gated && !b.has(at("ffn_gate_exps.weight")) && !b.has(at("ffn_gate_exps.0.weight")):
+		b.missing(0, 0, at("ffn_gate_exps.weight"), at("ffn_gate_exps.0.weight"), at("ffn_gate_up_exps.weight"))
+		return m
 	case c.Gated:
 		b.experts(at("ffn_gate_exps"), x.FFN, c.Hidden, m.Experts, gate)
 		fallthrough
@@ -125,8 +128,8 @@ func (b *builder) moe(at func(string) string) *nn.MoE {
 	b.experts(at("ffn_down_exps"), c.Hidden, x.FFN, m.Experts, func(e *nn.MLP) *nn.Linear { return &e.Down })
 	if x.SharedFFN > 0 {
 		m.Shared = b.mlpOf(at, "_shexp", x.SharedFFN)
-		if name := at("ffn_gate_inp_shexp"); b.has(name + ".weight") {
-			m.SharedGate = b.linear(name, 1, c.Hidden)
+		if b.present["ffn_gate_inp_shexp.weight"] == must {
+			m.SharedGate = b.linear(at("ffn_gate_inp_shexp"), 1, c.Hidden)
 		}
 	}
 	return m
@@ -147,12 +150,14 @@ func (b *builder) experts(name string, rows, cols int, experts []nn.MLP, parts .
 			}
 			part(i).W = b.pack(name, m)
 		}
+	} else if !b.has(name + ".0.weight") {
+		b.missing(0, 0, name+".weight", name+".0.weight")
 	} else {
 		for i := 0; i < n && b.err == nil; i++ {
 			*part(i) = b.linear(fmt.Sprintf("%s.%d", name, i), rows, cols)
 		}
 	}
-	bias, ok := b.find(name+".bias", n, rows)
+	bias, ok := b.optional(name+".bias", n, rows)
 	if !ok {
 		return
 	}

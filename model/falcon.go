@@ -14,6 +14,9 @@ var falcon = architecture{
 	describe: func(d *description, c *Config) {
 		gptLike(c, nn.GELUErf)
 		c.RopeStyle, c.Parallel = nn.RopeNeox, true
+		d.must(normBias...)
+		d.with(d.bool("", "bias", false), linearBias...)
+		d.with(false, "attn_norm_2.weight")
 		if d.hf {
 			falconConfig(d, c)
 		}
@@ -38,6 +41,7 @@ var falcon = architecture{
 func falconConfig(d *description, c *Config) {
 	if d.bool("", "new_decoder_architecture", false) {
 		c.KVHeads = everyLayer(c.Layers, d.int("", "num_kv_heads", c.Heads))
+		d.with(d.int("", "num_ln_in_parallel_attn", 2) == 2, "attn_norm_2.weight")
 	} else {
 		c.KVHeads = everyLayer(c.Layers, c.Heads)
 		if d.bool("", "multi_query", true) {

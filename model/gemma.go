@@ -12,8 +12,8 @@ import (
 // Gemma 1: scaled embeddings, tied output, GELU gate. Early files name another
 // activation than the models were trained with.
 var gemma = architecture{
-	name: "gemma", hf: []string{"gemma"}, ownAct: true,
-	describe: func(d *description, c *Config) { gemmaLike(c) },
+	name: "gemma", hf: []string{"gemma"}, tied: true, ownAct: true,
+	describe: func(d *description, c *Config) { gemmaLike(d, c) },
 	names:    hfNames{layers: "layers.", names: llamaNames(nil), fix: gemmaNorms},
 	build:    (*builder).decoder,
 }
@@ -21,7 +21,7 @@ var gemma = architecture{
 // Gemma 2 adds norms after attention and MLP, soft-capped scores and alternating
 // sliding windows.
 var gemma2 = architecture{
-	name: "gemma2", hf: []string{"gemma2"}, ownAct: true,
+	name: "gemma2", hf: []string{"gemma2"}, tied: true, ownAct: true,
 	describe: func(d *description, c *Config) {
 		gemma2Like(d, c, 46)
 		c.AttnSoftcap = d.float32("attn_logit_softcapping", "attn_logit_softcapping", 0)
@@ -34,7 +34,7 @@ var gemma2 = architecture{
 // Gemma 3 normalizes queries and keys instead of capping, and rotates local and
 // global layers differently.
 var gemma3 = architecture{
-	name: "gemma3", hf: []string{"gemma3_text", "gemma3"}, ownAct: true, eps: 1e-6,
+	name: "gemma3", hf: []string{"gemma3_text", "gemma3"}, tied: true, ownAct: true, eps: 1e-6,
 	describe: func(d *description, c *Config) {
 		gemma2Like(d, c, 62)
 		c.AttnSoftcap = d.float32("", "attn_logit_softcapping", 0)
@@ -53,9 +53,11 @@ var gemma3 = architecture{
 		}
 		c.Rope = append(c.Rope, local)
 		c.localRope()
+		d.must(qkNorms...)
 	},
-	names: gemma2Names,
-	build: (*builder).decoder,
+	names:  gemma2Names,
+	build:  (*builder).decoder,
+	unused: []string{"*vision_tower.*", "*multi_modal_projector.*", "v.*", "mm.*"}, // what looks at images
 }
 
 var gemma2Names = hfNames{layers: "layers.", names: llamaNames(map[string]string{
@@ -64,18 +66,20 @@ var gemma2Names = hfNames{layers: "layers.", names: llamaNames(map[string]string
 	"post_ffw_norm":       "post_feedforward_layernorm",
 }), fix: gemmaNorms}
 
-func gemmaLike(c *Config) {
+func gemmaLike(d *description, c *Config) {
 	c.Norm, c.Act, c.Gated, c.RopeStyle = nn.NormRMS, nn.GELUTanh, true, nn.RopeNeox
 	c.EmbScale = float32(math.Sqrt(float64(c.Hidden)))
-	c.Tied = true
+	c.Tied = c.Tied || !d.hf // unless the file has a matrix
+	d.with(d.bool("", "attention_bias", false), attnBias...)
 }
 
 // gemma2Like is what Gemma 2 and 3 share. Most sizes scale scores by the head
 // dimension, the largest of each generation by the width divided by the heads: a
 // GGUF file does not always say it, and is then known by its layers.
 func gemma2Like(d *description, c *Config, largest int) {
-	gemmaLike(c)
+	gemmaLike(d, c)
 	c.PostNorms = true
+	d.must("attn_norm.weight", "ffn_norm.weight")
 	c.FinalSoftcap = d.float32("final_logit_softcapping", "final_logit_softcapping", 0)
 	if d.hf {
 		if s := d.float("", "query_pre_attn_scalar", 0); s > 0 {

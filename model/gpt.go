@@ -10,6 +10,7 @@ var gpt2 = architecture{
 	name: "gpt2", hf: []string{"gpt2"}, tied: true,
 	describe: func(d *description, c *Config) {
 		gptLike(c, nn.GELUTanh)
+		gptWeights(d)
 		if !d.bool("", "scale_attn_weights", true) {
 			c.AttnScale = 1
 		}
@@ -25,7 +26,8 @@ var gpt2 = architecture{
 			}
 			return nil
 		}},
-	build: (*builder).decoder,
+	build:  (*builder).decoder,
+	unused: gpt2Masks,
 }
 
 // StarCoder (GPT-BigCode): GPT-2 with one key-value head.
@@ -33,12 +35,24 @@ var starcoder = architecture{
 	name: "starcoder", hf: []string{"gpt_bigcode"}, tied: true,
 	describe: func(d *description, c *Config) {
 		gptLike(c, nn.GELUTanh)
+		gptWeights(d)
 		if d.hf && d.bool("", "multi_query", true) {
 			c.KVHeads = everyLayer(c.Layers, 1)
 		}
 	},
-	names: hfNames{layers: "h.", names: gpt2Names, fix: interleavedHeads},
-	build: (*builder).decoder,
+	names:  hfNames{layers: "h.", names: gpt2Names, fix: interleavedHeads},
+	build:  (*builder).decoder,
+	unused: gpt2Masks,
+}
+
+// gpt2Masks are causal masks, which checkpoints of the first years have.
+var gpt2Masks = []string{"*h.*.attn.bias", "*h.*.attn.masked_bias"}
+
+// gptWeights says that there are positions, and biases everywhere.
+func gptWeights(d *description) {
+	d.must("position_embd.weight")
+	d.must(linearBias...)
+	d.must(normBias...)
 }
 
 var gpt2Names = map[string]string{

@@ -20,6 +20,8 @@ var gptoss = architecture{
 		c.Window = d.windows(c.Layers, everyButNth(2))
 		c.Experts = d.experts(c, ExpertConfig{Score: nn.ScoreChosen})
 		c.Rope[0].Scaling.NoTruncate = true
+		d.must("attn_sinks.weight", "ffn_gate_inp.bias", "ffn_gate_exps.bias", "ffn_up_exps.bias", "ffn_down_exps.bias")
+		d.with(d.bool("", "attention_bias", true), attnBias...)
 	},
 	names: hfNames{layers: "layers.", names: llamaNames(map[string]string{
 		"attn_sinks.weight": "self_attn.sinks", "ffn_gate_inp": "mlp.router",

@@ -29,6 +29,7 @@ var granitemoe = architecture{
 
 func graniteDescribe(d *description, c *Config) {
 	llamaLike(c, nn.RopeNorm)
+	llamaBiases(d)
 	scores, logits := 0.0, requiredFloat // 0: as others scale them
 	if d.hf {
 		scores, logits = 1, 1

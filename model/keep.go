@@ -43,7 +43,7 @@ func DefaultPackCache(warn func(text string)) PackCache {
 // packVersion stands for what is packed of a model of every family, and how its
 // matrices are changed before. It changes with these, as kernel.LayoutVersion
 // does with the packed form of a matrix.
-const packVersion = 1
+const packVersion = 2
 
 // packedMatrix is a matrix under the name by which it was packed.
 type packedMatrix struct {

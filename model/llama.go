@@ -13,6 +13,7 @@ var llama = architecture{
 	describe: func(d *description, c *Config) {
 		llamaLike(c, nn.RopeNorm)
 		c.Window = everyLayer(c.Layers, d.int("attention.sliding_window", "sliding_window", 0))
+		llamaBiases(d)
 		if d.int("expert_count", "num_local_experts", 0) > 0 { // llama.cpp writes 0 for none
 			c.Experts = d.experts(c, ExpertConfig{Normalize: true})
 		}
@@ -30,6 +31,7 @@ var smollm3 = architecture{
 	name: "smollm3", hf: []string{"smollm3"}, tied: true,
 	describe: func(d *description, c *Config) {
 		llamaLike(c, nn.RopeNorm)
+		llamaBiases(d)
 		c.LayerRope = ropeBut(c.Layers, d.int("", "no_rope_layer_interval", 4))
 		for i, on := range d.ints("no_rope_layers", c.Layers) {
 			c.LayerRope[i] = min(on, 1) - 1
@@ -45,6 +47,12 @@ var smollm3 = architecture{
 
 func llamaLike(c *Config, style nn.RopeStyle) {
 	c.Norm, c.Act, c.Gated, c.RopeStyle = nn.NormRMS, nn.SiLU, true, style
+}
+
+// llamaBiases reads which projections have biases.
+func llamaBiases(d *description) {
+	d.with(d.bool("", "attention_bias", false), attnBias...)
+	d.with(d.bool("", "mlp_bias", false), mlpBias...)
 }
 
 // permuteQK brings query and key rows into the order that GGUF keeps them in

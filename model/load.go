@@ -43,6 +43,11 @@ type builder struct {
 	ropes  []*nn.Rope // of the sets of frequencies
 	slopes []float32  // of ALiBi
 
+	gguf    bool                // src is a GGUF file
+	present map[string]presence // of weights that not every model has
+	used    map[string]bool     // tensors of the file
+	asked   map[string]asked    // of the weights in present
+
 	err  error
 	jobs []packJob // planned and not yet packed
 	// placed is how many of jobs place has seen.
@@ -59,13 +64,19 @@ type builder struct {
 	shapes bool
 }
 
+// builder returns a builder of m's network.
+func (m *Model) builder() *builder {
+	return &builder{src: m.src, c: &m.cfg, w: &weights{}, gguf: m.gg != nil, present: m.present, used: map[string]bool{}, asked: map[string]asked{}}
+}
+
 // load plans and packs all weights of a network, or takes them from where they
 // are kept packed, if kept is not nil.
 func (m *Model) load(progress func(done, total int64), kept *keptMatrices) (*weights, error) {
-	b := &builder{src: m.src, c: &m.cfg, w: &weights{}, print: newFingerprint(&m.cfg), pool: m.pool, kept: kept}
+	b := m.builder()
+	b.print, b.pool, b.kept = newFingerprint(&m.cfg), m.pool, kept
 	b.task = packTask{tell: progress, total: m.src.size(), release: m.src.release, apart: m.pool.Spread(), kept: kept}
 	net := m.arch.build(b)
-	if b.err == nil {
+	if b.checkUnused(m.arch); b.err == nil {
 		b.packPlanned()
 		b.err = kept.finish(b)
 	}
@@ -133,11 +144,14 @@ func (b *builder) find(name string, rows, cols int) (tensor.Mat, bool) {
 	case !ok:
 		return m, false
 	case rows > 0 && (m.Rows != rows || m.Cols != cols):
-		b.fail("tensor %q: expected %d x %d, found %d x %d", name, rows, cols, m.Rows, m.Cols)
+		b.fail("tensor %q: expected %d x %d, found %d x %d", b.spelling(name), rows, cols, m.Rows, m.Cols)
 		return m, false
 	case !m.Type.CanDecode():
-		b.fail("tensor %q: element type %v cannot be read", name, m.Type)
+		b.fail("tensor %q: element type %v cannot be read", b.spelling(name), m.Type)
 		return m, false
+	}
+	for _, n := range b.src.names(name) {
+		b.used[n] = true
 	}
 	b.w.params += int64(m.Rows) * int64(m.Cols)
 	if !b.shapes && b.kept == nil {
@@ -148,8 +162,12 @@ func (b *builder) find(name string, rows, cols int) (tensor.Mat, bool) {
 }
 
 // vector returns a tensor of n elements as float32, or nil if there is none.
-func (b *builder) vector(name string, n int) []float32 {
-	m, ok := b.find(name, 1, n)
+func (b *builder) vector(name string, n int) []float32 { return b.floats(b.find(name, 1, n)) }
+
+// bias is vector for one that not every model has.
+func (b *builder) bias(name string, n int) []float32 { return b.floats(b.optional(name, 1, n)) }
+
+func (b *builder) floats(m tensor.Mat, ok bool) []float32 {
 	if !ok {
 		return nil
 	}
@@ -159,26 +177,29 @@ func (b *builder) vector(name string, n int) []float32 {
 	return x
 }
 
-// norm returns a norm of n elements, one that passes rows through if there is
-// none.
+// norm returns a norm of n elements.
 func (b *builder) norm(name string, n int) nn.Norm {
 	norm := nn.Norm{Kind: b.c.Norm, Eps: b.c.NormEps}
-	norm.W = b.vector(name+".weight", n)
-	norm.B = b.vector(name+".bias", n)
-	return norm
-}
-
-// mustNorm is norm for one that the architecture cannot do without.
-func (b *builder) mustNorm(name string, n int) nn.Norm {
-	norm := b.norm(name, n)
-	if norm.W == nil && b.c.PlainNorms {
+	if b.c.PlainNorms {
 		norm.W = make([]float32, n)
 		for i := range norm.W {
 			norm.W[i] = 1
 		}
+		return norm
 	}
-	if norm.W == nil {
-		b.fail("tensor %q: expected %d elements, found none", name+".weight", n)
+	if norm.W = b.vector(name+".weight", n); norm.W == nil {
+		b.missing(1, n, name+".weight")
+	}
+	norm.B = b.bias(name+".bias", n)
+	return norm
+}
+
+// optionalNorm is norm for one that not every model has: without it rows pass
+// through.
+func (b *builder) optionalNorm(name string, n int) nn.Norm {
+	norm := nn.Norm{Kind: b.c.Norm, Eps: b.c.NormEps, W: b.bias(name+".weight", n)}
+	if norm.W != nil {
+		norm.B = b.bias(name+".bias", n)
 	}
 	return norm
 }
@@ -215,10 +236,10 @@ func (b *builder) pack(name string, m tensor.Mat) *kernel.Packed {
 func (b *builder) linear(name string, rows, cols int) nn.Linear {
 	m, ok := b.find(name+".weight", rows, cols)
 	if !ok {
-		b.fail("tensor %q: expected %d x %d, found none", name+".weight", rows, cols)
+		b.missing(rows, cols, name+".weight")
 		return nn.Linear{}
 	}
-	return nn.Linear{W: b.pack(name, m), Bias: b.vector(name+".bias", rows)}
+	return nn.Linear{W: b.pack(name, m), Bias: b.bias(name+".bias", rows)}
 }
 
 // fused returns the parts of a matrix, which have so many rows each, one after
@@ -232,7 +253,7 @@ func (b *builder) fused(name string, cols int, rows ...int) []nn.Linear {
 	if !ok {
 		return nil
 	}
-	bias := b.vector(name+".bias", total)
+	bias := b.bias(name+".bias", total)
 	var parts []nn.Linear
 	lo, size := 0, m.Type.RowBytes(m.Cols)
 	for _, n := range rows {

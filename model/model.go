@@ -54,11 +54,13 @@ type Model struct {
 	net  *Net
 	w    *weights
 	src  source
-	gg   *gguf.File // nil for a checkpoint directory
-	kv   *kvcache.Pool
-	pool *pool.Pool
-	exec *nn.Exec
-	rows netRows
+	// present says which weights it has that not every model has.
+	present map[string]presence
+	gg      *gguf.File // nil for a checkpoint directory
+	kv      *kvcache.Pool
+	pool    *pool.Pool
+	exec    *nn.Exec
+	rows    netRows
 
 	widths widths
 	keeper *keeper // nil if nothing is to be kept
@@ -138,9 +140,11 @@ func (m *Model) openGGUF(path string) error {
 		return fmt.Errorf("model: %s: metadata %q: expected one of %v, found %q", path, "general.architecture", Architectures(), name)
 	}
 	src.aliases = m.arch.aliases
-	if err := m.arch.read(ggufDescription(f, name), &m.cfg); err != nil {
+	d := ggufDescription(f, name)
+	if err := m.arch.read(d, &m.cfg); err != nil {
 		return err
 	}
+	m.present = d.present
 	if t, ok := f.Tensor("token_embd.weight"); ok && len(t.Dims) == 2 {
 		m.cfg.Vocab = int(min(t.Dims[1], 1<<31))
 	}
@@ -163,6 +167,7 @@ func (m *Model) openHF(dir string) error {
 	if err := m.arch.read(d, &m.cfg); err != nil {
 		return err
 	}
+	m.present = d.present
 	st, err := safetensors.Open(dir)
 	if err != nil {
 		return err
@@ -208,6 +213,9 @@ func (m *Model) setup(o Options) error {
 		err = tokErr
 	}
 	if err != nil {
+		return err
+	}
+	if err := m.checkVocabulary(); err != nil {
 		return err
 	}
 	if rows := m.net.Embed.Positions.Rows; rows > 0 && m.context > rows {

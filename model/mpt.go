@@ -1,12 +1,17 @@
 package model
 
-import "ridge/nn"
+import (
+	"slices"
+
+	"ridge/nn"
+)
 
 // MPT: ALiBi, LayerNorm that may be without biases, limited projections.
 var mpt = architecture{
 	name: "mpt", hf: []string{"mpt"}, tied: true,
 	describe: func(d *description, c *Config) {
 		gptLike(c, nn.GELUErf)
+		d.with(false, slices.Concat(linearBias, normBias, qkNorms, qkNormsBias, []string{"position_embd.weight"})...)
 		c.AlibiBias = d.float32("attention.max_alibi_bias", "", 0)
 		c.ClipQKV = d.float32("attention.clamp_kqv", "", 0)
 		if !d.hf {

@@ -24,59 +24,95 @@ type hfNames struct {
 // hfRoots are the prefixes under which checkpoints put the language model.
 var hfRoots = []string{"model.", "language_model.model.", "model.language_model.", "transformer.", "gpt_neox.", ""}
 
+// hfOutside are the prefixes of what lies outside of the root, such as output
+// matrices.
+var hfOutside = []string{"", "language_model."}
+
 // open returns the weights of a Hugging Face checkpoint under GGUF's names.
 func (l *hfNames) open(st *safetensors.File, dir string, c *Config) source {
 	has := map[string]bool{}
 	for _, t := range st.Tensors() {
 		has[t.Name] = true
 	}
-	root := ""
+	return &hfSource{st: st, dir: dir,
+		at:    func(name string) hfTensor { return l.at(name, has, c) },
+		depth: func(name string) int { return l.layerOf(name, l.root(has)) }}
+}
+
+// root returns the prefix under which a checkpoint has the language model.
+func (l *hfNames) root(has map[string]bool) string {
 	for _, r := range hfRoots {
 		if has[r+l.names["token_embd"]+".weight"] {
-			root = r
-			break
+			return r
 		}
 	}
-	at := func(name string) hfTensor {
-		layer, part, suffix := splitName(name)
-		bias := suffix == ".bias"
-		hf, ok := l.names[part+suffix]
-		if ok {
-			suffix = "" // it is the whole name
-		} else if hf, ok = l.names[part]; !ok {
-			dot := strings.LastIndexByte(part, '.')
-			if hf, ok = l.names[part[:dot+1]+"#"]; !ok {
-				return hfTensor{}
-			}
-			hf = strings.ReplaceAll(hf, "#", part[dot+1:])
-		}
-		for _, hf := range strings.Split(hf, "|") {
-			full := root + hf + suffix
-			if layer >= 0 {
-				full = root + l.layers + strconv.Itoa(layer) + "." + hf + suffix
-			}
-			if before, after, ok := strings.Cut(full, "#"); ok {
-				var stack []string
-				for has[before+strconv.Itoa(len(stack))+after] {
-					stack = append(stack, before+strconv.Itoa(len(stack))+after)
-				}
-				return hfTensor{stack: stack}
-			}
-			if layer < 0 && !has[full] {
-				full = hf + suffix // output matrices often lie outside the root
-			}
-			if !has[full] {
-				continue
-			}
-			t := hfTensor{name: full}
-			if l.fix != nil {
-				t.fix = l.fix(c, layer, part, bias)
-			}
+	return hfRoots[0]
+}
+
+// layerOf returns the layer of a tensor, -1 if it lies in none.
+func (l *hfNames) layerOf(name, root string) int {
+	rest, ok := strings.CutPrefix(name, root+l.layers)
+	if !ok {
+		return -1
+	}
+	n, _, _ := strings.Cut(rest, ".")
+	if i, err := strconv.Atoi(n); err == nil {
+		return i
+	}
+	return -1
+}
+
+// at says where a weight lies, or would lie, in a checkpoint of the tensors has.
+func (l *hfNames) at(name string, has map[string]bool, c *Config) (t hfTensor) {
+	layer, part, suffix := splitName(name)
+	bias := suffix == ".bias"
+	hf, ok := l.names[part+suffix]
+	if ok {
+		suffix = "" // it is the whole name
+	} else if hf, ok = l.names[part]; !ok {
+		dot := strings.LastIndexByte(part, '.')
+		if hf, ok = l.names[part[:dot+1]+"#"]; !ok {
 			return t
 		}
-		return hfTensor{}
+		hf = strings.ReplaceAll(hf, "#", part[dot+1:])
 	}
-	return &hfSource{st: st, dir: dir, at: at}
+	for _, full := range l.spellings(hf, suffix, layer, l.root(has)) {
+		if before, after, ok := strings.Cut(full, "#"); ok {
+			t = hfTensor{stack: true}
+			at := func(n int) string { return before + strconv.Itoa(n) + after }
+			for n := 0; n == 0 || has[at(n)] || has[at(n+1)]; n++ {
+				t.names = append(t.names, at(n))
+			}
+			t.found = has[t.names[0]]
+			return t
+		}
+		if t.found = has[full]; t.found {
+			t.names = []string{full}
+			break
+		}
+		t.names = append(t.names, full)
+	}
+	if l.fix != nil {
+		t.fix = l.fix(c, layer, part, bias)
+	}
+	return t
+}
+
+// spellings returns the names that a weight may have.
+func (l *hfNames) spellings(hf, suffix string, layer int, root string) (full []string) {
+	for hf := range strings.SplitSeq(hf, "|") {
+		if layer >= 0 {
+			full = append(full, root+l.layers+strconv.Itoa(layer)+"."+hf+suffix)
+			continue
+		}
+		full = append(full, root+hf+suffix)
+		for _, outside := range hfOutside {
+			if outside != root {
+				full = append(full, outside+hf+suffix)
+			}
+		}
+	}
+	return full
 }
 
 // splitName takes a GGUF name such as "blk.3.attn_q.weight" apart. layer is -1

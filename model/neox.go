@@ -5,10 +5,14 @@ import "ridge/nn"
 // GPT-NeoX and Pythia: attention and MLP side by side behind a LayerNorm each,
 // partial rotation.
 var gptneox = architecture{
-	name: "gptneox", hf: []string{"gpt_neox"}, rotary: 0.25,
+	name: "gptneox", head: true, hf: []string{"gpt_neox"}, rotary: 0.25,
 	describe: func(d *description, c *Config) {
 		gptLike(c, nn.GELUErf)
 		c.RopeStyle = nn.RopeNeox
+		d.must(normBias...)
+		d.must(mlpBias...)
+		d.with(d.bool("", "attention_bias", true), attnBias...)
+		d.must("ffn_norm.weight")
 		c.Parallel = d.bool("use_parallel_residual", "use_parallel_residual", true)
 	},
 	names: hfNames{layers: "layers.", names: map[string]string{
@@ -17,5 +21,6 @@ var gptneox = architecture{
 		"attn_qkv": "attention.query_key_value", "attn_output": "attention.dense",
 		"ffn_up": "mlp.dense_h_to_4h", "ffn_down": "mlp.dense_4h_to_h",
 	}, fix: interleavedHeads},
-	build: (*builder).decoder,
+	build:  (*builder).decoder,
+	unused: []string{"*layers.*.attention.bias", "*layers.*.attention.masked_bias"}, // causal masks
 }

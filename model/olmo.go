@@ -9,6 +9,7 @@ var olmo = architecture{
 		llamaLike(c, nn.RopeNorm)
 		c.Norm, c.NormEps, c.PlainNorms = nn.NormLayer, 1e-5, true
 		c.ClipQKV = d.float32("attention.clamp_kqv", "clip_qkv", 0)
+		d.with(d.bool("", "attention_bias", false), attnBias...)
 	},
 	names: hfNames{layers: "layers.", names: llamaNames(map[string]string{
 		"output_norm": "", "attn_norm": "", "ffn_norm": "",
@@ -19,8 +20,13 @@ var olmo = architecture{
 // OLMo 2: norms only after attention and MLP, queries and keys normalized over
 // all heads.
 var olmo2 = architecture{
-	name: "olmo2", hf: []string{"olmo2"},
-	describe: func(d *description, c *Config) { llamaLike(c, nn.RopeNeox); c.PostNorms = true },
+	name: "olmo2", head: true, hf: []string{"olmo2"},
+	describe: func(d *description, c *Config) {
+		llamaLike(c, nn.RopeNeox)
+		c.PostNorms = true
+		d.must(qkNorms...)
+		d.with(d.bool("", "attention_bias", false), attnBias...)
+	},
 	names: hfNames{layers: "layers.", names: llamaNames(map[string]string{
 		"attn_norm": "", "ffn_norm": "",
 		"post_attention_norm": "post_attention_layernorm", "post_ffw_norm": "post_feedforward_layernorm",
@@ -36,6 +42,8 @@ var olmoe = architecture{
 		if d.has("attention.clamp_kqv", "clip_qkv") { // of the normalized queries and keys; no released model has it
 			d.fail("clip_qkv", "none", "a limit")
 		}
+		d.must(qkNorms...)
+		d.with(d.bool("", "attention_bias", false), attnBias...)
 		c.Experts = d.experts(c, ExpertConfig{})
 	},
 	names: hfNames{layers: "layers.", names: llamaNames(nil)},

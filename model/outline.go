@@ -27,9 +27,10 @@ func ReadOutline(path string) (*Outline, error) {
 	if err := m.openSource(); err != nil {
 		return nil, err
 	}
-	b := &builder{src: m.src, c: &m.cfg, w: &weights{}, shapes: true}
+	b := m.builder()
+	b.shapes = true
 	net := m.arch.build(b)
-	if b.err != nil {
+	if b.checkUnused(m.arch); b.err != nil {
 		return nil, b.err
 	}
 	e, p := net.Embed.Tokens, net.Embed.Positions

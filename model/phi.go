@@ -1,6 +1,10 @@
 package model
 
-import "ridge/nn"
+import (
+	"slices"
+
+	"ridge/nn"
+)
 
 // Phi-3 and 4: fused projections, LongRoPE.
 var phi3 = architecture{
@@ -11,6 +15,7 @@ var phi3 = architecture{
 		if s := &c.Rope[0].Scaling; d.hf && s.Kind == "yarn" {
 			s.Kind = "longrope" // the first Phi-3 checkpoints called it so
 		}
+		d.with(false, qkvBias...)
 	},
 	names: hfNames{layers: "layers.", names: llamaNames(map[string]string{
 		"attn_q": "", "attn_k": "", "attn_v": "", "attn_qkv": "self_attn.qkv_proj",
@@ -22,9 +27,13 @@ var phi3 = architecture{
 // Phi 1 to 2: attention and MLP side by side behind one LayerNorm, everything
 // biased.
 var phi2 = architecture{
-	name: "phi2", hf: []string{"phi"},
+	name: "phi2", hf: []string{"phi"}, head: true,
 	describe: func(d *description, c *Config) {
 		c.Norm, c.Act, c.Parallel, c.RopeStyle = nn.NormLayer, nn.GELUTanh, true, nn.RopeNeox
+		d.must(linearBias...)
+		d.must(normBias...)
+		d.must("output.bias")
+		d.with(d.bool("", "qk_layernorm", false), slices.Concat(qkNorms, qkNormsBias)...)
 	},
 	names: hfNames{layers: "layers.", names: llamaNames(map[string]string{
 		"output_norm": "final_layernorm", "ffn_norm": "", "ffn_gate": "",

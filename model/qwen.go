@@ -7,17 +7,25 @@ import (
 // Qwen 2 and 2.5: biases on queries, keys and values.
 var qwen2 = architecture{
 	name: "qwen2", hf: []string{"qwen2"},
-	describe: qwenDescribe,
-	names:    hfNames{layers: "layers.", names: llamaNames(nil)},
-	build:    (*builder).decoder,
+	describe: func(d *description, c *Config) {
+		qwenDescribe(d, c)
+		d.must(qkvBias...)
+		d.with(false, "output.bias")
+	},
+	names: hfNames{layers: "layers.", names: llamaNames(nil)},
+	build: (*builder).decoder,
 }
 
 // Qwen 3: queries and keys are normalized per head.
 var qwen3 = architecture{
 	name: "qwen3", hf: []string{"qwen3"},
-	describe: qwenDescribe,
-	names:    hfNames{layers: "layers.", names: llamaNames(nil)},
-	build:    (*builder).decoder,
+	describe: func(d *description, c *Config) {
+		qwenDescribe(d, c)
+		d.with(d.bool("", "attention_bias", false), attnBias...)
+		d.must(qkNorms...)
+	},
+	names: hfNames{layers: "layers.", names: llamaNames(nil)},
+	build: (*builder).decoder,
 }
 
 // Qwen 1.5 and 2 with experts, and an MLP beside them that a gate weighs.
@@ -25,6 +33,8 @@ var qwen2moe = architecture{
 	name: "qwen2moe", hf: []string{"qwen2_moe"},
 	describe: func(d *description, c *Config) {
 		qwenDescribe(d, c)
+		d.with(d.bool("", "qkv_bias", true), qkvBias...)
+		d.must("ffn_gate_inp_shexp.weight")
 		c.Experts = d.experts(c, ExpertConfig{})
 		c.Experts.SharedFFN = d.int("expert_shared_feed_forward_length", "shared_expert_intermediate_size", c.FFN)
 		qwenSparse(d, c)
@@ -41,6 +51,8 @@ var qwen3moe = architecture{
 	name: "qwen3moe", hf: []string{"qwen3_moe"},
 	describe: func(d *description, c *Config) {
 		qwenDescribe(d, c)
+		d.with(d.bool("", "attention_bias", false), attnBias...)
+		d.must(qkNorms...)
 		c.Experts = d.experts(c, ExpertConfig{Normalize: !d.hf})
 		qwenSparse(d, c)
 	},

@@ -13,8 +13,14 @@ type source interface {
 	// mat returns a matrix; ok is false when the file has none of that name.
 	// A vector is a matrix of one row.
 	mat(name string) (m tensor.Mat, ok bool, err error)
-	name() string // of the file, for errors
-	size() int64  // bytes of all weights
+	// names returns what the file calls the weight of a name: those of its tensors
+	// that it lies in, or would. None are known of a weight that such a file cannot
+	// have.
+	names(name string) []string
+	tensors() []string       // the names of all, as the file has them
+	layer(tensor string) int // of a tensor of that name, -1 if it has none
+	name() string            // of the file, for errors
+	size() int64             // bytes of all weights
 	// release gives back the file pages of data that was read.
 	release(data []byte)
 	drop()        // release of all
@@ -32,15 +38,35 @@ type ggufSource struct {
 }
 
 func (s *ggufSource) mat(name string) (tensor.Mat, bool, error) {
-	if layer, part, suffix := splitName(name); layer >= 0 && s.aliases[part] != "" {
-		name = fmt.Sprintf("blk.%d.%s%s", layer, s.aliases[part], suffix)
-	}
+	name = s.alias(name)
 	if _, ok := s.f.Tensor(name); !ok {
 		return tensor.Mat{}, false, nil
 	}
 	m, err := s.f.Mat(name)
 	return m, true, err
 }
+
+// alias returns what the file calls a weight.
+func (s *ggufSource) alias(name string) string {
+	if layer, part, suffix := splitName(name); layer >= 0 && s.aliases[part] != "" {
+		return fmt.Sprintf("blk.%d.%s%s", layer, s.aliases[part], suffix)
+	}
+	return name
+}
+
+func (s *ggufSource) names(name string) []string { return []string{s.alias(name)} }
+func (s *ggufSource) layer(name string) int {
+	layer, _, _ := splitName(name)
+	return layer
+}
+
+func (s *ggufSource) tensors() (names []string) {
+	for _, t := range s.f.Tensors() {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
 func (s *ggufSource) name() string       { return s.f.Name() }
 func (s *ggufSource) release(b []byte)   { s.f.Release(b) }
 func (s *ggufSource) drop()              { s.f.DropPages() }
@@ -59,28 +85,30 @@ func (s *ggufSource) size() int64 {
 
 // hfTensor says where a weight lies in a Hugging Face checkpoint.
 type hfTensor struct {
-	name  string
-	stack []string                             // vectors that are the rows of a matrix, in place of name
+	names []string                             // one, or vectors that are the rows of a matrix
+	stack bool                                 // they are vectors
+	found bool                                 // they are there
 	fix   func(tensor.Mat) (tensor.Mat, error) // nil: as it is
 }
 
 type hfSource struct {
-	st  *safetensors.File
-	dir string
-	at  func(name string) hfTensor
+	st    *safetensors.File
+	dir   string
+	at    func(name string) hfTensor
+	depth func(tensor string) int // of the layer that it lies in
 
 	copies int64 // bytes of weights that were changed
 }
 
 func (s *hfSource) mat(name string) (tensor.Mat, bool, error) {
 	t := s.at(name)
-	if len(t.stack) > 0 {
-		return s.stacked(t.stack)
-	}
-	if t.name == "" {
+	switch {
+	case !t.found:
 		return tensor.Mat{}, false, nil
+	case t.stack:
+		return s.stacked(t.names)
 	}
-	m, err := s.st.Mat(t.name)
+	m, err := s.st.Mat(t.names[0])
 	if err != nil {
 		return m, true, err
 	}
@@ -89,7 +117,7 @@ func (s *hfSource) mat(name string) (tensor.Mat, bool, error) {
 	}
 	fixed, err := t.fix(m)
 	if err != nil {
-		return m, true, fmt.Errorf("model: %s: tensor %q: %w", s.dir, t.name, err)
+		return m, true, fmt.Errorf("model: %s: tensor %q: %w", s.dir, t.names[0], err)
 	}
 	s.release(m.Data) // fixed is a copy
 	s.copies += int64(len(fixed.Data))
@@ -110,6 +138,16 @@ func (s *hfSource) stacked(names []string) (out tensor.Mat, ok bool, err error) 
 		out.Data = append(out.Data[:len(out.Data):len(out.Data)], m.Data...)
 	}
 	return out, true, nil
+}
+
+func (s *hfSource) names(name string) []string { return s.at(name).names }
+func (s *hfSource) layer(name string) int      { return s.depth(name) }
+
+func (s *hfSource) tensors() (names []string) {
+	for _, t := range s.st.Tensors() {
+		names = append(names, t.Name)
+	}
+	return names
 }
 
 func (s *hfSource) name() string       { return s.dir }

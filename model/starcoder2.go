@@ -8,6 +8,8 @@ var starcoder2 = architecture{
 	describe: func(d *description, c *Config) {
 		gptLike(c, nn.GELUTanh)
 		c.RopeStyle = nn.RopeNeox
+		d.must(normBias...)
+		d.with(d.bool("", "use_bias", true), linearBias...)
 		c.Window = everyLayer(c.Layers, d.int("attention.sliding_window", "sliding_window", 0))
 	},
 	names: hfNames{layers: "layers.", names: llamaNames(map[string]string{

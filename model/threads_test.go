@@ -90,7 +90,8 @@ func packedBy(t *testing.T, path string, workers int) (*Net, map[*kernel.Packed]
 	if err := m.openSource(); err != nil {
 		t.Fatal(err)
 	}
-	l := &builder{src: m.src, c: &m.cfg, w: &weights{}, print: newFingerprint(&m.cfg)}
+	l := m.builder()
+	l.print = newFingerprint(&m.cfg)
 	m.w = l.w
 	net := m.arch.build(l)
 	if l.err != nil {

@@ -29,6 +29,22 @@ func OpenTokenizer(path string) (*tokenizer.Tokenizer, error) {
 	return readTokenizer(path, f)
 }
 
+// checkVocabulary refuses a tokenizer with tokens that the embedding has no row
+// for. Checkpoints may have such marks, of images for one: these tokens alone are
+// refused when they come.
+func (m *Model) checkVocabulary() error {
+	if m.tok == nil {
+		return nil
+	}
+	for id := m.cfg.Vocab; id < m.tok.VocabSize(); id++ {
+		mark := m.tok.IsControl(int32(id)) || len(m.tok.Piece(int32(id))) == 0
+		if m.gg != nil || !mark {
+			return fmt.Errorf("model: %s: vocabulary: expected at most %d tokens, the rows of the embedding, found %d", m.path, m.cfg.Vocab, m.tok.VocabSize())
+		}
+	}
+	return nil
+}
+
 // isDir reports whether a model's path is a directory rather than a file.
 func isDir(path string) (bool, error) {
 	if builtin.Is(path) {
