@@ -263,7 +263,8 @@ func (e *Engine) fork(parent, child *sequence) {
 
 // publish gives what q has computed to the prefix tree: its full pages, or where
 // layers have windows or states, which can be continued at few lengths, its prompt
-// as far as it is computed. What came after that is published at its end.
+// as far as it is computed. What came after that is published at its end. The
+// same prompt is continued before its last token, which a state must be from.
 func (e *Engine) publish(q *sequence) {
 	if e.tree == nil || q.KV == nil {
 		return
@@ -277,7 +278,7 @@ func (e *Engine) publish(q *sequence) {
 	if n <= q.published {
 		return
 	}
-	if n < q.Prompt {
+	if n < q.Prompt && !(e.pool.Stateful() && n == q.Prompt-1) {
 		e.tree.InsertPart(q.salt(), q.tokens[:n], q.KV)
 	} else {
 		e.tree.Insert(q.salt(), q.tokens[:n], q.KV)

@@ -194,6 +194,10 @@ func (p *Pool) Tokens(pages, step int) int {
 // some layers have windows, or a state.
 func (p *Pool) Bounded() bool { return len(p.groups) > p.full || p.statePages > 0 }
 
+// Stateful says whether some layers have a state, so that what was computed can
+// be continued at the very length that it has, and not at a shorter one.
+func (p *Pool) Stateful() bool { return p.statePages > 0 }
+
 // Releasable returns the number of pages that become available if s is freed:
 // those that no other sequence holds.
 func (p *Pool) Releasable(s *Seq) int {

@@ -36,7 +36,7 @@ type architecture struct {
 var architectures = []*architecture{
 	&llama, &smollm3, &qwen2, &qwen3, &gemma, &gemma2, &gemma3, &phi2, &phi3,
 	&commandR, &cohere2, &granite, &gpt2, &starcoder, &starcoder2, &gptneox, &mpt, &bloom, &falcon, &olmo, &olmo2, &stablelm,
-	&qwen2moe, &qwen3moe, &olmoe, &granitemoe, &gptoss,
+	&qwen2moe, &qwen3moe, &olmoe, &granitemoe, &gptoss, &lfm2, &lfm2moe,
 }
 
 // Architectures returns the names of the architectures that Open knows, as
@@ -124,7 +124,7 @@ func (a *architecture) read(d *description, c *Config) error {
 // kind of norm, and llama.cpp writes 0 under that of the other kind.
 func (a *architecture) epsilon(d *description, c *Config) {
 	if d.hf {
-		c.NormEps = d.float32("", "rms_norm_eps|layer_norm_epsilon|layer_norm_eps|norm_epsilon", 1e-5)
+		c.NormEps = d.float32("", "rms_norm_eps|layer_norm_epsilon|layer_norm_eps|norm_epsilon|norm_eps", 1e-5)
 		return
 	}
 	own, other := "attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"

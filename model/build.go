@@ -9,8 +9,8 @@ import (
 	"ridge/weights/tensor"
 )
 
-// decoder builds the network of a decoder: layers of attention and an MLP, or a
-// mixture of experts.
+// decoder builds the network of a decoder: layers of attention, or a short
+// convolution, and an MLP, or a mixture of experts.
 func (b *builder) decoder() *Net {
 	net := b.frame()
 	for i := range b.c.Layers {
@@ -20,7 +20,11 @@ func (b *builder) decoder() *Net {
 		at := func(part string) string { return fmt.Sprintf("blk.%d.%s", i, part) }
 		l := Layer{NormResid: b.c.NormResid, Scale: b.c.ResidScale}
 		b.norms(&l, at)
-		l.Mix = b.attention(i, at)
+		if c := b.c.Conv; c.Layers != nil && c.Layers[i] {
+			l.Mix = b.shortConv(at)
+		} else {
+			l.Mix = b.attention(i, at)
+		}
 		if x := b.c.Experts.Layers; x != nil && x[i] {
 			l.FFN = b.moe(at)
 		} else {

@@ -33,6 +33,7 @@ type Config struct {
 	Act     nn.Activation
 	Gated   bool // MLP is down(act(gate) * up) and not down(act(up))
 	Experts ExpertConfig
+	Conv    ConvConfig
 
 	RopeStyle  nn.RopeStyle
 	RopeDim    int
@@ -104,6 +105,9 @@ func (c *Config) Validate() error {
 		}
 	}
 	if err := c.Experts.validate(c.Layers); err != nil {
+		return err
+	}
+	if err := c.Conv.validate(c.Layers); err != nil {
 		return err
 	}
 	if !(c.NormEps >= 0 && c.NormEps < 1) {

@@ -29,6 +29,10 @@ func (c *Config) identity() string {
 	d.add("act", int(c.Act))
 	d.add("gated", c.Gated)
 	c.Experts.describe(&d)
+	d.add("conv.taps", c.Conv.Taps)
+	for i, has := range c.Conv.Layers {
+		d.add(fmt.Sprintf("conv.layer_%d", i), has)
+	}
 	d.add("rope_style", int(c.RopeStyle))
 	d.add("rope_dim", c.RopeDim)
 	for i, r := range c.Rope {

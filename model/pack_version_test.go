@@ -21,7 +21,7 @@ var packHash = map[int]uint64{
 
 // packLater are tiny models that came after the hash: they pack nothing that the
 // others do not.
-var packLater = []string{"llama-rope-dynamic-long", "phi3-longrope-cross"}
+var packLater = []string{"llama-rope-dynamic-long", "phi3-longrope-cross", "lfm2", "lfm2-bias", "lfm2moe"}
 
 // A change of what is packed, or of how it is changed before, is a change of
 // packVersion.

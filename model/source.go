@@ -48,10 +48,15 @@ func (s *ggufSource) mat(name string) (tensor.Mat, bool, error) {
 
 // alias returns what the file calls a weight.
 func (s *ggufSource) alias(name string) string {
-	if layer, part, suffix := splitName(name); layer >= 0 && s.aliases[part] != "" {
-		return fmt.Sprintf("blk.%d.%s%s", layer, s.aliases[part], suffix)
+	layer, part, suffix := splitName(name)
+	switch as := s.aliases[part]; {
+	case as == "":
+		return name
+	case layer >= 0:
+		return fmt.Sprintf("blk.%d.%s%s", layer, as, suffix)
+	default:
+		return as + suffix
 	}
-	return name
 }
 
 func (s *ggufSource) names(name string) []string { return []string{s.alias(name)} }

@@ -21,6 +21,7 @@ type Memory interface {
 	PageTokens() int               // tokens in a page
 	PagesOf(tokens int) int        // the most pages of a sequence on its way to that length, with none shared
 	Bounded() bool                 // a sequence's pages do not just follow its length: some layers see a window, or have a state
+	Stateful() bool                // what is known of a sequence can be continued at the very length it has, not at a shorter one
 	Need(s *Seq, n int) int        // pages that n more tokens of s take, in as many steps as that takes; s has memory
 	Frees(s *Seq) int              // pages that become available if s loses its memory
 	Cached(s *Seq) int             // tokens that Allocate would find computed
@@ -72,6 +73,9 @@ func (m *Paged) PagesOf(tokens int) int { return m.Pool.PagesInSteps(nil, tokens
 
 // Bounded says whether layers have windows or states.
 func (m *Paged) Bounded() bool { return m.Pool.Bounded() }
+
+// Stateful says whether layers have states.
+func (m *Paged) Stateful() bool { return m.Pool.Stateful() }
 
 // Need returns the pages that n more tokens of s take.
 func (m *Paged) Need(s *Seq, n int) int { return m.Pool.PagesInSteps(s.KV, n, m.Step) }

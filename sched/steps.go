@@ -141,6 +141,11 @@ func (s *Scheduler) schedule(q *Seq, n int) int {
 	if n <= 0 {
 		return 0
 	}
+	// The same prompt has its last token computed again, for the logits. A state
+	// that is to serve it is one from before that token.
+	if last := q.Prompt - 1; s.cfg.Split && s.mem.Stateful() && q.Computed < last && q.Computed+n > last {
+		n = last - q.Computed
+	}
 	need := s.mem.Need(q, n)
 	for need > s.mem.Available(need+s.reserved)-s.reserved {
 		v := s.victim(q)

@@ -56,6 +56,15 @@ var architectures = []Technique{
 		Missing: "Arctic's dense MLP beside its experts",
 	},
 	{
+		ID:      "heterogeneous-stack",
+		What:    "each layer has a mixer and an FFN of its own: LFM2's short convolutions beside attention, experts beside MLPs; states lie in the pages of one pool",
+		Use:     "ridge run MODEL",
+		Code:    "nn/shortconv.go",
+		Tests:   []string{"nn TestShortConv", "model TestAgainstTransformers", "engine TestStatesOneAnswer"},
+		Show:    "go test -v -run 'TestStates' ./engine",
+		Missing: "state-space layers",
+	},
+	{
 		ID:    "mistral",
 		What:  "Mistral 7B",
 		Use:   "ridge run MODEL",

@@ -222,7 +222,8 @@ func quantized(t tensor.DType) bool {
 }
 
 // Cost counts one forward pass. Weights are read once however many rows there
-// are; the keys and values of a sequence are read once by all its rows.
+// are; the keys and values of a sequence are read once by all its rows, and so is
+// its state, which is also written.
 func (s *Shape) Cost(st Step) Cost {
 	rows, outputs := st.Rows(), st.Outputs()
 	c := Cost{KVWrite: int64(rows) * s.KVBytes}
@@ -233,6 +234,11 @@ func (s *Shape) Cost(st Step) Cost {
 	for _, g := range st {
 		c.AttnOps += s.attnOps(g)
 		c.KVRead += s.kvRead(g)
+		for i := range s.layers {
+			state := int64(s.layers[i].keeps.State)
+			c.KVRead += state
+			c.KVWrite += state
+		}
 	}
 	return c
 }

@@ -48,7 +48,7 @@ func naive(t *testing.T, path string, c model.Config, kv tensor.DType, st Step) 
 	for _, m := range f.Tensors() {
 		name := strings.TrimSuffix(m.Name, ".weight")
 		isHead := name == head
-		if len(m.Dims) < 2 || strings.Contains(name, "norm") || strings.Contains(name, "embd") && !isHead || strings.HasSuffix(name, ".bias") {
+		if len(m.Dims) < 2 || strings.Contains(name, "norm") || strings.HasSuffix(name, "shortconv.conv") || strings.Contains(name, "embd") && !isHead || strings.HasSuffix(name, ".bias") {
 			continue
 		}
 		rows := st.Rows()
@@ -89,6 +89,12 @@ func naive(t *testing.T, path string, c model.Config, kv tensor.DType, st Step) 
 	}
 	for _, g := range st {
 		for layer := range c.Layers {
+			if c.Conv.Layers != nil && c.Conv.Layers[layer] {
+				state := int64(4 * (c.Conv.Taps - 1) * c.Hidden)
+				out.KVRead += state
+				out.KVWrite += state
+				continue
+			}
 			seen := map[int]bool{}
 			for pos := g.Pos; pos < g.Pos+g.Rows; pos++ {
 				for key := range pos + 1 {

@@ -135,6 +135,15 @@ gptoss = family("GptOssForCausalLM", "gpt_oss", {
     **MOE, "num_local_experts": 6, "num_experts_per_tok": 2, "head_dim": 16, "sliding_window": WINDOW, "attention_bias": True,
     "rope_theta": 150000.0, "swiglu_limit": 7.0, "tie_word_embeddings": False, "intermediate_size": 24,
     "layer_types": ["sliding_attention", "full_attention"]})
+lfm2 = family("Lfm2ForCausalLM", "lfm2", {
+    **BASE, "norm_eps": 1e-5, "rope_theta": 1000000.0, "conv_L_cache": 3, "conv_bias": False, "block_multiple_of": 16,
+    "block_ffn_dim_multiplier": 1.0, "block_auto_adjust_ff_dim": True, "num_hidden_layers": 4, "pad_token_id": 0,
+    "layer_types": ["conv", "full_attention", "conv", "conv"], "tie_word_embeddings": True})
+lfm2moe = family("Lfm2MoeForCausalLM", "lfm2_moe", {
+    **BASE, "norm_eps": 1e-5, "rope_theta": 1000000.0, "conv_L_cache": 3, "conv_bias": False, "num_hidden_layers": 3,
+    "intermediate_size": 32, "moe_intermediate_size": 16, "num_experts": 6, "num_experts_per_tok": 2, "num_dense_layers": 1,
+    "norm_topk_prob": True, "use_expert_bias": True, "routed_scaling_factor": 1.0, "pad_token_id": 0,
+    "layer_types": ["conv", "full_attention", "conv"], "tie_word_embeddings": True})
 bloom = family("BloomForCausalLM", "bloom", {
     "vocab_size": 128, "hidden_size": 32, "n_layer": 2, "n_head": 4, "layer_norm_epsilon": 1e-5,
     "apply_residual_connection_post_layernorm": False, "seq_length": 128})
@@ -323,4 +332,13 @@ EXPERT_CASES = [
                              "original_max_position_embeddings": 32}}),
 ]
 
-CASES = (LLAMA_CASES + QWEN_GEMMA_CASES + PHI_CASES + GPT_CASES + OTHER_CASES + COHERE_GRANITE_CASES + EXPERT_CASES)
+CONV_CASES = [
+    lfm2("lfm2", "three layers with a short convolution, one with attention"),
+    lfm2("lfm2-bias", "biases, four rows in a sum, untied, the width of the MLP as it is", {
+        "conv_bias": True, "conv_L_cache": 4, "block_auto_adjust_ff_dim": False, "intermediate_size": 48, "num_hidden_layers": 2,
+        "layer_types": ["full_attention", "conv"], "tie_word_embeddings": False}, gguf=False),
+    lfm2moe("lfm2moe", "a dense layer, then experts with a sigmoid and a bias for the choice"),
+]
+
+CASES = (LLAMA_CASES + QWEN_GEMMA_CASES + PHI_CASES + GPT_CASES + OTHER_CASES + COHERE_GRANITE_CASES + EXPERT_CASES
+         + CONV_CASES)

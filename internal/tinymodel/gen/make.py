@@ -60,6 +60,9 @@ def randomize(model, gen, case):
             fan_in = p.shape[0] if case.get("conv1d") else p.shape[-1]
             v = case.get("gain", 1.3) / fan_in ** 0.5 * r
         p.data.copy_((v / GRID).round() * GRID)
+    for name, b in model.named_buffers():
+        if name.endswith(("expert_bias", "correction_bias")):     # for the choice of experts: weights in all but name
+            b.copy_((0.3 * torch.randn(b.shape, generator=gen) / GRID).round() * GRID)
 
 
 def greedy(model, prompt):

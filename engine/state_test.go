@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"ridge/sched"
+)
+
+// stateful are tiny models with layers that keep a state: beside attention, and
+// beside experts.
+var stateful = []string{"lfm2", "lfm2moe"}
+
+// The answers of models with states are those of a lone sequence: cold, with a
+// prefix that is known, and after a restart from a session.
+func TestStates(t *testing.T) {
+	for _, name := range stateful {
+		t.Run(name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(5, 2))
+			ref := openTiny(t, name, 64)
+			vocab := ref.Config().Vocab
+			q := Request{Tokens: randomTokens(r, 80, vocab), MaxTokens: 20}
+			want := alone(t, ref, q)
+
+			cfg := sched.Config{Split: true, MaxTokens: 32, MaxSeqs: 8}
+			e := start(t, openTiny(t, name, 60), Options{Sched: &cfg})
+			got, info := ask(t, e, q)
+			if !same(&got[0], &want) || info.Cached != 0 {
+				t.Errorf("cold: %d tokens cached, got %v, want %v", info.Cached, got[0].tokens, want.tokens)
+			}
+			got, info = ask(t, e, q)
+			if !same(&got[0], &want) || info.Cached == 0 {
+				t.Errorf("again: %d tokens cached, got %v, want %v", info.Cached, got[0].tokens, want.tokens)
+			}
+			all := append(slices.Clone(q.Tokens), want.tokens...)
+			var file bytes.Buffer
+			n, err := e.SaveSession(t.Context(), &file, Session{Tokens: all})
+			if err != nil || n == 0 {
+				t.Fatalf("saved %d of %d tokens: %v", n, len(all), err)
+			}
+			if err := e.Check(t.Context()); err != nil {
+				t.Error(err)
+			}
+			next := Request{Tokens: append(all, 3, 1, 2), MaxTokens: 8}
+			e = start(t, openTiny(t, name, 60), Options{Sched: &cfg})
+			if _, err := e.LoadSession(t.Context(), &file, Session{}); err != nil {
+				t.Fatal(err)
+			}
+			want = alone(t, ref, next)
+			if got, info = ask(t, e, next); !same(&got[0], &want) || info.Cached != n {
+				t.Errorf("restarted: %d tokens cached, want %d, got %v, want %v", info.Cached, n, got[0].tokens, want.tokens)
+			}
+		})
+	}
+}
+
+// Workloads that share prefixes and preempt each other, over the models with
+// states.
+func TestStatesOneAnswer(t *testing.T) {
+	for _, name := range stateful {
+		r := rand.New(rand.NewPCG(7, 4))
+		ref := openTiny(t, name, 64)
+		reqs := workload(r, 16, ref.Config().Vocab, 70, 20)
+		want := replies(t, ref, reqs)
+		for _, s := range settings(t, r) {
+			n := len(reqs)
+			if s.o.Sched.MaxTokens < 4 {
+				n /= 4 // they take many steps
+			}
+			t.Run(name+" "+s.name, func(t *testing.T) {
+				e := start(t, openTiny(t, name, s.pages), s.o)
+				for range 2 {
+					play(t, e, reqs[:n], want, r, 0)
+				}
+				if sc := e.Stats().Sched; s.preempt && sc.Recomputes == 0 && sc.SwapIns == 0 {
+					t.Errorf("nobody was preempted: %+v", sc)
+				}
+			})
+		}
+	}
+}
