@@ -57,15 +57,12 @@ lm-eval's tasks of multiple choice do. FILE may be - for standard input.`,
 }
 
 func readQuestions(stdin io.Reader, name string) ([]eval.Question, error) {
-	if name == "-" {
-		return eval.ReadQuestions(stdin, "standard input")
-	}
-	file, err := os.Open(name)
+	in, name, err := openInput(stdin, name)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
-	return eval.ReadQuestions(file, name)
+	defer in.Close()
+	return eval.ReadQuestions(in, name)
 }
 
 func writeChoices(w io.Writer, r eval.Choices) error {

@@ -1,8 +1,6 @@
 package eval
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,33 +34,20 @@ const (
 // ReadQuestions reads questions, one JSON object a line. Empty lines are left
 // out. name is that of the file, for errors.
 func ReadQuestions(r io.Reader, name string) ([]Question, error) {
-	in := bufio.NewScanner(r)
-	in.Buffer(make([]byte, 0, 64<<10), maxLine)
 	var out []Question
-	n := 0
-	for in.Scan() {
-		n++
-		line := bytes.TrimSpace(in.Bytes())
-		if len(line) == 0 {
-			continue
-		}
+	err := readLines(r, name, func(line []byte) error {
 		q := Question{Gold: -1}
 		if err := json.Unmarshal(line, &q); err != nil {
-			return nil, fmt.Errorf("eval: %s: line %d: %w", name, n, err)
+			return err
 		}
 		if err := q.check(); err != nil {
-			return nil, fmt.Errorf("eval: %s: line %d: %w", name, n, err)
-		}
-		if len(out) == maxQuestions {
-			return nil, fmt.Errorf("eval: %s: expected at most %d questions, found more", name, maxQuestions)
+			return err
 		}
 		out = append(out, q)
-	}
-	if err := in.Err(); err != nil {
-		return nil, fmt.Errorf("eval: %s: line %d: %w", name, n+1, err)
-	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("eval: %s: expected at least one question, found none", name)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return out, nil
 }
