@@ -36,7 +36,7 @@ func hfSnapshot(repoDir, rev string) string {
 	if !commit.MatchString(rev) {
 		b, err := readSmall(filepath.Join(repoDir, "refs", filepath.FromSlash(rev)), 256)
 		if err != nil {
-			return ""
+			return hfShortCommit(repoDir, rev)
 		}
 		if rev = strings.TrimSpace(string(b)); !commit.MatchString(rev) {
 			return ""
@@ -48,6 +48,26 @@ func hfSnapshot(repoDir, rev string) string {
 	}
 	return dir
 }
+
+// hfShortCommit returns the only snapshot whose commit begins with rev, at least
+// the seven digits that the hub shows; "" if there is none or several.
+func hfShortCommit(repoDir, rev string) string {
+	if !shortCommit.MatchString(rev) {
+		return ""
+	}
+	found := ""
+	for _, s := range hfSnapshots(repoDir) {
+		if strings.HasPrefix(filepath.Base(s), rev) {
+			if found != "" {
+				return ""
+			}
+			found = s
+		}
+	}
+	return found
+}
+
+var shortCommit = regexp.MustCompile(`^[0-9a-f]{7,39}$`)
 
 // hfFiles lists a snapshot's files, with the sha256 that the names of large
 // blobs are.

@@ -2,8 +2,10 @@ package hub
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -16,13 +18,13 @@ func ollamaDirs() []string {
 	}
 	dirs := []string{filepath.Join(homeDir(), ".ollama", "models")}
 	if runtime.GOOS == "linux" { // of the service, if this user may read it
-		dirs = append(dirs, "/usr/share/ollama/.ollama/models")
+		dirs = append(dirs, "/usr/share/ollama/.ollama/models", "/var/lib/ollama/.ollama/models", "/var/lib/ollama/models",
+			"/var/snap/ollama/common/models")
 	}
 	return dirs
 }
 
-// findOllama looks for a reference, or for a lone word that may be the name of
-// a model that Ollama has.
+// findOllama looks for a reference, or for a name as Ollama writes it.
 func findOllama(r reference) *Model {
 	if r.kind == kindBare {
 		var err error
@@ -31,12 +33,55 @@ func findOllama(r reference) *Model {
 		}
 	}
 	for _, dir := range ollamaDirs() {
-		p := filepath.Join(dir, "manifests", r.host, filepath.FromSlash(r.model), r.tag)
+		p := pathOnDisk(filepath.Join(dir, "manifests"), r.host, r.model, r.tag)
+		if p == "" {
+			continue
+		}
 		if m := openOllama(dir, p, r.text); m != nil {
 			return m
 		}
 	}
 	return nil
+}
+
+// findOllamaHF looks for a model of the Hugging Face hub that Ollama pulled:
+// hf.co/org/repo, with the quantization as its tag.
+func findOllamaHF(r reference) *Model {
+	if r.rev != "" || isFileSel(r.sel) {
+		return nil
+	}
+	tag := r.sel
+	if tag == "" {
+		tag = "latest"
+	}
+	for _, host := range []string{"hf.co", "huggingface.co"} {
+		m := findOllama(reference{kind: kindOllama, text: r.text, host: host, model: r.repo, tag: tag})
+		if m != nil {
+			return m
+		}
+	}
+	return nil
+}
+
+// pathOnDisk joins slash-separated names to dir as they are written there:
+// Ollama does not care for their case. It returns "" if there is nothing.
+func pathOnDisk(dir string, names ...string) string {
+	p := filepath.Join(dir, filepath.FromSlash(path.Join(names...)))
+	if _, err := os.Stat(p); err == nil {
+		return p
+	}
+	for name := range strings.SplitSeq(path.Join(names...), "/") {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return ""
+		}
+		i := slices.IndexFunc(entries, func(e os.DirEntry) bool { return strings.EqualFold(e.Name(), name) })
+		if i < 0 {
+			return ""
+		}
+		dir = filepath.Join(dir, entries[i].Name())
+	}
+	return dir
 }
 
 // openOllama reads one manifest; nil if it or its blob is not usable.

@@ -36,7 +36,11 @@ type localFile struct {
 func findCached(r reference) *Model {
 	switch r.kind {
 	case kindHF:
-		return findHF(r)
+		m := findHF(r)
+		if m == nil && r.short != "" {
+			m = findOllama(reference{kind: kindBare, text: r.short})
+		}
+		return m
 	case kindOllama:
 		return findOllama(r)
 	}
@@ -61,7 +65,7 @@ func findHF(r reference) *Model {
 			return m
 		}
 	}
-	return nil
+	return findOllamaHF(r)
 }
 
 // listCached returns the models in other programs' caches.

@@ -64,6 +64,8 @@ type Model struct {
 	Revision string    `json:"revision,omitempty"` // commit or version at the source; "" if it has none
 	License  string    `json:"license,omitempty"`  // SPDX id or the licence's name; "" if unknown
 	Note     string    `json:"note,omitempty"`     // what a person should know before using it; mostly ""
+	Base     bool      `json:"base,omitempty"`     // it is known to continue text and not to be trained to chat
+	Problem  string    `json:"problem,omitempty"`  // why it cannot be used; "" if it can, as far as its files tell
 	Quant    string    `json:"quant,omitempty"`    // e.g. "Q4_K_M"; "" if the name does not tell
 	Size     int64     `json:"size"`               // bytes of all files together
 	Packed   int64     `json:"packed,omitempty"`   // bytes of the file with its packed weights that List found, 0 if there is none
@@ -188,21 +190,8 @@ func find(r reference, o Options) (*Model, error) {
 		return m, nil
 	}
 	if r.kind == kindCatalog {
-		// The same bytes may be here under the explicit name of a source.
-		for i := range r.entry.Sources {
-			s := &r.entry.Sources[i]
-			sr, err := parseRef(s.Ref)
-			if err != nil {
-				continue
-			}
-			m := st.find(sr.text)
-			if m == nil {
-				m = findCached(sr)
-			}
-			if m != nil && s.fits(m) {
-				m.Name, m.License, m.Note = r.entry.Name, r.entry.License, r.entry.Note
-				return m, nil
-			}
+		if m := findEntry(r.entry, st); m != nil {
+			return m, nil
 		}
 	} else if m := findCached(r); m != nil {
 		return m, nil

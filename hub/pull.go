@@ -157,6 +157,11 @@ func (c *client) pullFrom(ctx context.Context, r reference, cand candidate, dir 
 	if err := p.check(); err != nil {
 		return nil, err
 	}
+	if m := p.here(store{c.o.dir()}); m != nil {
+		c.o.notify("%s: the same file is here already (%s): %s", r.text, m.Owner, m.Path())
+		m.Name = r.text
+		return m, nil
+	}
 	need, err := p.need(dir)
 	if err == nil {
 		err = needSpace(dir, need)
@@ -210,6 +215,22 @@ func (c *client) pullFrom(ctx context.Context, r reference, cand candidate, dir 
 	}
 	mf.tidy(dir)
 	return m, nil
+}
+
+// here finds a model on this machine that is the very file that the plan would
+// download, whatever its name is there; nil if there is none or the source tells
+// no sum.
+func (p *plan) here(st store) *Model {
+	if len(p.files) != 1 || p.files[0].sha256 == "" || p.open == "." {
+		return nil
+	}
+	own, _ := st.list()
+	for _, m := range append(own, listCached()...) {
+		if m.SHA256 == p.files[0].sha256 && (p.files[0].size < 0 || m.Size == p.files[0].size) {
+			return &m
+		}
+	}
+	return nil
 }
 
 // has finds a file that an earlier run finished. It is either at its place or

@@ -33,6 +33,7 @@ type reference struct {
 	entry *Entry // kindCatalog
 
 	repo, rev, sel string // kindHF: "org/repo", revision ("" = main), file, quant or ""
+	short          string // kindHF: the name as it was written without hf:, which may be one of Ollama's; else ""
 
 	host, model, tag string // kindOllama: registry host, "namespace/name", tag
 
@@ -93,22 +94,45 @@ func parseRef(s string) (reference, error) {
 	if _, err := os.Stat(s); err == nil {
 		return fileRef(s)
 	}
-	for _, host := range []string{"hf.co/", "huggingface.co/"} {
-		if rest, ok := strings.CutPrefix(s, host); ok {
-			return parseHF(s, rest)
-		}
+	if r, known, err := parseHost(s); known {
+		return r, err
 	}
 	if strings.HasSuffix(strings.ToLower(s), ".gguf") {
 		return fileRef(s)
 	}
 	if strings.Count(s, "/") == 1 {
-		return parseHF(s, s)
+		r, err := parseHF(s, s)
+		r.short = s
+		return r, err
 	}
 	if bareName.MatchString(s) {
 		return reference{kind: kindBare, text: s}, nil
 	}
 	return reference{}, fmt.Errorf("hub: %q: not a model name: expected a catalogue name, hf:org/repo[:file or quant], "+
 		"ollama:name[:tag], pypi:package[/file], https://… or the path of a GGUF file or safetensors folder", s)
+}
+
+// parseHost reads names that begin with a place that is known, as they are
+// written for other programs: hf.co/org/repo:Q4_1, library/name:tag,
+// registry.ollama.ai/library/name:tag. known is false of other names.
+func parseHost(s string) (r reference, known bool, err error) {
+	host, rest, _ := strings.Cut(s, "/")
+	if rest == "" {
+		return r, false, nil
+	}
+	switch strings.ToLower(host) {
+	case "hf.co", "huggingface.co", "www.huggingface.co":
+		r, err = parseHFPath(s, rest)
+	case "library":
+		r, err = parseOllama(s, rest)
+	case ollamaDefaultHost:
+		r, err = parseOllama(s, ollamaDefaultHost+"/"+rest)
+	case "ollama.com", "www.ollama.com":
+		r, err = parseOllama(s, strings.TrimPrefix(rest, "library/"))
+	default:
+		return r, false, nil
+	}
+	return r, true, err
 }
 
 func looksLikePath(s string) bool {
@@ -164,6 +188,9 @@ func parseHF(whole, s string) (reference, error) {
 	}
 	if rev == "main" {
 		rev = ""
+	}
+	if strings.EqualFold(sel, "latest") { // Ollama's word for no choice
+		sel = ""
 	}
 	r := reference{kind: kindHF, repo: parts[0] + "/" + parts[1], rev: rev, sel: sel}
 	if !isFileSel(sel) {
@@ -282,7 +309,13 @@ func urlFileName(u *url.URL) string {
 
 // parseHFPage reads the address of a repository or file on the hub's site.
 func parseHFPage(whole string, u *url.URL) (reference, error) {
-	parts := strings.SplitN(strings.Trim(u.Path, "/"), "/", 5)
+	return parseHFPath(whole, u.Path)
+}
+
+// parseHFPath reads the path of such an address.
+func parseHFPath(whole, p string) (reference, error) {
+	p = strings.Trim(p, "/")
+	parts := strings.SplitN(p, "/", 5)
 	if len(parts) >= 4 && (parts[2] == "resolve" || parts[2] == "blob" || parts[2] == "tree" || parts[2] == "raw") {
 		s := parts[0] + "/" + parts[1] + "@" + parts[3]
 		if len(parts) == 5 {
@@ -290,7 +323,7 @@ func parseHFPage(whole string, u *url.URL) (reference, error) {
 		}
 		return parseHF(whole, s)
 	}
-	return parseHF(whole, strings.Trim(u.Path, "/"))
+	return parseHF(whole, p)
 }
 
 // safeName refuses a slash-separated name that could leave the folder it is

@@ -163,6 +163,39 @@ func TestCatalog(t *testing.T) {
 	}
 }
 
+// halfGigabyte bounds what a first question downloads.
+const halfGigabyte = 512 << 20
+
+// The catalogue tells sizes and contexts of all, has models of 3B to 8B, and its
+// default is the one that answers most within half a gigabyte.
+func TestCatalogFacts(t *testing.T) {
+	large := 0
+	var best, chosen Entry
+	for _, e := range Catalog() {
+		if e.Sources[0].Size == 0 || e.Sources[0].SHA256 == "" || e.Size() != e.Sources[0].Size || e.Context < 2048 {
+			t.Errorf("%s: expected size and sum of the first source, and a context, found %d, %q, %d", e.Name, e.Sources[0].Size, e.Sources[0].SHA256, e.Context)
+		}
+		if e.Size() > 1800<<20 {
+			large++
+		}
+		if e.Base != strings.Contains(e.Note, "base model") {
+			t.Errorf("%s: base %v, note %q", e.Name, e.Base, e.Note)
+		}
+		if e.Answers > best.Answers && e.Size() <= halfGigabyte {
+			best = e
+		}
+		if e.Default {
+			chosen = e
+		}
+	}
+	if large < 8 {
+		t.Errorf("%d models of 3B and more", large)
+	}
+	if chosen.Name != best.Name {
+		t.Errorf("default %s with %d right answers, %s has %d", chosen.Name, chosen.Answers, best.Name, best.Answers)
+	}
+}
+
 // TestUnknownName checks the suggestions for a mistyped name.
 func TestUnknownName(t *testing.T) {
 	sandbox(t)

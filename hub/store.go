@@ -134,7 +134,7 @@ func (m *manifest) model(dir string) (*Model, error) {
 		out.SHA256 = m.Files[0].SHA256
 	}
 	if e := lookupCatalog(m.Ref); e != nil && e.Name == m.Ref {
-		out.Note = e.Note
+		out.Note, out.Base = e.Note, e.Base
 	}
 	return out, nil
 }
