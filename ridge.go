@@ -114,8 +114,9 @@ func (k KV) DType() tensor.DType {
 // Model is an open model. Its methods may be called from any number of
 // goroutines, also within a loop over an answer.
 type Model struct {
-	Name string // as it was asked for
-	Path string // file or directory that was opened
+	Name string    // as it was asked for
+	Path string    // file or directory that was opened
+	From hub.Model // where Open found it, with its licence and notes; zero after OpenFile
 
 	e      *engine.Engine
 	m      *model.Model // of e; accessors only
@@ -138,7 +139,7 @@ func Open(ctx context.Context, name string, o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.Name = name
+	m.Name, m.From = name, *found
 	return m, nil
 }
 

@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"ridge"
 	"ridge/hub"
@@ -36,37 +34,101 @@ func isPrompt(arg string) bool {
 }
 
 // openBest opens the model to use when none is named: the best one on this
-// machine, else the default one, which is downloaded, else the one that is part
-// of the program. It says on standard error which it took, and why.
+// machine, else one that is downloaded, the chosen or default one or, if that
+// cannot be had in time, a small one, else the one that is part of the program.
+// It says on standard error which it took, and why.
 func (o *runOptions) openBest(c *cobra.Command) (*ridge.Model, error) {
 	say := func(format string, a ...any) { fmt.Fprintf(c.ErrOrStderr(), "ridge: "+format+"\n", a...) }
 	if name := bestHere(); name != "" {
 		say("using %s", name)
 		return o.open(c, name, o.template)
 	}
-	const tiny = "using " + hub.EmbeddedName + ", the small model inside ridge"
-	ho, err := o.hubFlags.options(newProgress(os.Stderr))
-	if err != nil {
-		return nil, err
-	}
+	list := offers(machine.Read().MemoryFree / 2)
 	why := ""
-	switch {
-	case !hub.Reachable(c.Context(), defaultModel, ho):
+	if ho, err := o.hubFlags.options(newProgress(os.Stderr)); err != nil {
+		return nil, err
+	} else if !hub.Reachable(c.Context(), defaultModel(), ho) {
 		why = "no other model is here, and no network"
-	case !offer(c.Context(), c.InOrStdin(), c.ErrOrStderr()):
+	} else if picked := o.choose(c, list); picked.name == "" {
 		why = "as you wish"
-	default:
-		m, err := o.open(c, defaultModel, o.template)
-		if err == nil || c.Context().Err() != nil {
-			return m, err
+	} else {
+		name, err := firstOf(picked, func(name string) error { return o.download(c, name, picked.asked) }, say)
+		if name != "" {
+			return o.open(c, name, o.template)
 		}
-		why = fmt.Sprintf("%s cannot be had (%s)", defaultModel, strings.Join(strings.Fields(err.Error()), " "))
+		if c.Context().Err() != nil {
+			return nil, err
+		}
+		why = err.Error()
 	}
 	if err := c.Context().Err(); err != nil {
 		return nil, err
 	}
-	say("%s: %s", why, tiny)
+	say("%s: using %s, the small model inside ridge", why, hub.EmbeddedName)
 	return o.open(c, hub.EmbeddedName, o.template)
+}
+
+// firstOf downloads what was picked or, if that fails, the small model, and
+// returns the name of what came, or "" and a line that says why nothing did.
+func firstOf(picked choice, get func(name string) error, say func(format string, a ...any)) (string, error) {
+	names := []string{picked.name}
+	if small := entryOf(smallModel); small != picked.name {
+		names = append(names, small)
+	}
+	for i, name := range names {
+		err := get(name)
+		if err == nil {
+			return name, nil
+		}
+		var slow *slowError
+		switch stopped := errors.Is(err, context.Canceled); {
+		case errors.As(err, &slow):
+			err = fmt.Errorf("%s is left: %w", name, slow)
+		case stopped:
+			return "", err
+		default:
+			err = fmt.Errorf("%s cannot be had (%s)", name, strings.Join(strings.Fields(err.Error()), " "))
+		}
+		if i+1 == len(names) {
+			return "", err
+		}
+		say("%v: trying %s", err, names[i+1])
+	}
+	return "", nil
+}
+
+// entryOf is the catalogue's name that an alias stands for.
+func entryOf(alias string) string {
+	for _, e := range hub.Catalog() {
+		if e.Name == alias || slices.Contains(e.Aliases, alias) {
+			return e.Name
+		}
+	}
+	return alias
+}
+
+// download brings a model here. If nobody asked for it by name, it is given up
+// when its first seconds predict a long time.
+func (o *runOptions) download(c *cobra.Command, name string, asked bool) error {
+	bars := newProgress(os.Stderr)
+	defer bars.close()
+	ho, err := o.hubFlags.options(bars)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancelCause(c.Context())
+	defer stop(nil)
+	w := &slowWatch{Progress: ho.Progress, most: longestFirst, stop: stop, tell: func(text string) {
+		if !bars.tty { // where there are bars, they show it
+			bars.note("ridge: " + name + ": " + text)
+		}
+	}}
+	if asked {
+		w.most = 0
+	}
+	ho.Progress = w
+	_, err = hub.Resolve(ctx, name, ho)
+	return err
 }
 
 // bestHere is the largest model on this machine that ridge can open, that was
@@ -110,44 +172,6 @@ func chats(path string) bool {
 	}
 	defer f.Close()
 	return f.String("tokenizer.chat_template", "") != ""
-}
-
-// offer asks whether the default model shall be downloaded. Where nobody can
-// answer, it shall.
-func offer(ctx context.Context, in io.Reader, out io.Writer) bool {
-	f, ok := in.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) || !term.IsTerminal(int(os.Stderr.Fd())) {
-		return true
-	}
-	size := ""
-	for _, e := range hub.Catalog() {
-		if e.Default && len(e.Sources) > 0 && e.Sources[0].Size > 0 {
-			size = ", " + bytesText(e.Sources[0].Size)
-		}
-	}
-	fmt.Fprintf(out, "No model is on this machine. Download %s%s? [Y/n] ", defaultModel, size)
-	answer := make(chan string, 1)
-	go func() { answer <- readLine(f) }()
-	select {
-	case s := <-answer:
-		return s == "" || strings.EqualFold(s[:1], "y")
-	case <-ctx.Done():
-		fmt.Fprintln(out)
-		return false
-	}
-}
-
-// readLine reads a line and nothing after it, which a chat may want.
-func readLine(r io.Reader) string {
-	var line []byte
-	var one [1]byte
-	for {
-		n, err := r.Read(one[:])
-		if n == 1 && one[0] == '\n' || err != nil {
-			return strings.TrimSpace(string(line))
-		}
-		line = append(line, one[:n]...)
-	}
 }
 
 // hintOneWord adds to the error of an unknown model what its writer may have

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -16,7 +17,12 @@ import (
 
 func TestMain(m *testing.M) {
 	os.Setenv("RIDGE_TUNE", "off") // no test waits for a measurement that it does not want
-	testscript.Main(m, map[string]func(){"ridge": func() { os.Exit(run()) }})
+	testscript.Main(m, map[string]func(){"ridge": func() {
+		if d, err := time.ParseDuration(os.Getenv("RIDGE_TEST_MEASURE")); err == nil {
+			measureFor = d
+		}
+		os.Exit(run())
+	}})
 }
 
 // The program as a user runs it: each file of testdata/script is a session.
@@ -40,12 +46,13 @@ func TestScripts(t *testing.T) {
 
 // Sessions with a real model.
 func TestRealScripts(t *testing.T) {
-	smol, gemma := testdata.Model(t, "smollm2"), testdata.Model(t, "gemma3")
+	smol, gemma, qwen := testdata.Model(t, "smollm2"), testdata.Model(t, "gemma3"), testdata.Model(t, "qwen")
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/real",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("SMOLLM2", smol)
 			e.Setenv("GEMMA3", gemma)
+			e.Setenv("QWEN", qwen)
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("RIDGE_OFFLINE", "1")
 			e.Setenv("RIDGE_TUNE", "off")

@@ -1,12 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"sort"
 	"strings"
 	"text/tabwriter"
@@ -69,71 +69,6 @@ are used in place. An interrupted download goes on where it stopped.`,
 	}
 	f.add(c)
 	return c
-}
-
-func listCommand() *cobra.Command {
-	var asJSON, all bool
-	c := &cobra.Command{
-		Use: "list", Aliases: []string{"ls"},
-		Short: "List the models on this machine",
-		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, args []string) error {
-			models, err := hub.List(hub.Options{Offline: true})
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				if all {
-					models = append(models, toPull(models)...)
-				}
-				return writeJSON(c.OutOrStdout(), models)
-			}
-			tw := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
-			defer tw.Flush()
-			writeModels(tw, models)
-			if all {
-				for _, m := range toPull(models) {
-					fmt.Fprintf(tw, "%s\t%s\t\t(to pull)\t\n", m.Name, bytesText(m.Size))
-				}
-			} else if !slices.ContainsFunc(models, func(m hub.Model) bool { return m.Owner != hub.OwnerProgram }) {
-				fmt.Fprintln(c.ErrOrStderr(), "No other models here. ridge list --all shows what can be pulled by name.")
-			}
-			return nil
-		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.Flags().BoolVar(&all, "all", false, "also list what the catalogue can pull; in JSON these have no files")
-	return c
-}
-
-// toPull are the models of the catalogue that are not here, as models without
-// files.
-func toPull(here []hub.Model) (out []hub.Model) {
-	for _, e := range hub.Catalog() {
-		if slices.ContainsFunc(here, func(m hub.Model) bool { return m.Name == e.Name }) {
-			continue
-		}
-		out = append(out, hub.Model{Name: e.Name, Ref: e.Sources[0].Ref, License: e.License, Size: e.Sources[0].Size})
-	}
-	return out
-}
-
-// writeModels writes a line for each model; those whose packed weights are kept
-// say so at its end.
-func writeModels(w io.Writer, models []hub.Model) {
-	packed := slices.ContainsFunc(models, func(m hub.Model) bool { return m.Packed > 0 })
-	fmt.Fprint(w, "NAME\tSIZE\tQUANT\tFROM\tMODIFIED")
-	if packed {
-		fmt.Fprint(w, "\tPACKED")
-	}
-	fmt.Fprintln(w)
-	for _, m := range models {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s", m.Name, bytesText(m.Size), m.Quant, m.Owner, ago(m.Modified))
-		if m.Packed > 0 {
-			fmt.Fprint(w, "\t", bytesText(m.Packed))
-		}
-		fmt.Fprintln(w)
-	}
 }
 
 func rmCommand() *cobra.Command {
@@ -225,6 +160,7 @@ type modelInfo struct {
 	SamplingFrom string            `json:"sampling_from,omitempty"`
 	Pooling      string            `json:"pooling,omitempty"`
 	Ends         []string          `json:"end_tokens"`
+	Note         string            `json:"note,omitempty"`
 	Packed       int64             `json:"packed_file_bytes,omitempty"`
 	PackedFile   string            `json:"packed_file,omitempty"`
 }
@@ -236,7 +172,7 @@ func describeModel(m *ridge.Model) modelInfo {
 		Layers: c.Layers, Hidden: c.Hidden, FFN: c.FFN, Heads: c.Heads, KVHeads: c.KVHeads[0], HeadDim: c.HeadDim,
 		Vocab: c.Vocab, Tokenizer: m.Tokenizer().Kind(), Context: m.Context(), ContextMade: c.Context,
 		WeightBytes: m.WeightBytes(), KVBytes: m.TokenBytes(), HasTemplate: m.ChatTemplate() != "",
-		Types: map[string]string{},
+		Types: map[string]string{}, License: m.From.License, Note: m.From.Note,
 	}
 	d := m.Engine().Model().Defaults()
 	info.Sampling, info.SamplingFrom, info.Pooling = d.Sampling.String(), d.Sampling.From, string(d.Pooling)
@@ -252,7 +188,7 @@ func describeModel(m *ridge.Model) modelInfo {
 	}
 	if f := m.Engine().Model().GGUF(); f != nil {
 		info.Types = typesByClass(f.Tensors())
-		info.License = f.String("general.license", "")
+		info.License = cmp.Or(f.String("general.license", ""), info.License)
 	}
 	return info
 }
@@ -300,6 +236,9 @@ func writeModelInfo(w io.Writer, in modelInfo) error {
 	row("bytes per token", "%s of weights, and %s for each position before it", bytesText(in.WeightBytes), bytesText(int64(in.KVBytes)))
 	if in.License != "" {
 		row("licence", "%s", in.License)
+	}
+	if in.Note != "" {
+		row("note", "%s", in.Note)
 	}
 	row("chat template", "%s", map[bool]string{true: "the model's own", false: "none; a default is used"}[in.HasTemplate])
 	row("end tokens", "%q", in.Ends)

@@ -21,15 +21,13 @@ import (
 	"ridge/text/chat"
 )
 
-// defaultModel is what run downloads when no model is named and none is here.
-const defaultModel = "smollm2"
-
 type runOptions struct {
 	modelFlags
 	sampleFlags
 	system   string
 	raw      bool
 	verbose  bool
+	yes      bool
 	template string
 }
 
@@ -44,8 +42,10 @@ Text piped into the program is put after the prompt. In a chat, /? lists the
 commands; Ctrl-C stops an answer, Ctrl-D or /bye ends the program.
 
 Without MODEL the largest chat model on this machine is used that fits into half
-of the free memory. If there is none, smollm2 is downloaded (on a terminal you are
-asked first), and without a network tiny answers, the small model inside ridge.
+of the free memory. If there is none, one is downloaded: on a terminal you choose,
+elsewhere and with --yes it is ` + defaultModel() + `. What would take more than two
+minutes is left for smollm2, and without a network tiny answers, the small model
+inside ridge.
 A single argument with a blank or with the marks of a sentence is the prompt; a
 single word is a model.
 
@@ -68,6 +68,7 @@ ollama:name[:tag], pypi:package[/file], an https address or a path.`,
 	c.Flags().StringVar(&o.template, "template", "", "file with a Jinja chat template to use in place of the model's own")
 	c.Flags().BoolVar(&o.trustMarks, "trust-marks", false, trustMarksHelp)
 	c.Flags().BoolVar(&o.raw, "raw", false, "continue the prompt as it is, without a chat template")
+	c.Flags().BoolVarP(&o.yes, "yes", "y", false, "where no model is here, download the default one without asking")
 	c.Flags().BoolVar(&o.verbose, "verbose", false, "print times and speeds after each answer")
 	return c
 }
@@ -137,6 +138,9 @@ func (o *runOptions) openNamed(c *cobra.Command, name string) (*ridge.Model, err
 	m, err := o.open(c, name, o.template)
 	if errors.Is(err, hub.ErrOffline) || errors.As(err, new(*net.OpError)) {
 		err = fmt.Errorf("%w\nThe small model inside ridge needs no network: ridge run %s", err, hub.EmbeddedName)
+	}
+	if err == nil && m.From.Base && !o.raw {
+		fmt.Fprintf(c.ErrOrStderr(), "ridge: %s is %s\n", m.From.Name, m.From.Note)
 	}
 	return m, err
 }

@@ -89,7 +89,7 @@ the extra routes of llama-server and vLLM. docs/server.md lists them.
 
 The first MODEL answers requests that name none and stays loaded; the others
 are loaded when somebody asks for them. Without MODEL, and without --local and
---pull, it is smollm2, which is downloaded if it is not here. On SIGTERM or Ctrl-C the server takes no
+--pull, it is ` + defaultModel() + `, which is downloaded if it is not here. On SIGTERM or Ctrl-C the server takes no
 more requests and lets those that run finish; a second time ends it at once.
 
 Each flag may also be given as an environment variable, RIDGE_SERVE_MAX_QUEUE
@@ -166,7 +166,7 @@ func (o *serveOptions) add(c *cobra.Command) {
 func (o *serveOptions) run(c *cobra.Command, args []string) error {
 	start := time.Now()
 	if len(args) == 0 && !o.local && !o.pull {
-		args = []string{defaultModel}
+		args = []string{defaultModel()}
 	}
 	if err := o.check(); err != nil {
 		return err
