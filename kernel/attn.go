@@ -60,34 +60,7 @@ type AttnCall struct {
 	Start, End  []int32   // per row, the range of absolute key positions it sees
 	Slope       []float32 // per head, the ALiBi slope; nil for none
 	Sink        []float32 // per head, a logit without a key (attention sink); nil for none
-	Tree        *Tree     // further limits which keys the rows see; nil for none; not with Slope
 	Tiles       Tiles
-}
-
-// Tree says which of the last keys of a sequence each row sees, as the rows of
-// a tree of drafted tokens do, each of which sees its ancestors: row r sees key
-// j >= First, if it is in the row's range, when bit (j-First)%64 of
-// Bits[r·Words + (j-First)/64] is set. It sees no keys from First+64·Words on.
-type Tree struct {
-	First int      // the first key with a bit; rows see those before by their range alone
-	Words int      // words per row, at least 1
-	Bits  []uint64 // of all rows
-}
-
-// block returns the bits of the keys first to first+63 for row r.
-func (t *Tree) block(r, first int) uint64 {
-	word := func(i int) uint64 {
-		if i < 0 {
-			return ^uint64(0)
-		}
-		if i >= t.Words {
-			return 0
-		}
-		return t.Bits[r*t.Words+i]
-	}
-	d := first - t.First
-	i, shift := d>>6, uint(d&63)
-	return word(i)>>shift | word(i+1)<<1<<(63-shift)
 }
 
 // Splits returns the range [lo, hi) of splits that the rows of c read; lo == hi
@@ -130,12 +103,6 @@ func (c *AttnCall) check() {
 	}
 	if c.Sink != nil {
 		_ = c.Sink[c.Heads-1]
-	}
-	if t := c.Tree; t != nil {
-		if c.Slope != nil || t.First < 0 || t.Words < 1 {
-			panic(fmt.Sprintf("kernel: attention: tree: first key %d, %d words, slopes: %t", t.First, t.Words, c.Slope != nil))
-		}
-		_ = t.Bits[c.Rows*t.Words-1]
 	}
 }
 

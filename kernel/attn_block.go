@@ -140,9 +140,6 @@ func (g *attnGroupState) tile(i, n int, st attnStates) {
 		if a < b {
 			mask = ^uint64(0) << a & (^uint64(0) >> (attnBlock - b))
 		}
-		if t := g.call.Tree; t != nil {
-			mask &= t.block((g.q0+j)/g.call.Heads, g.first)
-		}
 		if mask != 0 {
 			lo, hi = min(lo, bits.TrailingZeros64(mask)), max(hi, bits.Len64(mask))
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"ridge/internal/cpu"
@@ -101,9 +100,6 @@ func naiveAttention(c *AttnCall, seq *kvSeq, r, h int) []float64 {
 		if c.Slope != nil {
 			dot += float64(c.Slope[h]) * float64(lo+j-(hi-1))
 		}
-		if !treeSees(c.Tree, r, lo+j) {
-			dot = math.Inf(-1)
-		}
 		scores[j] = dot
 		top = max(top, dot)
 	}
@@ -125,15 +121,6 @@ func naiveAttention(c *AttnCall, seq *kvSeq, r, h int) []float64 {
 		out[d] /= sum
 	}
 	return out
-}
-
-// treeSees says whether row r sees key j by the tree's bits.
-func treeSees(t *Tree, r, j int) bool {
-	if t == nil || j < t.First {
-		return true
-	}
-	i := j - t.First
-	return i < 64*t.Words && t.Bits[r*t.Words+i/64]>>(i%64)&1 != 0
 }
 
 // randomCall returns a call of rows × heads queries at random places in seq.
@@ -160,16 +147,9 @@ func decorate(r *rand.Rand, c *AttnCall) string {
 		c.Spec.Softcap = 5 + 20*r.Float32()
 		name += " softcap"
 	}
-	switch r.IntN(4) {
-	case 0:
+	if r.IntN(4) == 0 {
 		c.Slope = AlibiSlopes(c.Heads, 8)
 		name += " alibi"
-	case 1:
-		c.Tree = &Tree{First: r.IntN(int(slices.Max(c.End)) + 1), Words: 1 + r.IntN(3)}
-		for range c.Rows * c.Tree.Words {
-			c.Tree.Bits = append(c.Tree.Bits, r.Uint64()&r.Uint64())
-		}
-		name += " tree"
 	}
 	if r.IntN(3) == 0 {
 		c.Sink = randomRow(r, c.Heads, 2)
@@ -294,11 +274,6 @@ func attendRows(c *AttnCall, s *AttnScratch, n int) {
 		part.Rows = min(n, c.Rows-r)
 		part.Q, part.Out = c.Q[r*c.LDQ:], c.Out[r*c.LDO:]
 		part.Start, part.End = c.Start[r:], c.End[r:]
-		if c.Tree != nil {
-			tree := *c.Tree
-			tree.Bits = tree.Bits[r*tree.Words:]
-			part.Tree = &tree
-		}
 		Attend(&part, s)
 	}
 }

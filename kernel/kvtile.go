@@ -101,23 +101,3 @@ func KVTileBytes(dim int, kv tensor.DType) int {
 	e := kvElem(kv)
 	return e.head() + TileTokens*dim*e.bytes()
 }
-
-// CopyKV copies the token in slot from of one tile to slot to of another, or
-// of the same, without a change of a bit. dim is the number of elements per
-// token. It is for keys if transposed, else for values.
-func CopyKV(dst []byte, to int, src []byte, from, dim int, kv tensor.DType, transposed bool) {
-	e := kvElem(kv)
-	size, head := e.bytes(), e.head()
-	if head > 0 {
-		copy(dst[4*to:4*to+4], src[4*from:])
-		dst, src = dst[head:], src[head:]
-	}
-	if !transposed {
-		copy(dst[to*dim*size:(to+1)*dim*size], src[from*dim*size:])
-		return
-	}
-	for d := range dim {
-		at := d * TileTokens
-		copy(dst[(at+to)*size:(at+to+1)*size], src[(at+from)*size:])
-	}
-}

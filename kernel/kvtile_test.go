@@ -90,7 +90,7 @@ func checkStored(t *testing.T, kv tensor.DType, x, got []float32) {
 }
 
 // TestStoreKVTile: a tile stored at once has the bytes of one stored token by
-// token in plain Go, and copies of its tokens, too.
+// token in plain Go.
 func TestStoreKVTile(t *testing.T) {
 	forTiers(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 3))
@@ -113,19 +113,6 @@ func TestStoreKVTile(t *testing.T) {
 				restore()
 				if !bytes.Equal(kt, wk) || !bytes.Equal(vt, wv) {
 					t.Fatalf("%s %v: other bytes than token by token", kv, dims)
-				}
-				clear(kt)
-				clear(vt)
-				for i := range TileTokens {
-					CopyKV(kt, i, wk, (i+5)%TileTokens, kd, kv, true)
-					CopyKV(vt, i, wv, (i+5)%TileTokens, vd, kv, false)
-				}
-				for i := range TileTokens {
-					CopyKV(wk, i, kt, i, kd, kv, true)
-					CopyKV(wv, i, vt, i, vd, kv, false)
-				}
-				if !bytes.Equal(kt, wk) || !bytes.Equal(vt, wv) {
-					t.Fatalf("%s %v: copies differ", kv, dims)
 				}
 			}
 		}
@@ -152,48 +139,6 @@ func TestAttendQuantError(t *testing.T) {
 			}
 			if worst > budgetKVQ8 {
 				t.Errorf("head of %d: error %.4f", hd, worst)
-			}
-		}
-	})
-}
-
-// TestAttendTreePath: rows of a tree of tokens give what their paths alone
-// give, whatever the other branches hold.
-func TestAttendTreePath(t *testing.T) {
-	forTiers(t, func(t *testing.T) {
-		r := rand.New(rand.NewPCG(9, 9))
-		var scratch AttnScratch
-		s := &AttnSpec{HeadDim: 32, VHeadDim: 32, Scale: 0.2, KV: tensor.F32}
-		const prefix, nodes = 100, 90 // more than a word, across blocks
-		seq := newKVSeq(r, s, prefix+nodes, 4)
-		c := randomCall(r, s, seq, nodes, 2)
-		c.Tree = &Tree{First: prefix, Words: 2, Bits: make([]uint64, 2*nodes)}
-		parent := make([]int, nodes)
-		for i := range nodes {
-			c.Start[i], c.End[i] = 0, int32(prefix+i+1)
-			parent[i] = r.IntN(i+1) - 1
-			for n := i; n >= 0; n = parent[n] {
-				c.Tree.Bits[2*i+n/64] |= 1 << (n % 64)
-			}
-		}
-		Attend(c, &scratch)
-		for i := range nodes {
-			path := &kvSeq{k: seq.k[:prefix:prefix], v: seq.v[:prefix:prefix]}
-			var ks, vs [][]float32
-			for n := i; n >= 0; n = parent[n] {
-				ks, vs = append([][]float32{seq.k[prefix+n]}, ks...), append([][]float32{seq.v[prefix+n]}, vs...)
-			}
-			path.k, path.v = append(path.k, ks...), append(path.v, vs...)
-			one := *c
-			one.Tree = nil
-			one.End = append([]int32(nil), c.End...)
-			one.End[i] = int32(len(path.k))
-			for h := range c.Heads {
-				for d, want := range naiveAttention(&one, path, i, h) {
-					if got := float64(c.Out[i*c.LDO+h*32+d]); math.Abs(got-want) > 4*attnBudget {
-						t.Fatalf("node %d head %d value %d: got %g want %g", i, h, d, got, want)
-					}
-				}
 			}
 		}
 	})
