@@ -124,6 +124,17 @@ func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
 	return g.stream, nil
 }
 
+// Admit returns the error that Submit would return now whatever the request.
+func (e *Engine) Admit() error {
+	if err := e.refused(); err != nil {
+		return err
+	}
+	if e.queue > 0 && e.waiting.Load() >= int64(e.queue) {
+		return &QueueFullError{Position: e.queue, RetryAfter: e.retryAfter()}
+	}
+	return nil
+}
+
 func (e *Engine) refused() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -30,7 +30,7 @@ func statuses(t testing.TB, url, body string) []string {
 // after a restart, until it is deleted.
 func TestCreate(t *testing.T) {
 	dir := t.TempDir()
-	data := func(o *Options, _ *script) { o.DataDir = dir }
+	data := func(o *Options, _ *script) { o.DataDir, o.AllowTemplates = dir, true }
 	srv, b := scripted(t, "It's me!", data)
 	got := statuses(t, srv.URL+"/api/create", `{"model":"org/Mario:latest","from":"fake","system":"You are Mario.","license":"MIT",
 		"messages":[{"role":"user","content":"Who?"},{"role":"assistant","content":"Mario."}],"parameters":{"temperature":0.25,"top_k":7,"stop":["me"],"num_predict":33,"num_ctx":4096}}`)
@@ -91,7 +91,7 @@ func TestCreate(t *testing.T) {
 // model says that it was made of.
 func TestCopySurvives(t *testing.T) {
 	dir := t.TempDir()
-	data := func(o *Options, _ *script) { o.DataDir = dir }
+	data := func(o *Options, _ *script) { o.DataDir, o.AllowTemplates = dir, true }
 	srv, _ := scripted(t, "x", data)
 	post(t, srv.URL+"/api/create", `{"model":"mario","from":"fake","system":"You are Mario.","stream":false}`, 200)
 	for from, to := range map[string]string{"fake": "gpt-4", "mario": "org/luigi:latest"} {
@@ -116,7 +116,7 @@ func TestCopySurvives(t *testing.T) {
 }
 
 func TestCreateRefuses(t *testing.T) {
-	srv, _ := scripted(t, "x", func(o *Options, _ *script) { o.DataDir = t.TempDir() })
+	srv, _ := scripted(t, "x", func(o *Options, _ *script) { o.DataDir, o.AllowTemplates = t.TempDir(), true })
 	for body, says := range map[string]string{
 		`{}`:                             "model",
 		`{"model":"a b"}`:                "model",

@@ -71,6 +71,7 @@ type script struct {
 	// hold returns what the token of a number waits for, nil for nothing: so a
 	// request is where a test wants it, however fast the machine is.
 	hold  func(r *engine.Request, token int) <-chan struct{}
+	full  error // of requests before they are submitted
 	fail  error // in place of a stream
 	broke error // after the first token
 	end   int32 // stop token that ends answers, 0 for none
@@ -108,6 +109,7 @@ func (b *script) last() engine.Request {
 
 func (b *script) Stats() engine.Stats         { return engine.Stats{Requests: int(b.open.Load())} }
 func (b *script) Drain(context.Context) error { b.draining.Store(true); return nil }
+func (b *script) Admit() error                { return b.full }
 func (b *script) Healthy() error              { return nil }
 func (b *script) Close() error                { return nil }
 

@@ -22,7 +22,7 @@ import (
 
 // Whatever is wrong with a request is a 4xx that says what.
 func TestBadRequests(t *testing.T) {
-	srv, b := scripted(t, "x")
+	srv, b := scripted(t, "x", func(o *Options, _ *script) { o.AllowTemplates = true })
 	deep := strings.Repeat("[", 20000)
 	many := `"` + strings.Repeat(`a","`, 70) + `a"`
 	for _, c := range []struct {

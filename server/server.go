@@ -68,6 +68,8 @@ type Options struct {
 	// requests, where it does not count that itself. 0: nothing is said then.
 	Watts float64
 
+	AllowTemplates bool // clients may bring chat templates, in requests and with models that they create
+
 	LogPrompts bool // write prompts and answers into the log
 	Log        *slog.Logger
 }
@@ -129,6 +131,9 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s.lib = run.NewLibrary(o.Models, o.Source, created)
+	if o.AllowTemplates {
+		s.lib.AllowTemplates()
+	}
 	s.metrics = newMetrics(s.lib.Loaded)
 	s.keys, err = keys.New(o.Keys, o.KeyFile, func(err error) {
 		if err != nil {

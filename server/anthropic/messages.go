@@ -250,7 +250,7 @@ func (s *API) plan(r *http.Request, count bool) (*run.Plan, *run.Loan, *request,
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	p, err := c.Plan(m.Model)
+	p, err := c.Plan(r.Context(), m.Model)
 	if err != nil {
 		m.Release()
 		return nil, nil, nil, err

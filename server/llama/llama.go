@@ -132,7 +132,7 @@ func (s *API) tokenize(w http.ResponseWriter, r *http.Request) error {
 		o.AddSpecial = b.AddSpecialTok == nil || *b.AddSpecialTok
 		ids = m.Tokenizer().Encode([]int32{}, *b.Prompt, o)
 	case len(b.Messages) > 0:
-		p, err := b.ChatRequest.Prompt(m.Model)
+		p, err := b.ChatRequest.Prompt(r.Context(), m.Model)
 		if err != nil {
 			return err
 		}
@@ -207,7 +207,7 @@ func (s *API) applyTemplate(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer m.Release()
-	p, err := b.Prompt(m.Model)
+	p, err := b.Prompt(r.Context(), m.Model)
 	if err != nil {
 		return err
 	}

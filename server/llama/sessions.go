@@ -1,6 +1,7 @@
 package llama
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -64,7 +65,7 @@ func (s *API) session(w http.ResponseWriter, r *http.Request) error {
 	var reply map[string]any
 	switch action := r.URL.Query().Get("action"); action {
 	case "save":
-		if ses.Tokens, err = sessionTokens(m.Model, b.Prompt, &b.ChatRequest); err == nil {
+		if ses.Tokens, err = sessionTokens(r.Context(), m.Model, b.Prompt, &b.ChatRequest); err == nil {
 			reply, err = saveSession(r, e, dir, path, ses)
 		}
 	case "restore":
@@ -97,14 +98,14 @@ func openSessions(dir string) error {
 	return err
 }
 
-func sessionTokens(m *run.Model, p wire.Prompts, b *openai.ChatRequest) ([]int32, error) {
+func sessionTokens(ctx context.Context, m *run.Model, p wire.Prompts, b *openai.ChatRequest) ([]int32, error) {
 	switch {
 	case len(p) == 1 && p[0].Tokens != nil:
 		return p[0].Tokens, nil
 	case len(p) == 1:
 		return m.Encode(p[0].Text, true)
 	case len(b.Messages) > 0:
-		p, err := b.Prompt(m)
+		p, err := b.Prompt(ctx, m)
 		return p.Tokens, err
 	}
 	return nil, fault.BadRequest("prompt", "expected a prompt or messages whose keys and values to save")

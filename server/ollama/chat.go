@@ -206,7 +206,7 @@ func (s *API) chat(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return o.answer(w, c.Plan)
+	return o.answer(w, func(m *run.Model) (*run.Plan, error) { return c.Plan(o.r.Context(), m) })
 }
 
 // readMessages turns a conversation into what templates take.
@@ -287,7 +287,7 @@ func (s *API) generate(w http.ResponseWriter, r *http.Request) error {
 	}
 	c.Messages = append(c.Messages, chat.Message{Role: "user", Content: b.Prompt})
 	return o.answer(w, func(m *run.Model) (*run.Plan, error) {
-		p, err := c.Plan(m)
+		p, err := c.Plan(o.r.Context(), m)
 		if err != nil || len(b.Context) == 0 {
 			return p, err
 		}

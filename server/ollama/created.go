@@ -114,6 +114,10 @@ func derive(base *run.Model, v *variant) (*run.Model, error) {
 	if goTemplate.MatchString(v.Template) {
 		err = errors.New("found an action of Go's")
 	}
+	var api *fault.Error
+	if errors.As(err, &api) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, fault.BadRequest("template", "expected a Jinja chat template (those in Go's language are not run): %v", err)
 	}

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -104,12 +105,12 @@ func (b *ChatRequest) request() (*run.Chat, error) {
 }
 
 // Prompt is the prompt of a chat completion.
-func (b *ChatRequest) Prompt(m *run.Model) (chat.Prompt, error) {
+func (b *ChatRequest) Prompt(ctx context.Context, m *run.Model) (chat.Prompt, error) {
 	c, err := b.request()
 	if err != nil {
 		return chat.Prompt{}, err
 	}
-	return c.Prompt(m)
+	return c.Prompt(ctx, m)
 }
 
 // chatCompletions is POST /v1/chat/completions.
@@ -127,7 +128,7 @@ func (s *API) chatCompletions(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer m.Release()
-	p, err := c.Plan(m.Model)
+	p, err := c.Plan(r.Context(), m.Model)
 	if err != nil {
 		return err
 	}

@@ -212,7 +212,7 @@ func (s *API) responsesPlan(r *http.Request, b *responsesRequest) (*run.Plan, *r
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	p, err := c.Plan(m.Model)
+	p, err := c.Plan(r.Context(), m.Model)
 	if err != nil {
 		m.Release()
 		return nil, nil, nil, err

@@ -2,6 +2,7 @@ package run
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"math"
 	"strings"
@@ -73,13 +74,13 @@ const (
 )
 
 // Plan makes a plan of a conversation.
-func (c *Chat) Plan(m *Model) (*Plan, error) {
+func (c *Chat) Plan(ctx context.Context, m *Model) (*Plan, error) {
 	p := &Plan{Model: m, Probs: c.Probs, top: c.Top}
 	tools, err := c.Choice.choose(c.Tools)
 	if err != nil {
 		return nil, err
 	}
-	prompt, err := c.prompt(m, tools)
+	prompt, err := c.prompt(ctx, m, tools)
 	if err != nil {
 		return nil, err
 	}
@@ -131,43 +132,38 @@ func (p *Plan) setFormat(f Format) error {
 func tail(s string) string { return s[max(0, len(s)-256):] }
 
 // Prompt is what the model reads of the conversation.
-func (c *Chat) Prompt(m *Model) (chat.Prompt, error) {
+func (c *Chat) Prompt(ctx context.Context, m *Model) (chat.Prompt, error) {
 	tools, err := c.Choice.choose(c.Tools)
 	if err != nil {
 		return chat.Prompt{}, err
 	}
-	return c.prompt(m, tools)
+	return c.prompt(ctx, m, tools)
 }
 
 // prompt turns the conversation into what the model reads.
-func (c *Chat) prompt(m *Model, tools []Tool) (chat.Prompt, error) {
+func (c *Chat) prompt(ctx context.Context, m *Model, tools []Tool) (chat.Prompt, error) {
 	if len(c.Messages) == 0 {
 		return chat.Prompt{}, fault.BadRequest("messages", "expected at least one message, found none")
-	}
-	tmpl := m.tmpl
-	if c.Template != "" {
-		var err error
-		if tmpl, err = m.compile("chat_template", c.Template); err != nil {
-			return chat.Prompt{}, fault.BadRequest("chat_template", "%v", err)
-		}
 	}
 	in := chat.Input{Messages: m.opening(c.Messages), AddGenerationPrompt: !c.NoGenerate && !c.Continue, Continue: c.Continue, Extra: c.Args, Now: time.Now()}
 	for _, t := range tools {
 		in.Tools = append(in.Tools, t.raw)
 	}
 	tok := m.fits(c.Truncate != nil)
-	p, err := tmpl.Prompt(in, tok)
-	switch {
-	case err == nil:
-		err = tok.err()
-	case errors.Is(err, chat.ErrContinue):
-		err = fault.BadRequest("continue_final_message", "%v", chat.ErrContinue)
-	case errors.Is(err, chat.ErrRefused):
-		err = fault.BadRequest("messages", "%v", err)
-	default:
-		err = fault.BadRequest("messages", "the chat template does not take this conversation: %v", err)
+	var p chat.Prompt
+	var err error
+	if c.Template != "" || m.foreign {
+		if err := m.Admit(); err != nil {
+			return p, err
+		}
+		p, err = c.ownPrompt(ctx, m, in, tok)
+	} else {
+		p, err = m.tmpl.Prompt(in, tok)
 	}
-	return p, err
+	if err != nil {
+		return p, promptError(err)
+	}
+	return p, tok.err()
 }
 
 // fill puts the common fields into a plan.

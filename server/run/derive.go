@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"time"
 
 	"ridge/text/chat"
@@ -23,17 +24,25 @@ type Derivation struct {
 // memory. An error is the template's.
 func (m *Model) Derive(d *Derivation) (*Model, error) {
 	out := bare(m.backend, m.tok, m.info)
+	out.templates, out.foreign = m.templates, m.foreign || d.Template != ""
 	out.base, out.ownTmpl = m, m.ownTmpl || d.Template != ""
 	out.info.Name, out.info.Aliases, out.info.Created, out.info.Modified = d.Name, nil, d.Created, d.Created
 	if d.License != "" {
 		out.info.License = d.License
 	}
-	if err := out.setTemplate(m.info.Template, ""); err != nil {
+	if err := out.setTemplate(m.info.Template, "", chat.Limits{}); err != nil {
 		return nil, err
 	}
 	out.syntax, out.marks = m.syntax, m.marks
 	if d.Template != "" {
-		if err := out.setTemplate(d.Template, ""); err != nil {
+		err := m.templates.do(context.Background(), "template", d.Template, func(l chat.Limits) error {
+			if err := out.setTemplate(d.Template, "", l); err != nil {
+				return err
+			}
+			out.tmpl = out.tmpl.Within(chat.Limits{})
+			return nil
+		})
+		if err != nil {
 			return nil, err
 		}
 	}

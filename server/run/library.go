@@ -31,6 +31,8 @@ type Library struct {
 	src     *Source
 	overlay Overlay // nil for none
 
+	templates *templates // of clients, nil: there are none
+
 	mu      sync.Mutex
 	models  map[string]*Model // of the registry's engines, by their names there
 	aliases map[string]string // names that clients gave
@@ -81,6 +83,14 @@ func (l *Loan) Keep(d time.Duration) {
 // which may be nil. overlay, if it is not nil, adds models derived from those.
 func NewLibrary(fixed []*Model, src *Source, overlay Overlay) *Library {
 	return &Library{fixed: fixed, src: src, overlay: overlay, models: map[string]*Model{}, aliases: map[string]string{}}
+}
+
+// AllowTemplates lets clients bring templates. It is called before l is used.
+func (l *Library) AllowTemplates() {
+	l.templates = &templates{make(chan struct{}, 1)}
+	for _, m := range l.fixed {
+		m.templates = l.templates
+	}
 }
 
 // PlainName is a name without the tag that Ollama's clients add.
@@ -194,7 +204,7 @@ func (l *Library) dress(c *ModelConfig, e *engine.Engine) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.close = nil // the registry's
+	m.close, m.templates = nil, l.templates // the engine is the registry's
 	l.models[c.Name] = m
 	return m, nil
 }

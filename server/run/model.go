@@ -78,6 +78,7 @@ type Model struct {
 	backend  Backend
 	tok      *tokenizer.Tokenizer
 	tmpl     *chat.Template
+	foreign  bool // a client brought the template
 	ownTmpl  bool // the template came with the model or from the user
 	syntax   chat.Syntax
 	defaults Sampling
@@ -95,7 +96,8 @@ type Model struct {
 	loadTime atomic.Int64 // nanoseconds
 	close    func() error
 
-	hold *constraint.Compiler // of formats and tools that answers are held to
+	templates *templates           // of clients, nil: there are none
+	hold      *constraint.Compiler // of formats and tools that answers are held to
 }
 
 // Info is what is shown of a model.
@@ -165,7 +167,7 @@ func NewModel(c ModelConfig) (*Model, error) {
 // ModelOf makes a model of any backend, with a chat template.
 func ModelOf(b Backend, tok *tokenizer.Tokenizer, info Info, template string) (*Model, error) {
 	m := bare(b, tok, info)
-	return m, m.setTemplate(template, "")
+	return m, m.setTemplate(template, "", chat.Limits{})
 }
 
 // bare is a model without a template.
@@ -224,7 +226,7 @@ func (m *Model) describe(c *ModelConfig, template string, d *model.Defaults, f *
 	if !m.ownTmpl {
 		source = chat.Default(m.info.Arch)
 	}
-	if err := m.setTemplate(source, c.Reasoning); err != nil {
+	if err := m.setTemplate(source, c.Reasoning, chat.Limits{}); err != nil {
 		return err
 	}
 	m.info.Quant, m.info.Digest, m.info.Size, m.info.Modified = cmp.Or(c.Quant, m.info.Quant), c.Digest, c.Size, c.Modified
@@ -255,10 +257,10 @@ func (m *Model) Engine() *engine.Engine {
 func (m *Model) setLoadTime(d time.Duration) { m.loadTime.Store(int64(d)) }
 
 // setTemplate compiles the template and what follows from it.
-func (m *Model) setTemplate(source, reasoning string) error {
+func (m *Model) setTemplate(source, reasoning string, l chat.Limits) error {
 	var err error
 	m.info.Template = source
-	if m.tmpl, err = m.compile(filepath.Base(m.info.Path), source); err != nil {
+	if m.tmpl, err = m.compile(filepath.Base(m.info.Path), source, l); err != nil {
 		return err
 	}
 	m.syntax = chat.SyntaxOf(source).WithReasoning(reasoning)
@@ -268,8 +270,9 @@ func (m *Model) setTemplate(source, reasoning string) error {
 }
 
 // compile compiles a template that name calls so.
-func (m *Model) compile(name, source string) (*chat.Template, error) {
+func (m *Model) compile(name, source string, l chat.Limits) (*chat.Template, error) {
 	o := chat.OptionsFor(name, m.tok)
+	o.Limits = l
 	o.TrustMarks = m.info.TrustMarks
 	return chat.Compile(source, o)
 }

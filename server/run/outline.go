@@ -26,6 +26,7 @@ func (l *Library) headers(ctx context.Context, name, asked string) (*Loan, error
 	if err != nil { // safetensors, or a file that cannot be used: loading it tells
 		return l.files(ctx, name, asked)
 	}
+	m.templates = l.templates
 	return &Loan{Model: m, file: f}, nil
 }
 

@@ -163,6 +163,13 @@ func (t *Template) renderTools(in Input) (rendered, error) {
 	return rendered{}, err
 }
 
+// Within returns the template with other limits.
+func (t *Template) Within(l Limits) *Template {
+	out := *t
+	out.opts.Limits = l
+	return &out
+}
+
 // AddsBOS reports whether prompts start with the BOS token's text, so that
 // the tokenizer must not add another.
 func (t *Template) AddsBOS() bool { return t.addsBOS }

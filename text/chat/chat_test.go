@@ -296,3 +296,24 @@ func BenchmarkRender(b *testing.B) {
 		})
 	}
 }
+
+// Nothing is rendered for those who do not want it any more, and several
+// renderings may have one end.
+func TestLimitsEnd(t *testing.T) {
+	endless := strings.Repeat("{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}", 100)
+	tmpl, err := Compile(endless, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	close(done)
+	in := Input{Messages: []Message{{Role: "user", Content: "x"}}}
+	for says, l := range map[string]Limits{
+		"nobody wants": {Time: time.Hour, Steps: 1 << 60, Done: done},
+		"longer than":  {Time: time.Hour, Steps: 1 << 60, Until: time.Now()},
+	} {
+		if _, err := tmpl.Within(l).Render(in); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: got %v", says, err)
+		}
+	}
+}

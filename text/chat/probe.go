@@ -32,10 +32,12 @@ var (
 
 // probe renders small conversations to learn what the template does.
 func (t *Template) probe() {
+	limits := probeLimits
+	limits.Until, limits.Done = t.opts.Limits.Until, t.opts.Limits.Done
 	render := func(in Input, sh shape) string {
 		in.AddGenerationPrompt = true
 		in.Now = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
-		s, err := t.render(in, sh, probeLimits)
+		s, err := t.render(in, sh, limits)
 		if err != nil {
 			return ""
 		}

@@ -8,10 +8,12 @@ import (
 
 // Limits bound one rendering. The zero value of a field means its default.
 type Limits struct {
-	Time  time.Duration // wall clock; default 10 s
-	Steps int           // statements, loop passes and items handled; default 20 million
-	Bytes int           // bytes of all strings and lists made, output included; default 512 MiB
-	Calls int           // macros and recursive loops inside each other; default 100
+	Time  time.Duration   // wall clock; default 10 s
+	Steps int             // statements, loop passes and items handled; default 20 million
+	Bytes int             // bytes of all strings and lists made, output included; default 512 MiB
+	Calls int             // macros and recursive loops inside each other; default 100
+	Until time.Time       // the end of several renderings together; zero for none
+	Done  <-chan struct{} // closed when nobody wants the result any more; nil for never
 }
 
 func (l Limits) withDefaults() Limits {
@@ -20,6 +22,8 @@ func (l Limits) withDefaults() Limits {
 		Steps: cmp.Or(max(l.Steps, 0), 20_000_000),
 		Bytes: cmp.Or(max(l.Bytes, 0), 512<<20),
 		Calls: cmp.Or(max(l.Calls, 0), 100),
+		Until: l.Until,
+		Done:  l.Done,
 	}
 }
 
@@ -79,8 +83,12 @@ func newState(l Limits, now func() time.Time) *state {
 	if now == nil {
 		now = time.Now
 	}
+	end := time.Now().Add(l.Time)
+	if !l.Until.IsZero() && l.Until.Before(end) {
+		end = l.Until
+	}
 	return &state{
-		limits: l, now: now, deadline: time.Now().Add(l.Time),
+		limits: l, now: now, deadline: end,
 		steps: l.Steps, bytes: l.Bytes, check: checkEvery, line: 1,
 	}
 }
@@ -104,6 +112,11 @@ func (st *state) slowStep() {
 		panic(st.errorf("template takes more than %d steps", st.limits.Steps))
 	}
 	st.check = checkEvery
+	select {
+	case <-st.limits.Done:
+		panic(st.errorf("nobody wants the text any more"))
+	default:
+	}
 	if time.Now().After(st.deadline) {
 		panic(st.errorf("template takes longer than %v", st.limits.Time))
 	}
