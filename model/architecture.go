@@ -24,12 +24,8 @@ type architecture struct {
 	head    bool     // a GGUF file has the output matrix always
 	unused  []string // patterns of tensors that files have and the network does not need
 
-	// What a config.json means that does not say it.
-	tied   bool    // the output matrix is the embedding
-	rotary float64 // part of a head that is rotated, 0 for all of it
-	eps    float64 // of the norms of a GGUF file without it, 0 if each has it
-	// ownAct: the activation is this architecture's, whatever a config.json says.
-	ownAct bool
+	eps  float64                  // of the norms of a GGUF file without it, 0 if each has it
+	acts map[string]nn.Activation // what names of activations mean other than to others
 }
 
 // architectures are all that Open knows.
@@ -104,9 +100,9 @@ func (a *architecture) read(d *description, c *Config) error {
 	}
 	c.FFN = d.int("feed_forward_length", "intermediate_size|n_inner|ffn_hidden_size", ffn)
 	c.Context = d.int("context_length", "max_position_embeddings|n_positions|max_seq_len|seq_length", context)
-	c.Tied = d.bool("", "tie_word_embeddings", a.tied && d.hf)
+	c.Tied = d.bool("", "tie_word_embeddings", false)
 	c.RopeDim = d.int("rope.dimension_count", "", 0)
-	if part := a.rotaryPart(d); part != 1 {
+	if part := d.rotaryPart(); part != 1 {
 		c.RopeDim = int(float64(c.HeadDim) * part)
 	}
 	c.Rope = []RopeConfig{d.rope(c)}
@@ -117,6 +113,7 @@ func (a *architecture) read(d *description, c *Config) error {
 	d.head(a, c)
 	a.epsilon(d, c)
 	a.activation(d, c)
+	d.checkKeys()
 	return *d.err
 }
 
@@ -143,14 +140,9 @@ func (a *architecture) epsilon(d *description, c *Config) {
 
 // rotaryPart returns the part of a head that is rotated, as far as a config.json
 // says it.
-func (a *architecture) rotaryPart(d *description) float64 {
-	def := 1.0
-	o := d.object("rope_parameters")
-	if o == nil && a.rotary != 0 && d.hf {
-		def = a.rotary
-	}
-	part := d.float("", "partial_rotary_factor|rotary_pct", def)
-	if o != nil {
+func (d *description) rotaryPart() float64 {
+	part := d.float("", "rotary_pct|partial_rotary_factor", 1)
+	if o := d.object("rope_parameters"); o != nil {
 		part = o.float("", "partial_rotary_factor", part)
 	}
 	return part
@@ -158,17 +150,22 @@ func (a *architecture) rotaryPart(d *description) float64 {
 
 // activation honours the function that a config.json names.
 func (a *architecture) activation(d *description, c *Config) {
-	name := d.str("", "hidden_act|activation_function|activation", "")
-	if name == "" || a.ownAct {
+	const keys = "hidden_act|hidden_activation|activation_function|activation"
+	name := d.str("", keys, "")
+	if name == "" {
 		return
 	}
 	acts := map[string]nn.Activation{
 		"silu": nn.SiLU, "swish": nn.SiLU, "relu": nn.ReLU, "gelu": nn.GELUErf,
 		"gelu_new": nn.GELUTanh, "gelu_fast": nn.GELUTanh, "gelu_pytorch_tanh": nn.GELUTanh,
 	}
-	act, ok := acts[name]
+	act, ok := a.acts[name]
 	if !ok {
-		d.fail("hidden_act", "silu, relu, gelu or gelu_new", strconv.Quote(name))
+		act, ok = acts[name]
+	}
+	if !ok {
+		key, _, _ := d.find("", keys, "a string")
+		d.fail(key, "silu, relu, gelu or gelu_new", strconv.Quote(name))
 	}
 	c.Act = act
 }
@@ -178,9 +175,6 @@ func (a *architecture) activation(d *description, c *Config) {
 func (d *description) windows(layers int, sliding func(layer int) bool) []int {
 	out := everyLayer(layers, 0)
 	size := d.int("attention.sliding_window", "sliding_window", 0)
-	if size == 0 {
-		return out
-	}
 	if listed := d.slidingLayers(layers); listed != nil {
 		sliding = func(layer int) bool { return listed[layer] }
 	}

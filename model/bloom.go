@@ -5,7 +5,7 @@ import "ridge/nn"
 // BLOOM: ALiBi, a norm behind the embedding, heads kept together in fused
 // projections.
 var bloom = architecture{
-	name: "bloom", hf: []string{"bloom"}, tied: true,
+	name: "bloom", hf: []string{"bloom"},
 	describe: func(d *description, c *Config) {
 		gptLike(c, nn.GELUTanh)
 		d.must(linearBias...)

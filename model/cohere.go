@@ -6,7 +6,7 @@ import "ridge/nn"
 // neighbours rotated, scaled logits. Larger ones normalize queries and keys, each
 // head with weights of its own.
 var commandR = architecture{
-	name: "command-r", hf: []string{"cohere"}, tied: true,
+	name: "command-r", hf: []string{"cohere"},
 	describe: func(d *description, c *Config) {
 		cohereLike(d, c)
 		d.with(d.bool("", "use_qk_norm", false), qkNorms...)
@@ -17,7 +17,7 @@ var commandR = architecture{
 
 // Command-R 7B and Aya: three layers of four have a window, and only those rotate.
 var cohere2 = architecture{
-	name: "cohere2", hf: []string{"cohere2"}, tied: true,
+	name: "cohere2", hf: []string{"cohere2"},
 	describe: func(d *description, c *Config) {
 		cohereLike(d, c)
 		c.Window = d.windows(c.Layers, everyButNth(d.int("", "sliding_window_pattern", 4)))

@@ -29,6 +29,11 @@ type description struct {
 	asked func(key, want string)
 	// present says which weights the model has that not every model has.
 	present map[string]presence
+	// Of a config.json: its keys, its class if that is known, and the keys that
+	// were read of those of the class.
+	json  map[string]any
+	class *class
+	read  map[string]bool
 }
 
 // ggufDescription reads the metadata of an architecture.
@@ -50,18 +55,28 @@ func hfDescription(dir string) (*description, error) {
 		return nil, fmt.Errorf("model: %s: expected a JSON object: %w", path, err)
 	}
 	d := jsonDescription(path, m)
-	// Multi-modal checkpoints keep the language model's numbers one level down.
-	if text := d.object("text_config"); text != nil {
-		nested, _ := m["text_config"].(map[string]any)
-		for k, v := range nested {
-			m[k] = v
+	d.checkQuantization()
+	kind := d.str("", "model_type", "")
+	// Multi-modal checkpoints keep the language model's numbers one level down,
+	// but for what concerns its output matrix.
+	if text := d.object("text_config"); text != nil && *d.err == nil {
+		for _, key := range []string{"architectures", "tie_word_embeddings"} {
+			if v, ok := m[key]; ok {
+				text.json[key] = v
+			}
 		}
+		if a := byType(kind); a != nil {
+			kind = text.str("", "model_type", a.hf[0])
+		}
+		text.json["model_type"], text.in = kind, ""
+		d = text
 	}
+	d.setClass(kind)
 	return d, *d.err
 }
 
 func jsonDescription(path string, m map[string]any) *description {
-	return &description{file: path, hf: true, err: new(error), present: map[string]presence{}, get: func(key string) (any, bool) {
+	return &description{file: path, hf: true, err: new(error), json: m, read: map[string]bool{}, present: map[string]presence{}, get: func(key string) (any, bool) {
 		v, ok := m[key]
 		return v, ok && v != nil // null is how Python writes that there is nothing
 	}}
@@ -79,8 +94,8 @@ func (d *description) fail(key, want string, found any) {
 	}
 }
 
-// find returns the first of a value's keys that is there, and the value. Without
-// one key is the first name that it could have.
+// find returns the first of a value's keys that is there, and the value, or else
+// the default of the class. Without one key is the first name that it could have.
 func (d *description) find(ggufKey, hfKey, want string) (key string, v any, ok bool) {
 	keys := ggufKey
 	if d.hf {
@@ -89,7 +104,14 @@ func (d *description) find(ggufKey, hfKey, want string) (key string, v any, ok b
 	if keys == "" {
 		return "", nil, false
 	}
+	def, hasDef := any(nil), false
 	for name := range strings.SplitSeq(keys, "|") {
+		if d.hf && !d.class.knows(name) && !ofEveryClass[name] {
+			continue
+		}
+		if d.read != nil {
+			d.read[d.in+name] = true
+		}
 		if d.asked != nil {
 			d.asked(d.in+name, want)
 		}
@@ -99,8 +121,23 @@ func (d *description) find(ggufKey, hfKey, want string) (key string, v any, ok b
 		if key == "" {
 			key = name
 		}
+		if !hasDef {
+			def, hasDef = d.classDefault(name)
+		}
 	}
-	return key, nil, false
+	return key, def, hasDef
+}
+
+// ofEveryClass are keys that all classes have.
+var ofEveryClass = map[string]bool{"model_type": true, "text_config": true, "quantization_config": true, "compression_config": true}
+
+// inGGUF is a default for GGUF files alone: a config.json without the value says
+// that there is none, or its class has a default.
+func (d *description) inGGUF(v float64) float64 {
+	if d.hf {
+		return 0
+	}
+	return v
 }
 
 // has says whether there is a value.
@@ -269,7 +306,7 @@ func (d *description) object(hfKey string) *description {
 		return nil
 	}
 	o := jsonDescription(d.file, m)
-	o.in, o.err, o.asked = d.in+key+": ", d.err, d.asked
+	o.in, o.err, o.asked, o.read = d.in+key+": ", d.err, d.asked, d.read
 	return o
 }
 

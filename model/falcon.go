@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"math"
 
 	"ridge/nn"
@@ -10,7 +11,7 @@ import (
 // Falcon: attention and MLP side by side behind one LayerNorm (7B) or one each
 // (40B), and the older sequential RefinedWeb models with ALiBi.
 var falcon = architecture{
-	name: "falcon", hf: []string{"falcon", "RefinedWebModel", "RefinedWeb"}, tied: true,
+	name: "falcon", hf: []string{"falcon", "RefinedWebModel", "RefinedWeb"},
 	describe: func(d *description, c *Config) {
 		gptLike(c, nn.GELUErf)
 		c.RopeStyle, c.Parallel = nn.RopeNeox, true
@@ -37,17 +38,21 @@ var falcon = architecture{
 	build: (*builder).decoder,
 }
 
-// falconConfig reads the wiring, which only a config.json says.
+// falconConfig reads the wiring, which only a config.json says. The first 40B does
+// not say that it is the newer one, of which each group of heads has keys.
 func falconConfig(d *description, c *Config) {
-	if d.bool("", "new_decoder_architecture", false) {
-		c.KVHeads = everyLayer(c.Layers, d.int("", "num_kv_heads", c.Heads))
-		d.with(d.int("", "num_ln_in_parallel_attn", 2) == 2, "attn_norm_2.weight")
-	} else {
+	groups, one := d.int("", "num_kv_heads", 0), d.bool("", "multi_query", true)
+	parallel, norms := d.bool("", "parallel_attn", true), d.int("", "num_ln_in_parallel_attn", 2)
+	newer := d.bool("", "new_decoder_architecture", false) || d.class.Type == "RefinedWeb" && groups > 0
+	d.with(newer && norms == 2, "attn_norm_2.weight", "attn_norm_2.bias")
+	c.Parallel = newer || parallel
+	switch {
+	case newer:
+		c.KVHeads = everyLayer(c.Layers, cmp.Or(groups, c.Heads))
+	case one:
+		c.KVHeads = everyLayer(c.Layers, 1)
+	default:
 		c.KVHeads = everyLayer(c.Layers, c.Heads)
-		if d.bool("", "multi_query", true) {
-			c.KVHeads = everyLayer(c.Layers, 1)
-		}
-		c.Parallel = d.bool("", "parallel_attn", true)
 	}
 	if d.bool("", "alibi", false) {
 		// The bias is scaled along with the scores.

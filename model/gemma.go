@@ -9,10 +9,10 @@ import (
 	"ridge/weights/tensor"
 )
 
-// Gemma 1: scaled embeddings, tied output, GELU gate. Early files name another
-// activation than the models were trained with.
+// Gemma 1: scaled embeddings, tied output, GELU gate. Early files name the exact
+// GELU, which the models were not trained with.
 var gemma = architecture{
-	name: "gemma", hf: []string{"gemma"}, tied: true, ownAct: true,
+	name: "gemma", hf: []string{"gemma"}, acts: map[string]nn.Activation{"gelu": nn.GELUTanh},
 	describe: func(d *description, c *Config) { gemmaLike(d, c) },
 	names:    hfNames{layers: "layers.", names: llamaNames(nil), fix: gemmaNorms},
 	build:    (*builder).decoder,
@@ -21,11 +21,18 @@ var gemma = architecture{
 // Gemma 2 adds norms after attention and MLP, soft-capped scores and alternating
 // sliding windows.
 var gemma2 = architecture{
-	name: "gemma2", hf: []string{"gemma2"}, tied: true, ownAct: true,
+	name: "gemma2", hf: []string{"gemma2"},
 	describe: func(d *description, c *Config) {
 		gemma2Like(d, c, 46)
-		c.AttnSoftcap = d.float32("attn_logit_softcapping", "attn_logit_softcapping", 0)
+		// Early GGUF files leave these out.
+		c.AttnSoftcap = d.float32("attn_logit_softcapping", "attn_logit_softcapping", d.inGGUF(50))
+		c.FinalSoftcap = d.float32("final_logit_softcapping", "final_logit_softcapping", d.inGGUF(30))
 		c.Window = d.windows(c.Layers, everyButNth(2))
+		if !d.hf && !d.has("attention.sliding_window", "") {
+			for i := range c.Window {
+				c.Window[i] = 4096 * ((i + 1) % 2)
+			}
+		}
 	},
 	names: gemma2Names,
 	build: (*builder).decoder,
@@ -34,16 +41,20 @@ var gemma2 = architecture{
 // Gemma 3 normalizes queries and keys instead of capping, and rotates local and
 // global layers differently.
 var gemma3 = architecture{
-	name: "gemma3", hf: []string{"gemma3_text", "gemma3"}, tied: true, ownAct: true, eps: 1e-6,
+	name: "gemma3", hf: []string{"gemma3_text", "gemma3"}, eps: 1e-6,
 	describe: func(d *description, c *Config) {
 		gemma2Like(d, c, 62)
 		c.AttnSoftcap = d.float32("", "attn_logit_softcapping", 0)
+		c.FinalSoftcap = d.float32("final_logit_softcapping", "final_logit_softcapping", 0)
 		c.Window = d.windows(c.Layers, everyButNth(d.int("", "sliding_window_pattern", 6)))
 		if !d.hf && !d.has("rope.freq_base|rope.global.freq_base", "") {
 			c.Rope[0].Base = 1e6
 		}
 		local := RopeConfig{Base: d.float("rope.freq_base_swa|rope.local.freq_base", "rope_local_base_freq", 10000)}
 		if p := d.object("rope_parameters"); p != nil {
+			if d.object("rope_scaling") != nil {
+				d.fail("rope_scaling", "nothing beside rope_parameters", "both")
+			}
 			if full := p.object("full_attention"); full != nil {
 				c.Rope[0] = d.ropeOf(full, c)
 			}
@@ -80,7 +91,6 @@ func gemma2Like(d *description, c *Config, largest int) {
 	gemmaLike(d, c)
 	c.PostNorms = true
 	d.must("attn_norm.weight", "ffn_norm.weight")
-	c.FinalSoftcap = d.float32("final_logit_softcapping", "final_logit_softcapping", 0)
 	if d.hf {
 		if s := d.float("", "query_pre_attn_scalar", 0); s > 0 {
 			c.AttnScale = float32(1 / math.Sqrt(s))

@@ -7,7 +7,7 @@ import (
 
 // GPT-2: LayerNorm, biases, learned positions, fused projections.
 var gpt2 = architecture{
-	name: "gpt2", hf: []string{"gpt2"}, tied: true,
+	name: "gpt2", hf: []string{"gpt2"},
 	describe: func(d *description, c *Config) {
 		gptLike(c, nn.GELUTanh)
 		gptWeights(d)
@@ -32,7 +32,7 @@ var gpt2 = architecture{
 
 // StarCoder (GPT-BigCode): GPT-2 with one key-value head.
 var starcoder = architecture{
-	name: "starcoder", hf: []string{"gpt_bigcode"}, tied: true,
+	name: "starcoder", hf: []string{"gpt_bigcode"},
 	describe: func(d *description, c *Config) {
 		gptLike(c, nn.GELUTanh)
 		gptWeights(d)

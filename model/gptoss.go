@@ -10,7 +10,7 @@ import (
 // gpt-oss: every second layer has a window, heads have sinks, and all MLPs are
 // mixtures whose gates are clamped.
 var gptoss = architecture{
-	name: "gpt-oss", hf: []string{"gpt_oss"}, ownAct: true,
+	name: "gpt-oss", hf: []string{"gpt_oss"}, acts: map[string]nn.Activation{"silu": nn.ClampedSwiGLU},
 	describe: func(d *description, c *Config) {
 		llamaLike(c, nn.RopeNeox)
 		c.Act = nn.ClampedSwiGLU

@@ -28,7 +28,7 @@ var llama = architecture{
 
 // SmolLM 3 leaves the positions out of every fourth layer.
 var smollm3 = architecture{
-	name: "smollm3", hf: []string{"smollm3"}, tied: true,
+	name: "smollm3", hf: []string{"smollm3"},
 	describe: func(d *description, c *Config) {
 		llamaLike(c, nn.RopeNorm)
 		llamaBiases(d)
@@ -36,9 +36,9 @@ var smollm3 = architecture{
 		for i, on := range d.ints("no_rope_layers", c.Layers) {
 			c.LayerRope[i] = min(on, 1) - 1
 		}
-		c.Window = everyLayer(c.Layers, 0)
-		if d.bool("", "use_sliding_window", false) {
-			c.Window = d.windows(c.Layers, from(0))
+		c.Window = d.windows(c.Layers, func(layer int) bool { return c.LayerRope[layer] < 0 })
+		if !d.bool("", "use_sliding_window", false) {
+			c.Window = everyLayer(c.Layers, 0)
 		}
 	},
 	names: hfNames{layers: "layers.", names: llamaNames(nil), fix: permuteQK},

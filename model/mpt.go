@@ -8,7 +8,7 @@ import (
 
 // MPT: ALiBi, LayerNorm that may be without biases, limited projections.
 var mpt = architecture{
-	name: "mpt", hf: []string{"mpt"}, tied: true,
+	name: "mpt", hf: []string{"mpt"},
 	describe: func(d *description, c *Config) {
 		gptLike(c, nn.GELUErf)
 		d.with(false, slices.Concat(linearBias, normBias, qkNorms, qkNormsBias, []string{"position_embd.weight"})...)

@@ -5,7 +5,7 @@ import "ridge/nn"
 // GPT-NeoX and Pythia: attention and MLP side by side behind a LayerNorm each,
 // partial rotation.
 var gptneox = architecture{
-	name: "gptneox", head: true, hf: []string{"gpt_neox"}, rotary: 0.25,
+	name: "gptneox", head: true, hf: []string{"gpt_neox"},
 	describe: func(d *description, c *Config) {
 		gptLike(c, nn.GELUErf)
 		c.RopeStyle = nn.RopeNeox

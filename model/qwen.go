@@ -34,6 +34,9 @@ var qwen2moe = architecture{
 	describe: func(d *description, c *Config) {
 		qwenDescribe(d, c)
 		d.with(d.bool("", "qkv_bias", true), qkvBias...)
+		if last := d.int("", "max_window_layers", 0); d.bool("", "use_sliding_window", false) {
+			c.Window = d.windows(c.Layers, func(i int) bool { return i%2 == 0 && i < last })
+		}
 		d.must("ffn_gate_inp_shexp.weight")
 		c.Experts = d.experts(c, ExpertConfig{})
 		c.Experts.SharedFFN = d.int("expert_shared_feed_forward_length", "shared_expert_intermediate_size", c.FFN)
@@ -73,12 +76,8 @@ func qwenSparse(d *description, c *Config) {
 
 func qwenDescribe(d *description, c *Config) {
 	llamaLike(c, nn.RopeNeox)
-	c.Window = everyLayer(c.Layers, 0)
-	first := d.int("", "max_window_layers", 28)
-	if !d.hf {
-		first = 0
-	}
-	if !d.hf || d.bool("", "use_sliding_window", false) {
-		c.Window = d.windows(c.Layers, from(first))
+	c.Window = d.windows(c.Layers, from(d.int("", "max_window_layers", 0)))
+	if !d.bool("", "use_sliding_window", !d.hf) {
+		c.Window = everyLayer(c.Layers, 0)
 	}
 }

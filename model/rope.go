@@ -31,7 +31,7 @@ type RopeConfig struct {
 // rope reads the main set of rotary frequencies.
 func (d *description) rope(c *Config) RopeConfig {
 	if d.hf {
-		return d.ropeOf(d.object("rope_parameters"), c)
+		return d.ropeOf(cmp.Or(d.object("rope_scaling"), d.object("rope_parameters")), c)
 	}
 	// A number that is 0 stands for none: llama.cpp writes all there are.
 	r := RopeConfig{Base: cmp.Or(d.float("rope.freq_base|rope.global.freq_base", "", 0), 10000)}
@@ -74,7 +74,9 @@ func (d *description) attnFactor(s *RopeScaling) float64 {
 // ropeOf reads a set of rotary frequencies of a config.json: newer ones have an
 // object p of parameters, older ones, without it, rope_theta and rope_scaling.
 func (d *description) ropeOf(p *description, c *Config) RopeConfig {
-	r := RopeConfig{Base: d.float("", "rope_theta|rotary_emb_base", 10000)}
+	r := RopeConfig{Base: d.float("", "rotary_emb_base|rope_theta", 10000)}
+	const original = "original_max_position_embeddings"
+	trained := d.int("", original, c.Context)
 	if p == nil {
 		p = d.object("rope_scaling")
 	}
@@ -93,8 +95,7 @@ func (d *description) ropeOf(p *description, c *Config) RopeConfig {
 		p.fail("rope_type", "default, linear, dynamic, llama3, yarn or longrope", s.Kind)
 	}
 	s.Factor = p.float("", "factor", 1)
-	const original = "original_max_position_embeddings"
-	s.Original = p.int("", original, d.int("", original, c.Context))
+	s.Original = p.int("", original, trained)
 	s.LowFreq, s.HighFreq = p.float("", "low_freq_factor", 1), p.float("", "high_freq_factor", 4)
 	s.BetaFast, s.BetaSlow = p.float("", "beta_fast", 32), p.float("", "beta_slow", 1)
 	s.AttnFactor = p.float("", "attention_factor", 0)

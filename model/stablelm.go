@@ -8,7 +8,7 @@ import (
 
 // StableLM: LayerNorm around a gated MLP, partial rotation.
 var stablelm = architecture{
-	name: "stablelm", head: true, hf: []string{"stablelm", "stablelm_epoch"}, rotary: 0.25,
+	name: "stablelm", head: true, hf: []string{"stablelm", "stablelm_epoch"},
 	describe: func(d *description, c *Config) {
 		llamaLike(c, nn.RopeNeox)
 		c.Norm = nn.NormLayer

@@ -4,7 +4,7 @@ import "ridge/nn"
 
 // StarCoder 2: LayerNorm and biases around rotary, grouped-query attention.
 var starcoder2 = architecture{
-	name: "starcoder2", hf: []string{"starcoder2"}, tied: true,
+	name: "starcoder2", hf: []string{"starcoder2"},
 	describe: func(d *description, c *Config) {
 		gptLike(c, nn.GELUTanh)
 		c.RopeStyle = nn.RopeNeox

@@ -1,0 +1,123 @@
+"""Records what the configuration class of each family reads, and what it takes for a key that a config.json leaves out.
+
+    python classes.py
+
+model/classes.jsonl gets a line for each model_type: keys with the class's defaults, and aliases, other names of keys.
+Keys are the fields of the class, those that it or the model's code looks up by name, and those of rotary positions in each
+form that transformers takes; NEUTRAL ones, which change no logits, are left out. A family whose code reads a key that package
+model does not is refused when a config.json gives it another value.
+"""
+import ast
+import dataclasses
+import fnmatch
+import importlib
+import inspect
+import json
+import pathlib
+import textwrap
+
+from transformers import PreTrainedConfig
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+OUT = pathlib.Path(__file__).resolve().parents[3] / "model/classes.jsonl"
+
+TYPES = ["bloom", "cohere", "cohere2", "falcon", "gemma", "gemma2", "gemma3_text", "gpt2", "gpt_bigcode", "gpt_neox", "gpt_oss",
+         "granite", "granitemoe", "granitemoeshared", "llama", "mistral", "mixtral", "mpt", "olmo", "olmo2", "olmoe", "phi",
+         "phi3", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "smollm3", "stablelm", "starcoder2"]
+
+# Types of checkpoints with code of their own, whose keys had other names.
+LEGACY = {
+    "RefinedWeb": ("falcon", {"n_layer": "num_hidden_layers", "n_head": "num_attention_heads", "n_head_kv": "num_kv_heads"}),
+    "RefinedWebModel": ("falcon", {"n_layer": "num_hidden_layers", "n_head": "num_attention_heads", "n_head_kv": "num_kv_heads"}),
+    "stablelm_epoch": ("stablelm", {"norm_eps": "layer_norm_eps", "rope_pct": "partial_rotary_factor"}),
+}
+
+# What a class takes under a name of its first checkpoints.
+ALIASES = {"bloom": {"n_embed": "hidden_size"}, "falcon": {"n_embed": "hidden_size"}}
+
+# What a config.json tells of a model, though its class does not look at it.
+TOLD = {"bloom": ["seq_length"]}
+
+NEUTRAL = ["*_token_id", "*_token_index", "*_token_ids", "use_cache", "initializer_range", "*dropout*", "*_pdrop", "output_*",
+           "return_dict", "num_labels", "problem_type", "pretraining_tp", "slow_but_exact", "summary_*", "init_device",
+           "attn_impl", "attn_uses_sequence_id", "is_decoder", "reorder_and_upcast_attn", "attention_softmax_in_fp32",
+           "scale_attention_softmax_in_fp32", "dtype", "_*", "router_aux_loss_coef", "router_jitter_noise", "get_text_config", "vision_config", "text_config", "mm_tokens_per_image"]
+
+
+def neutral(key):
+    return any(fnmatch.fnmatch(key, p) for p in NEUTRAL)
+
+
+def fields(cls):
+    """Returns the fields that a class adds to those of every class, with their defaults."""
+    base = {f.name for f in dataclasses.fields(PreTrainedConfig)}
+    out = {}
+    for f in dataclasses.fields(cls):
+        if f.name in base and f.name not in cls.__dict__.get("__annotations__", {}):
+            continue
+        out[f.name] = f.default if f.default is not dataclasses.MISSING else None
+    return out
+
+
+def looked_up(cls, values):
+    """Returns the keys that the class takes from what else a config.json has, with their defaults."""
+    out = {}
+    for n in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(cls)))):
+        if not (isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and getattr(n.func.value, "id", "") == "kwargs"):
+            continue
+        if n.func.attr in ("get", "pop", "setdefault"):
+            default = ast.unparse(n.args[1]) if len(n.args) > 1 else "None"
+            out[n.args[0].value] = eval(default, {"self": cls, "default_theta": cls.default_theta})
+    return out
+
+
+def read_by_model(cls):
+    """Returns the keys that the model's code asks its configuration for that may be missing, with their defaults."""
+    source = inspect.getsource(importlib.import_module(cls.__module__.replace("configuration_", "modeling_")))
+    out = {}
+    for n in ast.walk(ast.parse(source)):
+        if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "getattr" and len(n.args) == 3:
+            if ast.unparse(n.args[0]) in ("config", "self.config") and isinstance(n.args[1], ast.Constant):
+                try:
+                    out[n.args[1].value] = ast.literal_eval(n.args[2])
+                except ValueError:
+                    pass    # it follows from other keys
+    return out
+
+
+def describe(cls):
+    own = fields(cls)
+    keys = {**read_by_model(cls), **looked_up(cls, own), **own, "is_causal": True}
+    if "rope_parameters" in own:
+        theta = cls.default_theta
+        rotary = {"rope_theta": theta if isinstance(theta, float) else theta["global"], "rope_scaling": None,
+                  "partial_rotary_factor": None, "original_max_position_embeddings": None}
+        keys = {**rotary, **keys}
+        if "self.rope_parameters =" in inspect.getsource(cls.__post_init__):
+            keys["rope_parameters"] = {k: v for k, v in cls().rope_parameters.items() if k != "rope_theta"}
+    if "attn_config" in own:
+        from transformers.models.mpt.configuration_mpt import MptAttentionConfig
+        keys.update({f"attn_config: {k}": v for k, v in fields(MptAttentionConfig).items() if not neutral(k)})
+    return {k: v for k, v in sorted(keys.items()) if not neutral(k)}
+
+
+def main():
+    lines = {}
+    for kind in TYPES:
+        cls = CONFIG_MAPPING[kind]
+        aliases = {**cls.attribute_map, **ALIASES.get(kind, {})}
+        keys = describe(cls)
+        for k in ALIASES.get(kind, {}):
+            keys.pop(k, None)
+        keys.update(dict.fromkeys(TOLD.get(kind, [])))
+        aliases = dict((a, k) if k in keys else (k, a) for a, k in aliases.items())
+        lines[kind] = {"type": kind, "aliases": aliases, "keys": keys}
+    for kind, (like, aliases) in LEGACY.items():
+        lines[kind] = {"type": kind, "aliases": {**lines[like]["aliases"], **aliases}, "keys": lines[like]["keys"]}
+    with open(OUT, "w") as f:
+        for kind in sorted(lines):
+            f.write(json.dumps(lines[kind]) + "\n")
+
+
+if __name__ == "__main__":
+    main()
