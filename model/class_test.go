@@ -122,7 +122,10 @@ var noEffect = map[string][]string{
 	"rotary_pct":                       {"rope_parameters"},
 	"original_max_position_embeddings": {"rope_scaling", "rope_parameters", ""},
 	"hidden_act":                       {"swiglu_alpha"},
-	"intermediate_size":                {"num_experts"},
+	"intermediate_size":                {"num_experts", "block_ff_dim"},
+	"block_multiple_of":                {"block_auto_adjust_ff_dim"},
+	"block_ffn_dim_multiplier":         {"block_auto_adjust_ff_dim"},
+	"tie_word_embeddings":              {"tie_embedding"},
 }
 
 // Every key that the class of a model has is read, and changes what is computed,

@@ -9,7 +9,7 @@ import (
 // LFM2: short convolutions in most layers, attention with normalized queries and
 // keys in the others.
 var lfm2 = architecture{
-	name: "lfm2", hf: []string{"lfm2"}, tied: true,
+	name: "lfm2", hf: []string{"lfm2"},
 	describe: lfm2Describe,
 	names:    lfm2Names,
 	aliases:  lfm2Aliases,
@@ -18,7 +18,7 @@ var lfm2 = architecture{
 
 // LFM2 with experts behind the first layers.
 var lfm2moe = architecture{
-	name: "lfm2moe", hf: []string{"lfm2_moe"}, tied: true,
+	name: "lfm2moe", hf: []string{"lfm2_moe"},
 	describe: func(d *description, c *Config) {
 		lfm2Describe(d, c)
 		d.with(d.bool("", "use_expert_bias", true), "exp_probs_b.bias")
@@ -68,9 +68,8 @@ func lfm2Describe(d *description, c *Config) {
 		}
 	}
 	c.FFN = d.int("", "block_ff_dim", c.FFN)
+	unit, times := max(d.int("", "block_multiple_of", 256), 1), d.float("", "block_ffn_dim_multiplier", 1)
 	if d.bool("", "block_auto_adjust_ff_dim", c.Arch == "lfm2") {
-		unit := max(d.int("", "block_multiple_of", 256), 1)
-		c.FFN = int(d.float("", "block_ffn_dim_multiplier", 1) * float64(2*c.FFN/3))
-		c.FFN = (c.FFN + unit - 1) / unit * unit
+		c.FFN = (int(times*float64(2*c.FFN/3)) + unit - 1) / unit * unit
 	}
 }

@@ -22,8 +22,8 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 OUT = pathlib.Path(__file__).resolve().parents[3] / "model/classes.jsonl"
 
 TYPES = ["bloom", "cohere", "cohere2", "falcon", "gemma", "gemma2", "gemma3_text", "gpt2", "gpt_bigcode", "gpt_neox", "gpt_oss",
-         "granite", "granitemoe", "granitemoeshared", "llama", "mistral", "mixtral", "mpt", "olmo", "olmo2", "olmoe", "phi",
-         "phi3", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "smollm3", "stablelm", "starcoder2"]
+         "granite", "granitemoe", "granitemoeshared", "lfm2", "lfm2_moe", "llama", "mistral", "mixtral", "mpt", "olmo", "olmo2",
+         "olmoe", "phi", "phi3", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "smollm3", "stablelm", "starcoder2"]
 
 # Types of checkpoints with code of their own, whose keys had other names.
 LEGACY = {
@@ -41,7 +41,8 @@ TOLD = {"bloom": ["seq_length"]}
 NEUTRAL = ["*_token_id", "*_token_index", "*_token_ids", "use_cache", "initializer_range", "*dropout*", "*_pdrop", "output_*",
            "return_dict", "num_labels", "problem_type", "pretraining_tp", "slow_but_exact", "summary_*", "init_device",
            "attn_impl", "attn_uses_sequence_id", "is_decoder", "reorder_and_upcast_attn", "attention_softmax_in_fp32",
-           "scale_attention_softmax_in_fp32", "dtype", "_*", "router_aux_loss_coef", "router_jitter_noise", "get_text_config", "vision_config", "text_config", "mm_tokens_per_image"]
+           "scale_attention_softmax_in_fp32", "dtype", "_*", "router_aux_loss_coef", "router_jitter_noise", "get_text_config",
+           "vision_config", "text_config", "mm_tokens_per_image"]
 
 
 def neutral(key):
@@ -67,6 +68,8 @@ def looked_up(cls, values):
             continue
         if n.func.attr in ("get", "pop", "setdefault"):
             default = ast.unparse(n.args[1]) if len(n.args) > 1 else "None"
+            if default.removeprefix("self.") in values:
+                default = "None"    # it goes before another key
             out[n.args[0].value] = eval(default, {"self": cls, "default_theta": cls.default_theta})
     return out
 
