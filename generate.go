@@ -25,6 +25,9 @@ type Generation struct {
 	Sampling  sample.Params
 	Stop      []string // texts that end the answer; they are not part of it
 	IgnoreEOS bool     // go on after end-of-answer tokens
+	// EndLoops ends an answer that only repeats itself, with FinishLoop: the same
+	// text eight times or more over at least 400 tokens (see sample.Loop).
+	EndLoops bool
 
 	// N is how many answers are drawn, 0 means 1. The prompt is computed once;
 	// answer i is the one that the seed engine.ChoiceSeed(Sampling.Seed, i) gives.
@@ -62,6 +65,7 @@ type Finish = engine.Finish
 const (
 	FinishStop   = engine.FinishStop   // the model ended its answer, a stop text came, or Format is complete
 	FinishLength = engine.FinishLength // MaxTokens or the context
+	FinishLoop   = engine.FinishLoop   // the answer only repeated itself, see Generation.EndLoops
 )
 
 // ContextError says that a prompt does not fit, with the counts. It is never cut
@@ -145,7 +149,7 @@ func (m *Model) generate(ctx context.Context, g *Generation, prepare func(r *run
 		}
 		*g.Stats = Stats{}
 		r := run{m: m, g: &g, o: chat.AnswerOptions{Stops: g.Stop, MinTokens: g.MinTokens, OneCall: g.OneCall}}
-		r.req = engine.Request{Sampling: m.sampling(g.Sampling), MaxTokens: g.MaxTokens, MinTokens: g.MinTokens, StopTokens: m.ends, N: g.N}
+		r.req = engine.Request{Sampling: m.sampling(g.Sampling), MaxTokens: g.MaxTokens, MinTokens: g.MinTokens, StopTokens: m.ends, N: g.N, EndLoops: g.EndLoops}
 		if g.IgnoreEOS {
 			r.req.StopTokens = nil
 		}

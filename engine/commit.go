@@ -144,6 +144,8 @@ func (e *Engine) extend(q *sequence, j *job) (finished bool) {
 		end = FinishStop
 	case n >= g.req.MaxTokens:
 		end = FinishLength
+	case q.loops() && n >= g.req.MinTokens:
+		end = FinishLoop
 	}
 	if len(q.ahead.ids) == 0 {
 		return e.emit(q, &j.res, j.forced, end)

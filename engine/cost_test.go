@@ -58,6 +58,7 @@ func TestAllocations(t *testing.T) {
 		if q.Tokens = append(q.Tokens, int32(10+i)); i%2 == 0 {
 			q.Sampling = sample.Params{Temperature: 1, TopP: 0.9, FrequencyPenalty: 0.1, Seed: uint64(i)}
 		}
+		q.EndLoops = i%3 == 0
 		reqs = append(reqs, q)
 	}
 	mallocs := mallocsOf(t, e, reqs)

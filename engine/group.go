@@ -65,6 +65,7 @@ type sequence struct {
 	sampler *sample.Sampler
 	mask    maskChain
 	ahead   ahead
+	loop    *sample.Loop // nil if loops do not matter
 	done    bool
 	stop    bool // Stream.Stop was called
 
@@ -178,6 +179,9 @@ func (e *Engine) newSequence(g *group, choice int) (*sequence, error) {
 	if r.MinTokens > 0 {
 		q.mask.stops = r.StopTokens
 	}
+	if r.EndLoops {
+		q.loop = new(sample.Loop)
+	}
 	q.setMask()
 	q.Seq = sched.Seq{
 		Tenant: r.Tenant, Weight: r.Weight, Priority: r.Priority,
@@ -198,6 +202,19 @@ func (q *sequence) setMask() {
 	} else {
 		q.sampler.SetMasker(nil)
 	}
+}
+
+// loops reports whether the answer only repeats itself, the token that was drawn
+// last and those that are forced after it included.
+func (q *sequence) loops() bool {
+	if q.loop == nil {
+		return false
+	}
+	period := q.loop.Add(q.tokens[len(q.tokens)-1])
+	for _, id := range q.ahead.ids {
+		period = q.loop.Add(id)
+	}
+	return period > 0
 }
 
 // begin gives q its tokens: those of the prompt, with room for an answer.

@@ -67,6 +67,10 @@ type Request struct {
 	MaxTokens int
 	MinTokens int // the answer does not end by itself before it has so many
 
+	// EndLoops ends an answer that only repeats itself, as sample.Loop defines it,
+	// with FinishLoop. Tokens of the prompt do not count.
+	EndLoops bool
+
 	// StopTokens end an answer and are not part of it. With IgnoreEOS those that
 	// the model's vocabulary has for that purpose are ignored.
 	StopTokens []int32

@@ -15,6 +15,7 @@ type Finish string
 const (
 	FinishStop   Finish = "stop"   // a stop token, a complete grammar, or Stream.Stop
 	FinishLength Finish = "length" // MaxTokens, the context or the page pool
+	FinishLoop   Finish = "loop"   // it only repeated itself, see Request.EndLoops
 	FinishAbort  Finish = "abort"  // the request's context ended, or the stream or engine was closed
 	FinishError  Finish = "error"  // Event.Err says what happened
 )

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -294,5 +295,69 @@ func TestChatPlain(t *testing.T) {
 	p.ends()
 	if strings.Contains(p.out.String(), "\x1b[") {
 		t.Error("escape sequences on a terminal that has none")
+	}
+}
+
+// A full context is said and does not end the conversation: the oldest turns are
+// dropped if the person wants it.
+func TestChatOverflow(t *testing.T) {
+	tiny, err := filepath.Abs("../../internal/tinymodel/testdata/llama/llama.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := startScreen(t, 100, 40, t.TempDir(), nil, "run", tiny, "-n", "20", "--ignore-eos", "--ctx", "400", "--system", "Be brief.")
+	p.sees(">>>")
+	idle := func() {
+		p.t.Helper()
+		p.see("the end of the answer", func(s string) bool { return strings.HasSuffix(s, "\n\n>>>") })
+	}
+	says := func(what string) {
+		p.t.Helper()
+		p.see(what, func(s string) bool { return strings.Contains(strings.ReplaceAll(s, "\n", " "), what) })
+	}
+	full := func() bool { return strings.Contains(p.screen(), "with this message, the context has 400.") }
+	for i := 0; i < 20 && !full(); i++ {
+		p.send(strings.Repeat("again ", 5) + "\r")
+		p.expect(">>> again")
+		idle()
+	}
+	says("with this message, the context has 400. /set overflow shift drops the oldest turns from now on, /clear forgets the conversation, --ctx opens a larger context")
+	p.send("/set overflow none\r")
+	says(`expected stop or shift, found "none"`)
+	p.send("/set overflow shift\ragain\r")
+	says("oldest turn")
+	says("dropped: ")
+	idle()
+	p.send(strings.Repeat("again ", 100) + "\r")
+	says("the message alone takes ")
+	p.send("/show parameters\r")
+	says("overflow           shift")
+	p.send("/bye\r")
+	p.ends()
+}
+
+// An answer that only repeats itself is ended, and that is said.
+func TestRunEndsLoops(t *testing.T) {
+	tiny, err := filepath.Abs("../../internal/tinymodel/testdata/llama/llama.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(flags ...string) string {
+		c := exec.Command("ridge", append([]string{"run", tiny, "a", "--raw", "--ctx", "700", "--logit-bias", "10=1000"}, flags...)...)
+		c.Env = append(os.Environ(), "RIDGE_OFFLINE=1", "HOME="+t.TempDir())
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return string(out)
+	}
+	if out := ask(); !strings.Contains(out, "only repeated itself") || len(out) > 3000 {
+		t.Errorf("a loop is not ended:\n%s", out)
+	}
+	if out := ask("--end-loops=false"); strings.Contains(out, "only repeated itself") || !strings.Contains(out, "the context of 700 tokens is full") {
+		t.Errorf("a loop is ended that may go on:\n%s", out)
+	}
+	if out := ask("--ignore-eos"); strings.Contains(out, "only repeated itself") {
+		t.Errorf("a loop is ended for who wants all tokens:\n%s", out)
 	}
 }

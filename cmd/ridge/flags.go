@@ -161,6 +161,7 @@ type sampleFlags struct {
 	stop   []string
 	max    int
 	ignore bool
+	loops  bool
 }
 
 func (f *sampleFlags) add(c *cobra.Command) {
@@ -178,6 +179,7 @@ func (f *sampleFlags) add(c *cobra.Command) {
 	fs.StringArrayVar(&f.bias, "logit-bias", nil, "TOKEN=VALUE added to the score of a token id; may be repeated")
 	fs.StringArrayVar(&f.stop, "stop", nil, "text that ends the answer; may be repeated")
 	fs.IntVarP(&f.max, "max-tokens", "n", 0, "tokens of the answer at most (default: what the context holds)")
+	fs.BoolVar(&f.loops, "end-loops", true, "end an answer that only repeats itself: the same text 8 times or more, over at least 400 tokens; off with --ignore-eos")
 	fs.BoolVar(&f.ignore, "ignore-eos", false, "go on after the model ends its answer")
 }
 
@@ -205,7 +207,7 @@ func (f *sampleFlags) recommend(fs *pflag.FlagSet, r model.Sampling, g *ridge.Ge
 }
 
 func (f *sampleFlags) generation() (ridge.Generation, error) {
-	g := ridge.Generation{MaxTokens: f.max, Sampling: f.p, Stop: f.stop, IgnoreEOS: f.ignore, Stats: new(ridge.Stats)}
+	g := ridge.Generation{MaxTokens: f.max, Sampling: f.p, Stop: f.stop, IgnoreEOS: f.ignore, EndLoops: f.loops && !f.ignore, Stats: new(ridge.Stats)}
 	if f.max < 0 {
 		return g, fmt.Errorf("--max-tokens: expected 0 or more, found %d", f.max)
 	}

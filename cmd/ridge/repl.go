@@ -30,6 +30,7 @@ func (s *session) chat(ctx context.Context, load time.Duration) error {
 	if err != nil {
 		return err
 	}
+	s.chatting = true
 	if s.out = con; term.IsTerminal(int(os.Stdout.Fd())) {
 		s.err = con
 	}
@@ -77,7 +78,7 @@ func (s *session) answer(ctx context.Context, con console.Console, text string) 
 // completions are the commands that Tab can complete; those that end with a blank
 // want something after it.
 func completions() []string {
-	all := []string{"/set system ", "/set verbose", "/set quiet", "/show info", "/show parameters", "/show system", "/show template", "/save ", "/load ", "/clear", "/bye", "/?"}
+	all := []string{"/set system ", "/set verbose", "/set quiet", "/set overflow stop", "/set overflow shift", "/show info", "/show parameters", "/show system", "/show template", "/save ", "/load ", "/clear", "/bye", "/?"}
 	for _, p := range setParams {
 		all = append(all, "/set parameter "+p.name+" ")
 	}

@@ -20,6 +20,7 @@ import (
 const replHelp = `/set system TEXT            set the system message
 /set parameter NAME VALUE   set a sampling parameter; /show parameters lists them
 /set verbose, /set quiet    print speeds after each answer, or not
+/set overflow shift|stop    when the context is full: drop the oldest turns, or stop
 /show info                  the model
 /show parameters            sampling parameters
 /show system                the system message
@@ -103,7 +104,7 @@ func (s *session) command(line, dir string) (done bool, err error) {
 		fmt.Fprintln(s.out, replHelp)
 		return false, nil
 	case "/clear":
-		s.messages = nil
+		s.messages, s.dropped = nil, 0
 		fmt.Fprintln(s.out, "The conversation is forgotten.")
 		return false, nil
 	case "/set":
@@ -133,6 +134,12 @@ func (s *session) set(rest string) error {
 	case "verbose", "quiet":
 		s.o.verbose = what == "verbose"
 		return nil
+	case "overflow":
+		if err := checkOverflow(arg); err != nil {
+			return fmt.Errorf("/set overflow: %w", err)
+		}
+		s.o.overflow = arg
+		return nil
 	case "parameter":
 		what, arg, _ = strings.Cut(arg, " ")
 		arg = strings.TrimSpace(arg)
@@ -148,7 +155,7 @@ func (s *session) set(rest string) error {
 	if what == "num_ctx" {
 		return fmt.Errorf("/set num_ctx: the context is chosen when the model is opened: ridge run %s --ctx %s", s.m.Name, cmp.Or(arg, "TOKENS"))
 	}
-	return fmt.Errorf("/set: expected system, verbose, quiet or a parameter that /show parameters lists, found %q", what)
+	return fmt.Errorf("/set: expected system, overflow, verbose, quiet or a parameter that /show parameters lists, found %q", what)
 }
 
 // change lets do change the parameters, unless what comes out is not valid.
@@ -179,6 +186,7 @@ func (s *session) show(what string) error {
 		for _, p := range setParams {
 			fmt.Fprintf(s.out, "%-18s %s\n", p.name, p.get(s))
 		}
+		fmt.Fprintf(s.out, "%-18s %s\n", "overflow", s.o.overflow)
 	case "system":
 		fmt.Fprintln(s.out, s.system)
 	case "template":
@@ -234,7 +242,7 @@ func (s *session) load(path, name string) error {
 	if err := json.Unmarshal(b, &c); err != nil {
 		return fmt.Errorf("%s: expected a saved conversation: %w", path, err)
 	}
-	s.system, s.messages = c.System, c.Messages
+	s.system, s.messages, s.dropped = c.System, c.Messages, 0
 	fmt.Fprintf(s.out, "Took up %d messages of %q.\n", len(s.messages), name)
 	return nil
 }

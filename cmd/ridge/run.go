@@ -25,6 +25,7 @@ type runOptions struct {
 	modelFlags
 	sampleFlags
 	system   string
+	overflow string
 	raw      bool
 	verbose  bool
 	yes      bool
@@ -65,6 +66,7 @@ ollama:name[:tag], pypi:package[/file], an https address or a path.`,
 	o.modelFlags.add(c)
 	o.sampleFlags.add(c)
 	c.Flags().StringVar(&o.system, "system", "", "system message")
+	c.Flags().StringVar(&o.overflow, "overflow", overflowStop, "what a chat does when its context is full: stop, or shift, which drops the oldest turns and says so")
 	c.Flags().StringVar(&o.template, "template", "", "file with a Jinja chat template to use in place of the model's own")
 	c.Flags().BoolVar(&o.trustMarks, "trust-marks", false, trustMarksHelp)
 	c.Flags().BoolVar(&o.raw, "raw", false, "continue the prompt as it is, without a chat template")
@@ -86,6 +88,9 @@ func (o *runOptions) run(c *cobra.Command, args []string) error {
 	g, err := o.generation()
 	if err != nil {
 		return err
+	}
+	if err := checkOverflow(o.overflow); err != nil {
+		return fmt.Errorf("--overflow: %w", err)
 	}
 	piped, terminal, err := stdinText(c.InOrStdin())
 	if err != nil {
@@ -167,10 +172,15 @@ type session struct {
 	flush    func() error // writes what out holds back; nil if it holds nothing
 	system   string
 	messages []chat.Message
+	chatting bool // there is a conversation, of which more can follow
+	dropped  int  // of messages, the first ones, which the model no longer reads
 }
 
 // ask sends prompt, prints the answer as it comes and keeps both.
 func (s *session) ask(ctx context.Context, prompt string) error {
+	if err := s.makeRoom(prompt); err != nil {
+		return err
+	}
 	var answer strings.Builder
 	for tok, err := range s.generate(ctx, prompt) {
 		if err != nil {
@@ -192,10 +202,13 @@ func (s *session) ask(ctx context.Context, prompt string) error {
 			return fmt.Errorf("output: %w", err)
 		}
 	}
-	if s.g.Stats.Finish == ridge.FinishLength && (s.g.MaxTokens == 0 || s.g.Stats.Tokens < s.g.MaxTokens) {
-		fmt.Fprintf(s.err, "ridge: the context of %d tokens is full; the answer ends here\n", s.m.Context())
-	}
 	s.messages = append(s.messages, chat.Message{Role: "user", Content: prompt}, chat.Message{Role: "assistant", Content: answer.String()})
+	switch {
+	case s.g.Stats.Finish == ridge.FinishLoop:
+		fmt.Fprintln(s.err, "ridge: the answer only repeated itself and was ended; --end-loops=false lets it go on, --repeat-penalty 1.1 or a temperature may help")
+	case s.full():
+		fmt.Fprintf(s.err, "ridge: the context of %d tokens is full; the answer ends here%s\n", s.m.Context(), s.remedy())
+	}
 	return nil
 }
 
@@ -204,14 +217,9 @@ func (s *session) generate(ctx context.Context, prompt string) iter.Seq2[ridge.T
 	if s.o.raw {
 		return s.m.Generate(ctx, prompt, s.g)
 	}
-	var msgs []chat.Message
-	if s.system != "" {
-		msgs = append(msgs, chat.Message{Role: "system", Content: s.system})
-	}
-	msgs = append(append(msgs, s.messages...), chat.Message{Role: "user", Content: prompt})
 	g := s.g
 	g.KeepReasoning = true // it is shown as it comes
-	return s.m.Chat(ctx, msgs, g)
+	return s.m.Chat(ctx, s.conversation(prompt, s.dropped), g)
 }
 
 // probeTime is how long the bandwidth is measured after an answer.

@@ -55,6 +55,7 @@ type serveOptions struct {
 	template, reasoning  string
 	trustMarks           bool
 	jumpAhead            bool
+	endLoops             bool
 	keepAlive            time.Duration
 	maxModels            int
 	local, pull          bool
@@ -128,6 +129,7 @@ func (o *serveOptions) add(c *cobra.Command) {
 	fs.StringVar(&o.template, "template", "", "file with a Jinja chat template to use in place of the first model's own")
 	fs.StringVar(&o.reasoning, "reasoning", "", "tag of the first model's reasoning, such as think; none leaves it in the text")
 	fs.BoolVar(&o.trustMarks, "trust-marks", false, trustMarksHelp)
+	fs.BoolVar(&o.endLoops, "end-loops", false, "end answers that only repeat themselves, unless a request says otherwise (end_loops)")
 	fs.BoolVar(&o.jumpAhead, "jump-ahead", false, "take text that a grammar forces without drawing its tokens, unless a request says otherwise")
 	fs.DurationVar(&o.keepAlive, "keep-alive", 5*time.Minute, "how long a model loaded on demand stays when it is idle; below 0 for ever")
 	fs.IntVar(&o.maxModels, "max-models", 0, "models loaded at one time (default: as many as are named, and one more with --local)")

@@ -20,6 +20,7 @@ import (
 // and with --local all on this machine.
 type serveShelf struct {
 	local bool
+	loops bool // answers end that only repeat themselves
 	jump  bool // forced text is not drawn
 	trust bool // marks in messages are control tokens
 	hub   hub.Options
@@ -38,7 +39,7 @@ func (o *serveOptions) shelf(ctx context.Context, args []string) (*serveShelf, e
 	if err != nil {
 		return nil, err
 	}
-	s := &serveShelf{local: o.local || o.pull, jump: o.jumpAhead, trust: o.trustMarks, paths: map[string]string{}, hub: hub.Options{Offline: true}}
+	s := &serveShelf{local: o.local || o.pull, jump: o.jumpAhead, loops: o.endLoops, trust: o.trustMarks, paths: map[string]string{}, hub: hub.Options{Offline: true}}
 	for i, arg := range args {
 		m, err := hub.Resolve(ctx, arg, ho)
 		if err != nil {
@@ -73,7 +74,7 @@ func (o *serveOptions) shelf(ctx context.Context, args []string) (*serveShelf, e
 
 // model says how m is served.
 func (s *serveShelf) model(m *hub.Model) server.ModelConfig {
-	return server.ModelConfig{JumpAhead: s.jump, TrustMarks: s.trust, Name: m.Name, Path: m.Path(), Digest: m.SHA256, Size: m.Size, Modified: m.Modified, Quant: m.Quant}
+	return server.ModelConfig{JumpAhead: s.jump, EndLoops: s.loops, TrustMarks: s.trust, Name: m.Name, Path: m.Path(), Digest: m.SHA256, Size: m.Size, Modified: m.Modified, Quant: m.Quant}
 }
 
 // find is the model that a client means by name.

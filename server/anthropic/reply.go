@@ -72,6 +72,8 @@ type output struct {
 // stopReason is why an answer ended, in Anthropic's words.
 func (o *output) stopReason(finish, stopText string) (reason string, sequence *string) {
 	switch {
+	case finish == run.FinishLength && stopText != "": // run.LoopText
+		return "max_tokens", &stopText
 	case finish == run.FinishLength && o.p.Request.MaxTokens > 0 && o.tokens < o.p.Request.MaxTokens:
 		return "model_context_window_exceeded", nil
 	case finish == run.FinishLength:

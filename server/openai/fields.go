@@ -25,6 +25,7 @@ type Common struct {
 	StopTokenIDs   []int32       `json:"stop_token_ids"`
 	IncludeStop    bool          `json:"include_stop_str_in_output"`
 	IgnoreEOS      bool          `json:"ignore_eos"`
+	EndLoops       *bool         `json:"end_loops"`
 	MinTokens      *wire.Integer `json:"min_tokens"`
 	UseBeam        bool          `json:"use_beam_search"`
 	LengthPenalty  *float64      `json:"length_penalty"`
@@ -54,7 +55,7 @@ type streamOpt struct {
 func (f *Common) Options() run.Options {
 	return run.Options{
 		Stream: f.Stream, MaxTokens: cmp.Or(f.MaxTokens, f.NPredict).Pointer(), N: f.N.Pointer(), BestOf: f.BestOf.Pointer(), Stop: f.Stop,
-		StopTokens: f.StopTokenIDs, IncludeStop: f.IncludeStop, IgnoreEOS: f.IgnoreEOS, MinTokens: f.MinTokens.Value(0),
+		StopTokens: f.StopTokenIDs, IncludeStop: f.IncludeStop, IgnoreEOS: f.IgnoreEOS, EndLoops: f.EndLoops, MinTokens: f.MinTokens.Value(0),
 		Beam: f.UseBeam, LengthPenalty: f.LengthPenalty, EarlyStopping: f.EarlyStopping, PromptLogProbs: f.PromptLogprobs.Pointer(),
 		AllowedTokens: f.AllowedTokens, BadWords: f.BadWords, ShowSpecial: f.SkipSpecial != nil && !*f.SkipSpecial, AddSpecial: f.AddSpecial,
 		Truncate: f.Truncate.Pointer(), Priority: f.Priority.Value(0), CacheSalt: f.CacheSalt, RequestID: f.RequestID, Deadline: f.Deadline.Milliseconds(),

@@ -45,7 +45,7 @@ type chatChoice struct {
 	Delta      *chatDelta      `json:"delta,omitempty"`
 	Logprobs   *wire.ChatProbs `json:"logprobs"`
 	Finish     *string         `json:"finish_reason"`
-	StopReason any             `json:"stop_reason,omitempty"` // vLLM: the stop string or token
+	StopReason any             `json:"stop_reason,omitempty"` // vLLM: the stop string or token; run.LoopText
 	TokenIDs   []int32         `json:"token_ids,omitempty"`
 }
 

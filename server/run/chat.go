@@ -26,6 +26,7 @@ type Options struct {
 	StopTokens     []int32
 	IncludeStop    bool // the stop string stays in the text
 	IgnoreEOS      bool
+	EndLoops       *bool // an answer ends that only repeats itself; nil: as the server has it
 	MinTokens      int
 	Beam           bool
 	LengthPenalty  *float64
@@ -233,6 +234,9 @@ func (c *Options) fillEnds(p *Plan) error {
 		return err
 	}
 	r.StopTokens = append(r.StopTokens, c.StopTokens...)
+	if r.EndLoops = m.info.EndLoops && !c.IgnoreEOS; c.EndLoops != nil {
+		r.EndLoops = *c.EndLoops
+	}
 	if n := c.PromptLogProbs; n != nil {
 		if *n < 0 || *n > MaxTopProbs {
 			return fault.BadRequest("prompt_logprobs", "expected 0 to %d, found %d", MaxTopProbs, *n)

@@ -52,6 +52,10 @@ const (
 	FinishToolCalls = "tool_calls"
 )
 
+// LoopText is Delta.StopText of an answer that was ended since it only repeated
+// itself. APIs have no reason of this kind: its Finish is FinishLength.
+const LoopText = "loop"
+
 // Delta is what an event of the engine means for one choice.
 type Delta struct {
 	Choice int
@@ -59,7 +63,8 @@ type Delta struct {
 	Tokens []Token            // at most one
 	Prompt *engine.PromptInfo // in the first delta of a generation
 	Finish string             // in the last delta of a choice, else ""
-	// StopText or StopToken (else -1) is what ended the choice with FinishStop.
+	// StopText or StopToken (else -1) is what ended the choice with FinishStop;
+	// with FinishLength StopText is LoopText or "".
 	StopText  string
 	StopToken int32
 	Ender     *Token // the stop token with its log-probabilities
@@ -268,8 +273,11 @@ func (g *generation) tokenInfo(ev *engine.Event) Token {
 func (g *generation) finish(c *choice, ev *engine.Event, d *Delta) {
 	d.Parts = append(d.Parts, c.End()...)
 	why := FinishStop
-	if ev.Finish == engine.FinishLength {
+	switch ev.Finish {
+	case engine.FinishLength:
 		why = FinishLength
+	case engine.FinishLoop:
+		why, d.StopText = FinishLength, LoopText
 	}
 	if d.StopToken = ev.StopToken; ev.StopToken >= 0 {
 		t := g.tokenInfo(&engine.Event{Token: ev.StopToken, LogProb: ev.LogProb, Top: ev.Top})

@@ -66,10 +66,13 @@ type ModelConfig struct {
 	// JumpAhead is what requests for structured output get that do not say
 	// whether forced text is drawn, see jump_ahead in docs/grammars.md.
 	JumpAhead bool
-	Digest    string    // sha256 of the file in hexadecimal, "" if unknown
-	Size      int64     // bytes of its files
-	Modified  time.Time // of its files
-	Quant     string    // name of its quantization, "" if unknown
+	// EndLoops is what requests get that do not say whether an answer ends that
+	// only repeats itself, see engine.Request.
+	EndLoops bool
+	Digest   string    // sha256 of the file in hexadecimal, "" if unknown
+	Size     int64     // bytes of its files
+	Modified time.Time // of its files
+	Quant    string    // name of its quantization, "" if unknown
 }
 
 // Model is a model that is loaded and can answer.
@@ -125,6 +128,7 @@ type Info struct {
 	Workers    int
 	Pooling    engine.Pooling        // how states become an embedding, as the file says
 	NoPooling  string                // name of a pooling that the file says and that cannot be computed
+	EndLoops   bool                  // answers end that only repeat themselves, unless a request says otherwise
 	JumpAhead  bool                  // forced text is not drawn unless a request says otherwise
 	TrustMarks bool                  // the texts of control tokens in messages are control tokens
 	Crosses    bool                  // it reads a query and a text at once
@@ -155,6 +159,7 @@ func NewModel(c ModelConfig) (*Model, error) {
 		m.info.Lossy = "kv-" + strings.ToLower(kv)
 	}
 	m.info.TrustMarks = c.TrustMarks
+	m.info.EndLoops = c.EndLoops
 	if m.info.JumpAhead = c.JumpAhead; m.info.JumpAhead {
 		m.info.Lossy = strings.TrimPrefix(m.info.Lossy+"+jump-ahead", "+")
 	}
