@@ -113,6 +113,12 @@ func TestSlowWatch(t *testing.T) {
 	if err, told := watch(1000*time.Hour, func(b hub.Bar) { b.Add(1 << 20) }); err != nil || !strings.Contains(told, "1023.0 MiB to come at ") {
 		t.Errorf("fast: %v, %q", err, told)
 	}
+	w := &slowWatch{Progress: hub.TextProgress(io.Discard)}
+	for _, name := range []string{"unpacking m", "checking m"} { // the disk's time
+		if _, watched := w.Start(name, 1<<30).(*watchedBar); watched {
+			t.Errorf("%s: measured as if the network did it", name)
+		}
+	}
 	if err, told := watch(0, func(b hub.Bar) { b.Add(1) }); err != nil || told == "" {
 		t.Errorf("without a bound: %v, %q", err, told)
 	}

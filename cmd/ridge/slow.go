@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -59,8 +60,11 @@ type slowWatch struct {
 	tell func(text string)
 }
 
-// Start begins to measure.
+// Start begins to measure, if it is the network that is waited for.
 func (w *slowWatch) Start(name string, total int64) hub.Bar {
+	if strings.HasPrefix(name, "unpacking ") || strings.HasPrefix(name, "checking ") {
+		return w.Progress.Start(name, total)
+	}
 	b := &watchedBar{Bar: w.Progress.Start(name, total), w: w, total: total, begin: time.Now()}
 	if total > 0 {
 		b.timer = time.AfterFunc(measureFor, b.judge)
