@@ -67,7 +67,9 @@ func (w *slowWatch) Start(name string, total int64) hub.Bar {
 	}
 	b := &watchedBar{Bar: w.Progress.Start(name, total), w: w, total: total, begin: time.Now()}
 	if total > 0 {
+		b.mu.Lock() // judge waits until the timer is known
 		b.timer = time.AfterFunc(measureFor, b.judge)
+		b.mu.Unlock()
 	}
 	return b
 }
