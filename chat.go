@@ -10,6 +10,7 @@ import (
 	"ridge/engine"
 	"ridge/text/chat"
 	"ridge/text/constraint"
+	"ridge/text/grammar"
 )
 
 // Chat answers a conversation.
@@ -37,7 +38,7 @@ func (m *Model) ChatInput(ctx context.Context, in chat.Input, g Generation) iter
 		r.req.Tokens = p.Tokens
 		r.o.Syntax, r.o.Marks = m.syntax, m.marks
 		r.o.Parse = &chat.ParseOptions{Prompt: p.Text, KeepReasoning: g.KeepReasoning, Tools: raws, OnlyCalls: g.MustCall}
-		return r.constrain(p.Text)
+		return r.constrain(ctx, p.Text)
 	})
 }
 
@@ -90,7 +91,7 @@ func raw(tools []chat.Tool) (out []json.RawMessage, err error) {
 func callID(n int) string { return fmt.Sprintf("call%05d", n) }
 
 // constrain makes the maskers of the answers to a prompt with the given text.
-func (r *run) constrain(prompt string) error {
+func (r *run) constrain(ctx context.Context, prompt string) error {
 	g, hold := r.g, r.m.hold
 	f := g.Format
 	if g.JumpAhead {
@@ -114,17 +115,20 @@ func (r *run) constrain(prompt string) error {
 		if g.JumpAhead {
 			none = none.JumpAhead() // the spacing of calls
 		}
-		masks, err = r.calls(prompt, none)
+		masks, err = r.calls(ctx, prompt, none)
 	case !f.Any() && len(g.Tools) > 0:
-		masks, err = r.calls(prompt, f)
+		masks, err = r.calls(ctx, prompt, f)
 	case !f.Any():
-		grammar, e := hold.Format(f)
+		held, e := hold.Format(ctx, f)
 		if e != nil {
 			return e
 		}
-		masks, err = hold.After(grammar, prompt, r.o.Parse == nil || g.KeepReasoning)
+		r.note(held.Unenforced())
+		masks, err = hold.After(held, prompt, r.o.Parse == nil || g.KeepReasoning)
 	case strict:
-		masks, err = hold.Strict(g.Tools, !g.OneCall, g.JumpAhead)
+		var left []grammar.Unenforced
+		masks, left, err = hold.Strict(ctx, g.Tools, !g.OneCall, g.JumpAhead)
+		r.note(left)
 	}
 	if err == nil && masks != nil {
 		r.req.NewMasker = func() engine.Masker { return masks() }
@@ -133,11 +137,19 @@ func (r *run) constrain(prompt string) error {
 	return err
 }
 
+// note keeps what of schemas is not enforced.
+func (r *run) note(left []grammar.Unenforced) {
+	for _, u := range left {
+		r.g.Stats.Unenforced = append(r.g.Stats.Unenforced, u.String())
+	}
+}
+
 // calls makes the maskers of answers that are calls, or texts of a format.
-func (r *run) calls(prompt string, or constraint.Format) (func() constraint.Masker, error) {
-	grammar, err := r.m.hold.Calls(r.g.Tools, !r.g.OneCall, or)
+func (r *run) calls(ctx context.Context, prompt string, or constraint.Format) (func() constraint.Masker, error) {
+	calls, err := r.m.hold.Calls(ctx, r.g.Tools, !r.g.OneCall, or)
 	if err != nil {
 		return nil, err
 	}
-	return r.m.hold.After(grammar, prompt, r.g.KeepReasoning)
+	r.note(calls.Unenforced())
+	return r.m.hold.After(calls, prompt, r.g.KeepReasoning)
 }

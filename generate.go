@@ -88,6 +88,10 @@ type Stats struct {
 	Prefill      time.Duration
 	Decode       time.Duration
 	Finish       Finish // of the answer that ended last
+	// Unenforced is what of the schemas of Format and Tools answers were not held
+	// to: keywords that nobody knows, and of tools that are not strict what cannot
+	// be enforced.
+	Unenforced []string
 }
 
 // Token is a piece of an answer.
@@ -116,7 +120,7 @@ func (m *Model) GenerateTokens(ctx context.Context, prompt []int32, g Generation
 			return errors.New("ridge: tools: expected them in a chat, found a prompt")
 		}
 		r.req.Tokens = prompt
-		return r.constrain("")
+		return r.constrain(ctx, "")
 	})
 }
 

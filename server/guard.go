@@ -207,7 +207,7 @@ func cors(h http.Header, r *http.Request, origin string) {
 	h.Add("Vary", "Origin")
 	h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE, HEAD, OPTIONS")
 	h.Set("Access-Control-Max-Age", "600")
-	h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After, Retry-After-Ms")
+	h.Set("Access-Control-Expose-Headers", "X-Request-Id, X-Ridge-Unenforced, Retry-After, Retry-After-Ms")
 	if asked := r.Header.Get("Access-Control-Request-Headers"); asked != "" {
 		h.Set("Access-Control-Allow-Headers", asked)
 	}

@@ -3,6 +3,9 @@ package server
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 
 	"ridge/engine"
@@ -78,6 +81,43 @@ func TestFormatOrTools(t *testing.T) {
 	o := post(t, srv.URL+"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],`+fmt.Sprintf(loose, true)+`,`+sumFormat+`}`, 400)
 	if m := o.at("error", "message").(string); m == "" {
 		t.Error("no message")
+	}
+}
+
+// What of a schema is not enforced is named in a header of every API, in streams
+// too; where strict asks for all of it, it is an error that names it.
+func TestUnenforcedHeader(t *testing.T) {
+	bad := `{"type":"object","properties":{"a":{"$dynamicRef":"#x"},"b":{"type":"string","format":"odd"}},"nullable":true}`
+	tool := `"tools":[{"type":"function","function":{"name":"f","strict":%v,"parameters":` + bad + `}}],"tool_choice":"required"`
+	chat := `"messages":[{"role":"user","content":"x"}]`
+	format := `"response_format":{"type":"json_schema","json_schema":{"name":"n","strict":%v,"schema":` + bad + `}}`
+	srv, _ := scripted(t, `{"b":"x"}`)
+	for _, c := range []struct{ path, body string }{
+		{"/v1/chat/completions", chat + `,` + fmt.Sprintf(format, false)},
+		{"/v1/chat/completions", `"stream":true,` + chat + `,` + fmt.Sprintf(format, false)},
+		{"/v1/chat/completions", chat + `,` + fmt.Sprintf(tool, false)},
+		{"/v1/completions", `"prompt":"x",` + fmt.Sprintf(format, false)},
+		{"/v1/responses", `"input":"x","text":{"format":{"type":"json_schema","name":"n","schema":` + bad + `}}`},
+		{"/v1/messages", `"max_tokens":9,` + chat + `,"output_config":{"format":{"type":"json_schema","schema":` + bad + `}}`},
+	} {
+		res, err := http.Post(srv.URL+c.path, "application/json", strings.NewReader(`{`+c.body+`}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(res.Body)
+		res.Body.Close()
+		got := strings.Join(res.Header.Values("X-Ridge-Unenforced"), "|")
+		for _, want := range []string{`#/properties/a: "$dynamicRef": left out: keyword not supported`, `#/properties/b: "format": unknown format "odd"`, `#: "nullable": unknown keyword`} {
+			if res.StatusCode != 200 || !strings.Contains(got, want) {
+				t.Errorf("%s %s: %d %s: header %q, want %q", c.path, c.body, res.StatusCode, text, got, want)
+			}
+		}
+	}
+	for _, body := range []string{fmt.Sprintf(format, true), fmt.Sprintf(tool, true), `"guided_json":` + bad} {
+		o := post(t, srv.URL+"/v1/chat/completions", `{`+chat+`,`+body+`}`, 400)
+		if m := o.at("error", "message").(string); !strings.Contains(m, `#/properties/a: "$dynamicRef"`) {
+			t.Errorf("%s: %s", body, m)
+		}
 	}
 }
 

@@ -265,6 +265,7 @@ func (s *API) messages(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer m.Release()
+	wire.NoteUnenforced(w, p)
 	o := &output{s: s, r: r, p: p, rep: reply{ID: caller.NewID("msg_"), Type: "message", Role: "assistant", Model: b.Model, Content: []any{}}}
 	if o.rep.Model == "" {
 		o.rep.Model = p.Model.Info().Name

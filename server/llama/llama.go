@@ -325,11 +325,12 @@ func (s *API) answer(w http.ResponseWriter, r *http.Request, m *run.Model, b *re
 	}
 	var plans []*run.Plan
 	if err == nil {
-		plans, err = c.Plans(m)
+		plans, err = c.Plans(r.Context(), m)
 	}
 	if err != nil {
 		return err
 	}
+	wire.NoteUnenforced(w, plans[0])
 	var t run.Totals
 	var a run.Answer
 	e := s.Events(w, r)

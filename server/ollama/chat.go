@@ -2,6 +2,7 @@ package ollama
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"math"
 	"net/http"
@@ -206,7 +207,7 @@ func (s *API) chat(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return o.answer(w, func(m *run.Model) (*run.Plan, error) { return c.Plan(o.r.Context(), m) })
+	return o.answer(w, c.Plan)
 }
 
 // readMessages turns a conversation into what templates take.
@@ -280,14 +281,16 @@ func (s *API) generate(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if b.Raw || b.Suffix != "" {
-		return o.answer(w, func(m *run.Model) (*run.Plan, error) { return rawPlan(m, c, b.Prompt, b.Suffix) })
+		return o.answer(w, func(ctx context.Context, m *run.Model) (*run.Plan, error) {
+			return rawPlan(ctx, m, c, b.Prompt, b.Suffix)
+		})
 	}
 	if b.System != "" {
 		c.Messages = append(c.Messages, chat.Message{Role: "system", Content: b.System})
 	}
 	c.Messages = append(c.Messages, chat.Message{Role: "user", Content: b.Prompt})
-	return o.answer(w, func(m *run.Model) (*run.Plan, error) {
-		p, err := c.Plan(o.r.Context(), m)
+	return o.answer(w, func(ctx context.Context, m *run.Model) (*run.Plan, error) {
+		p, err := c.Plan(ctx, m)
 		if err != nil || len(b.Context) == 0 {
 			return p, err
 		}
@@ -304,7 +307,7 @@ func (s *API) generate(w http.ResponseWriter, r *http.Request) error {
 }
 
 // rawPlan continues text without a template, or fills it in.
-func rawPlan(m *run.Model, c *run.Chat, text, suffix string) (*run.Plan, error) {
+func rawPlan(ctx context.Context, m *run.Model, c *run.Chat, text, suffix string) (*run.Plan, error) {
 	in := run.Prompt{Text: text}
 	if suffix != "" {
 		var err error
@@ -313,7 +316,7 @@ func rawPlan(m *run.Model, c *run.Chat, text, suffix string) (*run.Plan, error) 
 		}
 	}
 	raw := &run.Completion{Format: c.Format, Probs: c.Probs, Top: c.Top, Sampling: c.Sampling, Defaults: c.Defaults, Options: c.Options}
-	return raw.Plan(m, &in)
+	return raw.Plan(ctx, m, &in)
 }
 
 // output writes the answer of generate or chat.
@@ -368,7 +371,7 @@ func (o *output) loadOnly(w http.ResponseWriter) error {
 }
 
 // answer runs a plan and writes lines, or one object.
-func (o *output) answer(w http.ResponseWriter, makePlan func(*run.Model) (*run.Plan, error)) error {
+func (o *output) answer(w http.ResponseWriter, makePlan func(context.Context, *run.Model) (*run.Plan, error)) error {
 	keep, ok, err := keepAlive(o.b.KeepAlive)
 	if err != nil {
 		return err
@@ -384,10 +387,11 @@ func (o *output) answer(w http.ResponseWriter, makePlan func(*run.Model) (*run.P
 	if ok {
 		m.Keep(keep)
 	}
-	p, err := makePlan(m.Model)
+	p, err := makePlan(o.r.Context(), m.Model)
 	if err != nil {
 		return err
 	}
+	wire.NoteUnenforced(w, p)
 	var t run.Totals
 	var a run.Answer
 	e := o.s.Lines(w, o.r)

@@ -132,6 +132,7 @@ func (s *API) chatCompletions(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	wire.NoteUnenforced(w, p)
 	o := &chatOutput{s: s, r: r, m: m.Model, p: p, hide: b.IncludeThought != nil && !*b.IncludeThought, alias: b.IncludeThought != nil && *b.IncludeThought, tokenIDs: b.TokenIDs, asIDs: b.TokensAsIDs, promptProbs: b.PromptLogprobs != nil,
 		reply: chatReply{ID: caller.NewID("chatcmpl-"), Created: time.Now().Unix(), Model: m.Info().Name, Fingerprint: m.Fingerprint()}}
 	if b.StreamOptions != nil {

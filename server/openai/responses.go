@@ -240,6 +240,7 @@ func (s *API) responses(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer m.Release()
+	wire.NoteUnenforced(w, p)
 	o := &responsesOutput{s: s, r: r, p: p, b: &b, c: c, rep: newResponse(&b, m.Model)}
 	if b.Stream {
 		return o.stream(w)

@@ -74,7 +74,7 @@ const (
 	maxStopBytes = 4096
 )
 
-// Plan makes a plan of a conversation.
+// Plan makes a plan of a conversation. The work on schemas ends when ctx does.
 func (c *Chat) Plan(ctx context.Context, m *Model) (*Plan, error) {
 	p := &Plan{Model: m, Probs: c.Probs, top: c.Top}
 	tools, err := c.Choice.choose(c.Tools)
@@ -104,12 +104,12 @@ func (c *Chat) Plan(ctx context.Context, m *Model) (*Plan, error) {
 	if len(tools) > 0 {
 		p.oneCall = !c.Parallel
 		if f.Kind != "" && c.Choice.Mode != "required" {
-			err = p.calls(tools, c.Parallel, f)
+			err = p.calls(ctx, tools, c.Parallel, f)
 		} else {
-			err = p.constrainTools(tools, c.Choice, f, c.Parallel)
+			err = p.constrainTools(ctx, tools, c.Choice, f, c.Parallel)
 		}
 	} else if f.Kind != "" {
-		err = p.setFormat(f)
+		err = p.setFormat(ctx, f)
 	}
 	if err == nil {
 		err = p.jumpAhead(f, c.Format.Jump != nil, &c.Options)
@@ -121,8 +121,8 @@ func (c *Chat) Plan(ctx context.Context, m *Model) (*Plan, error) {
 }
 
 // setFormat holds a plan's text to a format.
-func (p *Plan) setFormat(f Format) error {
-	g, err := f.compile(p.Model)
+func (p *Plan) setFormat(ctx context.Context, f Format) error {
+	g, err := f.compile(ctx, p.Model)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"context"
+
 	"ridge/server/fault"
 	"ridge/text/tokenizer"
 )
@@ -25,7 +27,7 @@ type Completion struct {
 }
 
 // Plans makes a plan of each prompt.
-func (c *Completion) Plans(m *Model) ([]*Plan, error) {
+func (c *Completion) Plans(ctx context.Context, m *Model) ([]*Plan, error) {
 	if len(c.Prompts) == 0 {
 		return nil, fault.BadRequest("prompt", "expected at least one prompt, found none")
 	}
@@ -34,7 +36,7 @@ func (c *Completion) Plans(m *Model) ([]*Plan, error) {
 	}
 	var out []*Plan
 	for i := range c.Prompts {
-		p, err := c.Plan(m, &c.Prompts[i])
+		p, err := c.Plan(ctx, m, &c.Prompts[i])
 		if err != nil {
 			return nil, err
 		}
@@ -43,8 +45,8 @@ func (c *Completion) Plans(m *Model) ([]*Plan, error) {
 	return out, nil
 }
 
-// Plan makes a plan of one prompt.
-func (c *Completion) Plan(m *Model, in *Prompt) (*Plan, error) {
+// Plan makes a plan of one prompt. The work on schemas ends when ctx does.
+func (c *Completion) Plan(ctx context.Context, m *Model, in *Prompt) (*Plan, error) {
 	p := &Plan{Model: m, text: in.Text, Probs: c.Probs, top: c.Top}
 	if p.Request.Tokens = in.Tokens; in.Tokens == nil {
 		special := true
@@ -70,7 +72,7 @@ func (c *Completion) Plan(m *Model, in *Prompt) (*Plan, error) {
 	}
 	f := c.Format.resolve(m, &c.Options)
 	if f.Kind != "" {
-		if err := p.setFormat(f); err != nil {
+		if err := p.setFormat(ctx, f); err != nil {
 			return nil, err
 		}
 	}

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"errors"
 
 	"ridge/engine"
@@ -16,6 +17,7 @@ type Format struct {
 	Field   string // of the request that asks for it
 	Source  []byte
 	Choices []string
+	Loose   bool  // what of a schema cannot be enforced is left out and reported
 	Jump    *bool // forced text is not drawn; nil: as the model has it
 }
 
@@ -38,12 +40,15 @@ func (f Format) constraint() (c constraint.Format) {
 	if f.jumps() {
 		c = c.JumpAhead()
 	}
+	if f.Loose {
+		c = c.Loose()
+	}
 	return c
 }
 
 // compile compiles f for m, or finds it among what was compiled before.
-func (f Format) compile(m *Model) (*grammar.Grammar, error) {
-	g, err := m.hold.Format(f.constraint())
+func (f Format) compile(ctx context.Context, m *Model) (*grammar.Grammar, error) {
+	g, err := m.hold.Format(ctx, f.constraint())
 	return g, grammarError(f.Field, err)
 }
 
@@ -59,6 +64,7 @@ func grammarError(field string, err error) error {
 // constrain makes the maskers of a plan whose text must be of g. Reasoning
 // comes first, free, if the model is in it or may choose to begin it.
 func (p *Plan) constrain(g *grammar.Grammar) error {
+	p.Unenforced = g.Unenforced()
 	masks, err := p.Model.hold.After(g, p.text, p.parse == nil || p.parse.KeepReasoning)
 	if err == nil {
 		p.Request.NewMasker = func() engine.Masker { return masks() }

@@ -9,6 +9,7 @@ import (
 	"ridge/engine"
 	"ridge/sample"
 	"ridge/text/chat"
+	"ridge/text/grammar"
 )
 
 // Plan is a request to a model, ready to be run: what the engine gets, and how
@@ -16,7 +17,9 @@ import (
 type Plan struct {
 	Model   *Model
 	Request engine.Request
-	text    string // the prompt's text, "" if it came as tokens
+	// Unenforced is what of the request's schemas the answer is not held to.
+	Unenforced []grammar.Unenforced
+	text       string // the prompt's text, "" if it came as tokens
 
 	stops       []string
 	includeStop bool // the stop string stays in the text

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -99,7 +100,7 @@ func (c ToolChoice) choose(tools []Tool) ([]Tool, error) {
 // constrainTools holds the model to the tools' schemas: from the first token
 // if it must call one, else from the tag on that begins a call, if a tool is
 // strict.
-func (p *Plan) constrainTools(tools []Tool, c ToolChoice, f Format, parallel bool) error {
+func (p *Plan) constrainTools(ctx context.Context, tools []Tool, c ToolChoice, f Format, parallel bool) error {
 	strict := false
 	for _, t := range tools {
 		strict = strict || t.Strict
@@ -107,23 +108,23 @@ func (p *Plan) constrainTools(tools []Tool, c ToolChoice, f Format, parallel boo
 	switch {
 	case c.Mode == "required":
 		p.parse.OnlyCalls = true
-		return p.calls(tools, parallel && len(c.Only) != 1, Format{Jump: f.Jump})
+		return p.calls(ctx, tools, parallel && len(c.Only) != 1, Format{Jump: f.Jump})
 	case strict:
-		return p.strictTools(tools, f, parallel)
+		return p.strictTools(ctx, tools, f, parallel)
 	}
 	return nil
 }
 
 // calls holds the model to calls of tools or, if there is one, to a text of the
-// format, whichever it begins. A schema that cannot be enforced is an error if its
-// tool is strict; the arguments of others are any object then.
-func (p *Plan) calls(tools []Tool, parallel bool, or Format) error {
+// format, whichever it begins. What of a schema cannot be enforced is an error if
+// its tool is strict, and reported if not.
+func (p *Plan) calls(ctx context.Context, tools []Tool, parallel bool, or Format) error {
 	if or.Kind == "tag" { // it is free text
 		return fault.Unsupported(or.Field, "structural_tag cannot be combined with tools that the model may call or not; the calls can be tags of it")
 	}
-	g, err := p.Model.hold.Calls(functions(tools), parallel, or.constraint())
+	g, err := p.Model.hold.Calls(ctx, functions(tools), parallel, or.constraint())
 	if err != nil && or.Kind != "" {
-		if _, e := or.compile(p.Model); e != nil {
+		if _, e := or.compile(ctx, p.Model); e != nil {
 			return e // with the format's field
 		}
 	}
@@ -133,14 +134,15 @@ func (p *Plan) calls(tools []Tool, parallel bool, or Format) error {
 	return p.constrain(g)
 }
 
-func (p *Plan) strictTools(tools []Tool, f Format, parallel bool) error {
-	gates, err := p.Model.hold.Strict(functions(tools), parallel, f.jumps())
+func (p *Plan) strictTools(ctx context.Context, tools []Tool, f Format, parallel bool) error {
+	gates, left, err := p.Model.hold.Strict(ctx, functions(tools), parallel, f.jumps())
 	switch {
 	case errors.Is(err, constraint.ErrCallForm):
 		return fault.Unsupported("tools", "strict: %v unless tool_choice is required or names a function", constraint.ErrCallForm)
 	case err != nil:
 		return grammarError("tools", err)
 	}
+	p.Unenforced = left
 	p.addMasker(func() engine.Masker { return gates() })
 	return nil
 }

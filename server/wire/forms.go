@@ -20,6 +20,7 @@ func ResponseFormat(field string, raw json.RawMessage) (run.Format, error) {
 		Type       string          `json:"type"`
 		Schema     json.RawMessage `json:"schema"`
 		Name       string          `json:"name"`
+		Strict     *bool           `json:"strict"` // of responses
 		JSONSchema *struct {
 			Name   string          `json:"name"`
 			Schema json.RawMessage `json:"schema"`
@@ -38,14 +39,14 @@ func ResponseFormat(field string, raw json.RawMessage) (run.Format, error) {
 		}
 		return run.Format{Kind: "json", Field: field}, nil
 	case "json_schema":
-		schema := f.Schema
+		schema, strict := f.Schema, f.Strict
 		if f.JSONSchema != nil {
-			schema = f.JSONSchema.Schema
+			schema, strict = f.JSONSchema.Schema, f.JSONSchema.Strict
 		}
 		if len(schema) == 0 || string(schema) == "null" {
 			return run.Format{}, fault.BadRequest(field+".json_schema.schema", "expected a JSON schema, found nothing")
 		}
-		return run.Format{Kind: "schema", Field: field, Source: schema}, nil
+		return run.Format{Kind: "schema", Field: field, Source: schema, Loose: strict == nil || !*strict}, nil
 	case "structural_tag":
 		return run.Format{Kind: "tag", Field: field, Source: raw}, nil
 	}

@@ -4,7 +4,28 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"strings"
+
+	"ridge/server/run"
 )
+
+// NoteUnenforced names in the header X-Ridge-Unenforced what of the request's
+// schemas the answer is not held to, one value for each.
+func NoteUnenforced(w http.ResponseWriter, p *run.Plan) {
+	for _, u := range p.Unenforced {
+		w.Header().Add("X-Ridge-Unenforced", headerText(u.String()))
+	}
+}
+
+// headerText is text as a header's value, of at most 200 bytes.
+func headerText(text string) string {
+	text = strconv.QuoteToASCII(text)
+	text = strings.ReplaceAll(text[1:len(text)-1], `\"`, `"`)
+	if len(text) > 200 {
+		text = text[:197] + "..."
+	}
+	return text
+}
 
 // WriteJSON answers with a JSON body.
 func WriteJSON(w http.ResponseWriter, status int, v any) {

@@ -1,8 +1,10 @@
 package constraint
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"ridge/internal/testdata"
@@ -56,11 +58,11 @@ func TestFormats(t *testing.T) {
 			[]string{`free text`, `a <n>7</n> b`}, []string{`<n>x</n>`}},
 		"spaced": {JSON().JumpAhead(), []string{`{"a": 1}`}, []string{`{"a":1}`, `{ "a": 1}`}},
 	} {
-		g, err := c.Format(x.f)
+		g, err := c.Format(t.Context(), x.f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, err := c.Format(x.f); err != nil || again != g {
+		if again, err := c.Format(t.Context(), x.f); err != nil || again != g {
 			t.Errorf("%s: compiled twice", name)
 		}
 		masks, err := c.After(g, "", false)
@@ -73,10 +75,10 @@ func TestFormats(t *testing.T) {
 			}
 		}
 	}
-	if _, err := c.Format(Format{}); err == nil || !(Format{}).Any() || JSON().Any() {
+	if _, err := c.Format(t.Context(), Format{}); err == nil || !(Format{}).Any() || JSON().Any() {
 		t.Error("any text is no format")
 	}
-	if _, err := c.Format(JSONSchema([]byte(`{"type": "strange"}`))); err == nil {
+	if _, err := c.Format(t.Context(), JSONSchema([]byte(`{"type": "strange"}`))); err == nil {
 		t.Error("a bad schema: no error")
 	}
 }
@@ -84,7 +86,7 @@ func TestFormats(t *testing.T) {
 // A format holds after the reasoning, wherever that begins.
 func TestAfterReasoning(t *testing.T) {
 	c, tok := compiler(t, chat.Generic().WithReasoning("think"))
-	g, err := c.Format(Choice("yes", "no"))
+	g, err := c.Format(t.Context(), Choice("yes", "no"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,15 +128,15 @@ func TestCalls(t *testing.T) {
 			t.Errorf("%s: %q allowed: %v, want %v", name, text, got, want)
 		}
 	}
-	one, err := c.Calls(tools, false, Format{})
+	one, err := c.Calls(t.Context(), tools, false, Format{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	many, err := c.Calls(tools, true, Format{})
+	many, err := c.Calls(t.Context(), tools, true, Format{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	or, err := c.Calls(tools, false, Choice("no call"))
+	or, err := c.Calls(t.Context(), tools, false, Choice("no call"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,10 +148,10 @@ func TestCalls(t *testing.T) {
 	check("or", or.NewState(), "no call", true)
 	check("or", or.NewState(), call("3"), true)
 	check("or", or.NewState(), "something", false)
-	if _, err := c.Calls(tools, false, StructuralTag([]byte(`{}`))); err == nil {
+	if _, err := c.Calls(t.Context(), tools, false, StructuralTag([]byte(`{}`))); err == nil {
 		t.Error("calls or a structural tag: no error")
 	}
-	strict, err := c.Strict(tools, false, false)
+	strict, _, err := c.Strict(t.Context(), tools, false, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,11 +160,60 @@ func TestCalls(t *testing.T) {
 	check("strict", strict(), "Some text. "+call(`"a"`), false)
 	// Of a schema that cannot be enforced only a strict tool complains.
 	odd := []chat.Tool{{Name: "f", Parameters: []byte(`{"type": "strange"}`)}}
-	if _, err := c.Calls(odd, false, Format{}); err != nil {
+	if g, err := c.Calls(t.Context(), odd, false, Format{}); err != nil {
 		t.Error(err)
+	} else if left := fmt.Sprint(g.Unenforced()); !strings.Contains(left, `tool "f" #: "type": left out`) {
+		t.Errorf("left out: %s", left)
 	}
 	odd[0].Strict = true
-	if _, err := c.Calls(odd, false, Format{}); err == nil {
+	if _, err := c.Calls(t.Context(), odd, false, Format{}); err == nil {
 		t.Error("a strict tool with a bad schema: no error")
+	}
+}
+
+// What of a tool's schema cannot be enforced is left out by name, and the rest
+// holds. Of a format it is, if it is loose.
+func TestUnenforced(t *testing.T) {
+	c, tok := compiler(t, chat.Generic())
+	params := `{"type": "object", "properties": {"n": {"type": "integer", "$dynamicRef": "#x"}, "s": {"type": "string", "format": "odd"}, "r": {"$ref": "http://elsewhere"}}, "required": ["n"], "nullable": true}`
+	tools := []chat.Tool{{Name: "f", Parameters: []byte(params)}, {Name: "g", Parameters: []byte(`{"anyOf": [{"$ref": "#"}, {"type": "null"}]}`)}}
+	want := `[tool "f" #/properties/n: "$dynamicRef": left out: keyword not supported tool "f" #/properties/s: "format": unknown format "odd", which says nothing ` +
+		`tool "f" #/properties/r: "$ref": left out: "http://elsewhere": only references into the same schema are followed tool "f" #: "nullable": unknown keyword, which says nothing ` +
+		`tool "g": its schema is left out: grammar: tools: "#": left recursion: # → #]`
+	call := func(args string) string {
+		return "<tool_call>\n{\"name\": \"f\", \"arguments\": " + args + "}\n</tool_call>"
+	}
+	for _, or := range []Format{{}, JSONSchema([]byte(`{"type": "null"}`))} {
+		g, err := c.Calls(t.Context(), tools, false, or)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(g.Unenforced()); !strings.Contains(got, want[1:200]) || !strings.Contains(got, `tool "g": its schema is left out`) {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		for args, want := range map[string]bool{`{"n": 1}`: true, `{"n": "x"}`: false, `{"n": 2, "s": "x", "r": [1]}`: true, `{}`: false} {
+			if got := takes(t, g.NewState(), tok, call(args)); got != want {
+				t.Errorf("%s: allowed: %v, want %v", args, got, want)
+			}
+		}
+	}
+	tools[0].Strict = true
+	if _, err := c.Calls(t.Context(), tools[:1], false, Format{}); err == nil || !strings.Contains(err.Error(), `tool "f" #/properties/n: "$dynamicRef"`) {
+		t.Errorf("a strict tool: %v", err)
+	}
+	f := JSONSchema([]byte(`{"type": "object", "properties": {"a": {"$dynamicRef": "#x", "type": "null"}}}`))
+	if _, err := c.Format(t.Context(), f); err == nil {
+		t.Error("a format that cannot be enforced: no error")
+	}
+	tools[0].Strict = false
+	if _, err := c.Calls(t.Context(), tools[:1], false, f); err == nil || strings.Contains(err.Error(), "tool") {
+		t.Errorf("beside tools that are not strict: %v", err)
+	}
+	g, err := c.Format(t.Context(), f.Loose())
+	if err != nil || len(g.Unenforced()) != 1 || g.Unenforced()[0].Keyword != "$dynamicRef" {
+		t.Fatal(err)
+	}
+	if !takes(t, g.NewState(), tok, `{"a": null}`) || takes(t, g.NewState(), tok, `{"a": 1}`) {
+		t.Error("the rest of a loose format does not hold")
 	}
 }

@@ -6,6 +6,7 @@ package constraint
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"strconv"
 	"strings"
@@ -24,6 +25,7 @@ type Format struct {
 	source string
 	texts  []string
 	jump   bool
+	loose  bool
 }
 
 type kind uint8
@@ -67,36 +69,57 @@ func (f Format) JumpAhead() Format {
 	return f
 }
 
+// Loose returns f without what of its schema cannot be enforced: the grammar's
+// Unenforced names it. Otherwise such a schema is an error.
+func (f Format) Loose() Format {
+	f.loose = true
+	return f
+}
+
 // Any reports whether f allows any text.
 func (f Format) Any() bool { return f.kind == anyText }
 
 func (f Format) options() schema.Options {
+	o := schema.Options{Loose: f.loose}
 	if f.jump {
-		return schema.Options{Whitespace: schema.Spaced}
+		o.Whitespace = schema.Spaced
 	}
-	return schema.Options{}
+	return o
 }
 
 func (f Format) key() string {
-	return strings.Join(append([]string{"format", strconv.Itoa(int(f.kind)), strconv.FormatBool(f.jump), f.source}, f.texts...), "\x00")
+	return strings.Join(append([]string{"format", strconv.Itoa(int(f.kind)), strconv.FormatBool(f.jump), strconv.FormatBool(f.loose), f.source}, f.texts...), "\x00")
 }
 
-func (f Format) compile(v *grammar.Vocabulary) (*grammar.Grammar, error) {
+func (f Format) compile(ctx context.Context, v *grammar.Vocabulary) (*grammar.Grammar, error) {
+	o := f.options()
+	o.Context = ctx
+	b := &grammar.Builder{Context: ctx}
+	var root *grammar.Rule
+	var err error
 	switch f.kind {
 	case anyText:
 		return nil, errors.New("constraint: format: expected one, found that any text is allowed")
 	case jsonObject:
-		return schema.JSON(v, true, f.options())
+		return schema.JSON(v, true, o)
 	case jsonSchema:
-		return schema.Compile(v, []byte(f.source), f.options())
-	case regex:
-		return grammar.Regex(v, f.source)
-	case choice:
-		return grammar.Choice(v, f.texts)
+		return schema.Compile(v, []byte(f.source), o)
 	case structuralTag:
-		return schema.StructuralTag(v, []byte(f.source), f.options())
+		return schema.StructuralTag(v, []byte(f.source), o)
+	case regex:
+		b.Source = "regex"
+		root, err = b.Regex(f.source)
+	case choice:
+		b.Source = "choice"
+		root, err = b.Choice(f.texts)
+	default:
+		b.Source = "gbnf"
+		root, err = b.GBNF(f.source)
 	}
-	return grammar.GBNF(v, f.source)
+	if err != nil {
+		return nil, err
+	}
+	return b.Compile(root, v, 0)
 }
 
 // part is f as a part of a union.
@@ -149,9 +172,9 @@ func (c *Compiler) With(s chat.Syntax) *Compiler {
 // Warm makes ready what the first format would have to wait for.
 func (c *Compiler) Warm() { c.vocab() }
 
-// Format compiles f.
-func (c *Compiler) Format(f Format) (*grammar.Grammar, error) {
-	return c.cache.Get(f.key(), func() (*grammar.Grammar, error) { return f.compile(c.vocab()) })
+// Format compiles f. When ctx ends, so does the work, and its error is returned.
+func (c *Compiler) Format(ctx context.Context, f Format) (*grammar.Grammar, error) {
+	return c.cache.Get(ctx, f.key(), func(ctx context.Context) (*grammar.Grammar, error) { return f.compile(ctx, c.vocab()) })
 }
 
 // Continuation returns the tokens of t for a text that follows another one: without

@@ -2,6 +2,7 @@ package constraint
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,8 +20,10 @@ const maxForcedCalls = 16
 
 // Calls compiles answers that are calls of tools and nothing else: one, or with
 // many up to 16. If or is not the format of any text, an answer may be a text of
-// it instead.
-func (c *Compiler) Calls(tools []chat.Tool, many bool, or Format) (*grammar.Grammar, error) {
+// it instead. Of the schema of a tool that is not strict, what cannot be enforced
+// is left out, and named by the grammar's Unenforced. When ctx ends, so does the
+// work, and its error is returned.
+func (c *Compiler) Calls(ctx context.Context, tools []chat.Tool, many bool, or Format) (*grammar.Grammar, error) {
 	if or.kind == structuralTag {
 		return nil, errors.New("constraint: calls: expected a format of the whole text beside them, found a structural tag")
 	}
@@ -37,7 +40,7 @@ func (c *Compiler) Calls(tools []chat.Tool, many bool, or Format) (*grammar.Gram
 	if many {
 		o.MaxCalls = maxForcedCalls
 	}
-	return c.tools(tools, o, or)
+	return c.tools(ctx, tools, o, or)
 }
 
 // ErrCallForm is wrapped by the error of tools that cannot be held to their
@@ -45,63 +48,74 @@ func (c *Compiler) Calls(tools []chat.Tool, many bool, or Format) (*grammar.Gram
 var ErrCallForm = errors.New("this model writes calls in a form that cannot be held to a schema")
 
 // Strict makes the maskers of answers that may have calls: from the tag on that
-// begins one, they are held to the tools' schemas.
-func (c *Compiler) Strict(tools []chat.Tool, many, jumpAhead bool) (func() Masker, error) {
+// begins one, they are held to the tools' schemas, as with Calls. It also returns
+// what of the schemas is not enforced.
+func (c *Compiler) Strict(ctx context.Context, tools []chat.Tool, many, jumpAhead bool) (func() Masker, []grammar.Unenforced, error) {
 	f := c.syntax.Call
 	if f.Begin == "" || !c.plain(f.Begin+f.End+f.Between) {
-		return nil, fmt.Errorf("constraint: strict tools: %w unless they are required", ErrCallForm)
+		return nil, nil, fmt.Errorf("constraint: strict tools: %w unless they are required", ErrCallForm)
 	}
 	tag := strings.TrimRight(f.Begin, " \n")
 	o := schema.ToolOptions{Options: Format{jump: jumpAhead}.options(), NameKey: f.NameKey, ArgumentsKey: f.ArgumentsKey, End: f.End, Between: f.Between + f.Begin, MinCalls: 1, MaxCalls: 1}
 	if many {
 		o.MaxCalls = -1
 	}
-	g, err := c.tools(tools, o, Format{})
+	g, err := c.tools(ctx, tools, o, Format{})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	gate := grammar.GateOptions{Text: tag, Optional: true}
 	if id, ok := c.tok.ID(tag); ok {
 		gate.Tokens = []int32{id}
 	}
-	return Gates(g, gate)
+	gates, err := Gates(g, gate)
+	return gates, g.Unenforced(), err
 }
 
 // tools compiles the grammar of calls, or of calls and of the texts of a format.
-// A schema that cannot be enforced is an error if its tool is strict; the
-// arguments of others are any object then.
-func (c *Compiler) tools(tools []chat.Tool, o schema.ToolOptions, or Format) (*grammar.Grammar, error) {
-	compile := func(list []schema.Tool) (*grammar.Grammar, error) { return schema.Tools(c.vocab(), list, o) }
-	if !or.Any() {
-		compile = func(list []schema.Tool) (*grammar.Grammar, error) {
-			return schema.Union(c.vocab(), []schema.Part{or.part(), {Tools: list, Calling: o}}, o.Options)
-		}
-	}
+// A schema that cannot be enforced is an error if its tool is strict; of others
+// what cannot be enforced is left out, and if that is all the arguments are any
+// object.
+func (c *Compiler) tools(ctx context.Context, tools []chat.Tool, o schema.ToolOptions, or Format) (*grammar.Grammar, error) {
 	key := []string{"tools", or.key(), strconv.Itoa(int(o.Whitespace)), strconv.Itoa(o.MaxCalls), o.NameKey, o.ArgumentsKey, o.Before, o.After, o.Begin, o.End, o.Between}
 	list := make([]schema.Tool, len(tools))
 	for i, t := range tools {
 		key = append(key, t.Name, string(compact(t.Parameters)), strconv.FormatBool(t.Strict))
-		list[i] = schema.Tool{Name: t.Name, Parameters: t.Parameters}
+		list[i] = schema.Tool{Name: t.Name, Parameters: t.Parameters, Strict: t.Strict}
 	}
-	return c.cache.Get(strings.Join(key, "\x00"), func() (*grammar.Grammar, error) {
-		g, err := compile(list)
-		if err == nil {
-			return g, nil
+	return c.cache.Get(ctx, strings.Join(key, "\x00"), func(ctx context.Context) (*grammar.Grammar, error) {
+		o.Context, o.Loose = ctx, true
+		g, err := c.compileTools(list, o, or)
+		if err == nil || ctx.Err() != nil {
+			return g, err
 		}
-		loose := false
-		for i, t := range tools {
+		left := false
+		for i, t := range list {
 			if t.Strict || len(t.Parameters) == 0 {
 				continue
 			}
-			if _, e := schema.Compile(nil, t.Parameters, schema.Options{}); e != nil {
-				list[i].Parameters, loose = nil, true
+			if _, e := schema.Tools(nil, list[i:i+1], o); e != nil {
+				list[i].Parameters, list[i].Left, left = nil, e.Error(), true
 			}
 		}
-		if !loose {
+		if !left {
 			return nil, err
 		}
-		return compile(list)
+		return c.compileTools(list, o, or)
 	})
+}
+
+func (c *Compiler) compileTools(list []schema.Tool, o schema.ToolOptions, or Format) (*grammar.Grammar, error) {
+	if or.Any() {
+		return schema.Tools(c.vocab(), list, o)
+	}
+	whole := or.options()
+	whole.Context = o.Context
+	part := or.part()
+	if !or.loose { // what cannot be enforced of the format is refused, of tools left out
+		whole.Loose, part.Strict = true, true
+	}
+	return schema.Union(c.vocab(), []schema.Part{part, {Tools: list, Calling: o}}, whole)
 }
 
 // compact returns JSON without white space, as a key for caches.

@@ -1,5 +1,7 @@
 package grammar
 
+import "context"
+
 // Builder collects the rules of a grammar as graphs: states joined by edges
 // that are labelled with a range of bytes, with a call of another rule, or with
 // nothing. A rule is what is spelled on the ways from its start to its end. It is
@@ -12,6 +14,9 @@ package grammar
 // goroutine and for one grammar.
 type Builder struct {
 	Source string // the language, for errors: see Error.Source
+	// Context ends the compilation: its error is then that of the Builder. It may
+	// be nil.
+	Context context.Context
 
 	rules  []*Rule
 	states int
@@ -79,7 +84,13 @@ func (b *Builder) fail(err error) {
 
 // Spend counts n elementary steps of compiling and reports whether work may go on.
 func (b *Builder) Spend(n int) bool {
+	before := b.work
 	b.work += n
+	if b.Context != nil && (before^b.work)>>16 != 0 {
+		if err := b.Context.Err(); err != nil {
+			b.fail(err)
+		}
+	}
 	if b.work > maxCompileWork {
 		b.fail(tooLarge(b.Source, "", "more than %d steps to compile", maxCompileWork))
 	}

@@ -42,6 +42,13 @@ func (b *Builder) Compile(root *Rule, v *Vocabulary, maxDepth int) (*Grammar, er
 	return &Grammar{m, b.unenforced}, nil
 }
 
+// Bytes returns about how much memory the grammar takes, without what it
+// remembers of texts.
+func (g *Grammar) Bytes() int {
+	p := g.m.p
+	return 64*len(p.states) + 8*len(p.bytes) + 16*len(p.calls) + 4*len(p.eps) + 64*len(p.loops) + 96*len(p.rules)
+}
+
 // States returns the number of states of the automaton, a measure of the size
 // of the grammar.
 func (g *Grammar) States() int { return len(g.m.p.states) }

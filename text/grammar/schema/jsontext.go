@@ -312,7 +312,7 @@ func (j *jsonText) addArray(r *grammar.Rule, from, to int32) {
 // JSON compiles the grammar of all JSON texts; with object set, of those that
 // are objects. Of o it uses Whitespace and MaxDepth.
 func JSON(v *grammar.Vocabulary, object bool, o Options) (*grammar.Grammar, error) {
-	b := &grammar.Builder{Source: "json"}
+	b := o.builder("json")
 	j := &jsonText{b: b, space: o.Whitespace}
 	root := j.anyValue()
 	if object {

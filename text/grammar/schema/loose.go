@@ -2,6 +2,7 @@ package schema
 
 import (
 	"errors"
+	"strings"
 
 	"ridge/text/grammar"
 )
@@ -31,7 +32,7 @@ func (l *leftOut) find(where, keyword string) (why string, ok bool) {
 
 // builder returns a new builder; attempts share the limit of steps.
 func (o Options) builder(source string) *grammar.Builder {
-	b := &grammar.Builder{Source: source}
+	b := &grammar.Builder{Source: source, Context: o.Context}
 	if o.left != nil {
 		if o.left.last != nil {
 			o.left.spent = o.left.last.Spent()
@@ -43,9 +44,9 @@ func (o Options) builder(source string) *grammar.Builder {
 }
 
 // loosely compiles and, with Loose, leaves out what an error names and compiles
-// again, as long as errors name something new. With malformed it also leaves out
-// keywords that are not written correctly.
-func loosely(o Options, malformed bool, compile func(Options) (*grammar.Grammar, error)) (*grammar.Grammar, error) {
+// again, as long as errors name something new. What is not written correctly is
+// left out of tools only, whose schemas are seldom the client's own.
+func loosely(o Options, compile func(Options) (*grammar.Grammar, error)) (*grammar.Grammar, error) {
 	if !o.Loose {
 		return compile(o)
 	}
@@ -56,7 +57,7 @@ func loosely(o Options, malformed bool, compile func(Options) (*grammar.Grammar,
 		if err == nil || !errors.As(err, &e) || e.Where == "" || e.Keyword == "" || len(o.left.why) == maxLeftOut {
 			return g, err
 		}
-		if e.Kind == grammar.Unmatchable || e.Kind == grammar.Invalid && !malformed {
+		if e.Kind == grammar.Unmatchable || e.Kind == grammar.Invalid && !strings.HasPrefix(e.Where, "tool ") {
 			return g, err
 		}
 		key := leftKey{e.Where, e.Keyword}

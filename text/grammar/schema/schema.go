@@ -2,6 +2,7 @@ package schema
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math/big"
 	"net/url"
@@ -37,14 +38,17 @@ type Options struct {
 	// MaxDepth bounds the nesting of the text, in calls of rules: an object or
 	// array inside another takes one or two. 0 stands for 512; more than 10000 counts as 10000.
 	MaxDepth int
+	// Context ends the compilation, whose error it then is. It may be nil.
+	Context context.Context
 
-	left *leftOut // what is left out, with Loose
+	left   *leftOut // what is left out, with Loose
+	object bool     // a schema that says nothing of types is one of objects
 }
 
 // Compile compiles a JSON schema (draft 2020-12, see docs/grammars.md for
 // what is supported) for the vocabulary v (nil: no masks).
 func Compile(v *grammar.Vocabulary, schema []byte, o Options) (*grammar.Grammar, error) {
-	return loosely(o, false, func(o Options) (*grammar.Grammar, error) {
+	return loosely(o, func(o Options) (*grammar.Grammar, error) {
 		b := o.builder("schema")
 		j := &jsonText{b: b, space: o.Whitespace}
 		root, err := schemaRule(j, schema, o, "")
@@ -70,6 +74,9 @@ func schemaRule(j *jsonText, text []byte, o Options, prefix string) (*grammar.Ru
 	root, err := c.parse(doc, "#")
 	if err != nil {
 		return nil, err
+	}
+	if o.object && root.types == 0 && root.plain() && root.ref == nil {
+		root.types = typeObject
 	}
 	r := c.conjRule([]*schema{root})
 	if c.err != nil {

@@ -19,7 +19,11 @@ import (
 // supported. Tags that a vocabulary can only write as special tokens cannot be
 // generated.
 func StructuralTag(v *grammar.Vocabulary, source []byte, o Options) (*grammar.Grammar, error) {
-	b := &grammar.Builder{Source: "structural tag"}
+	return loosely(o, func(o Options) (*grammar.Grammar, error) { return structuralTag(v, source, o) })
+}
+
+func structuralTag(v *grammar.Vocabulary, source []byte, o Options) (*grammar.Grammar, error) {
+	b := o.builder("structural tag")
 	c := &tagCompiler{j: &jsonText{b: b, space: o.Whitespace}, b: b, o: o}
 	var doc struct {
 		Format     json.RawMessage `json:"format"`

@@ -12,6 +12,11 @@ import (
 type Tool struct {
 	Name       string
 	Parameters []byte // JSON schema of the arguments; empty: any object
+	// Strict refuses a schema with keywords that cannot be enforced or are not
+	// written correctly. With Loose, they are left out of the other tools' schemas.
+	Strict bool
+	// Left says why no schema holds the arguments; "" if one does.
+	Left string
 }
 
 // ToolOptions describe how a family of models writes calls. The text is
@@ -32,12 +37,16 @@ type ToolOptions struct {
 // Tools compiles the grammar of calls of the given tools, each with arguments
 // that meet its schema, for the vocabulary v (nil: no masks).
 func Tools(v *grammar.Vocabulary, tools []Tool, o ToolOptions) (*grammar.Grammar, error) {
-	b := &grammar.Builder{Source: "tools"}
-	root, err := toolsRule(&jsonText{b: b, space: o.Whitespace}, tools, o)
-	if err != nil {
-		return nil, err
-	}
-	return b.Compile(root, v, o.MaxDepth)
+	return loosely(o.Options, func(p Options) (*grammar.Grammar, error) {
+		o := o
+		o.Options = p
+		b := o.builder("tools")
+		root, err := toolsRule(&jsonText{b: b, space: o.Whitespace}, tools, o)
+		if err != nil {
+			return nil, err
+		}
+		return b.Compile(root, v, o.MaxDepth)
+	})
 }
 
 func toolsRule(j *jsonText, tools []Tool, o ToolOptions) (*grammar.Rule, error) {
@@ -76,6 +85,7 @@ func toolsRule(j *jsonText, tools []Tool, o ToolOptions) (*grammar.Rule, error) 
 }
 
 func addTools(j *jsonText, call *grammar.Rule, tools []Tool, o ToolOptions) error {
+	b := j.b
 	if o.NameKey == "" {
 		o.NameKey = "name"
 	}
@@ -92,8 +102,15 @@ func addTools(j *jsonText, call *grammar.Rule, tools []Tool, o ToolOptions) erro
 			continue
 		}
 		arguments := j.anyObject()
+		if t.Left != "" {
+			b.Note(grammar.Unenforced{Where: "tool " + diag.Quote(t.Name), Why: "its schema is left out: " + t.Left})
+		}
 		if len(t.Parameters) > 0 {
-			r, err := schemaRule(j, t.Parameters, o.Options, "tool "+diag.Quote(t.Name))
+			p := o.Options
+			if p.object = true; t.Strict {
+				p.left = nil
+			}
+			r, err := schemaRule(j, t.Parameters, p, "tool "+diag.Quote(t.Name))
 			if err != nil {
 				return err
 			}

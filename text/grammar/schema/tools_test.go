@@ -8,7 +8,7 @@ import (
 )
 
 func TestTools(t *testing.T) {
-	weather := Tool{"weather", []byte(`{"type":"object","properties":{"city":{"type":"string"},"days":{"$ref":"#/$defs/d"}},"required":["city"],"$defs":{"d":{"type":"integer","minimum":1,"maximum":9}}}`)}
+	weather := Tool{Name: "weather", Parameters: []byte(`{"type":"object","properties":{"city":{"type":"string"},"days":{"$ref":"#/$defs/d"}},"required":["city"],"$defs":{"d":{"type":"integer","minimum":1,"maximum":9}}}`)}
 	stop := Tool{Name: "stop"}
 	for _, c := range []struct {
 		name      string
@@ -50,7 +50,7 @@ func TestTools(t *testing.T) {
 		{[]Tool{{Name: ""}}, ToolOptions{}, "not empty"},
 		{[]Tool{stop}, ToolOptions{Only: "go"}, `"go": no such tool`},
 		{[]Tool{stop}, ToolOptions{MinCalls: 3, MaxCalls: 2}, "MaxCalls"},
-		{[]Tool{stop, {"x", []byte(`{"properties":{"a":{"$dynamicRef":"#x"}}}`)}}, ToolOptions{}, `tool "x" #/properties/a`},
+		{[]Tool{stop, {Name: "x", Parameters: []byte(`{"properties":{"a":{"$dynamicRef":"#x"}}}`)}}, ToolOptions{}, `tool "x" #/properties/a`},
 	} {
 		_, err := Tools(nil, c.tools, c.o)
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -12,6 +12,7 @@ type Part struct {
 	GBNF    string
 	Tools   []Tool
 	Calling ToolOptions // of Tools
+	Strict  bool        // despite Loose, refuses what of Schema cannot be enforced
 }
 
 // Union compiles the grammar of the texts that one of the parts allows, for the
@@ -21,7 +22,11 @@ func Union(v *grammar.Vocabulary, parts []Part, o Options) (*grammar.Grammar, er
 	if len(parts) == 0 {
 		return nil, &grammar.Error{Kind: grammar.Invalid, Source: "union", Why: "expected at least one part"}
 	}
-	b := &grammar.Builder{Source: "union"}
+	return loosely(o, func(o Options) (*grammar.Grammar, error) { return union(v, parts, o) })
+}
+
+func union(v *grammar.Vocabulary, parts []Part, o Options) (*grammar.Grammar, error) {
+	b := o.builder("union")
 	j := &jsonText{b: b, space: o.Whitespace}
 	root := b.Rule("union")
 	for i := range parts {
@@ -44,6 +49,9 @@ func (p *Part) rule(j *jsonText, o Options) (*grammar.Rule, error) {
 		return j.anyObject(), b.Err()
 	case p.Schema != nil:
 		b.Source = "schema"
+		if p.Strict {
+			o.left = nil
+		}
 		return schemaRule(j, p.Schema, o, "")
 	case p.Regex != "":
 		b.Source = "regex"
@@ -56,7 +64,9 @@ func (p *Part) rule(j *jsonText, o Options) (*grammar.Rule, error) {
 		return b.GBNF(p.GBNF)
 	case p.Tools != nil:
 		b.Source = "tools"
-		return toolsRule(j, p.Tools, p.Calling)
+		calling := p.Calling
+		calling.left, calling.Context = o.left, o.Context
+		return toolsRule(j, p.Tools, calling)
 	}
 	return nil, &grammar.Error{Kind: grammar.Invalid, Source: "union", Why: "expected a part that says something"}
 }
