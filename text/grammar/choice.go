@@ -1,6 +1,9 @@
 package grammar
 
-import "unicode/utf8"
+import (
+	"slices"
+	"unicode/utf8"
+)
 
 // Choice compiles the grammar of a list of texts, for the vocabulary v (nil: no
 // masks).
@@ -26,7 +29,7 @@ func (b *Builder) Choice(texts []string) (*Rule, error) {
 		if !utf8.ValidString(t) {
 			return nil, &Error{Kind: Invalid, Source: "choice", Keyword: t, Why: "not valid UTF-8"}
 		}
-		root.Text(root.Start, t, root.End)
 	}
+	root.Texts(root.Start, slices.Clone(texts), root.End)
 	return root, b.err
 }

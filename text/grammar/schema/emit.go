@@ -68,9 +68,16 @@ func (c *schemaCompiler) addAlternatives(r *grammar.Rule, from int32, conj []*sc
 // errors.
 func (c *schemaCompiler) addAlternative(r *grammar.Rule, from int32, a *alternative, to int32, at *schema) {
 	if a.valued {
+		var texts []string
 		for _, v := range a.values {
-			c.j.literal(r, from, v, to)
+			switch v.kind {
+			case jsonArray, jsonObject:
+				c.j.literal(r, from, v, to)
+			default:
+				texts = append(texts, v.scalar())
+			}
 		}
+		r.Texts(from, texts, to)
 		return
 	}
 	t := c.written(a)

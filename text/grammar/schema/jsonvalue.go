@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -25,6 +27,7 @@ type jsonValue struct {
 	keys    []string
 	members map[string]*jsonValue
 	rat     *big.Rat // value of a number
+	id      string   // see key
 }
 
 type jsonKind uint8
@@ -180,17 +183,60 @@ func (v *jsonValue) equal(w *jsonValue) bool {
 	return true
 }
 
+// key returns a text that equal values have in common, and no others.
+func (v *jsonValue) key() string {
+	if v.id != "" {
+		return v.id
+	}
+	var b strings.Builder
+	b.WriteByte(byte('0' + v.kind))
+	switch v.kind {
+	case jsonBool:
+		b.WriteString(strconv.FormatBool(v.truth))
+	case jsonNumber:
+		b.WriteString(v.rat.RatString())
+	case jsonString:
+		b.WriteString(strconv.Itoa(len(v.text)) + ":" + v.text)
+	case jsonArray:
+		for _, x := range v.items {
+			b.WriteString("," + x.key())
+		}
+	case jsonObject:
+		for _, k := range slices.Sorted(maps.Keys(v.members)) {
+			b.WriteString("," + strconv.Itoa(len(k)) + ":" + k + v.members[k].key())
+		}
+		b.WriteByte('.')
+	}
+	if v.kind == jsonArray {
+		b.WriteByte('.')
+	}
+	if v.kind == jsonNumber {
+		b.WriteByte('.')
+	}
+	v.id = b.String()
+	return v.id
+}
+
+// common returns the values of x that equal one of y.
+func common(x, y []*jsonValue) []*jsonValue {
+	known := make(map[string]bool, len(y))
+	for _, v := range y {
+		known[v.key()] = true
+	}
+	both := []*jsonValue{}
+	for _, v := range x {
+		if known[v.key()] {
+			both = append(both, v)
+		}
+	}
+	return both
+}
+
 // literal adds the one spelling of v, but for white space, between two states.
 func (j *jsonText) literal(r *grammar.Rule, from int32, v *jsonValue, to int32) {
 	switch v.kind {
-	case jsonNull:
-		r.Text(from, "null", to)
-	case jsonBool:
-		r.Text(from, strconv.FormatBool(v.truth), to)
-	case jsonNumber:
-		r.Text(from, v.text, to)
-	case jsonString:
-		r.Text(from, quote(v.text), to)
+	default:
+		r.Text(from, v.scalar(), to)
 	case jsonArray:
 		j.list(r, from, "[]", len(v.items), to, func(i int, from, to int32) {
 			j.literal(r, from, v.items[i], to)
@@ -203,6 +249,19 @@ func (j *jsonText) literal(r *grammar.Rule, from int32, v *jsonValue, to int32) 
 			j.literal(r, value, v.members[v.keys[i]], to)
 		})
 	}
+}
+
+// scalar returns the one spelling of v, which is no array or object.
+func (v *jsonValue) scalar() string {
+	switch v.kind {
+	case jsonNull:
+		return "null"
+	case jsonBool:
+		return strconv.FormatBool(v.truth)
+	case jsonString:
+		return quote(v.text)
+	}
+	return v.text
 }
 
 // list adds brackets around n elements.

@@ -111,16 +111,7 @@ func (k *keywordReader) values(list []*jsonValue) error {
 		k.s.valued, k.s.values = true, list
 		return nil
 	}
-	var both []*jsonValue
-	for _, v := range k.s.values {
-		for _, w := range list {
-			if v.equal(w) {
-				both = append(both, v)
-				break
-			}
-		}
-	}
-	k.s.values = both
+	k.s.values = common(k.s.values, list)
 	return nil
 }
 

@@ -44,6 +44,7 @@ type alternative struct {
 	propertyNames      []*schema
 
 	conj   []*schema // whose alternative it is
+	done   *applied  // what is merged and was referred to
 	duties []duty    // see apart.go
 	scoped bool      // what is merged goes into scope
 	scope  []*schema // see unevaluated.go
@@ -116,7 +117,7 @@ func (c *schemaCompiler) meetsLoosely(v *jsonValue, conj []*schema) bool {
 
 // apply merges s into each of alts. path holds the schemas that are being
 // merged: meeting one again means that it is defined by itself.
-func (c *schemaCompiler) apply(alts []*alternative, s *schema, path []*schema) []*alternative {
+func (c *schemaCompiler) apply(alts []*alternative, s *schema, path []*schema) (out []*alternative) {
 	if slices.Contains(path, s) {
 		c.setErr(c.fail(s.at, "$ref", grammar.Unsupported, "the schema refers to itself without anything in between"))
 	}
@@ -129,11 +130,47 @@ func (c *schemaCompiler) apply(alts []*alternative, s *schema, path []*schema) [
 	if !c.b.Spend(8 * (len(alts) + 1)) {
 		return nil
 	}
+	if s.target {
+		// Meeting it again asks for nothing new, and each way to meet it twice is one
+		// to meet it once.
+		rest := slices.DeleteFunc(slices.Clone(alts), func(a *alternative) bool { return a.done.has(c, s) })
+		if len(rest) < len(alts) {
+			out := slices.DeleteFunc(slices.Clone(alts), func(a *alternative) bool { return !a.done.has(c, s) })
+			if len(rest) > 0 {
+				out = append(out, c.apply(rest, s, path)...)
+			}
+			return out
+		}
+		defer func() {
+			for i, a := range out {
+				b := *a
+				b.done = &applied{s, a.done}
+				out[i] = &b
+			}
+		}()
+	}
 	path = append(path[:len(path):len(path)], s)
 	if s.unevaluatedMembers != nil || s.unevaluatedItems != nil {
 		return c.applyScoped(alts, s, path)
 	}
 	return c.applyParts(alts, s, path)
+}
+
+// applied is a list of schemas.
+type applied struct {
+	s    *schema
+	more *applied
+}
+
+func (l *applied) has(c *schemaCompiler, s *schema) bool {
+	n := 1
+	for ; l != nil; l, n = l.more, n+1 {
+		if l.s == s {
+			break
+		}
+	}
+	c.b.Spend(1 + n/8)
+	return l != nil
 }
 
 // applyParts merges the keywords of s into each of alts, and the schemas that it
@@ -238,13 +275,7 @@ func (a *alternative) with(s *schema) *alternative {
 	if s.valued {
 		b.typed = true
 		if b.valued {
-			both := []*jsonValue{}
-			for _, v := range b.values {
-				if slices.ContainsFunc(s.values, v.equal) {
-					both = append(both, v)
-				}
-			}
-			b.values = both
+			b.values = common(b.values, s.values)
 		} else {
 			b.values, b.valued = s.values, true
 		}

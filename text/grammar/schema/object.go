@@ -46,10 +46,9 @@ func (c *schemaCompiler) addObject(r *grammar.Rule, from int32, a *alternative, 
 			c.setErr(c.fail(s.at, key, grammar.TooLarge, "too large: more than %d members are not counted", maxCounted))
 			return
 		}
-		c.addInOrder(r, from, p, to, true)
+		c.addCounted(r, from, p, to)
 	default:
-		p.lo, p.hi = 0, -1
-		c.addInOrder(r, from, p, to, false)
+		c.addInOrder(r, from, p, to)
 	}
 }
 
@@ -225,15 +224,11 @@ func (c *schemaCompiler) addMember(r *grammar.Rule, from int32, p *objectPlan, i
 	c.addValue(r, value, p.values[i], to)
 }
 
-// addInOrder adds objects whose named members come in their order, those that
-// nothing names after them. The states form a grid: members passed by, and
-// members written, counted up to what matters (one, for the comma, or the
-// bounds).
-func (c *schemaCompiler) addInOrder(r *grammar.Rule, from int32, p objectPlan, to int32, counted bool) {
-	n, top := len(p.names), 1
-	if counted {
-		top = max(1, p.lo, p.hi)
-	}
+// addCounted adds objects whose members are counted, in order. The states form a
+// grid: members passed by, and members written, counted up to what matters, the
+// bounds.
+func (c *schemaCompiler) addCounted(r *grammar.Rule, from int32, p objectPlan, to int32) {
+	n, top := len(p.names), max(1, p.lo, p.hi)
 	open, first, closing := r.State(), r.State(), r.State()
 	r.Bytes(from, '{', '{', open)
 	if !slices.Contains(p.required, true) && p.lo == 0 {
@@ -252,13 +247,13 @@ func (c *schemaCompiler) addInOrder(r *grammar.Rule, from int32, p objectPlan, t
 		if c.stopped() {
 			return
 		}
-		write := c.memberOnce(r, &p, i, counted)
+		rule := c.memberRule(&p, i)
 		for k := range top + 1 {
 			if !p.required[i] {
 				r.Skip(grid[i][k], grid[i+1][k])
 			}
 			if to, ok := p.count(k, top); ok {
-				write(c.beginMember(r, grid[i][k], k), grid[i+1][to])
+				r.Call(c.beginMember(r, grid[i][k], k), rule, grid[i+1][to])
 			}
 		}
 	}
@@ -291,24 +286,7 @@ func (c *schemaCompiler) beginMember(r *grammar.Rule, at int32, k int) int32 {
 	return begin
 }
 
-// memberOnce returns a function that adds member i between states. The member
-// is spelled out once: in place if it always leads to the same state, in a rule
-// of its own otherwise.
-func (c *schemaCompiler) memberOnce(r *grammar.Rule, p *objectPlan, i int, counted bool) func(from, to int32) {
-	if counted {
-		rule := c.memberRule(p, i)
-		return func(from, to int32) { r.Call(from, rule, to) }
-	}
-	begin := int32(-1)
-	return func(from, to int32) {
-		if begin < 0 {
-			begin = r.State()
-			c.addMember(r, begin, p, i, to)
-		}
-		r.Skip(from, begin)
-	}
-}
-
+// memberRule returns the rule of member i.
 func (c *schemaCompiler) memberRule(p *objectPlan, i int) *grammar.Rule {
 	rule := c.b.Rule("member " + p.names[i])
 	c.addMember(rule, rule.Start, p, i, rule.End)

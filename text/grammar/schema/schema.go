@@ -102,6 +102,7 @@ type schemaCompiler struct {
 
 	parsed    map[*jsonValue]*schema
 	schemas   int                      // made so far
+	verdicts  map[validKey]bool        // what is known of values and schemas that are referred to
 	rules     map[string]*grammar.Rule // conjunction → its rule
 	leafRules map[string]*grammar.Rule // string or number → its rule
 }
@@ -150,7 +151,8 @@ type schema struct {
 	types  types // 0: not said
 	about  types // the types that its keywords are about
 	values []*jsonValue
-	valued bool // it has enum or const
+	valued bool            // it has enum or const
+	known  map[string]bool // the keys of values, once asked for
 
 	patterns       []*grammar.RuneDFA // of strings
 	format         string

@@ -17,10 +17,10 @@ func (c *schemaCompiler) applyScoped(alts []*alternative, s *schema, path []*sch
 	var out []*alternative
 	for _, a := range alts {
 		inner := *a
-		inner.scoped, inner.scope = true, nil
+		inner.scoped, inner.scope, inner.done = true, nil, nil
 		for _, b := range c.applyParts([]*alternative{&inner}, s, path) {
 			b = b.with(c.unevaluated(s, b.scope))
-			b.scoped, b.scope = a.scoped, merged(a.scope, b.scope)
+			b.scoped, b.scope, b.done = a.scoped, merged(a.scope, b.scope), a.done
 			if b.types != 0 {
 				out = append(out, b)
 			}
@@ -42,7 +42,7 @@ func (c *schemaCompiler) unscoped(alts []*alternative, do func([]*alternative) [
 	var out []*alternative
 	for _, a := range alts {
 		for _, b := range do([]*alternative{a}) {
-			b.scope = a.scope
+			b.scope, b.done = a.scope, a.done
 			out = append(out, b)
 		}
 	}

@@ -23,15 +23,46 @@ func (c *schemaCompiler) validAs(s *schema, v *jsonValue, depth int, loose bool)
 	if c.err != nil || !c.b.Spend(4) {
 		return false
 	}
+	if !s.target {
+		return c.validIn(s, v, depth, loose)
+	}
+	// What is referred to may be referred to many times, and each time by what
+	// is itself referred to many times.
+	key := validKey{s, v, loose}
+	if known, ok := c.verdicts[key]; ok {
+		return known
+	}
+	got := c.validIn(s, v, depth, loose)
+	if c.stopped() {
+		return false
+	}
+	if c.verdicts == nil {
+		c.verdicts = map[validKey]bool{}
+	}
+	c.verdicts[key] = got
+	return got
+}
+
+// validKey is a question of validAs.
+type validKey struct {
+	s     *schema
+	v     *jsonValue
+	loose bool
+}
+
+// validIn is validAs for a schema that has not been asked about v before.
+func (c *schemaCompiler) validIn(s *schema, v *jsonValue, depth int, loose bool) bool {
 	if s.never || s.types != 0 && s.types&typeOf(v) == 0 || s.barred&typeOf(v) != 0 || slices.ContainsFunc(s.excluded, v.equal) {
 		return false
 	}
 	if s.valued {
-		found := false
-		for _, w := range s.values {
-			found = found || v.equal(w)
+		if s.known == nil {
+			s.known = make(map[string]bool, len(s.values))
+			for _, w := range s.values {
+				s.known[w.key()] = true
+			}
 		}
-		if !found {
+		if !s.known[v.key()] {
 			return false
 		}
 	}
