@@ -10,7 +10,6 @@ import (
 	"ridge/engine"
 	"ridge/text/chat"
 	"ridge/text/constraint"
-	"ridge/text/grammar"
 )
 
 // Chat answers a conversation.
@@ -126,7 +125,7 @@ func (r *run) constrain(ctx context.Context, prompt string) error {
 		r.note(held.Unenforced())
 		masks, err = hold.After(held, prompt, r.o.Parse == nil || g.KeepReasoning)
 	case strict:
-		var left []grammar.Unenforced
+		var left []constraint.Unenforced
 		masks, left, err = hold.Strict(ctx, g.Tools, !g.OneCall, g.JumpAhead)
 		r.note(left)
 	}
@@ -138,7 +137,7 @@ func (r *run) constrain(ctx context.Context, prompt string) error {
 }
 
 // note keeps what of schemas is not enforced.
-func (r *run) note(left []grammar.Unenforced) {
+func (r *run) note(left []constraint.Unenforced) {
 	for _, u := range left {
 		r.g.Stats.Unenforced = append(r.g.Stats.Unenforced, u.String())
 	}

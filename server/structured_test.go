@@ -76,7 +76,7 @@ func TestFormatOrTools(t *testing.T) {
 		equal(t, "finish", o.at("choices", 0, "finish_reason"), want[1])
 	}
 	// A schema that cannot be held is an error for a strict tool only.
-	loose := `"tools":[{"type":"function","function":{"name":"add","strict":%v,"parameters":{"type":"object","properties":{"a":{"uniqueItems":true}}}}}]`
+	loose := `"tools":[{"type":"function","function":{"name":"add","strict":%v,"parameters":{"type":"object","properties":{"a":{"$dynamicRef":"#x"}}}}}]`
 	post(t, srv.URL+"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],`+fmt.Sprintf(loose, false)+`,`+sumFormat+`}`, 200)
 	o := post(t, srv.URL+"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],`+fmt.Sprintf(loose, true)+`,`+sumFormat+`}`, 400)
 	if m := o.at("error", "message").(string); m == "" {

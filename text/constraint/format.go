@@ -137,6 +137,9 @@ func (f Format) part() schema.Part {
 	return schema.Part{GBNF: f.source}
 }
 
+// Unenforced is a part of a schema that answers are not held to.
+type Unenforced = grammar.Unenforced
+
 // maxGrammars is how many compiled grammars a compiler keeps.
 const maxGrammars = 64
 

@@ -346,6 +346,9 @@ func (p *program) hashRule(h hash.Hash, rule int32, number func(int32) int32) {
 		if l.measured {
 			put(3)
 		}
+		if l.unique {
+			put(4, l.between)
+		}
 		put(1, uint32(l.min), uint32(l.max+1), uint32(number(l.bodyRule)))
 	}
 	put(2, r.hi-r.lo)

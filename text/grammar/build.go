@@ -45,6 +45,9 @@ type Rule struct {
 	min, max int32 // max < 0: no upper bound
 	measured bool  // see measured.go
 	counted  bool  // it is the body of a measured rule
+	unique   bool  // see unique.go
+	between  int32 // of a unique repetition
+	tracked  bool  // it is the body of a unique repetition
 }
 
 type graphState struct {

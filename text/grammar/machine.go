@@ -27,6 +27,7 @@ type item struct {
 // node is an interned set of return states, ascending and each once.
 type node struct {
 	items  []item
+	note   *uniqueNote // see unique.go; nil for most
 	id     uint64
 	depth  int32   // height of the highest stack
 	closed *config // what can be read after returning here, once known
@@ -91,6 +92,8 @@ type machine struct {
 	place   []int32  // and its index in found
 	round   uint32
 	unions  map[[2]*node]*node
+	notes   map[uniqueNote]*uniqueNote
+	seen    map[uniqueNote]*seenTexts
 	// Scratch of the walks.
 	path  []*config
 	path2 []*config
@@ -98,7 +101,7 @@ type machine struct {
 }
 
 func newMachine(p *program, v *Vocabulary, maxDepth int) (*machine, error) {
-	m := &machine{p: p, v: v, maxDepth: int32(maxDepth), limit: maxMachineBytes, unions: map[[2]*node]*node{}}
+	m := &machine{p: p, v: v, maxDepth: int32(maxDepth), limit: maxMachineBytes, unions: map[[2]*node]*node{}, notes: map[uniqueNote]*uniqueNote{}, seen: map[uniqueNote]*seenTexts{}}
 	m.stamp, m.place = make([]uint32, len(p.states)), make([]int32, len(p.states))
 	m.bottom = &node{items: []item{{q: atEnd}}, id: 1}
 	m.exit = &node{items: []item{{q: atExit}}, id: 2}
@@ -154,6 +157,8 @@ func (m *machine) begin() {
 	clear(m.configs)
 	clear(m.local)
 	clear(m.unions)
+	clear(m.notes)
+	clear(m.seen)
 	m.memory = 0
 }
 
@@ -179,32 +184,6 @@ func hashItems(items []item) uint64 {
 	return h
 }
 
-// node returns the node with the given items, which are sorted; it may keep the
-// slice.
-func (m *machine) node(items []item, own bool) *node {
-	h := hashItems(items)
-	head := m.nodes[h]
-	for n := head; n != nil; n = n.next {
-		if slices.Equal(n.items, items) {
-			return n
-		}
-	}
-	if !own {
-		items = slices.Clone(items)
-	}
-	m.ids++
-	n := &node{items: items, id: m.ids, next: head}
-	for _, it := range items {
-		if it.below != nil {
-			n.depth = max(n.depth, it.below.depth)
-		}
-	}
-	n.depth++
-	m.nodes[h] = n
-	m.memory += 96 + 16*len(items)
-	return n
-}
-
 // config returns the config with the given items, which are sorted and are
 // copied.
 func (m *machine) config(items []item, accept, left bool) *config {
@@ -228,54 +207,6 @@ func (m *machine) config(items []item, accept, left bool) *config {
 	m.configs[h] = c
 	m.memory += 160 + 16*len(items)
 	return c
-}
-
-// union returns the node that returns to wherever a or b do.
-func (m *machine) union(a, b *node) *node {
-	if a == b {
-		return a
-	}
-	if a.id > b.id {
-		a, b = b, a
-	}
-	key := [2]*node{a, b}
-	if u := m.unions[key]; u != nil {
-		return u
-	}
-	m.spend(2 + len(a.items) + len(b.items))
-	out := make([]item, 0, len(a.items)+len(b.items))
-	i, j := 0, 0
-	for i < len(a.items) && j < len(b.items) {
-		x, y := a.items[i], b.items[j]
-		switch {
-		case x.q < y.q:
-			out = append(out, x)
-			i++
-		case x.q > y.q:
-			out = append(out, y)
-			j++
-		default:
-			if x.below != nil && m.err == nil {
-				x.below = m.union(x.below, y.below)
-			}
-			out = append(out, x)
-			i++
-			j++
-		}
-	}
-	out = append(append(out, a.items[i:]...), b.items[j:]...)
-	u := m.node(out, true)
-	if m.err == nil {
-		m.unions[key] = u
-		m.memory += 48
-	}
-	return u
-}
-
-// push returns the node that returns to state to and then to below.
-func (m *machine) push(to uint32, below *node) *node {
-	one := [1]item{{to, below}}
-	return m.node(one[:], false)
 }
 
 // closure returns the config that the items of m.queue lead to without reading
@@ -376,7 +307,7 @@ func (m *machine) enter(it item) {
 		}
 	}
 	if st.final {
-		m.queue = append(m.queue, it.below.items...)
+		m.returnTo(it.below)
 	}
 }
 
@@ -389,12 +320,15 @@ func (m *machine) visit(q uint32, below *node) {
 
 func (m *machine) enterLoop(it item) {
 	l, i := m.p.loopAt(it.q)
-	if l.measured && i == 0 {
+	switch {
+	case l.unique:
+		m.enterUnique(l, it.below, &noTexts)
+		return
+	case l.measured && i == 0:
 		m.enterMeasured(it, l)
 		return
-	}
-	if i >= l.min {
-		m.queue = append(m.queue, it.below.items...)
+	case i >= l.min:
+		m.returnTo(it.below)
 	}
 	switch {
 	case l.measured:
@@ -440,7 +374,13 @@ func (m *machine) after(c *config, class uint8) *config {
 		n := m.p.reads(st)
 		for _, e := range m.p.bytes[st.bytes0:st.bytes1] {
 			if e.lo <= class && class <= e.hi {
-				m.read(st, e.to, it.below, n)
+				below := it.below
+				if st.tracked {
+					if below = m.tracked(below, e.to, m.p.first[class]); below == nil {
+						continue
+					}
+				}
+				m.read(st, e.to, below, n)
 			}
 		}
 		m.spend(1 + int(st.bytes1-st.bytes0)/8)
@@ -455,7 +395,7 @@ func (m *machine) after(c *config, class uint8) *config {
 // closedOf returns the config after returning to n.
 func (m *machine) closedOf(n *node) *config {
 	if n.closed == nil {
-		m.queue = append(m.queue, n.items...)
+		m.returnTo(n)
 		c := m.closure()
 		if m.err != nil {
 			return dead
@@ -463,29 +403,4 @@ func (m *machine) closedOf(n *node) *config {
 		n.closed = c
 	}
 	return n.closed
-}
-
-// joined returns the node with the given items in any order and with repeated
-// states.
-func (m *machine) joined(items []item) *node {
-	slices.SortStableFunc(items, func(a, b item) int {
-		switch {
-		case a.q < b.q:
-			return -1
-		case a.q > b.q:
-			return 1
-		}
-		return 0
-	})
-	out := items[:0]
-	for _, it := range items {
-		if n := len(out); n > 0 && out[n-1].q == it.q {
-			if it.below != nil {
-				out[n-1].below = m.union(out[n-1].below, it.below)
-			}
-		} else {
-			out = append(out, it)
-		}
-	}
-	return m.node(out, true)
 }

@@ -32,6 +32,10 @@ func (m *machine) maskOf(c *config) *tokenSet {
 			m.walk(0, one, m.path, nil)
 			continue
 		}
+		if it.below.note != nil && m.p.states[it.q].tracked {
+			m.trackedMask(it, local)
+			continue
+		}
 		local.inside.addTo(m.bits)
 		if len(local.exits) == 0 {
 			continue
@@ -230,7 +234,7 @@ func (m *machine) clampNode(n *node) *node {
 	if n.short != nil {
 		return n.short
 	}
-	if n == m.bottom || n == m.exit || m.err != nil {
+	if n == m.bottom || n == m.exit || n.note != nil || m.err != nil {
 		return n
 	}
 	m.spend(len(n.items))

@@ -32,6 +32,7 @@ type program struct {
 	// least height of stack that needs.
 	cost, height []int32
 	least        []int32 // see measured.go; nil without measured rules
+	texts        []int64 // see unique.go; nil without unique repetitions
 
 	keys []ruleKey // rule → what identifies its language and states
 }
@@ -45,6 +46,7 @@ type pstate struct {
 	last           bool // final, and nothing leaves it
 	// Of a rule that measured ones call, and what is read here begins a character.
 	counted, begins bool
+	tracked         bool // of the body of a unique repetition
 }
 
 type pedge struct {
@@ -65,7 +67,9 @@ type ploop struct {
 	bodyRule int32
 	rule     int32
 	measured bool
-	widest   int32 // of a measured rule: the largest number of characters that an end needs
+	unique   bool
+	between  uint32 // of a unique repetition
+	widest   int32  // of a measured rule: the largest number of characters that an end needs
 }
 
 type prule struct {
@@ -74,6 +78,7 @@ type prule struct {
 	lo, hi         uint32 // its real states
 	loop           int32  // the repetition that it is, or -1
 	counted, known bool   // measured rules call it, and least is set for its states
+	tracked        bool   // unique repetitions call it
 }
 
 const never = math.MaxInt32 // cost or height of what cannot be finished
@@ -126,11 +131,15 @@ func link(b *Builder, root *Rule) (*program, error) {
 		l := &p.loops[i]
 		l.bodyRule = index[order[l.rule].body]
 		l.body = p.rules[l.bodyRule].start
+		if l.unique {
+			l.between = p.rules[index[order[l.rule].between]].start
+		}
 	}
 	p.root, p.led = p.rules[index[root.id]].start, p.rules[index[led.id]].start
 	p.measure()
 	p.dropDead()
 	p.setLeast()
+	p.setTexts()
 	if err := p.check(b, root.name); err != nil {
 		return nil, err
 	}
@@ -171,7 +180,9 @@ func reachableRules(b *Builder, from *Rule) ([]*Rule, map[int32]int32) {
 	}
 	for i := 0; i < len(order); i++ {
 		if order[i].loop {
-			visit(order[i].body)
+			if visit(order[i].body); order[i].unique {
+				visit(order[i].between)
+			}
 		}
 		for j := range order[i].states {
 			for _, c := range order[i].states[j].calls {
@@ -189,7 +200,7 @@ const maxVirtual = 1 << 30 // states of repetitions
 func (p *program) place(order []*Rule, det []*detRule) bool {
 	n := uint32(0)
 	for i, r := range order {
-		p.rules[i] = prule{name: r.name, start: n, lo: n, hi: n, loop: -1, counted: r.counted}
+		p.rules[i] = prule{name: r.name, start: n, lo: n, hi: n, loop: -1, counted: r.counted, tracked: r.tracked}
 		if !r.loop {
 			n += uint32(len(det[i].states))
 			p.rules[i].hi = n
@@ -201,8 +212,10 @@ func (p *program) place(order []*Rule, det []*detRule) bool {
 			continue
 		}
 		p.rules[i].start, p.rules[i].loop = n, int32(len(p.loops))
-		p.loops = append(p.loops, ploop{base: n, min: r.min, max: r.max, rule: int32(i), measured: r.measured})
-		n += uint32(max(r.min, r.max)) + 1
+		p.loops = append(p.loops, ploop{base: n, min: r.min, max: r.max, rule: int32(i), measured: r.measured, unique: r.unique})
+		if n += uint32(max(r.min, r.max)) + 1; r.unique {
+			n += uniqueStates
+		}
 		if n > maxVirtual {
 			return false
 		}
@@ -213,6 +226,10 @@ func (p *program) place(order []*Rule, det []*detRule) bool {
 // setClasses joins the bytes that no edge tells apart.
 func (p *program) setClasses(det []*detRule) {
 	var cut [257]bool
+	apart := false // what comes is remembered, byte by byte
+	for i := range p.rules {
+		apart = apart || p.rules[i].tracked
+	}
 	for _, d := range det {
 		if d == nil {
 			continue
@@ -224,9 +241,9 @@ func (p *program) setClasses(det []*detRule) {
 		}
 	}
 	for b := range 256 {
-		if b == 0 || cut[b] {
+		if b == 0 || cut[b] || apart {
 			p.first = append(p.first, byte(b))
-			p.single = append(p.single, b == 255 || cut[b+1])
+			p.single = append(p.single, b == 255 || cut[b+1] || apart)
 		}
 		p.class[b] = uint8(len(p.first) - 1)
 	}
@@ -236,7 +253,7 @@ func (p *program) addStates(rule int32, d *detRule, index map[int32]int32) {
 	base := p.rules[rule].lo
 	for i := range d.states {
 		s := &d.states[i]
-		st := pstate{rule: rule, final: s.final, counted: p.rules[rule].counted, begins: s.begins && p.rules[rule].counted}
+		st := pstate{rule: rule, final: s.final, counted: p.rules[rule].counted, begins: s.begins && p.rules[rule].counted, tracked: p.rules[rule].tracked}
 		st.bytes0, st.calls0, st.eps0 = uint32(len(p.bytes)), uint32(len(p.calls)), uint32(len(p.eps))
 		for _, e := range s.bytes {
 			p.bytes = append(p.bytes, pedge{p.class[e.lo], p.class[e.hi], base + uint32(e.to)})
@@ -297,6 +314,9 @@ func (p *program) check(b *Builder, root string) error {
 		return fail(Unmatchable, root, "no finite text conforms to it")
 	}
 	for i := range p.loops {
+		if l := &p.loops[i]; l.unique && p.texts[l.body] < int64(l.min) {
+			return fail(Unmatchable, p.rules[l.rule].name, "there are fewer different items than it needs")
+		}
 		if l := &p.loops[i]; l.max != 0 && !l.measured && p.costOf(l.body) == 0 {
 			return fail(Unsupported, p.rules[l.bodyRule].name, "counted repetition of something that may be empty")
 		}

@@ -252,6 +252,9 @@ func (d *RuneDFA) Complement() *RuneDFA {
 // Empty reports whether d, which is minimized, accepts nothing.
 func (d *RuneDFA) Empty() bool { return !slices.Contains(d.final, true) }
 
+// Size returns the number of states.
+func (d *RuneDFA) Size() int { return len(d.final) }
+
 // Shortest returns the number of characters of the shortest text that d accepts,
 // -1 if there is none.
 func (d *RuneDFA) Shortest() int {

@@ -334,6 +334,9 @@ func (m *machine) onlyByte(c *config) (byte, bool) {
 	for _, it := range c.items {
 		st := &m.p.states[it.q]
 		for _, e := range m.p.bytes[st.bytes0:st.bytes1] {
+			if st.tracked && e.lo == e.hi && m.tracked(it.below, e.to, m.p.first[e.lo]) == nil {
+				continue
+			}
 			if st.counted && m.counted(it.below, e.to, m.p.reads(st)) == nil {
 				continue
 			}
@@ -388,7 +391,10 @@ func (m *machine) towardsEnd(c *config) (class uint8, ok bool) {
 		below := m.distance(it.below, known)
 		st := &m.p.states[it.q]
 		for _, e := range m.p.bytes[st.bytes0:st.bytes1] {
-			if !m.fits(it.below.depth+m.p.height[e.to]) || st.counted && m.counted(it.below, e.to, m.p.reads(st)) == nil {
+			for st.tracked && e.lo <= e.hi && m.tracked(it.below, e.to, m.p.first[e.lo]) == nil {
+				e.lo++ // classes are bytes there
+			}
+			if e.lo > e.hi || !m.fits(it.below.depth+m.p.height[e.to]) || st.counted && m.counted(it.below, e.to, m.p.reads(st)) == nil {
 				continue
 			}
 			if d := int64(m.p.cost[e.to]) + below; d < best {

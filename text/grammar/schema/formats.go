@@ -22,7 +22,8 @@ var formatExprs = func() map[string]string {
 		times    = `T(` + n + `H(` + n + `M(` + n + `S)?)?|` + n + `M(` + n + `S)?|` + n + `S)`
 		label    = `[A-Za-z0-9]([A-Za-z0-9]|-[A-Za-z0-9]){0,20}`
 		host     = label + `(\.` + label + `){0,3}`
-		atom     = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,20}"
+		atom     = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+		email    = `(?=[^@]{1,64}@)` + atom + `(\.` + atom + `)*@` + host
 		octet    = `(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])`
 		ipv4     = octet + `(\.` + octet + `){3}`
 		h        = `[0-9A-Fa-f]{1,4}`
@@ -57,7 +58,7 @@ var formatExprs = func() map[string]string {
 		"time":                  time,
 		"date-time":             date + `T` + time,
 		"duration":              `P(` + n + `W|` + days + `(` + times + `)?|` + times + `)`,
-		"email":                 atom + `(\.` + atom + `){0,2}@` + host,
+		"email":                 email,
 		"hostname":              host,
 		"ipv4":                  ipv4,
 		"ipv6":                  strings.Join(ipv6, "|"),
@@ -72,7 +73,7 @@ var formatExprs = func() map[string]string {
 		"regex":                 regex,
 		"iri":                   iri,
 		"iri-reference":         iri + `|(/` + ichar + `+)+` + iquery,
-		"idn-email":             atom + `(\.` + atom + `){0,2}@` + host,
+		"idn-email":             email,
 		"idn-hostname":          host,
 		"uri-template":          uri,
 		// Of pydantic.

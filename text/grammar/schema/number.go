@@ -76,6 +76,20 @@ func (c *schemaCompiler) numberRule(a *alternative, t types, at *schema) *gramma
 	r := c.b.Rule("number of " + at.at)
 	c.leafRules[key] = r
 	defer c.blame(a.owner(at, "multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "enum", "const", "format"))()
+	for _, d := range c.numberParts(a, t) {
+		r.Spell(r.Start, d, r.End, r.Runes)
+	}
+	return r
+}
+
+// numberParts returns automata whose texts are, together, the numbers of an
+// alternative; one that is nil stands for all of the type.
+func (c *schemaCompiler) numberParts(a *alternative, t types) (parts []*grammar.RuneDFA) {
+	fractions, whole := t&typeFraction != 0, t&typeInteger != 0
+	gaps := a.excludedNumbers()
+	if a.lo == nil && a.hi == nil && len(a.multiples)+len(a.notMultiples)+len(gaps) == 0 && whole {
+		return []*grammar.RuneDFA{nil}
+	}
 	spec := numberSpec{fractions: fractions, lo: a.lo, hi: a.hi, openLo: a.openLo, openHi: a.openHi}
 	var rest *grammar.RuneDFA // what the bounds do not say
 	and := func(s numberSpec) {
@@ -107,7 +121,7 @@ func (c *schemaCompiler) numberRule(a *alternative, t types, at *schema) *gramma
 		if rest != nil {
 			d = d.Intersect(c.b, rest)
 		}
-		r.Spell(r.Start, d, r.End, r.Runes)
+		parts = append(parts, d)
 	}
 	for _, x := range gaps {
 		left := spec
@@ -116,7 +130,7 @@ func (c *schemaCompiler) numberRule(a *alternative, t types, at *schema) *gramma
 		piece(left)
 	}
 	piece(spec)
-	return r
+	return parts
 }
 
 // excludedNumbers returns the numbers that are left out, ascending.

@@ -63,7 +63,7 @@ func TestStructuralTagRefuses(t *testing.T) {
 		`{}`: "expected a format",
 		`{"structures":[{"begin":"<a>","schema":{},"end":"x"}],"triggers":[]}`:                                                             "triggers",
 		`{"structures":[{"begin":"<a>","schema":{},"end":"x"}],"triggers":["<b"]}`:                                                         "begins with a trigger",
-		`{"structures":[{"begin":"<a>","schema":{"uniqueItems":true},"end":"x"}],"triggers":["<a"]}`:                                       "uniqueItems",
+		`{"structures":[{"begin":"<a>","schema":{"uniqueItems":true,"items":{"type":"array"}},"end":"x"}],"triggers":["<a"]}`:              "uniqueItems",
 		`{"structures":[{"begin":"<a>","schema":{"type":5},"end":"x"}],"triggers":[""]}`:                                                   "1 to 1024 bytes",
 		`{"format":{"type":"qwen_xml_parameter"}}`:                                                                                         "qwen_xml_parameter",
 		`{"format":{"type":"json_schema"}}`:                                                                                                "json_schema",
@@ -188,7 +188,7 @@ func TestUnion(t *testing.T) {
 	if g, err = Union(nil, []Part{{Object: true}, {Choice: []string{"{"}}}, Options{}); err != nil || grammartest.Accepts(g, `{"a":[1]}`) != nil || grammartest.Accepts(g, "{") != nil || grammartest.Accepts(g, "[]") == nil {
 		t.Errorf("objects: %v", err)
 	}
-	for says, parts := range map[string][]Part{"at least one part": nil, "says something": {{}}, "schema: #": {{Choice: []string{"a"}}, {Schema: []byte(`{"uniqueItems":true}`)}}, "regex": {{Regex: "("}}} {
+	for says, parts := range map[string][]Part{"at least one part": nil, "says something": {{}}, "schema: #": {{Choice: []string{"a"}}, {Schema: []byte(`{"uniqueItems":true,"items":{"type":"array"}}`)}}, "regex": {{Regex: "("}}} {
 		if _, err := Union(nil, parts, Options{}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("want %s, got %v", says, err)
 		}

@@ -51,6 +51,9 @@ type distinct struct {
 
 // addTracked adds the arrays of an alternative with contains or uniqueItems.
 func (c *schemaCompiler) addTracked(r *grammar.Rule, from int32, a *alternative, to int32, at *schema, unique bool) {
+	if unique && !c.few(a) && c.addDistinct(r, from, a, to, at) {
+		return
+	}
 	w := &arrayWalk{c: c, r: r, a: a, at: at, unique: unique}
 	w.places, w.lo, w.hi = arrayBounds(a)
 	w.top = max(w.places, w.lo)
@@ -130,7 +133,7 @@ func (w *arrayWalk) prepare() bool {
 	if w.unique {
 		for i := range w.places + 1 {
 			if !w.distinctAt(i) {
-				w.fail(grammar.Unsupported, "only for items with at most %d values (enum, const, boolean, null, ranges of integers), for at most one item, or for items of which no two can be equal", maxDistinct)
+				w.fail(grammar.Unsupported, "only for items that are scalars, for items with at most %d values, for at most one item, or for items of which no two can be equal", maxDistinct)
 				return false
 			}
 		}
@@ -232,6 +235,14 @@ func (c *schemaCompiler) differ(a *alternative, places, hi int) bool {
 		}
 	}
 	return true
+}
+
+// few reports whether the items of an array are few enough to be listed, with
+// the sets of them that can have come.
+func (c *schemaCompiler) few(a *alternative) bool {
+	list, ok := c.finite(itemAt(a, 0))
+	_, _, hi := arrayBounds(a)
+	return ok && (len(list) <= 12 || hi >= 0 && hi <= 2 && len(list) <= maxDistinct)
 }
 
 func (w *arrayWalk) complete(s tracked) bool {
