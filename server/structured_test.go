@@ -121,6 +121,20 @@ func TestUnenforcedHeader(t *testing.T) {
 	}
 }
 
+// A format that several fields name is one; two that differ are an error.
+func TestFormatNamedTwice(t *testing.T) {
+	srv, b := scripted(t, "x1")
+	chat := `{"messages":[{"role":"user","content":"x"}],"reasoning_effort":"none",`
+	post(t, srv.URL+"/v1/chat/completions", chat+`"structured_outputs":{"grammar":"root ::= \"x\" [0-9]"},"guided_grammar":"root ::= \"x\" [0-9]","grammar":"root ::= \"x\" [0-9]"}`, 200)
+	for text, want := range map[string]bool{"x1": true, "y1": false} {
+		if writes(b.tok, b.last().NewMasker(), text) != want {
+			t.Errorf("%q: allowed is %v", text, !want)
+		}
+	}
+	post(t, srv.URL+"/v1/chat/completions", chat+`"structured_outputs":{"choice":["a","b"]},"guided_choice":["a","b"]}`, 200)
+	post(t, srv.URL+"/v1/chat/completions", chat+`"structured_outputs":{"choice":["a","b"]},"guided_choice":["a","c"]}`, 400)
+}
+
 func TestStructuralTagField(t *testing.T) {
 	old := `{"type":"structural_tag","structures":[{"begin":"<f>","schema":{"type":"integer"},"end":"</f>"}],"triggers":["<f"]}`
 	text, _ := json.Marshal(old)

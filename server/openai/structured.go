@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"slices"
 
 	"ridge/server/fault"
 	"ridge/server/run"
@@ -69,6 +70,11 @@ func (s *Structured) Format() (run.Format, error) {
 			found = append(found, run.Format{Kind: "choice", Field: "structured_outputs.choice", Choices: o.Choice})
 		}
 	}
+	// What is said twice, as clients do that fill in the fields of several servers, is
+	// said once.
+	found = slices.CompactFunc(found, func(a, b run.Format) bool {
+		return a.Kind == b.Kind && string(a.Source) == string(b.Source) && slices.Equal(a.Choices, b.Choices)
+	})
 	if len(found) > 1 {
 		return f, fault.BadRequest(found[1].Field, "expected at most one field that says what the answer looks like, found %s too", found[0].Field)
 	}
