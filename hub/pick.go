@@ -11,7 +11,7 @@ import (
 
 var (
 	shardName = regexp.MustCompile(`^(.*)-(\d{5})-of-(\d{5})(\.gguf)$`)
-	quantName = regexp.MustCompile(`(?i)(?:^|[-._ /])((?:UD-)?(?:IQ[1-4]_(?:XXS|XS|S|M|NL)|Q[2-8]_K(?:_(?:XXL|XL|L|M|S))?|Q[2-8]_[01]|TQ[12]_0|MXFP4(?:_MOE)?|BF16|FP?16|FP?32))(?:[-._ /]|$)`)
+	quantName = regexp.MustCompile(`(?i)(?:^|[-._ /])((?:UD-)?(?:IQ[1-4]_(?:XXS|XS|S|M|NL)|Q[2-8]_K(?:_(?:XXL|XL|L|M|S))?|Q[1-8]_[01](?:_(?:4_4|4_8|8_8|XL|L))?|TQ[12]_0|MXFP4(?:_MOE)?|NVFP4|BF16|FP?16|FP?32))(?:[-._ /]|$)`)
 )
 
 // The order in which a quantization is chosen when none is asked for: small
@@ -128,10 +128,14 @@ func pickQuant(models []string, quant string) string {
 			return n
 		}
 	}
-	// A tag that is not a plain quant name ("UD-Q4_K_XL", "latest-f16"): the
-	// file name must hold it as a whole word.
+	// A tag that is not a plain quant name, or lacks what comes before it ("Q2_K_XL"
+	// of "UD-Q2_K_XL", "latest-f16"): the file name must end with it as a whole word.
 	for _, n := range models {
-		stem := strings.ToLower(strings.TrimSuffix(path.Base(n), path.Ext(n)))
+		base := path.Base(n)
+		if m := shardName.FindStringSubmatch(base); m != nil {
+			base = m[1] + m[4]
+		}
+		stem := strings.ToLower(strings.TrimSuffix(base, path.Ext(base)))
 		if q := strings.ToLower(quant); stem == q || strings.HasSuffix(stem, "-"+q) || strings.HasSuffix(stem, "."+q) {
 			return n
 		}

@@ -101,6 +101,19 @@ func TestPickGGUF(t *testing.T) {
 			t.Errorf("pickGGUF(%q) = %v, %v, want %s", sel, got, err, want)
 		}
 	}
+	names = []string{"m-Q4_0_4_4.gguf", "m-Q4_0_8_8.gguf", "longer-m-Q4_0.gguf", "UD-Q2_K_XL/m-UD-Q2_K_XL-00001-of-00002.gguf", "UD-Q2_K_XL/m-UD-Q2_K_XL-00002-of-00002.gguf", "a-very-long-name-Q8_0_L.gguf"}
+	for sel, want := range map[string]string{
+		"": "longer-m-Q4_0.gguf", "Q4_0": "longer-m-Q4_0.gguf", "q4_0_8_8": "m-Q4_0_8_8.gguf", "UD-Q2_K_XL": names[3], "Q2_K_XL": names[3], "ud-q2_k_xl": names[3], "Q8_0_L": names[5],
+	} {
+		if got, err := pickGGUF(names, sel); err != nil || got[0] != want {
+			t.Errorf("pickGGUF(%q) = %v, %v, want %s", sel, got, err, want)
+		}
+	}
+	for _, sel := range []string{"Q8_0", "Q2_K", "Q4_1", "XL"} {
+		if got, err := pickGGUF(names, sel); err == nil {
+			t.Errorf("pickGGUF(%q) = %v, want an error", sel, got)
+		}
+	}
 	if got, err := pickGGUF([]string{"config.json"}, ""); got != nil || err != nil {
 		t.Errorf("no GGUF: %v, %v", got, err)
 	}
@@ -113,6 +126,7 @@ func TestQuantOf(t *testing.T) {
 	for name, want := range map[string]string{
 		"SmolLM2-135M-Instruct.Q4_1.gguf": "Q4_1", "gemma-3-270m-q4_k_m.gguf": "Q4_K_M", "m-f16.gguf": "F16", "m-FP16.gguf": "F16", "m-BF16-00001-of-00002.gguf": "BF16",
 		"Qwen3-UD-Q4_K_XL.gguf": "UD-Q4_K_XL", "m.gguf": "", "Q4_0/model.gguf": "Q4_0", "x-IQ2_XXS.gguf": "IQ2_XXS", "x-MXFP4.gguf": "MXFP4", "x-tq1_0.gguf": "TQ1_0", "xq4_0y.gguf": "",
+		"m-Q4_0_4_4.gguf": "Q4_0_4_4", "m-UD-Q2_K_XL-00001-of-00002.gguf": "UD-Q2_K_XL", "m-Q1_0.gguf": "Q1_0", "m-NVFP4.gguf": "NVFP4", "m-Q2_0.gguf": "Q2_0",
 	} {
 		if got := quantOf(name); got != want {
 			t.Errorf("quantOf(%q) = %q, want %q", name, got, want)

@@ -53,6 +53,10 @@ var codecs = [len(dtypes)]codec{
 	TQ2_0:  {decodeTQ2_0, encodeTQ2_0, true, []int{64}},
 	MXFP4:  {decodeMXFP4, encodeMXFP4, true, nil},
 
+	NVFP4: {decode: decodeNVFP4},
+	Q1_0:  {decode: decodeQ1_0},
+	Q2_0:  {decode: decodeQ2_0},
+
 	IQ1_S:   {decode: decodeIQ1_S},
 	IQ1_M:   {decode: decodeIQ1_M},
 	IQ2_XXS: {decode: decodeIQ2_XXS},
@@ -74,7 +78,7 @@ func (d DType) CanDecode() bool { return d.codec().decode != nil }
 
 // CanEncode reports whether Encode knows d. The integer types, Q8_1 and the
 // formats whose encoder needs an importance matrix (IQ1_S, IQ1_M, IQ2_XXS,
-// IQ2_XS) have none.
+// IQ2_XS) have none, nor have NVFP4, Q1_0 and Q2_0, which models are trained for.
 func (d DType) CanEncode() bool { return d.codec().encode != nil }
 
 // Decode writes the first len(dst) values of the blocks in src to dst. Any

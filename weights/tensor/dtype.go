@@ -46,6 +46,9 @@ const (
 	TQ1_0   DType = 34
 	TQ2_0   DType = 35
 	MXFP4   DType = 39
+	NVFP4   DType = 40
+	Q1_0    DType = 41
+	Q2_0    DType = 42
 )
 
 type dtypeInfo struct {
@@ -66,6 +69,7 @@ var dtypes = [...]dtypeInfo{
 	IQ1_S: {"IQ1_S", 256, 50}, IQ4_NL: {"IQ4_NL", 32, 18}, IQ3_S: {"IQ3_S", 256, 110},
 	IQ2_S: {"IQ2_S", 256, 82}, IQ4_XS: {"IQ4_XS", 256, 136}, IQ1_M: {"IQ1_M", 256, 56},
 	TQ1_0: {"TQ1_0", 256, 54}, TQ2_0: {"TQ2_0", 256, 66}, MXFP4: {"MXFP4", 32, 17},
+	NVFP4: {"NVFP4", 64, 36}, Q1_0: {"Q1_0", 128, 18}, Q2_0: {"Q2_0", 64, 18},
 }
 
 // info returns the table entry of d, the zero entry for an unknown id.

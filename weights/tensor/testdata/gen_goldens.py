@@ -29,6 +29,9 @@ DECODED = {
     T.IQ1_S: [0], T.IQ1_M: [], T.IQ2_XXS: [0], T.IQ2_XS: [0], T.IQ2_S: [0],
     T.IQ3_XXS: [0], T.IQ3_S: [0],
 }
+# Formats that came later: their blocks are drawn last, so that those of the others stay. Of some the Python package
+# has nothing but the name.
+LATER = {T.NVFP4: [], T.Q1_0: [0], T.Q2_0: [0]}
 ENCODED = [
     T.F16, T.BF16, T.Q4_0, T.Q4_1, T.Q5_0, T.Q5_1, T.Q8_0, T.Q2_K, T.Q3_K, T.Q4_K, T.Q5_K, T.Q6_K,
     T.Q8_K, T.IQ4_NL, T.IQ4_XS, T.TQ1_0, T.TQ2_0, T.MXFP4, T.IQ2_S, T.IQ3_XXS, T.IQ3_S,
@@ -47,7 +50,9 @@ def set_scales(t, block, bits):
         block[:4] = np.array([bits], np.uint16).view(np.float16).astype("<f4").view(np.uint8)
     elif t == T.MXFP4:
         block[0] = bits >> 7 & 255
-    for at in DECODED[t]:
+    elif t == T.NVFP4:
+        block[:4] = [bits & 255, bits >> 8, bits >> 4 & 255, bits >> 7 & 127]
+    for at in (DECODED | LATER)[t]:
         block[at : at + 2] = [bits & 255, bits >> 8]
 
 
@@ -55,7 +60,7 @@ def make_blocks(rng, t, scale):
     size, nbytes = GGML_QUANT_SIZES[t]
     if t in (T.F16, T.BF16):
         return rng.integers(0, 256, (512 * scale, nbytes), dtype=np.uint8)
-    n = (8 if size == 256 else 48) * scale
+    n = (8 if size == 256 else 48 if size == 32 else 16) * scale
     usual = rng.integers(0, 256, (n, nbytes), dtype=np.uint8)
     for block in usual:
         h = (rng.standard_normal(1) * 0.02).astype(np.float16).view(np.uint16)[0]
@@ -166,6 +171,14 @@ def main():
         put("inputs", x)
         for t in ENCODED:
             put(t.name + ".encoded", lib.encode(t, x))
+        for t in LATER:
+            blocks = make_blocks(rng, t, args.scale)
+            values = lib.decode(t, blocks)
+            if t in quants._type_traits:
+                with np.errstate(all="ignore"):
+                    assert same(values, quants.dequantize(blocks, t).reshape(-1).astype(np.float32)), t.name
+            put(t.name + ".blocks", blocks)
+            put(t.name + ".values", values)
 
 
 main()
