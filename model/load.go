@@ -54,7 +54,8 @@ type builder struct {
 	placed int
 	pool   *pool.Pool
 	task   packTask
-	// packedCopies is what src had copied when the last jobs were packed.
+	copies int64 // bytes of weights that were widened
+	// packedCopies is what was copied when the last jobs were packed.
 	packedCopies int64
 	print        fingerprint
 	// kept, when not nil, has the matrices packed.
@@ -158,7 +159,7 @@ func (b *builder) find(name string, rows, cols int) (tensor.Mat, bool) {
 		b.print.add(name, m)
 		b.src.release(m.Data) // the samples' pages, and what is mapped around them
 	}
-	return m, true
+	return b.widen(name, m), b.err == nil
 }
 
 // vector returns a tensor of n elements as float32, or nil if there is none.

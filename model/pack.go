@@ -52,7 +52,7 @@ func (b *builder) place(l *Layer) {
 		}
 	}
 	b.placed = len(b.jobs)
-	if b.src.copied()-b.packedCopies > maxCopied {
+	if b.copied()-b.packedCopies > maxCopied {
 		b.packPlanned()
 	}
 }
@@ -97,7 +97,7 @@ func (b *builder) packPlanned() {
 	t.next.Store(0)
 	b.pool.Run(t)
 	clear(b.jobs)
-	b.jobs, b.placed, b.packedCopies = b.jobs[:0], 0, b.src.copied()
+	b.jobs, b.placed, b.packedCopies = b.jobs[:0], 0, b.copied()
 }
 
 func (t *packTask) Do(worker, workers int) {

@@ -158,6 +158,7 @@ func (b *builder) checkUnused(a *architecture) {
 // and tables that follow from the configuration.
 var passedOver = []string{
 	"*.rotary_emb.inv_freq", "*.rotary_emb.cos_cached", "*.rotary_emb.sin_cached", "blk.*.attn_rot_embd.weight",
+	"*.input_scale", // of activations in NVFP4, which are not taken here
 }
 
 // passedOver reports whether a tensor of a file is known to be of no use.
