@@ -122,6 +122,7 @@ type Model struct {
 	m      *model.Model // of e; accessors only
 	tok    *tokenizer.Tokenizer
 	tmpl   *chat.Template
+	form   chat.Form // that stands in for a template, if there is none
 	syntax chat.Syntax
 	ends   []int32        // tokens that end an answer
 	marks  map[int32]bool // control tokens that a parser wants to see
@@ -202,7 +203,8 @@ func (m *Model) compileTemplate(source string, o *Options) (err error) {
 		source = m.m.ChatTemplate()
 	}
 	if source == "" {
-		source = chat.Default(m.m.Config().Arch)
+		m.form = chat.FormOf(m.m.Config().Arch, m.m.Defaults().Name, m.tok)
+		source = m.form.Source
 	}
 	of := chat.OptionsFor(m.Path, m.tok)
 	of.TrustMarks = o.TrustMarks

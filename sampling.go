@@ -3,11 +3,16 @@ package ridge
 import (
 	"ridge/model"
 	"ridge/sample"
+	"ridge/text/chat"
 )
 
 // Recommended returns how the model's files say that tokens should be chosen: a
 // generation_config.json, or the metadata of a GGUF file.
 func (m *Model) Recommended() model.Sampling { return m.m.Defaults().Sampling }
+
+// Form returns the form of conversations that stands in for a chat template, with
+// no name if the model has a template.
+func (m *Model) Form() chat.Form { return m.form }
 
 // sampling fills in what p does not say and the model's files do.
 func (m *Model) sampling(p sample.Params) sample.Params {

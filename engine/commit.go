@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 
-	"ridge/model"
 	"ridge/sample"
 	"ridge/sched"
 )
@@ -53,6 +52,7 @@ func (e *Engine) outcome(r *sched.Run, run *runState) {
 // faulty ends q, and the choices that would be forks of it, for what happened
 // when their prompt was scored.
 func (e *Engine) faulty(q *sequence) {
+	q.g.fault = e.locate(q, q.g.fault)
 	for _, c := range q.g.seqs {
 		if !c.done && (c == q || e.seqs[&c.Seq] == nil) {
 			e.finish(c, &Event{Token: -1, StopToken: -1, Finish: FinishError, Err: q.g.fault})
@@ -63,17 +63,23 @@ func (e *Engine) faulty(q *sequence) {
 // scored is the only event of a request that wants no tokens.
 func (e *Engine) scored(q *sequence, run *runState) *Event {
 	g := q.g
+	var err error
 	ev := &Event{Token: -1, StopToken: -1, Finish: FinishLength}
 	switch g.req.Embed {
 	case PoolingMean:
-		ev.Finish, ev.Embedding = FinishStop, model.Unit(g.sum)
+		ev.Finish = FinishStop
+		ev.Embedding, err = unit(g.sum)
 	case PoolingLast:
 		h := e.m.Hidden(run.out + run.outs - 1)
 		sum := make([]float64, len(h))
 		for i, v := range h {
 			sum[i] = float64(v)
 		}
-		ev.Finish, ev.Embedding = FinishStop, model.Unit(sum)
+		ev.Finish = FinishStop
+		ev.Embedding, err = unit(sum)
+	}
+	if err != nil {
+		ev.Finish, ev.Err = FinishError, e.locate(q, err)
 	}
 	return ev
 }
@@ -123,7 +129,7 @@ func (e *Engine) extend(q *sequence, j *job) (finished bool) {
 	g := q.g
 	q.Forced = 0
 	if j.err != nil {
-		e.finish(q, &Event{Token: -1, StopToken: -1, Finish: FinishError, Err: j.err})
+		e.finish(q, &Event{Token: -1, StopToken: -1, Finish: FinishError, Err: e.locate(q, j.err)})
 		return true
 	}
 	token := j.res.Token

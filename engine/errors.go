@@ -19,6 +19,22 @@ var (
 	ErrNoToken = errors.New("engine: sampling: expected a token that may come next, found that all are forbidden")
 )
 
+// NonFiniteError ends an answer when the model gives NaN or infinities in place of
+// numbers: its file, or what its description says, is wrong.
+type NonFiniteError struct {
+	// Where has the first part of the network whose output is not finite, such as
+	// "layer 3 of 12"; "" if that could not be found out.
+	Where string
+}
+
+func (e *NonFiniteError) Error() string {
+	where := ""
+	if e.Where != "" {
+		where = "; the first come out of " + e.Where
+	}
+	return "engine: logits: expected numbers, found NaN or infinities" + where
+}
+
 // RequestError says what is wrong with a request.
 type RequestError struct {
 	Field string

@@ -46,6 +46,8 @@ type loop struct {
 	inject func() // of tests: called before the model computes
 	logits int    // held at a time where prompts are scored
 
+	blame string // part of the model that gave the first numbers that are none, once they came up
+
 	chunk    int  // pages that are asked for before they are needed
 	inserted bool // the tree has got something since sequences were matched with it
 	counts   counters

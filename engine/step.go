@@ -200,7 +200,9 @@ func (j *job) score(logits []float32, scorer *sample.Sampler) {
 			return
 		}
 	}
-	j.res = scorer.Score(logits, j.q.tokens[j.at], n)
+	if j.res = scorer.Score(logits, j.q.tokens[j.at], n); j.res.LogProb-j.res.LogProb != 0 && notFinite(logits) {
+		j.err = &NonFiniteError{}
+	}
 }
 
 // drawTask runs jobs on the model's threads. Each touches its own sequence only,
@@ -256,6 +258,8 @@ func (t *drawTask) run(j *job, scorer *sample.Sampler) {
 	j.res = q.sampler.Sample(logits)
 	switch {
 	case q.g.beams != nil:
+	case j.res.Token < 0 && notFinite(logits), j.res.Token >= 0 && notFinite(logits[j.res.Token:][:1]):
+		j.err = &NonFiniteError{}
 	case j.res.Token < 0:
 		j.err = ErrNoToken
 		if m, ok := q.mask.inner.(interface{ Err() error }); ok {

@@ -17,6 +17,7 @@ import (
 // Defaults are what a model's files recommend to those who use it, where they say
 // nothing else.
 type Defaults struct {
+	Name     string // that the files or their folder have for the model, "" for none
 	Sampling Sampling
 	Pooling  Pooling
 }
@@ -45,7 +46,7 @@ const (
 // of the directory's generation_config.json and of sentence-transformers'
 // modules.json.
 func ReadDefaults(path string, f *gguf.File) (d Defaults, err error) {
-	if f != nil {
+	if d.Name = filepath.Base(path); f != nil {
 		d = ggufDefaults(f)
 	} else if err = d.Sampling.readHF(path); err == nil {
 		d.Pooling, err = hfPooling(path)
@@ -57,6 +58,7 @@ func ReadDefaults(path string, f *gguf.File) (d Defaults, err error) {
 }
 
 func ggufDefaults(f *gguf.File) (d Defaults) {
+	d.Name = f.String("general.name", "")
 	s := &d.Sampling
 	float := func(key string) *float64 {
 		key = "general.sampling." + key

@@ -154,3 +154,19 @@ func TestNumbersThatAreNone(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// A checkpoint that is quantized is refused by the method's name.
+func TestQuantizedCheckpointIsNamed(t *testing.T) {
+	config, err := os.ReadFile(filepath.Join(tinyModels, "llama", "config.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, method := range []string{"awq", "fp8"} {
+		text := strings.Replace(string(config), "{", `{"quantization_config": {"quant_method": "`+method+`"},`, 1)
+		_, err = Open(write(t, map[string]string{"config.json": text}), Options{})
+		want := `config.json: quantization_config: quant_method: expected a checkpoint that is not quantized, or a GGUF file of it, found "` + method + `"`
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %s", method, err, want)
+		}
+	}
+}

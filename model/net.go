@@ -104,6 +104,11 @@ func (n *Net) run(e *nn.Exec, s *nn.Step, r *netRows) {
 	for i := range n.Layers {
 		n.Layers[i].run(e, s, i, &r.layerRows)
 	}
+	n.finish(e, s, r)
+}
+
+// finish computes the final rows from those behind the last layer.
+func (n *Net) finish(e *nn.Exec, s *nn.Step, r *netRows) {
 	wanted := s.Wanted()
 	nn.Rows(&r.out, len(wanted), r.x.K, false)
 	r.logits.N = 0

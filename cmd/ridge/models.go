@@ -17,6 +17,7 @@ import (
 	"ridge"
 	"ridge/hub"
 	"ridge/internal/packfile"
+	"ridge/text/chat"
 	"ridge/weights/gguf"
 	"ridge/weights/tensor"
 )
@@ -156,6 +157,7 @@ type modelInfo struct {
 	KVBytes      int               `json:"bytes_per_position_kv"`
 	License      string            `json:"license,omitempty"`
 	HasTemplate  bool              `json:"chat_template"`
+	Form         string            `json:"chat_form,omitempty"`
 	Sampling     string            `json:"sampling,omitempty"`
 	SamplingFrom string            `json:"sampling_from,omitempty"`
 	Pooling      string            `json:"pooling,omitempty"`
@@ -174,6 +176,9 @@ func describeModel(m *ridge.Model) modelInfo {
 		WeightBytes: m.WeightBytes(), KVBytes: m.TokenBytes(), HasTemplate: m.ChatTemplate() != "",
 		Types: map[string]string{}, License: m.From.License, Note: m.From.Note,
 	}
+	if !info.HasTemplate {
+		info.Form = formText(m.Form())
+	}
 	d := m.Engine().Model().Defaults()
 	info.Sampling, info.SamplingFrom, info.Pooling = d.Sampling.String(), d.Sampling.From, string(d.Pooling)
 	for _, id := range m.Tokenizer().Ends() {
@@ -191,6 +196,14 @@ func describeModel(m *ridge.Model) modelInfo {
 		info.License = cmp.Or(f.String("general.license", ""), info.License)
 	}
 	return info
+}
+
+// formText says what stands in for a chat template.
+func formText(f chat.Form) string {
+	if f.Known {
+		return "none; the form " + f.Name + " is used, which the vocabulary or the name tells"
+	}
+	return "none; the form " + f.Name + " is used, whose marks the vocabulary lacks: this may be a base model, which continues text (run --raw)"
 }
 
 // typesByClass says how each class of tensors is stored: "attn_q": "Q4_0 x30".
@@ -240,7 +253,7 @@ func writeModelInfo(w io.Writer, in modelInfo) error {
 	if in.Note != "" {
 		row("note", "%s", in.Note)
 	}
-	row("chat template", "%s", map[bool]string{true: "the model's own", false: "none; a default is used"}[in.HasTemplate])
+	row("chat template", "%s", map[bool]string{true: "the model's own", false: in.Form}[in.HasTemplate])
 	row("end tokens", "%q", in.Ends)
 	if in.Sampling != "" {
 		row("sampling", "%s (%s)", in.Sampling, in.SamplingFrom)

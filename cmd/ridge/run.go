@@ -114,6 +114,9 @@ func (o *runOptions) run(c *cobra.Command, args []string) error {
 	defer m.Close()
 	load := time.Since(start)
 	o.recommend(c.Flags(), m.Recommended(), &g)
+	if f := m.Form(); f.Name != "" && !o.raw {
+		fmt.Fprintf(c.ErrOrStderr(), "ridge: chat template: %s\n", formText(f))
+	}
 	s := &session{m: m, o: o, g: g, out: c.OutOrStdout(), err: c.ErrOrStderr(), system: o.system}
 	if err := s.checkParameters(); err != nil {
 		return err

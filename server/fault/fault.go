@@ -129,6 +129,8 @@ func As(err error) *Error {
 		return e
 	case errors.Is(err, engine.ErrNoToken):
 		return &Error{Status: http.StatusUnprocessableEntity, Type: "invalid_request_error", Code: "no_token_allowed", Message: "the grammar, the biases and the model's vocabulary leave no token that may come next"}
+	case errors.As(err, new(*engine.NonFiniteError)):
+		return &Error{Status: http.StatusInternalServerError, Type: "server_error", Code: "model_not_finite", Message: strings.TrimPrefix(err.Error(), "engine: ") + ": the model's file is damaged, or is read in another way than it was made for"}
 	case errors.Is(err, engine.ErrSlowReader):
 		return &Error{Status: http.StatusRequestTimeout, Type: "invalid_request_error", Code: "slow_reader", Message: "the answer was not read in time"}
 	case errors.Is(err, context.DeadlineExceeded):

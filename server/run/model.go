@@ -229,7 +229,7 @@ func (m *Model) describe(c *ModelConfig, template string, d *model.Defaults, f *
 	source := cmp.Or(c.Template, template)
 	m.ownTmpl = source != ""
 	if !m.ownTmpl {
-		source = chat.Default(m.info.Arch)
+		source = chat.FormOf(m.info.Arch, d.Name, m.tok).Source
 	}
 	if err := m.setTemplate(source, c.Reasoning, chat.Limits{}); err != nil {
 		return err
