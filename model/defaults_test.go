@@ -164,7 +164,7 @@ func TestQuantizedCheckpointIsNamed(t *testing.T) {
 	for _, method := range []string{"awq", "fp8"} {
 		text := strings.Replace(string(config), "{", `{"quantization_config": {"quant_method": "`+method+`"},`, 1)
 		_, err = Open(write(t, map[string]string{"config.json": text}), Options{})
-		want := `config.json: quantization_config: quant_method: expected a checkpoint that is not quantized, or a GGUF file of it, found "` + method + `"`
+		want := `config.json: quantization_config: expected weights of F32, F16 or BF16, found quantization method ` + method
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", method, err, want)
 		}

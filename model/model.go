@@ -161,9 +161,6 @@ func (m *Model) openHF(dir string) error {
 	if m.arch = byType(kind); m.arch == nil && *d.err == nil {
 		return fmt.Errorf("model: %s: model_type: expected one of %v, found %q", d.file, hfTypes(), kind)
 	}
-	if q := d.object("quantization_config"); q != nil {
-		q.fail("quant_method", "a checkpoint that is not quantized, or a GGUF file of it", fmt.Sprintf("%q", q.str("", "quant_method", "")))
-	}
 	if *d.err != nil {
 		return *d.err
 	}

@@ -114,7 +114,9 @@ func (o *runOptions) run(c *cobra.Command, args []string) error {
 	defer m.Close()
 	load := time.Since(start)
 	o.recommend(c.Flags(), m.Recommended(), &g)
-	if f := m.Form(); f.Name != "" && !o.raw {
+	if m.From.Base && !o.raw {
+		fmt.Fprintf(c.ErrOrStderr(), "ridge: %s: %s\n", m.Name, m.From.Note)
+	} else if f := m.Form(); f.Name != "" && !o.raw {
 		fmt.Fprintf(c.ErrOrStderr(), "ridge: chat template: %s\n", formText(f))
 	}
 	s := &session{m: m, o: o, g: g, out: c.OutOrStdout(), err: c.ErrOrStderr(), system: o.system}
