@@ -40,5 +40,8 @@ func (s *Server) notReady() error {
 			return fault.Unavailable(5*time.Second, "%s: %v", m.Info().Name, err)
 		}
 	}
+	if err := s.lib.Broken(); err != nil {
+		return fault.Unavailable(5*time.Second, "no model can answer: %v", err)
+	}
 	return nil
 }

@@ -295,6 +295,13 @@ func (s *Server) Warm(ctx context.Context) error {
 	return nil
 }
 
+// Reload takes over what has changed: what the source says of its models, and the
+// file of keys. Requests under way go on as they began.
+func (s *Server) Reload() {
+	s.lib.Refresh()
+	s.keys.Reload()
+}
+
 // Drain refuses new requests, and returns when those under way are complete.
 func (s *Server) Drain(ctx context.Context) error {
 	s.draining.Store(true)

@@ -243,10 +243,13 @@ func TestModelFileReplaced(t *testing.T) {
 		if s := <-stream; !strings.Contains(s, "[DONE]") && !strings.Contains(s, "file was changed") && !strings.Contains(s, "loaded") {
 			t.Errorf("%s, under way: %s", c.name, s)
 		}
-		if status, _, b := p.ask(t, http.MethodGet, "/health", "", ""); status != 200 {
-			t.Errorf("%s: health: status %d: %s", c.name, status, b)
+		if status, _, b := p.ask(t, http.MethodGet, "/health", "", ""); status != 503 {
+			t.Errorf("%s: no model can answer, and health says: status %d: %s", c.name, status, b)
 		}
 		write(path, b)
+		if status, _, b := p.ask(t, http.MethodGet, "/health", "", ""); status != 200 {
+			t.Errorf("%s, and repaired: health: status %d: %s", c.name, status, b)
+		}
 	}
 	wants("in the end", want)
 	p.end(t, syscall.SIGTERM)

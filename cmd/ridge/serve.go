@@ -79,6 +79,12 @@ type serveOptions struct {
 	allowTemplate        bool
 	watts                float64
 	config               string
+	started              map[string]string   // flags at the start
+	given                map[string][]string // flags of the command line
+	models               []servedModel       // of the configuration
+	defaults             requestDefaults
+	anyName              bool
+	level                slog.LevelVar
 }
 
 func serveCommand() *cobra.Command {
@@ -95,15 +101,17 @@ are loaded when somebody asks for them. Without MODEL, and without --local and
 more requests and lets those that run finish; a second time ends it at once.
 
 Each flag may also be given as an environment variable, RIDGE_SERVE_MAX_QUEUE
-for --max-queue, or as a line "max-queue = 100" of the file named by --config.
-A flag counts before the environment, the environment before the file.`,
+for --max-queue, or in the file named by --config: a line "max-queue: 100" of
+YAML, which may also list models. A flag counts before the environment, the
+environment before the file. On SIGHUP that file and the keys are read again;
+a server in a terminal that is closed ends as on SIGTERM.`,
 		Example: `  ridge serve smollm2
   ridge serve gemma3:270m qwen2.5-coder:0.5b --port 11434
   ridge serve ./model.gguf --name my-model --api-key-file keys.txt --host 0.0.0.0`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return modelNames(), cobra.ShellCompDirectiveDefault
 		},
-		PreRunE: func(c *cobra.Command, _ []string) error { return fillFlags(c.Flags(), "RIDGE_SERVE_", o.config) },
+		PreRunE: func(c *cobra.Command, _ []string) error { return o.prepare(c.Flags()) },
 		RunE:    func(c *cobra.Command, args []string) error { return o.run(c, args) },
 	}
 	o.add(c)
@@ -163,13 +171,15 @@ func (o *serveOptions) add(c *cobra.Command) {
 	fs.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
 	fs.BoolVar(&o.logPrompts, "log-prompts", false, "write prompts and answers into the log")
 	fs.Float64Var(&o.watts, "watts", 0, "power of the processor while it computes, for the energy of requests where it cannot be read")
-	fs.StringVar(&o.config, "config", "", "file with values of flags")
+	fs.StringVar(&o.config, "config", "", "file with values of flags: YAML, also with models (.yaml), or lines flag = value")
+	fs.BoolVar(&o.anyName, "any-model-name", false, "let any name of a model mean the first one, for clients that have another built in")
+	o.defaults.add(fs)
 	earlierNames(fs, map[string]string{"page": "page-size", "sched": "preset"})
 }
 
 func (o *serveOptions) run(c *cobra.Command, args []string) error {
 	start := time.Now()
-	if len(args) == 0 && !o.local && !o.pull {
+	if len(args)+len(o.models) == 0 && !o.local && !o.pull {
 		args = []string{defaultModel()}
 	}
 	if err := o.check(); err != nil {
@@ -222,7 +232,7 @@ func (o *serveOptions) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	defer l.Close()
-	if len(args) > 0 {
+	if shelf.named > 0 {
 		lease, err := reg.Acquire(c.Context(), shelf.models[0].Name)
 		if err != nil {
 			return errors.Join(err, reg.Close(c.Context()))
@@ -230,11 +240,9 @@ func (o *serveOptions) run(c *cobra.Command, args []string) error {
 		lease.KeepAlive(-1)
 		lease.Release()
 	}
-	endMemory, err := o.bound(c.Context(), &so, reg, log)
-	if err != nil {
+	if err := o.bound(c.Context(), &so, reg, log); err != nil {
 		return errors.Join(err, reg.Close(c.Context()))
 	}
-	defer endMemory()
 	s, err := server.New(so)
 	if err != nil {
 		return errors.Join(err, reg.Close(c.Context()))
@@ -244,8 +252,10 @@ func (o *serveOptions) run(c *cobra.Command, args []string) error {
 	}
 	// Who asks a second time does not want to wait for requests to finish.
 	defer context.AfterFunc(c.Context(), func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })()
+	ctx, end := o.hangups(c.Context(), args, shelf, s, log)
+	defer end()
 	o.greet(c.OutOrStdout(), l.Addr(), shelf, reg, time.Since(start))
-	return s.Serve(c.Context(), l, o.grace)
+	return s.Serve(ctx, l, o.grace)
 }
 
 // check refuses numbers that mean nothing.
@@ -309,11 +319,10 @@ func (o *serveOptions) schedule() (sched.Config, error) {
 
 // logger writes to w.
 func (o *serveOptions) logger(w io.Writer) (*slog.Logger, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
+	if err := o.level.UnmarshalText([]byte(o.logLevel)); err != nil {
 		return nil, fmt.Errorf("--log-level: expected debug, info, warn or error, found %q", o.logLevel)
 	}
-	ho := &slog.HandlerOptions{Level: level}
+	ho := &slog.HandlerOptions{Level: &o.level}
 	format := o.logFormat
 	if f, ok := w.(*os.File); format == "" && (!ok || !term.IsTerminal(int(f.Fd()))) {
 		format = "json"
@@ -349,23 +358,6 @@ func (o *serveOptions) server(log *slog.Logger) (server.Options, error) {
 	}
 	so.MaxBodyBytes = n
 	return so, nil
-}
-
-// bound says how much memory bodies and Go may take, once the models that are kept
-// are loaded. end ends that.
-func (o *serveOptions) bound(ctx context.Context, so *server.Options, reg *engine.Registry, log *slog.Logger) (end func(), err error) {
-	if so.BodyMemory = bodyMemory(kvcache.ReadLimits(), promised(reg.Pages())); o.bodies != "" {
-		if so.BodyMemory, err = parseSize(o.bodies); err != nil {
-			return nil, fmt.Errorf("--body-memory: %w", err)
-		}
-	}
-	if n := so.BodyMemory; n > 0 && n < so.MaxBodyBytes {
-		log.Warn("bodies are held to the memory that is left for them", "max_body", n)
-		so.MaxBodyBytes = n
-	}
-	ctx, end = context.WithCancel(ctx)
-	followMemory(ctx, reg.Pages())
-	return end, nil
 }
 
 // listen opens the port, with TLS if there is a certificate.

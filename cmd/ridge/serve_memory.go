@@ -2,13 +2,17 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
 
+	"ridge/engine"
 	"ridge/kvcache"
+	"ridge/server"
 )
 
 // heapLeast is the least that Go's memory is held to: with less it would only
@@ -71,4 +75,20 @@ func bodyMemory(l kvcache.Limits, promised int64) int64 {
 		return 0 // nothing is known
 	}
 	return max((left-promised)/8, 1<<20)
+}
+
+// bound says how much memory bodies and Go may take, once the models that are kept
+// are loaded.
+func (o *serveOptions) bound(ctx context.Context, so *server.Options, reg *engine.Registry, log *slog.Logger) (err error) {
+	if so.BodyMemory = bodyMemory(kvcache.ReadLimits(), promised(reg.Pages())); o.bodies != "" {
+		if so.BodyMemory, err = parseSize(o.bodies); err != nil {
+			return fmt.Errorf("--body-memory: %w", err)
+		}
+	}
+	if n := so.BodyMemory; n > 0 && n < so.MaxBodyBytes {
+		log.Warn("bodies are held to the memory that is left for them", "max_body", n)
+		so.MaxBodyBytes = n
+	}
+	followMemory(ctx, reg.Pages())
+	return nil
 }

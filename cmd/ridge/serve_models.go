@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -19,11 +20,13 @@ import (
 // serveShelf knows the models that may be served: those named at the start,
 // and with --local all on this machine.
 type serveShelf struct {
-	local bool
-	loops bool // answers end that only repeat themselves
-	jump  bool // forced text is not drawn
-	trust bool // marks in messages are control tokens
-	hub   hub.Options
+	local  bool
+	any    bool // any name means the first model
+	common requestDefaults
+	loops  bool // answers end that only repeat themselves
+	jump   bool // forced text is not drawn
+	trust  bool // marks in messages are control tokens
+	hub    hub.Options
 
 	mu     sync.Mutex
 	models []server.ModelConfig // the first ones are those named
@@ -39,17 +42,24 @@ func (o *serveOptions) shelf(ctx context.Context, args []string) (*serveShelf, e
 	if err != nil {
 		return nil, err
 	}
-	s := &serveShelf{local: o.local || o.pull, jump: o.jumpAhead, loops: o.endLoops, trust: o.trustMarks, paths: map[string]string{}, hub: hub.Options{Offline: true}}
-	for i, arg := range args {
-		m, err := hub.Resolve(ctx, arg, ho)
+	s := &serveShelf{local: o.local || o.pull, jump: o.jumpAhead, loops: o.endLoops, trust: o.trustMarks, any: o.anyName, common: o.defaults, paths: map[string]string{}, hub: hub.Options{Offline: true}}
+	var models []servedModel
+	for _, arg := range args {
+		models = append(models, servedModel{model: arg})
+	}
+	for i, own := range append(models, o.models...) {
+		m, err := hub.Resolve(ctx, own.model, ho)
 		if err != nil {
 			return nil, err
 		}
-		c := s.model(m)
-		if arg != m.Name {
-			c.Aliases = append(c.Aliases, arg)
+		c := s.bare(m)
+		if own.model != m.Name && !filepath.IsAbs(own.model) {
+			c.Aliases = append(c.Aliases, own.model)
 		}
-		if i == 0 {
+		if err := own.config(&c); err != nil {
+			return nil, err
+		}
+		if i == 0 && len(args) > 0 {
 			c.Reasoning = o.reasoning
 			if o.name != "" {
 				c.Name = o.name
@@ -62,6 +72,7 @@ func (o *serveOptions) shelf(ctx context.Context, args []string) (*serveShelf, e
 				c.Template = string(b)
 			}
 		}
+		s.common.put(&c)
 		if _, twice := s.paths[c.Name]; twice {
 			return nil, fmt.Errorf("%s: a model of this name is served already", c.Name)
 		}
@@ -74,6 +85,13 @@ func (o *serveOptions) shelf(ctx context.Context, args []string) (*serveShelf, e
 
 // model says how m is served.
 func (s *serveShelf) model(m *hub.Model) server.ModelConfig {
+	c := s.bare(m)
+	s.common.put(&c)
+	return c
+}
+
+// bare is m without what requests get.
+func (s *serveShelf) bare(m *hub.Model) server.ModelConfig {
 	return server.ModelConfig{JumpAhead: s.jump, EndLoops: s.loops, TrustMarks: s.trust, Name: m.Name, Path: m.Path(), Digest: m.SHA256, Size: m.Size, Modified: m.Modified, Quant: m.Quant}
 }
 
@@ -96,6 +114,9 @@ func (s *serveShelf) find(name string) (server.ModelConfig, bool) {
 				return m, true
 			}
 		}
+	}
+	if s.any && s.named > 0 {
+		return s.models[0], true
 	}
 	if !s.local {
 		return server.ModelConfig{}, false
@@ -152,6 +173,13 @@ func (s *serveShelf) list() []server.ModelConfig {
 	return out
 }
 
+// take makes s what o is: the models of a configuration that was read again.
+func (s *serveShelf) take(o *serveShelf) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.models, s.named, s.paths, s.common, s.any = o.models, o.named, o.paths, o.common, o.any
+}
+
 // path is the file of a model.
 func (s *serveShelf) path(name string) string {
 	s.mu.Lock()
@@ -183,17 +211,21 @@ func (s *serveShelf) String() string {
 }
 
 // fillFlags sets the flags that were not given from the environment and from a
-// file with lines "name = value".
-func fillFlags(fs *pflag.FlagSet, prefix, file string) error {
+// file: YAML, or lines "name = value". It returns the models of the file.
+func fillFlags(fs *pflag.FlagSet, prefix, file string) (models []servedModel, err error) {
 	env := func(name string) string { return prefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) }
 	if file == "" {
 		file = os.Getenv(env("config"))
 	}
 	lines := map[string][]string{}
-	if file != "" {
+	if isYAML(file) {
+		if lines, models, err = readConfig(fs, file); err != nil {
+			return nil, fmt.Errorf("--config: %w", err)
+		}
+	} else if file != "" {
 		r, err := os.Open(file)
 		if err != nil {
-			return fmt.Errorf("--config: %w", err)
+			return nil, fmt.Errorf("--config: %w", err)
 		}
 		defer r.Close()
 		in := bufio.NewScanner(r)
@@ -206,15 +238,14 @@ func fillFlags(fs *pflag.FlagSet, prefix, file string) error {
 			name, value = strings.TrimSpace(name), strings.Trim(strings.TrimSpace(value), `"`)
 			f := fs.Lookup(name)
 			if !ok || f == nil || name == "config" {
-				return fmt.Errorf("--config: %s: line %d: expected FLAG = VALUE with a flag of this command, found %q", file, n, line)
+				return nil, fmt.Errorf("--config: %s: line %d: expected FLAG = VALUE with a flag of this command, found %q", file, n, line)
 			}
 			lines[f.Name] = append(lines[f.Name], value)
 		}
 		if err := in.Err(); err != nil {
-			return fmt.Errorf("--config: %s: %w", file, err)
+			return nil, fmt.Errorf("--config: %s: %w", file, err)
 		}
 	}
-	var err error
 	fs.VisitAll(func(f *pflag.Flag) {
 		if f.Changed || err != nil || f.Name == "config" || f.Name == "help" {
 			return
@@ -229,5 +260,5 @@ func fillFlags(fs *pflag.FlagSet, prefix, file string) error {
 			}
 		}
 	})
-	return err
+	return models, err
 }

@@ -218,7 +218,7 @@ func TestFillFlags(t *testing.T) {
 	}
 	t.Setenv("X_A", "env")
 	t.Setenv("X_B", "env")
-	if err := fillFlags(fs, "X_", file); err != nil {
+	if _, err := fillFlags(fs, "X_", file); err != nil {
 		t.Fatal(err)
 	}
 	if *a != "flag" || *b != "env" || *c != "file" || strings.Join(*l, ",") != "1,2" {
@@ -227,7 +227,7 @@ func TestFillFlags(t *testing.T) {
 	if err := os.WriteFile(file, []byte("unknown = 1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := fillFlags(fs, "X_", file); err == nil || !strings.Contains(err.Error(), "line 1") {
+	if _, err := fillFlags(fs, "X_", file); err == nil || !strings.Contains(err.Error(), "line 1") {
 		t.Errorf("got %v", err)
 	}
 }

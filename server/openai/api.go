@@ -39,5 +39,7 @@ func (s *API) Routes() map[string]wire.Handler {
 		"POST /v1/score": s.score, "POST /score": s.score,
 		// for clients whose base address lacks /v1, as llama-server has them
 		"POST /chat/completions": s.chatCompletions, "POST /completions": s.completions, "GET /models": s.listModels, "POST /embeddings": s.embeddings,
+		"POST /responses": s.responses, "POST /responses/input_tokens": s.countInput,
+		"POST /v1/chat/completions/input_tokens": s.countChat, "POST /chat/completions/input_tokens": s.countChat,
 	}
 }

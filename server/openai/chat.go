@@ -144,6 +144,22 @@ func (s *API) chatCompletions(w http.ResponseWriter, r *http.Request) error {
 	return o.whole(w)
 }
 
+// countChat is llama-server's count of the tokens of a conversation's prompt.
+func (s *API) countChat(w http.ResponseWriter, r *http.Request) error {
+	var b ChatRequest
+	m, err := s.Lend(r, &b, &b.Model)
+	if err != nil {
+		return err
+	}
+	defer m.Release()
+	p, err := b.Prompt(r.Context(), m.Model)
+	if err != nil {
+		return err
+	}
+	wire.WriteJSON(w, http.StatusOK, map[string]any{"object": "response.input_tokens", "input_tokens": len(p.Tokens)})
+	return nil
+}
+
 // chatOutput writes the answer of a chat completion.
 type chatOutput struct {
 	s     *API

@@ -63,7 +63,7 @@ func (b *completionRequest) request(m *run.Model) (*run.Completion, error) {
 			return nil, fault.BadRequest("logprobs", "expected 0 to %d, found %d", run.MaxTopProbs, c.Top)
 		}
 	}
-	if c.MaxTokens == nil {
+	if c.MaxTokens == nil && m.MaxTokens() == nil {
 		c.MaxTokens = new(defaultMaxTokens)
 	}
 	if b.Suffix != "" {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"strings"
 	"time"
@@ -146,7 +147,7 @@ func (c *Chat) prompt(ctx context.Context, m *Model, tools []Tool) (chat.Prompt,
 	if len(c.Messages) == 0 {
 		return chat.Prompt{}, fault.BadRequest("messages", "expected at least one message, found none")
 	}
-	in := chat.Input{Messages: m.opening(c.Messages), AddGenerationPrompt: !c.NoGenerate && !c.Continue, Continue: c.Continue, Extra: c.Args, Now: time.Now()}
+	in := chat.Input{Messages: m.opening(c.Messages), AddGenerationPrompt: !c.NoGenerate && !c.Continue, Continue: c.Continue, Extra: m.templateArgs(c.Args), Now: time.Now()}
 	for _, t := range tools {
 		in.Tools = append(in.Tools, t.raw)
 	}
@@ -165,6 +166,17 @@ func (c *Chat) prompt(ctx context.Context, m *Model, tools []Tool) (chat.Prompt,
 		return p, promptError(err)
 	}
 	return p, tok.err()
+}
+
+// templateArgs are the variables of a template: those of a request, then those that
+// requests get.
+func (m *Model) templateArgs(asked map[string]any) map[string]any {
+	if len(m.args) == 0 {
+		return asked
+	}
+	out := maps.Clone(m.args)
+	maps.Copy(out, asked)
+	return out
 }
 
 // fill puts the common fields into a plan.

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -48,14 +49,14 @@ func (m *Model) Derive(d *Derivation) (*Model, error) {
 	}
 	out.ends = m.ends // of the vocabulary that grammars are compiled for
 	out.hold = m.hold.With(out.syntax)
-	out.defaults, out.stops, out.maxTokens = d.Sampling.or(m.defaults), d.Stop, d.MaxTokens
-	out.system, out.before = d.System, d.Before
+	out.defaults, out.stops, out.maxTokens = d.Sampling.or(m.defaults), d.Stop, cmp.Or(d.MaxTokens, m.maxTokens)
+	out.system, out.before, out.args = cmp.Or(d.System, m.system), d.Before, m.args
 	return out, nil
 }
 
 // opening puts a derived model's words before a conversation.
 func (m *Model) opening(msgs []chat.Message) []chat.Message {
-	if m.base == nil {
+	if m.system == "" && len(m.before) == 0 {
 		return msgs
 	}
 	var out []chat.Message

@@ -3,6 +3,8 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -34,8 +36,16 @@ type Library struct {
 	templates *templates // of clients, nil: there are none
 
 	mu      sync.Mutex
-	models  map[string]*Model // of the registry's engines, by their names there
-	aliases map[string]string // names that clients gave
+	models  map[string]*Model  // of the registry's engines, by their names there
+	failed  map[string]failure // why models could not be loaded when that was tried last
+	aliases map[string]string  // names that clients gave
+}
+
+// failure is why a model could not be loaded, and the file that it was then.
+type failure struct {
+	err      error
+	size     int64
+	modified time.Time
 }
 
 // Overlay knows models that are others with words of their own.
@@ -82,7 +92,7 @@ func (l *Loan) Keep(d time.Duration) {
 // NewLibrary returns the library of models that stay, and of a source of others,
 // which may be nil. overlay, if it is not nil, adds models derived from those.
 func NewLibrary(fixed []*Model, src *Source, overlay Overlay) *Library {
-	return &Library{fixed: fixed, src: src, overlay: overlay, models: map[string]*Model{}, aliases: map[string]string{}}
+	return &Library{fixed: fixed, src: src, overlay: overlay, models: map[string]*Model{}, failed: map[string]failure{}, aliases: map[string]string{}}
 }
 
 // AllowTemplates lets clients bring templates. It is called before l is used.
@@ -169,14 +179,76 @@ func (l *Library) files(ctx context.Context, name, asked string) (*Loan, error) 
 	}
 	lease, err := l.src.Registry.Acquire(ctx, c.Name)
 	if err != nil {
-		return nil, loadError(ctx, c.Name, err)
+		return nil, l.loaded(ctx, &c, err)
 	}
 	m, err := l.dress(&c, lease.Engine)
 	if err != nil {
 		lease.Release()
-		return nil, loadError(ctx, c.Name, err)
+		return nil, l.loaded(ctx, &c, err)
 	}
+	_ = l.loaded(ctx, &c, nil)
 	return &Loan{Model: m, lease: lease}, nil
+}
+
+// loaded remembers whether a model could be loaded, and returns what a client is
+// told who wanted it.
+func (l *Library) loaded(ctx context.Context, c *ModelConfig, err error) error {
+	if ctx.Err() == nil && !errors.Is(err, engine.ErrClosed) {
+		l.mu.Lock()
+		if delete(l.failed, c.Name); err != nil {
+			f := failure{err: err}
+			f.size, f.modified = sizeOf(c.Path)
+			l.failed[c.Name] = f
+		}
+		l.mu.Unlock()
+	}
+	if err == nil {
+		return nil
+	}
+	return loadError(ctx, c.Name, err)
+}
+
+// Broken says why no model can answer, nil if one can as far as is known: one that
+// is loaded and well, or one whose files are there and that could be loaded when
+// that was tried last.
+func (l *Library) Broken() error {
+	for _, m := range l.Loaded() {
+		if m.backend.Healthy() == nil {
+			return nil
+		}
+	}
+	if l.src == nil || l.src.List == nil {
+		return nil // who is sick says so
+	}
+	var first error
+	for _, c := range l.src.List() {
+		l.mu.Lock()
+		f := l.failed[c.Name]
+		l.mu.Unlock()
+		err := f.err
+		if size, modified := sizeOf(c.Path); err != nil && (size != f.size || !modified.Equal(f.modified)) {
+			err = nil // another file is there: the next request tries it
+		}
+		if err == nil && c.Path != "" {
+			_, err = os.Stat(c.Path)
+		}
+		if err == nil {
+			return nil
+		}
+		if first == nil {
+			first = fmt.Errorf("%s: %w", c.Name, err)
+		}
+	}
+	return first
+}
+
+// Refresh makes models again of what the source says of them: it has changed.
+// Those that requests have stay what they are for them.
+func (l *Library) Refresh() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.models)
+	clear(l.failed)
 }
 
 // loadError is what a client is told when a model cannot be loaded.

@@ -69,10 +69,17 @@ type ModelConfig struct {
 	// EndLoops is what requests get that do not say whether an answer ends that
 	// only repeats itself, see engine.Request.
 	EndLoops bool
-	Digest   string    // sha256 of the file in hexadecimal, "" if unknown
-	Size     int64     // bytes of its files
-	Modified time.Time // of its files
-	Quant    string    // name of its quantization, "" if unknown
+	// What requests get that do not say otherwise, before what the file recommends:
+	// sampling, tokens of an answer (nil: as many as fit), the system message of
+	// conversations that have none, variables of the template.
+	Sampling     Sampling
+	MaxTokens    *int
+	System       string
+	TemplateArgs map[string]any
+	Digest       string    // sha256 of the file in hexadecimal, "" if unknown
+	Size         int64     // bytes of its files
+	Modified     time.Time // of its files
+	Quant        string    // name of its quantization, "" if unknown
 }
 
 // Model is a model that is loaded and can answer.
@@ -95,6 +102,7 @@ type Model struct {
 	before    []chat.Message
 	stops     []string
 	maxTokens *int
+	args      map[string]any // of the template
 
 	loadTime atomic.Int64 // nanoseconds
 	close    func() error
@@ -196,6 +204,10 @@ func (m *Model) Syntax() *chat.Syntax { return &m.syntax }
 // its own.
 func (m *Model) Defaults(api Sampling) Sampling { return m.defaults.or(api) }
 
+// MaxTokens is what an answer has at most to a request that does not say, nil for as
+// many as fit.
+func (m *Model) MaxTokens() *int { return m.maxTokens }
+
 // Base is the model whose files m has, if m is derived, else nil.
 func (m *Model) Base() *Model { return m.base }
 
@@ -236,6 +248,8 @@ func (m *Model) describe(c *ModelConfig, template string, d *model.Defaults, f *
 	}
 	m.info.Quant, m.info.Digest, m.info.Size, m.info.Modified = cmp.Or(c.Quant, m.info.Quant), c.Digest, c.Size, c.Modified
 	m.setDefaults(d)
+	m.defaults = c.Sampling.or(m.defaults)
+	m.maxTokens, m.system, m.args = c.MaxTokens, c.System, c.TemplateArgs
 	m.readMeta(f)
 	// What was known of the file holds as long as nobody has written to it.
 	size, modified := sizeOf(c.Path)

@@ -24,7 +24,7 @@ type Sampling struct {
 	FrequencyPenalty  *float64 // -100 to 100
 	PenaltyLastN      *int     // tokens that penalties look at; 0 for none, -1 for all
 
-	Seed *uint64 // nil for a random one, whatever the model's file says
+	Seed *uint64 // nil for a random one
 
 	BiasIDs   map[int32]float32  // added to logits, by token
 	BiasTexts map[string]float32 // by a text whose tokens get it
@@ -41,6 +41,7 @@ func (s Sampling) or(d Sampling) Sampling {
 	s.PresencePenalty = cmp.Or(s.PresencePenalty, d.PresencePenalty)
 	s.FrequencyPenalty = cmp.Or(s.FrequencyPenalty, d.FrequencyPenalty)
 	s.PenaltyLastN = cmp.Or(s.PenaltyLastN, d.PenaltyLastN)
+	s.Seed = cmp.Or(s.Seed, d.Seed)
 	return s
 }
 
@@ -85,8 +86,8 @@ func (s Sampling) params(m *Model, api Sampling) (sample.Params, error) {
 		}
 		p.TopK = max(0, p.TopK)
 	}
-	if s.Seed != nil {
-		p.Seed = *s.Seed
+	if d.Seed != nil {
+		p.Seed = *d.Seed
 	} else {
 		var b [8]byte
 		_, _ = rand.Read(b[:]) // never fails

@@ -113,6 +113,18 @@ func (s *Set) reload() {
 	}
 }
 
+// Reload reads the file again, if there is one, whether or not it seems to have
+// changed.
+func (s *Set) Reload() {
+	if s.path == "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stamp = ""
+	s.reload()
+}
+
 func stampOf(path string) (string, error) {
 	st, err := os.Stat(path)
 	if err != nil {
