@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -63,10 +64,11 @@ func (x *ExpertConfig) validate(layers int) error {
 func (d *description) experts(c *Config, x ExpertConfig) ExpertConfig {
 	x.Count = d.int("expert_count", "num_local_experts|num_experts|n_routed_experts", required)
 	x.TopK = d.int("expert_used_count", "num_experts_per_tok|num_experts_per_token", required)
-	x.FFN = d.int("expert_feed_forward_length", "moe_intermediate_size|expert_ffn_hidden_size", c.FFN)
+	// llama.cpp writes 0 and false for what it takes from the architecture.
+	x.FFN = cmp.Or(d.int("expert_feed_forward_length", "moe_intermediate_size|expert_ffn_hidden_size", 0), c.FFN)
 	x.Groups = d.int("expert_group_count", "n_group", 1)
 	x.TopGroups = d.int("expert_group_used_count", "topk_group", x.Groups)
-	x.Normalize = d.bool("expert_weights_norm", "norm_topk_prob", x.Normalize)
+	x.Normalize = d.bool("expert_weights_norm", "norm_topk_prob", x.Normalize) || x.Normalize && !d.hf
 	if x.Scale == 0 {
 		x.Scale = 1
 	}
