@@ -36,7 +36,7 @@ func (m *Model) ChatInput(ctx context.Context, in chat.Input, g Generation) iter
 		}
 		r.req.Tokens = p.Tokens
 		r.o.Syntax, r.o.Marks = m.syntax, m.marks
-		r.o.Parse = &chat.ParseOptions{Prompt: p.Text, KeepReasoning: g.KeepReasoning, Tools: raws, OnlyCalls: g.MustCall}
+		r.o.Parse = &chat.ParseOptions{Prompt: p.Text, KeepReasoning: g.KeepReasoning, Tools: raws, OnlyCalls: g.MustCall, Continue: in.Continue}
 		return r.constrain(ctx, p.Text)
 	})
 }

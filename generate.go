@@ -245,6 +245,9 @@ func (r *run) event(ev *engine.Event) (t Token, says bool) {
 	}
 	if ev.Finish != "" && !a.ended {
 		a.ended, t.Finish = true, ev.Finish
+		if ev.Finish == FinishLength {
+			parts = append(parts, a.Cut()...)
+		}
 		parts = append(parts, a.End()...)
 	}
 	if a.ended {

@@ -83,6 +83,9 @@ func (b *request) request(count bool) (*run.Chat, error) {
 	if c.Messages, err = b.conversation(); err != nil {
 		return nil, err
 	}
+	if err := prefill(c); err != nil {
+		return nil, err
+	}
 	if err := b.readTools(c); err != nil {
 		return nil, err
 	}
@@ -90,6 +93,9 @@ func (b *request) request(count bool) (*run.Chat, error) {
 		switch t.Type {
 		case "enabled", "adaptive", "disabled":
 			c.Args = map[string]any{"enable_thinking": t.Type != "disabled"}
+			if c.Budget = t.Budget.Pointer(); c.Budget != nil && *c.Budget < 1 {
+				return nil, fault.BadRequest("thinking.budget_tokens", "expected 1 or more, found %d", *c.Budget)
+			}
 		default:
 			return nil, fault.BadRequest("thinking.type", "expected enabled, adaptive or disabled, found %q", t.Type)
 		}
@@ -110,6 +116,24 @@ func (b *request) request(count bool) (*run.Chat, error) {
 	}
 	c.Format, err = wire.ResponseFormat(field, form)
 	return c, err
+}
+
+// prefill has the last turn continued, if it is the assistant's.
+func prefill(c *run.Chat) error {
+	n := len(c.Messages) - 1
+	if n < 0 || c.Messages[n].Role != "assistant" || len(c.Messages[n].ToolCalls) > 0 {
+		return nil
+	}
+	last := c.Messages[n]
+	switch {
+	case strings.TrimRight(last.Content, " \t\r\n") != last.Content:
+		return fault.BadRequest("messages", "message %d: expected a last turn of the assistant without white space at its end, found %q", n, last.Content[len(strings.TrimRight(last.Content, " \t\r\n")):])
+	case last.Content == "" && last.Reasoning == "":
+		c.Messages = c.Messages[:n] // as if it were not there
+	default:
+		c.Continue = true
+	}
+	return nil
 }
 
 // conversation turns system and messages into what templates take.

@@ -3,6 +3,7 @@ package anthropic
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 
 	"ridge/server/caller"
 	"ridge/server/fault"
@@ -93,27 +94,41 @@ func (o *output) whole(w http.ResponseWriter) error {
 	}
 	a := &answers[0]
 	o.tokens = o.t.Tokens
-	if s := a.Reasoning.String(); s != "" {
-		o.rep.Content = append(o.rep.Content, thinkingBlock{"thinking", s, ""})
-	}
-	text := a.Text.String()
-	var calls []any
-	for _, c := range a.Calls {
-		if !c.Valid { // cut off: its input is no object
-			text += c.Raw
-			continue
-		}
-		calls = append(calls, toolBlock{"tool_use", toolUseID(c.ID), c.Name, json.RawMessage(c.Args.String())})
-	}
-	if text != "" {
-		o.rep.Content = append(o.rep.Content, textBlock{"text", text})
-	}
-	o.rep.Content = append(o.rep.Content, calls...)
+	o.rep.Content = append(o.rep.Content, contents(a)...)
 	reason, seq := o.stopReason(a.Finish, a.StopText)
 	o.rep.Stop, o.rep.Sequence = &reason, seq
 	o.rep.Usage = usage{Input: o.t.Prompt - o.t.Cached, Output: o.t.Tokens, Read: o.t.Cached, Forced: o.t.Forced}
 	wire.WriteJSON(w, http.StatusOK, &o.rep)
 	return nil
+}
+
+// contents are the blocks of an answer in the order of a stream.
+func contents(a *run.Answer) (out []any) {
+	calls := a.Calls
+	for i := 0; i < len(a.Parts); {
+		kind := a.Parts[i].Kind
+		if kind == chat.PartCall {
+			c := calls[0]
+			input := json.RawMessage("{}")
+			if c.Valid { // else it was cut off
+				input = json.RawMessage(c.Args.String())
+			}
+			out = append(out, toolBlock{"tool_use", toolUseID(c.ID), c.Name, input})
+			calls = calls[1:]
+			i++
+			continue
+		}
+		var text strings.Builder
+		for ; i < len(a.Parts) && a.Parts[i].Kind == kind; i++ {
+			text.WriteString(a.Parts[i].Text)
+		}
+		if kind == chat.PartReasoning {
+			out = append(out, thinkingBlock{"thinking", text.String(), ""})
+		} else {
+			out = append(out, textBlock{"text", text.String()})
+		}
+	}
+	return out
 }
 
 func toolUseID(id string) string {

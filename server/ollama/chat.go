@@ -52,14 +52,15 @@ type common struct {
 	Think       json.RawMessage `json:"think"`
 	Logprobs    bool            `json:"logprobs"`
 	TopLogprobs *wire.Integer   `json:"top_logprobs"`
-	Deadline    *wire.Integer   `json:"deadline_ms"` // an addition
+	Deadline    *wire.Integer   `json:"deadline_ms"`           // an addition
+	Budget      *wire.Integer   `json:"thinking_token_budget"` // another
 }
 
 // apply puts the fields into a request.
 func (b *common) apply(c *run.Chat) error {
 	c.Defaults, c.Parallel = defaults, true
 	c.Probs, c.Top = b.Logprobs, b.TopLogprobs.Value(0)
-	c.Deadline = b.Deadline.Milliseconds()
+	c.Deadline, c.Budget = b.Deadline.Milliseconds(), b.Budget.Pointer()
 	if c.Top < 0 || c.Top > run.MaxTopProbs {
 		return fault.BadRequest("top_logprobs", "expected 0 to %d, found %d", run.MaxTopProbs, c.Top)
 	}

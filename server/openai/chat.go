@@ -16,27 +16,28 @@ import (
 
 // ChatRequest is the body of a chat completion.
 type ChatRequest struct {
-	Messages       []message                  `json:"messages"`
-	Tools          []json.RawMessage          `json:"tools"`
-	ToolChoice     toolChoiceField            `json:"tool_choice"`
-	Parallel       *bool                      `json:"parallel_tool_calls"`
-	Functions      []json.RawMessage          `json:"functions"`     // deprecated
-	FunctionCall   json.RawMessage            `json:"function_call"` // deprecated
-	MaxCompletion  *wire.Integer              `json:"max_completion_tokens"`
-	Logprobs       *bool                      `json:"logprobs"`
-	TopLogprobs    *wire.Integer              `json:"top_logprobs"`
-	Effort         string                     `json:"reasoning_effort"`
-	TemplateArgs   map[string]json.RawMessage `json:"chat_template_kwargs"`
-	Template       string                     `json:"chat_template"`
-	Documents      json.RawMessage            `json:"documents"`
-	Continue       bool                       `json:"continue_final_message"`
-	AddPrompt      *bool                      `json:"add_generation_prompt"`
-	ReasoningForm  string                     `json:"reasoning_format"` // llama-server: none leaves it in the text
-	IncludeThought *bool                      `json:"include_reasoning"`
-	Separate       *bool                      `json:"separate_reasoning"` // SGLang
-	Modalities     []string                   `json:"modalities"`
-	Audio          json.RawMessage            `json:"audio"`
-	WebSearch      json.RawMessage            `json:"web_search_options"`
+	Messages      []message                  `json:"messages"`
+	Tools         []json.RawMessage          `json:"tools"`
+	ToolChoice    toolChoiceField            `json:"tool_choice"`
+	Parallel      *bool                      `json:"parallel_tool_calls"`
+	Functions     []json.RawMessage          `json:"functions"`     // deprecated
+	FunctionCall  json.RawMessage            `json:"function_call"` // deprecated
+	MaxCompletion *wire.Integer              `json:"max_completion_tokens"`
+	Logprobs      *bool                      `json:"logprobs"`
+	TopLogprobs   *wire.Integer              `json:"top_logprobs"`
+	Effort        string                     `json:"reasoning_effort"`
+	TemplateArgs  map[string]json.RawMessage `json:"chat_template_kwargs"`
+	Template      string                     `json:"chat_template"`
+	Documents     json.RawMessage            `json:"documents"`
+	Continue      bool                       `json:"continue_final_message"`
+	AddPrompt     *bool                      `json:"add_generation_prompt"`
+	ThinkingBudget
+	ReasoningForm  string          `json:"reasoning_format"` // llama-server: none leaves it in the text
+	IncludeThought *bool           `json:"include_reasoning"`
+	Separate       *bool           `json:"separate_reasoning"` // SGLang
+	Modalities     []string        `json:"modalities"`
+	Audio          json.RawMessage `json:"audio"`
+	WebSearch      json.RawMessage `json:"web_search_options"`
 	wire.SamplingFields
 	Common
 	Structured
@@ -57,6 +58,9 @@ func (b *ChatRequest) request() (*run.Chat, error) {
 		return nil, fault.Unsupported("web_search_options", "this server does not search")
 	}
 	tools := b.Tools
+	if b.legacy() {
+		c.Parallel = false // an answer has one function_call
+	}
 	for _, f := range b.Functions {
 		t, _ := wire.EncodeJSON(map[string]any{"type": "function", "function": f}) // raw JSON encodes
 		tools = append(tools, t)
@@ -87,6 +91,10 @@ func (b *ChatRequest) request() (*run.Chat, error) {
 	if b.Continue && b.Messages[len(b.Messages)-1].Role != "assistant" {
 		return nil, fault.BadRequest("continue_final_message", "expected a last message of the assistant, found one of %s", b.Messages[len(b.Messages)-1].Role)
 	}
+	if b.Continue && b.AddPrompt != nil && *b.AddPrompt {
+		return nil, fault.BadRequest("continue_final_message", "expected one of continue_final_message and add_generation_prompt, found both true")
+	}
+	c.Budget = b.tokens()
 	if b.MaxCompletion != nil {
 		c.MaxTokens = b.MaxCompletion.Pointer()
 	}
@@ -103,6 +111,9 @@ func (b *ChatRequest) request() (*run.Chat, error) {
 	c.KeepReasoning = b.ReasoningForm == "none" || b.Separate != nil && !*b.Separate
 	return c, nil
 }
+
+// legacy reports whether the request is of the time before tools.
+func (b *ChatRequest) legacy() bool { return len(b.Functions) > 0 && len(b.Tools) == 0 }
 
 // Prompt is the prompt of a chat completion.
 func (b *ChatRequest) Prompt(ctx context.Context, m *run.Model) (chat.Prompt, error) {
@@ -133,7 +144,7 @@ func (s *API) chatCompletions(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	wire.NoteUnenforced(w, p)
-	o := &chatOutput{s: s, r: r, m: m.Model, p: p, hide: b.IncludeThought != nil && !*b.IncludeThought, alias: b.IncludeThought != nil && *b.IncludeThought, tokenIDs: b.TokenIDs, asIDs: b.TokensAsIDs, promptProbs: b.PromptLogprobs != nil,
+	o := &chatOutput{s: s, r: r, m: m.Model, p: p, functions: b.legacy(), hide: b.IncludeThought != nil && !*b.IncludeThought, alias: b.IncludeThought != nil && *b.IncludeThought, tokenIDs: b.TokenIDs, asIDs: b.TokensAsIDs, promptProbs: b.PromptLogprobs != nil,
 		reply: chatReply{ID: caller.NewID("chatcmpl-"), Created: time.Now().Unix(), Model: m.Info().Name, Fingerprint: m.Fingerprint()}}
 	if b.StreamOptions != nil {
 		o.usage, o.running = b.StreamOptions.IncludeUsage, b.StreamOptions.ContinuousUsage
@@ -170,6 +181,7 @@ type chatOutput struct {
 
 	usage, running bool // in a stream: at the end, and in every chunk
 	hide           bool // leave out reasoning
+	functions      bool // the request is in the form before tools: function_call
 	alias          bool // and say it under its newer name, too: OpenRouter's clients ask for that, and vLLM's
 	tokenIDs       bool
 	asIDs          bool // tokens are named by their ids
@@ -196,6 +208,10 @@ func (o *chatOutput) whole(w http.ResponseWriter) error {
 		}
 		if o.alias {
 			ch.Message.Alias = ch.Message.Reasoning
+		}
+		if o.functions {
+			ch.Message.asFunction()
+			ch.Finish = o.finish(a.Finish)
 		}
 		if o.p.Probs {
 			ch.Logprobs = o.chatProbs(a.Tokens)
@@ -271,14 +287,26 @@ func (o *chatOutput) delta(e *wire.Events, d *run.Delta) error {
 		}
 	}
 	for i := range calls { // one in a chunk: not all clients expect more
-		if err := o.chunk(e, chatChoice{Index: d.Choice, Delta: &chatDelta{ToolCalls: calls[i : i+1]}}); err != nil {
+		piece := &chatDelta{ToolCalls: calls[i : i+1]}
+		if o.functions {
+			piece = &chatDelta{Function: &calls[i].Function}
+		}
+		if err := o.chunk(e, chatChoice{Index: d.Choice, Delta: piece}); err != nil {
 			return err
 		}
 	}
 	if d.Finish == "" {
 		return nil
 	}
-	return o.chunk(e, chatChoice{Index: d.Choice, Delta: &chatDelta{}, Finish: &d.Finish, StopReason: stopReason(o.p, d.StopText, d.StopToken)})
+	return o.chunk(e, chatChoice{Index: d.Choice, Delta: &chatDelta{}, Finish: o.finish(d.Finish), StopReason: stopReason(o.p, d.StopText, d.StopToken)})
+}
+
+// finish is the reason for the end of an answer as the client knows it.
+func (o *chatOutput) finish(why string) *string {
+	if o.functions && why == run.FinishToolCalls {
+		why = "function_call"
+	}
+	return &why
 }
 
 // begin writes a chunk with the role for each choice. The first one has what

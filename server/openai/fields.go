@@ -45,6 +45,19 @@ type Common struct {
 	Deadline       *wire.Integer `json:"deadline_ms"`
 }
 
+// ThinkingBudget says how many tokens of reasoning an answer may have, by the
+// names that vLLM and llama-server have for it.
+type ThinkingBudget struct {
+	VLLM   *wire.Integer `json:"thinking_token_budget"`
+	Short  *wire.Integer `json:"reasoning_budget"`
+	Llama  *wire.Integer `json:"reasoning_budget_tokens"`
+	Llama2 *wire.Integer `json:"thinking_budget_tokens"`
+}
+
+func (f *ThinkingBudget) tokens() *int {
+	return cmp.Or(f.VLLM, f.Short, f.Llama, f.Llama2).Pointer()
+}
+
 // streamOpt is OpenAI's stream_options.
 type streamOpt struct {
 	IncludeUsage    bool `json:"include_usage"`

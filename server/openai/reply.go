@@ -16,6 +16,15 @@ type chatMessage struct {
 	Alias     string     `json:"reasoning,omitempty"` // the same, for clients that ask for it
 	Refusal   *string    `json:"refusal"`
 	ToolCalls []chatCall `json:"tool_calls,omitempty"`
+	// Function is the one call of an answer to deprecated functions.
+	Function *chatFunction `json:"function_call,omitempty"`
+}
+
+// asFunction turns the calls into the form that requests with functions know.
+func (m *chatMessage) asFunction() {
+	if len(m.ToolCalls) > 0 {
+		m.Function, m.ToolCalls = &m.ToolCalls[0].Function, nil
+	}
 }
 
 // chatDelta is a message in a stream, where what is absent did not change.
@@ -25,6 +34,8 @@ type chatDelta struct {
 	Reasoning string     `json:"reasoning_content,omitempty"`
 	Alias     string     `json:"reasoning,omitempty"`
 	ToolCalls []chatCall `json:"tool_calls,omitempty"`
+
+	Function *chatFunction `json:"function_call,omitempty"`
 }
 
 type chatCall struct {

@@ -41,6 +41,7 @@ type responsesRequest struct {
 	Metadata     json.RawMessage `json:"metadata"`
 	Seed         *wire.Seed      `json:"seed"`
 	Deadline     *wire.Integer   `json:"deadline_ms"`
+	ThinkingBudget
 }
 
 // inputItem is an item of a request's input.
@@ -63,7 +64,7 @@ func (b *responsesRequest) request(earlier []chat.Message) (*run.Chat, error) {
 	}
 	c := &run.Chat{Defaults: wire.Defaults, Choice: run.ToolChoice(b.ToolChoice), Parallel: b.Parallel == nil || *b.Parallel,
 		Sampling: run.Sampling{Temperature: b.Temperature, TopP: b.TopP, Seed: b.Seed.Pointer()}}
-	c.Deadline = b.Deadline.Milliseconds()
+	c.Deadline, c.Budget = b.Deadline.Milliseconds(), b.tokens()
 	if c.MaxTokens = b.MaxOutput.Pointer(); c.MaxTokens != nil && *c.MaxTokens < 1 {
 		return nil, fault.BadRequest("max_output_tokens", "expected 1 or more, found %d", *c.MaxTokens)
 	}

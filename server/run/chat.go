@@ -57,6 +57,7 @@ type Chat struct {
 	NoGenerate    bool           // do not begin the assistant's turn
 	Continue      bool           // continue the last message
 	KeepReasoning bool           // reasoning stays in the text
+	Budget        *int           // tokens of reasoning, after which it is closed; nil or below 0: any
 	Probs         bool
 	Top           int
 	Sampling      Sampling
@@ -94,7 +95,10 @@ func (c *Chat) Plan(ctx context.Context, m *Model) (*Plan, error) {
 			return nil, err
 		}
 	}
-	p.parse = &chat.ParseOptions{Prompt: tail(p.text), KeepReasoning: c.KeepReasoning}
+	if c.Continue && m.syntax.InThinking(c.lastTurn(p.text)) {
+		p.text = m.syntax.ThinkOpen // what matters of the prompt from here on
+	}
+	p.parse = &chat.ParseOptions{Prompt: tail(p.text), KeepReasoning: c.KeepReasoning, Continue: c.Continue}
 	for _, t := range tools {
 		p.parse.Tools = append(p.parse.Tools, t.raw)
 	}
@@ -118,6 +122,11 @@ func (c *Chat) Plan(ctx context.Context, m *Model) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Budget != nil && *c.Budget >= 0 {
+		if budget := m.hold.Budget(*c.Budget, p.text); budget != nil {
+			p.addMasker(func() engine.Masker { return budget() })
+		}
+	}
 	return p, p.finish(&c.Options)
 }
 
@@ -128,6 +137,12 @@ func (p *Plan) setFormat(ctx context.Context, f Format) error {
 		return err
 	}
 	return p.constrain(g)
+}
+
+// lastTurn is the end of a prompt in which the last message is, to be continued.
+func (c *Chat) lastTurn(prompt string) string {
+	last := c.Messages[len(c.Messages)-1]
+	return prompt[max(0, len(prompt)-len(last.Content)-len(last.Reasoning)-64):]
 }
 
 // tail is the end of a prompt, all that a parser wants to know of it.

@@ -274,14 +274,16 @@ func (g *generation) tokenInfo(ev *engine.Event) Token {
 
 // finish takes the engine's word that a choice is over.
 func (g *generation) finish(c *choice, ev *engine.Event, d *Delta) {
-	d.Parts = append(d.Parts, c.End()...)
 	why := FinishStop
 	switch ev.Finish {
 	case engine.FinishLength:
 		why = FinishLength
+		d.Parts = append(d.Parts, c.Cut()...)
 	case engine.FinishLoop:
 		why, d.StopText = FinishLength, LoopText
+		d.Parts = append(d.Parts, c.Cut()...)
 	}
+	d.Parts = append(d.Parts, c.End()...)
 	if d.StopToken = ev.StopToken; ev.StopToken >= 0 {
 		t := g.tokenInfo(&engine.Event{Token: ev.StopToken, LogProb: ev.LogProb, Top: ev.Top})
 		d.Ender = &t

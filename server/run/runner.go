@@ -59,6 +59,7 @@ type Call struct {
 type Answer struct {
 	Text, Reasoning strings.Builder
 	Calls           []*Call
+	Parts           []chat.Part // texts, reasoning and beginnings of Calls, in the order in which they came
 	Tokens          []Token
 	Finish          string
 	StopText        string
@@ -81,10 +82,13 @@ func (a *Answer) Add(d *Delta) {
 		switch p.Kind {
 		case chat.PartText:
 			a.Text.WriteString(p.Text)
+			a.Parts = append(a.Parts, p)
 		case chat.PartReasoning:
 			a.Reasoning.WriteString(p.Text)
+			a.Parts = append(a.Parts, p)
 		case chat.PartCall:
 			a.Calls = append(a.Calls, &Call{Name: p.Name, ID: p.ID})
+			a.Parts = append(a.Parts, p)
 		case chat.PartArguments:
 			a.Calls[len(a.Calls)-1].Args.WriteString(p.Text)
 		case chat.PartCallEnd:
@@ -94,6 +98,7 @@ func (a *Answer) Add(d *Delta) {
 				// Not a call after all: nothing was shown yet, so it can be text.
 				a.Calls = a.Calls[:len(a.Calls)-1]
 				a.Text.WriteString(c.Raw)
+				a.Parts[len(a.Parts)-1] = chat.Part{Kind: chat.PartText, Text: c.Raw}
 			}
 		}
 	}

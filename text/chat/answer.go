@@ -65,7 +65,13 @@ func (a *Answer) Add(token int32) (parts []Part, ended bool) {
 }
 
 // End returns what was held back, when no more tokens come.
-func (a *Answer) End() []Part {
+func (a *Answer) End() []Part { return a.finish(false) }
+
+// Cut is End for an answer that was cut off, by a limit of its tokens: of marks
+// and calls that had only begun nothing is given out.
+func (a *Answer) Cut() []Part { return a.finish(true) }
+
+func (a *Answer) finish(cut bool) []Part {
 	if a.ended {
 		return nil
 	}
@@ -73,7 +79,12 @@ func (a *Answer) End() []Part {
 	if !stopped {
 		text += a.stop.Flush()
 	}
-	return append(a.add(text), a.end()...)
+	parts := a.add(text)
+	if a.parser != nil && cut && !stopped {
+		a.ended = true
+		return append(parts, a.count(a.parser.Cut())...)
+	}
+	return append(parts, a.end()...)
 }
 
 func (a *Answer) end() []Part {

@@ -114,13 +114,35 @@ func (t *Template) rendering(in Input) (rendered, error) {
 	if err := in.check(); err != nil {
 		return rendered{}, err
 	}
+	if !in.Continue {
+		return t.renderTools(in)
+	}
+	// Where the last message ends is where something stands that was put there.
+	// So nothing is taken for it that the template prints after it, and white
+	// space at its end stays even where templates drop it.
+	last := len(in.Messages) - 1
+	in.Messages = append([]Message(nil), in.Messages...)
+	text := &in.Messages[last].Content
+	if *text == "" {
+		text = &in.Messages[last].Reasoning
+	}
+	if *text == "" {
+		return rendered{}, fmt.Errorf("chat: last message: %w", ErrContinue)
+	}
+	*text += needleEnd
 	s, err := t.renderTools(in)
-	if err != nil || !in.Continue {
+	if err != nil {
 		return s, err
 	}
-	s.text, err = t.cut(s.text, in.Messages[len(in.Messages)-1].Content)
-	return s.cut(len(s.text)), err
+	end := strings.LastIndex(s.text, needleEnd)
+	if end < 0 {
+		return rendered{}, fmt.Errorf("chat: last message: %w", ErrContinue)
+	}
+	return s.cut(end), nil
 }
+
+// needleEnd is put where a message that is continued ends.
+const needleEnd = "RidgeContinuesHere"
 
 // rendered is a prompt and the parts of it that others than the assistant and
 // the template wrote.

@@ -3,7 +3,6 @@ package chat
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 
 	"ridge/text/tokenizer"
@@ -95,15 +94,4 @@ func announce(msgs []Message, tools []json.RawMessage) []Message {
 		return msgs
 	}
 	return append([]Message{{Role: "system", Content: text}}, msgs...)
-}
-
-// cut removes what a template prints after the last message, so that the model
-// continues it.
-func (t *Template) cut(text, last string) (string, error) {
-	last = strings.TrimSpace(last)
-	i := strings.LastIndex(text, last)
-	if i < 0 || last == "" {
-		return "", fmt.Errorf("chat: last message: %w", ErrContinue)
-	}
-	return text[:i+len(last)], nil
 }

@@ -32,6 +32,7 @@ const (
 	plainTurns = `{% for m in messages %}[{{ m.role }}: {{ m.content }}]{% endfor %}{% if add_generation_prompt %}[assistant: {% endif %}`
 	noSystem   = `{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system role') }}{% endif %}[{{ m.role }}: {{ m.content }}]{% endfor %}{% if add_generation_prompt %}[assistant: {% endif %}`
 	dropSystem = `{% for m in messages if m.role != 'system' %}[{{ m.role }}: {{ m.content }}]{% endfor %}{% if add_generation_prompt %}[assistant: {% endif %}`
+	trimmed    = `{% for m in messages %}[{{ m.role }}: {{ m.content | trim }}]{% endfor %}`
 	withBOS    = `{{ bos_token }}` + plainTurns
 )
 
@@ -57,7 +58,10 @@ func TestPrompt(t *testing.T) {
 		{"tools without system role", noSystem, Input{Messages: []Message{sys, user}, Tools: []json.RawMessage{tool}}, "[user: Be brief.\n\n" + generic + "\n\nHi]"},
 		{"calls", noSystem, Input{Messages: []Message{user, call, result}}, "[user: Hi]" + calls},
 		{"BOS", withBOS, Input{Messages: []Message{user}}, "<s>[user: Hi]"},
-		{"continue", plainTurns, Input{Messages: []Message{user, {Role: "assistant", Content: " Well "}}, Continue: true}, "[user: Hi][assistant:  Well"},
+		{"continue", plainTurns, Input{Messages: []Message{user, {Role: "assistant", Content: " Well "}}, Continue: true}, "[user: Hi][assistant:  Well "},
+		{"continue a short text", plainTurns, Input{Messages: []Message{user, {Role: "assistant", Content: "]"}}, Continue: true}, "[user: Hi][assistant: ]"},
+		{"continue, trimmed by the template", trimmed, Input{Messages: []Message{user, {Role: "assistant", Content: "Well, \n"}}, Continue: true}, "[user: Hi][assistant: Well, \n"},
+		{"continue a text that stands before", plainTurns, Input{Messages: []Message{user, {Role: "assistant", Content: "Hi"}}, Continue: true}, "[user: Hi][assistant: Hi"},
 	} {
 		tmpl := mustCompile(t, c.template, OptionsFor(c.name, bytesTokenizer{}))
 		got, err := tmpl.Prompt(c.in, bytesTokenizer{})

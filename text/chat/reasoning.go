@@ -13,21 +13,65 @@ func (p *Parser) reasoning() {
 	if closing == "" {
 		return
 	}
-	if !p.syn.Thinks(p.o.Prompt) {
+	switch {
+	case p.o.Continue && p.syn.InThinking(p.o.Prompt):
+	case !p.syn.Thinks(p.o.Prompt):
 		n := 0
 		for c := p.ahead(n); c >= 0 && isSpace(byte(c)); c = p.ahead(n) {
 			n++
+		}
+		if p.hasAt(n, closing) { // of a section that was never opened
+			p.pos += n + len(closing)
+			p.skipSpace()
+			return
 		}
 		if !p.hasAt(n, open) {
 			return
 		}
 		p.pos += n + len(open)
-	} else {
+		p.skipSpace()
+	default:
 		p.skipSpace()
 		p.accept(open) // some write it again
+		p.skipSpace()
 	}
-	p.section(PartReasoning, closing)
-	p.skipSpace()
+	p.thinking = true
+	p.thought(closing)
+	p.thinking = false
+	if p.kind == PartText {
+		p.skipSpace()
+	}
+}
+
+// thought reads reasoning up to its closing tag. A mark that begins a call is
+// reasoning too if the section is closed after it. If it never is, the model
+// forgot to: the call is one, and the reasoning over.
+func (p *Parser) thought(closing string) {
+	marks := []string{closing}
+	if len(p.tools) > 0 {
+		for _, o := range openers { // those of a family alone may be words
+			marks = append(marks, o.mark)
+		}
+	}
+	mark := p.upTo(PartReasoning, marks...)
+	if mark == "" || mark == closing {
+		return
+	}
+	for p.pos -= len(mark); p.pos > 0 && isSpace(p.buf[p.pos-1]); p.pos-- {
+		// White space before it was not given out.
+	}
+	for seen := 0; ; {
+		r := p.rest()
+		if i := bytes.Index(r[seen:], []byte(closing)); i >= 0 {
+			p.upTo(PartReasoning, closing)
+			return
+		}
+		seen = max(0, len(r)-len(closing)+1)
+		if n := len(r); !p.more() && len(p.rest()) == n {
+			p.kind = PartReasoning
+			return
+		}
+	}
 }
 
 // section gives out text of one kind up to a mark, which is consumed, or up
@@ -36,19 +80,24 @@ func (p *Parser) section(kind PartKind, marks ...string) (mark string) {
 	p.thinking = kind == PartReasoning
 	defer func() { p.thinking = false }()
 	p.skipSpace()
+	return p.upTo(kind, marks...)
+}
+
+// upTo is section without regard to white space at its beginning.
+func (p *Parser) upTo(kind PartKind, marks ...string) (mark string) {
 	for {
 		r := p.rest()
 		at := len(r)
 		for _, m := range marks {
-			if i := bytes.Index(r, []byte(m)); i >= 0 && i < at {
+			if i := bytes.Index(r, []byte(m)); i >= 0 && (i < at || i == at && len(m) > len(mark)) {
 				at, mark = i, m
 			}
 		}
-		if mark == "" && !p.eof {
+		if !p.eof {
 			for _, m := range marks {
 				for n := min(len(m)-1, len(r)); n > 0; n-- {
-					if len(r)-n < at && strings.HasPrefix(m, string(r[len(r)-n:])) {
-						at = len(r) - n
+					if len(r)-n <= at && len(m) > len(mark) && strings.HasPrefix(m, string(r[len(r)-n:])) {
+						at, mark = len(r)-n, "" // a longer one may come
 					}
 				}
 			}
@@ -75,6 +124,11 @@ func (p *Parser) section(kind PartKind, marks ...string) (mark string) {
 // harmony reads messages in the format of gpt-oss: a header with a channel
 // and perhaps a recipient, then a body.
 func (p *Parser) harmony() {
+	if open := "<|channel|>analysis<|message|>"; p.o.Continue && strings.LastIndex(p.o.Prompt, open) > strings.LastIndex(p.o.Prompt, "<|end|>") && !p.o.KeepReasoning {
+		p.thinking = true
+		p.upTo(PartReasoning, harmonyEnds...)
+		p.thinking = false
+	}
 	if !p.hasAt(0, "<|") && !p.hasAt(0, " to=") {
 		return
 	}
@@ -93,20 +147,34 @@ func (p *Parser) harmony() {
 		}
 		to = strings.TrimPrefix(to, "functions.")
 		switch {
-		case validName(to) && len(p.tools) > 0:
+		case p.tools[to] != nil:
 			p.harmonyCall(to)
-		case strings.Contains(header, "analysis") && !p.o.KeepReasoning:
+		case to != "" && to != "assistant" && to != "user" && to != "self" && !p.o.KeepReasoning:
+			// For a tool that the model was not offered (python, browser): the
+			// user is not who it was written for.
 			p.section(PartReasoning, harmonyEnds...)
+		case (strings.Contains(header, "analysis") || to == "self") && !p.o.KeepReasoning:
+			p.section(PartReasoning, harmonyEnds...)
+		case strings.Contains(header, "analysis"):
+			p.emit(Part{Kind: PartText, Text: header + mark})
+			end := p.section(PartText, harmonyEnds...)
+			p.emit(Part{Kind: PartText, Text: end})
 		default:
 			p.section(PartText, harmonyEnds...)
 		}
 	}
 }
 
-var harmonyEnds = []string{"<|end|>", "<|return|>", "<|call|>"}
+var harmonyEnds = []string{"<|end|>", "<|return|>", "<|call|>", "<|eom|>", "<|eot|>"}
 
 func (p *Parser) harmonyCall(name string) {
 	p.keep = p.pos
+	if p.skipSpace(); p.accept("<atem:function_calls>") {
+		p.invokes("<atem:", "</atem:function_calls>")
+		p.keep = -1
+		p.closing(harmonyEnds)
+		return
+	}
 	p.begin(name, "")
 	if p.skipSpace(); p.peek() == '{' && p.jsonValue(p.arguments) {
 		p.end()

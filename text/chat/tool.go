@@ -10,7 +10,7 @@ import (
 type Tool struct {
 	Name        string
 	Description string          // when to call it; optional
-	Parameters  json.RawMessage // JSON schema of the arguments, an object; empty: any object
+	Parameters  json.RawMessage // JSON schema of the arguments, an object; empty: none
 	Strict      bool            // hold the arguments of calls to Parameters
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"iter"
+	"slices"
 	"strings"
 )
 
@@ -26,7 +27,8 @@ type Part struct {
 	Text     string
 	Name, ID string
 	// Valid is set in a PartCallEnd whose arguments are a JSON object. If it is
-	// not set, a caller that has not shown the call yet can show Text instead.
+	// not set, a caller that has not shown the call yet can show Text instead,
+	// which is "" for a call that was cut off.
 	Valid bool
 }
 
@@ -40,6 +42,8 @@ type ParseOptions struct {
 	Prompt string
 	// KeepReasoning leaves reasoning and its tags in the text.
 	KeepReasoning bool
+	// Continue: the prompt ends with text of the answer, which goes on.
+	Continue bool
 	// OnlyCalls: the text is known to be nothing but calls (a grammar held
 	// the model to them), which may lack their tags.
 	OnlyCalls bool
@@ -54,15 +58,20 @@ type Parser struct {
 	o     ParseOptions
 	tools toolSet
 
-	buf    []byte // input not dropped yet
-	pos    int    // what is before is consumed
-	keep   int    // start of what may have to be read again, or -1
-	eof    bool
-	closed bool
+	buf     []byte   // input not dropped yet
+	pos     int      // what is before is consumed
+	openers []opener // marks that are looked for
+	drops   bool     // the opener was no call but a mark that is left out
+	keep    int      // start of what may have to be read again, or -1
+	eof     bool
+	closed  bool
 
-	space    []byte // white space that may turn out to be the end of the text
-	failures int    // texts that resembled calls and were none
-	call     []byte // arguments of the call under way
+	kind     PartKind // of text that is no call: PartReasoning while the reasoning is not over
+	cut      bool     // the answer was cut off
+	starved  bool     // the parser wanted more than there was
+	space    []byte   // white space that may turn out to be the end of the text
+	failures int      // texts that resembled calls and were none
+	call     []byte   // arguments of the call under way
 	inCall   bool
 	thinking bool
 	calls    int
@@ -79,6 +88,14 @@ const maxFailures = 64
 func NewParser(s Syntax, o ParseOptions) *Parser {
 	p := &Parser{syn: s, o: o, keep: -1}
 	p.tools.read(o.Tools)
+	if !o.KeepReasoning {
+		p.openers = s.drops
+	} else {
+		p.openers = slices.DeleteFunc(slices.Clone(s.drops), func(d opener) bool { return strings.Contains(d.mark, "channel") })
+	}
+	if len(p.tools) > 0 {
+		p.openers = append(slices.Clip(s.openers), p.openers...)
+	}
 	p.next, p.stop = iter.Pull(func(yield func(Part) bool) {
 		p.yield = yield
 		p.answer()
@@ -101,6 +118,13 @@ func (p *Parser) Flush() []Part {
 	parts := p.run(nil)
 	p.Close()
 	return parts
+}
+
+// Cut is Flush for an answer that was cut off: of a call that had only begun
+// nothing is given out.
+func (p *Parser) Cut() []Part {
+	p.cut = true
+	return p.Flush()
 }
 
 // Close gives up the parser. It may be called more than once.
@@ -137,6 +161,7 @@ func (p *Parser) emit(part Part) {
 // more waits for more input. It returns false at the end of the text.
 func (p *Parser) more() bool {
 	if p.eof {
+		p.starved = true
 		return false
 	}
 	cut := p.pos
@@ -152,7 +177,11 @@ func (p *Parser) more() bool {
 	}
 	n := len(p.buf)
 	p.emit(Part{Kind: partWait})
-	return len(p.buf) > n || !p.eof
+	if len(p.buf) > n || !p.eof {
+		return true
+	}
+	p.starved = true
+	return false
 }
 
 // rest is the input that has arrived and is not consumed.
@@ -234,18 +263,25 @@ func (p *Parser) answer() {
 	} else {
 		if !p.o.KeepReasoning {
 			p.reasoning()
+		} else if p.syn.Thinks(p.o.Prompt) && !p.o.Continue && !strings.HasPrefix(p.syn.ThinkOpen, "<|") {
+			// The tag that opens the reasoning is in the prompt.
+			p.text([]byte(p.o.Prompt[strings.LastIndex(p.o.Prompt, p.syn.ThinkOpen):]))
 		}
 		p.content()
 	}
 	// What is left is text, whatever it is.
 	for {
-		p.text(p.rest())
+		r := p.rest()
+		if p.cut {
+			r = r[:len(r)-p.beginnings(r)]
+		}
+		p.text(r)
 		p.pos = len(p.buf)
 		if !p.more() && p.pos == len(p.buf) {
 			break
 		}
 	}
-	if p.calls == 0 {
+	if p.calls == 0 && p.kind == PartText {
 		p.flushSpace()
 	}
 }
@@ -256,28 +292,25 @@ func (p *Parser) text(b []byte) {
 	n := len(bytes.TrimRight(b, " \n\r\t"))
 	if n > 0 {
 		p.flushSpace()
-		p.emit(Part{Kind: PartText, Text: string(b[:n])})
+		p.emit(Part{Kind: p.kind, Text: string(b[:n])})
 	}
 	p.space = append(p.space, b[n:]...)
 }
 
 func (p *Parser) flushSpace() {
 	if len(p.space) > 0 {
-		p.emit(Part{Kind: PartText, Text: string(p.space)})
+		p.emit(Part{Kind: p.kind, Text: string(p.space)})
 		p.space = p.space[:0]
 	}
 }
 
 // content reads what follows the reasoning: text with calls in it.
 func (p *Parser) content() {
-	if len(p.tools) == 0 {
-		return // all is text
-	}
 	if strings.HasSuffix(strings.TrimRight(p.o.Prompt, " \n"), ">>>") && p.syn.recipients {
 		p.recipients()
 		return
 	}
-	if p.o.OnlyCalls || p.syn.bare {
+	if len(p.tools) > 0 && p.kind == PartText && (p.o.OnlyCalls || p.syn.bare) {
 		p.attempt(0, (*Parser).bareCalls)
 	}
 	for p.failures < maxFailures {
@@ -295,14 +328,14 @@ func (p *Parser) opener() (opener, bool) {
 	for {
 		r := p.rest()
 		at, found := len(r), opener{}
-		for _, o := range p.syn.openers {
+		for _, o := range p.openers {
 			if i := bytes.Index(r[:min(len(r), at+len(o.mark))], []byte(o.mark)); i >= 0 && (i < at || i == at && len(o.mark) > len(found.mark)) {
 				at, found = i, o
 			}
 		}
 		// A longer mark may begin here, or a mark may begin before its end.
 		hold := len(r)
-		for _, o := range p.syn.openers {
+		for _, o := range p.openers {
 			for n := min(len(o.mark)-1, len(r)); n > 0 && !p.eof; n-- {
 				if len(r)-n < hold && strings.HasPrefix(o.mark, string(r[len(r)-n:])) {
 					hold = len(r) - n
@@ -324,16 +357,35 @@ func (p *Parser) opener() (opener, bool) {
 	}
 }
 
+// beginnings returns the length of the end of r that only the beginning of a
+// mark can be.
+func (p *Parser) beginnings(r []byte) (longest int) {
+	for _, o := range p.openers {
+		for n := min(len(o.mark)-1, len(r)); n > max(longest, 3); n-- {
+			if strings.HasPrefix(o.mark, string(r[len(r)-n:])) {
+				longest = n
+			}
+		}
+	}
+	return longest
+}
+
 // attempt consumes n bytes, a mark, and parses the calls after it. If there
 // are none, the mark is text, and what follows it is read again.
 func (p *Parser) attempt(n int, parse func(*Parser) bool) {
 	p.keep = p.pos
 	p.pos += n
 	calls := p.calls
+	p.starved, p.drops = false, false
 	ok := parse(p)
 	p.end()
+	if p.calls > calls {
+		p.kind = PartText
+	}
 	switch {
-	case ok && p.calls > calls:
+	case ok && (p.calls > calls || n > 0 && p.drops):
+	case p.cut && p.starved && (n > 0 || p.calls > calls):
+		p.pos = len(p.buf)
 	case p.calls > calls:
 		p.failures++
 		p.pos = p.keep // the end of the last call
@@ -371,7 +423,11 @@ func (p *Parser) end() {
 		raw = string(p.buf[p.keep:p.pos])
 		p.keep = p.pos
 	}
-	p.emit(Part{Kind: PartCallEnd, Text: raw, Valid: isObject(p.call)})
+	valid := isObject(p.call)
+	if p.cut && !valid {
+		raw = ""
+	}
+	p.emit(Part{Kind: PartCallEnd, Text: raw, Valid: valid})
 }
 
 // whole is a call whose arguments are known.
@@ -404,6 +460,9 @@ func (t *toolSet) read(tools []json.RawMessage) {
 		}
 		var schema struct{ Properties map[string]json.RawMessage }
 		_ = json.Unmarshal(params, &schema) // no properties: every value is judged by its form
+		if schema.Properties == nil {
+			schema.Properties = map[string]json.RawMessage{}
+		}
 		(*t)[name] = schema.Properties
 	}
 }
@@ -411,19 +470,8 @@ func (t *toolSet) read(tools []json.RawMessage) {
 // value returns text, the value of a parameter written without quotes, as
 // JSON: by the type that the tool's schema gives it, or by its form.
 func (t toolSet) value(tool, param, text string) []byte {
-	var schema struct{ Type any }
-	_ = json.Unmarshal(t[tool][param], &schema)
-	trimmed := strings.TrimSpace(text)
-	if schema.Type != "string" && json.Valid([]byte(trimmed)) {
-		return []byte(trimmed)
-	}
-	switch trimmed {
-	case "True", "False", "None":
-		if schema.Type != "string" {
-			return []byte(map[string]string{"True": "true", "False": "false", "None": "null"}[trimmed])
-		}
-	}
-	return quoteJSON(text)
+	s := readSchema(t[tool][param])
+	return s.value(text)
 }
 
 // quoteJSON returns s as a JSON string, without HTML escapes.

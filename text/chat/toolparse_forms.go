@@ -33,7 +33,7 @@ func (p *Parser) taggedCalls() bool {
 
 // glmCall reads NAME, <arg_key>KEY</arg_key> <arg_value>VALUE</arg_value> ...
 func (p *Parser) glmCall() bool {
-	name, mark, ok := p.until(maxName, nil, "\n", "<arg_key>", "</tool_call>")
+	name, mark, ok := p.until(maxName, func(c byte) bool { return c > ' ' }, "\n", "<arg_key>", "</tool_call>")
 	name = strings.TrimSpace(name)
 	if !ok || !validName(name) {
 		return false
@@ -128,14 +128,18 @@ func (p *Parser) functionTag() bool {
 			p.broken()
 			return true
 		}
-		p.accept("\n")
+		// Of line breaks around a value, the last belongs to the form if the
+		// first does.
+		line := p.accept("\n")
 		value, mark := p.untilEnd("</parameter>", "</function>")
 		if mark == "" { // cut off
 			p.arguments(args.member(key, quoteJSON(value)))
 			p.end()
 			return true
 		}
-		value = strings.TrimSuffix(value, "\n")
+		if line {
+			value = strings.TrimSuffix(value, "\n")
+		}
 		p.arguments(args.member(key, p.tools.value(name, key, value)))
 		if mark == "</function>" {
 			p.arguments(args.close())
@@ -275,43 +279,28 @@ func (p *Parser) kimiCalls() bool {
 		if !p.accept("<|tool_call_begin|>") {
 			return n > 0 && p.closing([]string{"<|tool_calls_section_end|>"})
 		}
-		id, _, ok := p.until(maxName, nil, "<|tool_call_argument_begin|>")
-		id = strings.TrimSpace(id)
-		name := strings.TrimPrefix(id, "functions.")
-		if i := strings.LastIndexByte(name, ':'); i > 0 {
-			name = name[:i]
-		}
-		p.skipSpace()
-		if !ok || !validName(name) || !p.named(name, id) {
+		if !p.kimiCall() {
 			return n > 0
 		}
-		p.closing([]string{"<|tool_call_end|>"})
 	}
+}
+
+// kimiCall reads one of these calls.
+func (p *Parser) kimiCall() bool {
+	id, _, ok := p.until(maxName, nil, "<|tool_call_argument_begin|>")
+	id = strings.TrimSpace(id)
+	name := strings.TrimPrefix(id, "functions.")
+	if i := strings.LastIndexByte(name, ':'); i > 0 {
+		name = name[:i]
+	}
+	p.skipSpace()
+	return ok && validName(name) && p.named(name, id) && p.closing([]string{"<|tool_call_end|>"})
 }
 
 // lfmCalls reads [NAME(KEY=VALUE, ...), ...] or JSON.
 func (p *Parser) lfmCalls() bool {
 	p.skipSpace()
-	if p.hasAt(0, "[{") || p.peek() == '{' {
-		return p.jsonCalls(false, "<|tool_call_end|>")
-	}
-	if !p.accept("[") {
-		return false
-	}
-	for n := 0; ; n++ {
-		p.skipSpace()
-		if p.accept("]") {
-			return n > 0 && p.closing([]string{"<|tool_call_end|>"})
-		}
-		if n > 0 && !p.accept(",") {
-			return true
-		}
-		p.skipSpace()
-		name, _, ok := p.until(maxName, nil, "(")
-		if !ok || !validName(name) || !p.pythonArguments(name) {
-			return n > 0
-		}
-	}
+	return p.pythonCalls("<|tool_call_end|>")
 }
 
 // pythonTag reads what Llama 3 writes after <|python_tag|>: JSON calls,
@@ -326,17 +315,10 @@ func (p *Parser) pythonTag() bool {
 			return p.pythonArguments(name)
 		}
 	}
-	for _, name := range []string{"python", "ipython", "code_interpreter"} {
-		if params, ok := p.tools[name]; ok {
-			key := "code"
-			for k := range params {
-				if len(params) == 1 {
-					key = k
-				}
-			}
+	for _, name := range codeTools {
+		if p.tools[name] != nil {
 			code, _ := p.untilEnd("<|eom_id|>", "<|eot_id|>")
-			args := objectWriter{}
-			p.whole(name, "", append(args.member(key, quoteJSON(code)), '}'))
+			p.code(name, code)
 			return true
 		}
 	}
@@ -362,6 +344,9 @@ func (p *Parser) recipients() {
 		to, _, ok := p.until(maxName, nil, "\n")
 		to = strings.TrimSpace(to)
 		switch {
+		case ok && to != "all" && len(p.tools) == 0:
+			p.pos, p.keep = p.keep, -1
+			return
 		case ok && to == "all":
 			p.keep = -1
 			if p.section(PartText, ">>>") == "" {

@@ -97,6 +97,10 @@ type jsonFields struct {
 func (p *Parser) jsonCall(known bool) bool {
 	f := jsonFields{known: known}
 	if !p.jsonCallFields(&f, 0) {
+		if p.cutWithin() && !f.begun && p.nameFits(f.name, true) {
+			f.begun = true
+			p.begin(f.name, f.id)
+		}
 		if f.begun {
 			p.broken()
 			return true
@@ -116,6 +120,9 @@ func (p *Parser) jsonCall(known bool) bool {
 	p.end()
 	return true
 }
+
+// cutWithin reports whether the answer was cut off within what is being read.
+func (p *Parser) cutWithin() bool { return p.cut && p.starved }
 
 func (p *Parser) nameFits(name string, known bool) bool {
 	if known {
@@ -348,6 +355,17 @@ func (p *Parser) bareCalls() bool {
 	p.skipSpace()
 	fence := p.accept("```json") || p.accept("```")
 	p.skipSpace()
+	if !fence && p.accept("[") {
+		if p.skipSpace(); p.peek() != '{' {
+			return p.pythonList(true)
+		}
+		p.pos = max(p.keep, 0)
+		p.skipSpace()
+	}
+	if name, ok := p.lineOf(); ok { // GLM-4: the name, a line break, the arguments
+		p.skipSpace()
+		return p.named(name, "")
+	}
 	if c := p.peek(); c != '{' && c != '[' {
 		return false
 	}
@@ -359,4 +377,16 @@ func (p *Parser) bareCalls() bool {
 		p.accept("```")
 	}
 	return true
+}
+
+// lineOf consumes a line that is the name of a tool that was offered, and a "{"
+// begins the next.
+func (p *Parser) lineOf() (name string, ok bool) {
+	for tool := range p.tools {
+		if len(tool) > len(name) && p.hasAt(0, tool) && p.ahead(len(tool)) == '\n' && p.ahead(len(tool)+1) == '{' {
+			name = tool
+		}
+	}
+	p.pos += len(name)
+	return name, name != ""
 }

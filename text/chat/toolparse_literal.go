@@ -10,6 +10,12 @@ import (
 func (p *Parser) pythonArguments(name string) bool {
 	args := objectWriter{}
 	var b []byte
+	done := false
+	defer func() {
+		if !done && p.cutWithin() && p.nameFits(name, true) {
+			p.whole(name, "", b) // as far as it came
+		}
+	}()
 	for n := 0; ; n++ {
 		p.skipSpace()
 		if p.accept(")") {
@@ -31,6 +37,7 @@ func (p *Parser) pythonArguments(name string) bool {
 		}
 		b = append(b, args.member(strings.TrimSpace(key), v)...)
 	}
+	done = true
 	p.whole(name, "", append(b, args.close()...))
 	return true
 }

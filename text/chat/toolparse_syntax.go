@@ -19,6 +19,7 @@ type Syntax struct {
 	recipients bool // ">>>name\n"
 	bare       bool // an answer may be a call without any mark
 	openers    []opener
+	drops      []opener // marks that are left out of the text
 	closers    []string
 }
 
@@ -44,9 +45,21 @@ var openers = []opener{
 	{"<TOOLCALL>", func(p *Parser) bool { return p.jsonCalls(false, "</TOOLCALL>") }},
 	{"[TOOL_CALLS]", (*Parser).mistralCalls},
 	{"<|python_tag|>", (*Parser).pythonTag},
-	{"<function=", (*Parser).functionTag},
+	{"<|python_start|>", func(p *Parser) bool { return p.pythonCalls("<|python_end|>") }},
+	{"<function=", func(p *Parser) bool { return p.functionTag() && p.closing([]string{"</tool_call>"}) }},
+	{"<function name=\"", (*Parser).functionParams},
 	{"<｜tool▁calls▁begin｜>", (*Parser).deepseekCalls},
 	{"<｜tool▁call▁begin｜>", (*Parser).deepseekCall},
+	{"<|tool_call_begin|>", (*Parser).kimiCall},
+	{"<function_call>", func(p *Parser) bool { return p.jsonCalls(false, "</function_call>") }},
+	{"<|action_start|>", (*Parser).internCalls},
+	{"<|tools_prefix|>", (*Parser).keyedCalls},
+	{"]<]minimax[>[<tool_call>", (*Parser).minimaxCalls},
+	{"<|open|>tools<|sep|>", (*Parser).kimi3Calls},
+	{"<atem:function_calls>", func(p *Parser) bool { return p.invokes("<atem:", "</atem:function_calls>") }},
+	{"<|message_sep|>\n\nfunction call<|role_sep|>", func(p *Parser) bool { return p.jsonCalls(false) }},
+	{"```tool_code", func(p *Parser) bool { return p.codeCalls("```") }},
+	{"```json", func(p *Parser) bool { return p.jsonCalls(true, "```") }},
 	{"<｜DSML｜function_calls>", func(p *Parser) bool { return p.invokes("<｜DSML｜", "</｜DSML｜function_calls>") }},
 	{"<｜DSML｜tool_calls>", func(p *Parser) bool { return p.invokes("<｜DSML｜", "</｜DSML｜tool_calls>") }},
 	{"<tool_calls>", func(p *Parser) bool { return p.jsonCalls(false, "</tool_calls>") }},
@@ -56,14 +69,14 @@ var openers = []opener{
 	{"<|tool_call_start|>", (*Parser).lfmCalls},
 	{"<minimax:tool_call>", func(p *Parser) bool { return p.invokes("<", "</minimax:tool_call>") }},
 	{"<seed:tool_call>", (*Parser).taggedCalls},
-	{"<function_calls>", func(p *Parser) bool { return p.invokes("<", "</function_calls>") }},
+	{"<function_calls>", (*Parser).functionCalls},
 	{"<start_function_call>", func(p *Parser) bool { return p.colonCalls("<end_function_call>") }},
 }
 
 // closers end calls whose arguments are not JSON.
 var closers = []string{
 	"</tool_call>", "<|/tool_call|>", "</TOOLCALL>", "</function>", "<｜tool▁call▁end｜>", "<|END_ACTION|>", "<|tool_call_end|>",
-	"<|call|>", "<|end|>",
+	"<|call|>", "<|end|>", "</function_call>", "<|action_end|>",
 }
 
 // family is a way of writing calls, found by what its template contains.
@@ -73,15 +86,18 @@ type family struct {
 	think [2]string
 	form  CallForm
 	more  []opener
+	drops []string // marks around the text
 	set   func(*Syntax)
 }
 
 var families = []family{
 	{name: "harmony", all: []string{"<|channel|>", "<|message|>"}, set: func(s *Syntax) { s.harmony = true }},
+	{name: "glimmer", all: []string{"<|message|>", "to=self"}, set: func(s *Syntax) { s.harmony = true }},
 	{name: "deepseek", all: []string{"<｜tool▁calls▁begin｜>"}, think: [2]string{"<think>", "</think>"}},
 	{name: "mistral", all: []string{"[TOOL_CALLS]"}, form: CallForm{Begin: "[TOOL_CALLS][", End: "]", Between: ""}},
 	{name: "functionary", all: []string{">>>all"}, set: func(s *Syntax) { s.recipients = true }},
-	{name: "command-r7b", all: []string{"<|START_ACTION|>"}, form: CallForm{Begin: "<|START_ACTION|>[", End: "]<|END_ACTION|>", NameKey: "tool_name", ArgumentsKey: "parameters"}},
+	{name: "command-r7b", all: []string{"<|START_ACTION|>"}, form: CallForm{Begin: "<|START_ACTION|>[", End: "]<|END_ACTION|>", NameKey: "tool_name", ArgumentsKey: "parameters"},
+		drops: []string{"<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>"}},
 	{name: "command-r", all: []string{"Action:", "```json", `"tool_name"`}, form: CallForm{Begin: "Action: ```json\n[", End: "]\n```", NameKey: "tool_name", ArgumentsKey: "parameters"},
 		more: []opener{{"Action:", (*Parser).commandR}}},
 	{name: "firefunction", all: []string{"functools["}, form: CallForm{Begin: " functools[", End: "]"},
@@ -91,10 +107,21 @@ var families = []family{
 	{name: "kimi", all: []string{"<|tool_calls_section_begin|>"}},
 	{name: "lfm2", all: []string{"<|tool_call_start|>"}},
 	{name: "seed-oss", all: []string{"<seed:tool_call>"}, think: [2]string{"<seed:think>", "</seed:think>"}},
+	{name: "minimax-m3", all: []string{"]<]minimax[>["}, think: [2]string{"<mm:think>", "</mm:think>"}},
+	{name: "kimi-k3", all: []string{"<|open|>", "<|sep|>"}, think: [2]string{"<|open|>think<|sep|>", "<|close|>think<|sep|>"},
+		drops: []string{"<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>"}},
+	{name: "apertus", all: []string{"<|tools_prefix|>"}, think: [2]string{"<|inner_prefix|>", "<|inner_suffix|>"}},
+	{name: "apriel", all: []string{"[BEGIN FINAL RESPONSE]"}, think: [2]string{"Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"},
+		drops: []string{"[END FINAL RESPONSE]", "<|end|>"}},
+	{name: "internlm", all: []string{"<|action_start|>"}},
+	{name: "ling", all: []string{"<role>", "<|role_end|>"}, form: CallForm{Begin: "<tool_call>\n", End: "\n</tool_call>", Between: "\n"}, drops: []string{"<|role_end|>"}},
 	{name: "minimax", all: []string{"<minimax:tool_call>"}},
 	{name: "functiongemma", all: []string{"<start_function_call>"}},
-	{name: "gemma4", all: []string{"<|tool_call>"}, think: [2]string{"<|channel>thought", "<channel|>"}},
+	{name: "gemma4", all: []string{"<|tool_call>"}, think: [2]string{"<|channel>thought", "<channel|>"},
+		drops: []string{"<|channel>thought\n<channel|>", "<channel|>", "<|channel>"}},
 	{name: "functionary-llama", all: []string{"<function=", "<|python_tag|>"}},
+	{name: "smollm3", all: []string{"<tool_call>", "<code>"}, form: CallForm{Begin: "<tool_call>\n", End: "\n</tool_call>", Between: "\n"},
+		more: []opener{{"<code>", func(p *Parser) bool { return p.codeCalls("</code>") }}}},
 	{name: "hermes", all: []string{"<tool_call>"}, form: CallForm{Begin: "<tool_call>\n", End: "\n</tool_call>", Between: "\n"}},
 	{name: "qwen-coder", all: []string{"<function=", "<parameter="}},
 	{name: "llama3", all: []string{"<|start_header_id|>", `"parameters"`}, form: CallForm{ArgumentsKey: "parameters", Between: "; "}},
@@ -137,6 +164,9 @@ func SyntaxOf(template string) Syntax {
 			s.ThinkOpen, s.ThinkClose = f.think[0], f.think[1]
 		}
 		s.openers = append(slices.Clip(openers), f.more...)
+		for _, d := range f.drops {
+			s.drops = append(s.drops, opener{d, func(p *Parser) bool { p.drops = true; return true }})
+		}
 		if f.set != nil {
 			f.set(&s)
 		}
@@ -171,6 +201,27 @@ func (s Syntax) Thinks(prompt string) bool {
 	return s.ThinkOpen != "" && strings.HasSuffix(strings.TrimRight(prompt, " \n\r\t"), s.ThinkOpen)
 }
 
+// Reasoning returns the texts that begin and end a section of reasoning, and
+// what closes one from outside, in pieces that are encoded each for itself; ""
+// and nil if the family has none.
+func (s Syntax) Reasoning() (open, closing string, forced []string) {
+	switch {
+	case s.Name == "harmony":
+		return "<|channel|>analysis<|message|>", "<|end|>", []string{"<|end|><|start|>assistant<|channel|>final<|message|>"}
+	case s.ThinkClose == "":
+		return "", "", nil
+	case strings.HasPrefix(s.ThinkClose, "<|") || strings.HasPrefix(s.ThinkClose, "<｜"):
+		return s.ThinkOpen, s.ThinkClose, []string{s.ThinkClose}
+	}
+	return s.ThinkOpen, s.ThinkClose, []string{"\n", s.ThinkClose}
+}
+
+// InThinking reports whether prompt ends within a reasoning section, of which
+// it may have more than the opening tag: a prompt that begins the answer.
+func (s Syntax) InThinking(prompt string) bool {
+	return s.ThinkOpen != "" && strings.LastIndex(prompt, s.ThinkOpen) > strings.LastIndex(prompt, s.ThinkClose)
+}
+
 // ClosedThinking reports whether the prompt already ended the reasoning
 // section of the answer, as templates do when thinking is turned off.
 func (s Syntax) ClosedThinking(prompt string) bool {
@@ -185,8 +236,16 @@ func (s Syntax) Marks() []string {
 		"<｜tool▁sep｜>", "<｜tool▁calls▁end｜>", "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_calls_section_end|>",
 		"</minimax:tool_call>", "</seed:tool_call>", "</function_calls>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>",
 	}
-	for _, o := range s.openers {
+	for _, o := range append(slices.Clip(s.openers), s.drops...) {
 		marks = append(marks, o.mark)
+	}
+	switch s.Name {
+	case "kimi-k3":
+		marks = append(marks, "<|open|>", "<|close|>", "<|sep|>")
+	case "minimax-m3":
+		marks = append(marks, "]<]minimax[>[")
+	case "internlm":
+		marks = append(marks, "<|plugin|>", "<|interpreter|>")
 	}
 	marks = append(marks, s.closers...)
 	if s.ThinkClose != "" {
@@ -196,7 +255,7 @@ func (s Syntax) Marks() []string {
 		marks = append(marks, "<|channel>")
 	}
 	if s.harmony {
-		marks = append(marks, "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>", "<|return|>")
+		marks = append(marks, "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>", "<|return|>", "<|eom|>")
 	}
 	return marks
 }

@@ -81,7 +81,7 @@ func (c *Compiler) tools(ctx context.Context, tools []chat.Tool, o schema.ToolOp
 	list := make([]schema.Tool, len(tools))
 	for i, t := range tools {
 		key = append(key, t.Name, string(compact(t.Parameters)), strconv.FormatBool(t.Strict))
-		list[i] = schema.Tool{Name: t.Name, Parameters: t.Parameters, Strict: t.Strict}
+		list[i] = schema.Tool{Name: t.Name, Parameters: parameters(t), Strict: t.Strict}
 	}
 	return c.cache.Get(ctx, strings.Join(key, "\x00"), func(ctx context.Context) (*grammar.Grammar, error) {
 		o.Context, o.Loose = ctx, true
@@ -116,6 +116,17 @@ func (c *Compiler) compileTools(list []schema.Tool, o schema.ToolOptions, or For
 		whole.Loose, part.Strict = true, true
 	}
 	return schema.Union(c.vocab(), []schema.Part{part, {Tools: list, Calling: o}}, whole)
+}
+
+// parameters are what the arguments of calls of t are held to. A tool without
+// parameters takes none.
+func parameters(t chat.Tool) json.RawMessage {
+	const none = `{"type":"object","properties":{},"additionalProperties":false}`
+	switch string(compact(t.Parameters)) {
+	case "", `{"type":"object","properties":{}}`, `{"properties":{},"type":"object"}`, `{"type":"object","properties":{},"required":[]}`:
+		return json.RawMessage(none)
+	}
+	return t.Parameters
 }
 
 // compact returns JSON without white space, as a key for caches.
