@@ -89,7 +89,7 @@ func TestFirstOf(t *testing.T) {
 func TestSlowWatch(t *testing.T) {
 	defer func(d time.Duration) { measureFor = d }(measureFor)
 	measureFor = 10 * time.Millisecond
-	watch := func(most time.Duration, feed func(b hub.Bar)) (stopped error, told string) {
+	watch := func(most time.Duration, feed func(b hub.Bar)) (told string, stopped error) {
 		ctx, stop := context.WithCancelCause(t.Context())
 		said := make(chan string, 1)
 		w := &slowWatch{Progress: hub.TextProgress(io.Discard), most: most, stop: stop, tell: func(s string) { said <- s }}
@@ -101,16 +101,16 @@ func TestSlowWatch(t *testing.T) {
 			stopped = context.Cause(ctx)
 		}
 		b.Done(nil)
-		return stopped, told
+		return told, stopped
 	}
 	slow := new(slowError)
-	if err, _ := watch(time.Second, func(b hub.Bar) { b.Set(1 << 29); b.Add(1000) }); !errors.As(err, &slow) || slow.left != 1<<29-1000 || slow.rate <= 0 {
+	if _, err := watch(time.Second, func(b hub.Bar) { b.Set(1 << 29); b.Add(1000) }); !errors.As(err, &slow) || slow.left != 1<<29-1000 || slow.rate <= 0 {
 		t.Errorf("slow: %v", err)
 	}
-	if err, _ := watch(time.Second, func(b hub.Bar) {}); err == nil || !strings.Contains(err.Error(), "sends nothing of its 1.00 GiB") {
+	if _, err := watch(time.Second, func(b hub.Bar) {}); err == nil || !strings.Contains(err.Error(), "sends nothing of its 1.00 GiB") {
 		t.Errorf("nothing: %v", err)
 	}
-	if err, told := watch(1000*time.Hour, func(b hub.Bar) { b.Add(1 << 20) }); err != nil || !strings.Contains(told, "1023.0 MiB to come at ") {
+	if told, err := watch(1000*time.Hour, func(b hub.Bar) { b.Add(1 << 20) }); err != nil || !strings.Contains(told, "1023.0 MiB to come at ") {
 		t.Errorf("fast: %v, %q", err, told)
 	}
 	w := &slowWatch{Progress: hub.TextProgress(io.Discard)}
@@ -119,7 +119,7 @@ func TestSlowWatch(t *testing.T) {
 			t.Errorf("%s: measured as if the network did it", name)
 		}
 	}
-	if err, told := watch(0, func(b hub.Bar) { b.Add(1) }); err != nil || told == "" {
+	if told, err := watch(0, func(b hub.Bar) { b.Add(1) }); err != nil || told == "" {
 		t.Errorf("without a bound: %v, %q", err, told)
 	}
 }

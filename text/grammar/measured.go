@@ -15,9 +15,6 @@ func (b *Builder) Measured(name string, body *Rule, most int) *Rule {
 	return r
 }
 
-// countedBody reports whether rule i is called by measured rules.
-func (p *program) countedBody(i int32) bool { return p.least != nil && p.rules[i].counted }
-
 // reads returns the number of characters that begin with what is read in a state.
 func (p *program) reads(st *pstate) int32 {
 	if st.begins {

@@ -1,7 +1,6 @@
 package grammar_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -73,7 +72,7 @@ func TestMeasured(t *testing.T) {
 					})
 					id := allowed[min(rng.IntN(len(allowed)), rng.IntN(len(allowed)))]
 					if x.Accept(id) != nil || y.Accept(id) != nil {
-						t.Fatal(fmt.Sprintf("%s: an allowed token is refused", c.expr))
+						t.Fatalf("%s: an allowed token is refused", c.expr)
 					}
 				}
 			}
