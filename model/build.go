@@ -9,9 +9,15 @@ import (
 	"ridge/weights/tensor"
 )
 
-// decoder builds the network of a decoder: layers of attention, or a short
-// convolution, and an MLP, or a mixture of experts.
+// decoder builds the network of a decoder: layers of attention and an MLP, or a
+// mixture of experts.
 func (b *builder) decoder() *Net {
+	return b.stack(func(i int, at func(string) string) nn.Mixer { return b.attention(i, at) })
+}
+
+// stack builds a network of layers whose mixers mix builds: it is given the number
+// of a layer, and what gives the names of the layer's parts.
+func (b *builder) stack(mix func(i int, at func(string) string) nn.Mixer) *Net {
 	net := b.frame()
 	for i := range b.c.Layers {
 		if b.err != nil {
@@ -20,11 +26,7 @@ func (b *builder) decoder() *Net {
 		at := func(part string) string { return fmt.Sprintf("blk.%d.%s", i, part) }
 		l := Layer{NormResid: b.c.NormResid, Scale: b.c.ResidScale}
 		b.norms(&l, at)
-		if c := b.c.Conv; c.Layers != nil && c.Layers[i] {
-			l.Mix = b.shortConv(at)
-		} else {
-			l.Mix = b.attention(i, at)
-		}
+		l.Mix = mix(i, at)
 		if x := b.c.Experts.Layers; x != nil && x[i] {
 			l.FFN = b.moe(at)
 		} else {

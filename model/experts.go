@@ -67,6 +67,9 @@ func (d *description) experts(c *Config, x ExpertConfig) ExpertConfig {
 	// llama.cpp writes 0 and false for what it takes from the architecture.
 	x.FFN = cmp.Or(d.int("expert_feed_forward_length", "moe_intermediate_size|expert_ffn_hidden_size", 0), c.FFN)
 	x.Groups = d.int("expert_group_count", "n_group", 1)
+	if x.Groups > 1 && x.GroupTop == 0 {
+		d.fail("expert_group_count", "one group, as this architecture has", x.Groups)
+	}
 	x.TopGroups = d.int("expert_group_used_count", "topk_group", x.Groups)
 	x.Normalize = d.bool("expert_weights_norm", "norm_topk_prob", x.Normalize) || x.Normalize && !d.hf
 	if x.Scale == 0 {
@@ -87,7 +90,7 @@ func (d *description) experts(c *Config, x ExpertConfig) ExpertConfig {
 	default:
 		d.fail("expert_gating_func", "1 (softmax), 2 (sigmoid) or 3 (softmax of the chosen)", f)
 	}
-	first := d.int("leading_dense_block_count", "first_k_dense_replace", 0)
+	first := d.int("leading_dense_block_count", "first_k_dense_replace|num_dense_layers", 0)
 	x.Layers = expertLayers(c.Layers, func(i int) bool { return i >= first })
 	return x
 }

@@ -25,7 +25,8 @@ type (
 
 // Forward computes the runs of s, appends what the layers keep of them to their
 // sequences, and leaves a row of output for each row that wants one, in order:
-// see Logits and Hidden. On an error no sequence has changed.
+// see Logits and Hidden. On an error no sequence is longer than before; one with a
+// state, which may be half computed, is empty.
 func (m *Model) Forward(s *Step) error {
 	if err := m.grow(s); err != nil {
 		return err

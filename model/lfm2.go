@@ -13,7 +13,7 @@ var lfm2 = architecture{
 	describe: lfm2Describe,
 	names:    lfm2Names,
 	aliases:  lfm2Aliases,
-	build:    (*builder).decoder,
+	build:    (*builder).lfm2,
 }
 
 // LFM2 with experts behind the first layers.
@@ -23,13 +23,10 @@ var lfm2moe = architecture{
 		lfm2Describe(d, c)
 		d.with(d.bool("", "use_expert_bias", true), "exp_probs_b.bias")
 		c.Experts = d.experts(c, ExpertConfig{Score: nn.ScoreSigmoid, Normalize: true})
-		first := d.int("", "num_dense_layers", 0)
-		from := c.Experts.Layers
-		c.Experts.Layers = expertLayers(c.Layers, func(i int) bool { return from[i] && i >= first })
 	},
 	names:   lfm2Names,
 	aliases: lfm2Aliases,
-	build:   (*builder).decoder,
+	build:   (*builder).lfm2,
 }
 
 var lfm2Names = hfNames{layers: "layers.", names: llamaNames(map[string]string{
@@ -49,7 +46,6 @@ func lfm2Describe(d *description, c *Config) {
 	llamaLike(c, nn.RopeNeox)
 	d.must(qkNorms...)
 	d.with(d.bool("", "conv_bias", false), "shortconv.conv.bias", "shortconv.in_proj.bias", "shortconv.out_proj.bias")
-	c.Rope[0].Base = d.float("rope.freq_base", "rope_theta", c.Rope[0].Base)
 	c.Conv.Taps = d.int("shortconv.l_cache", "conv_L_cache", 3)
 	c.Conv.Layers = make([]bool, len(c.KVHeads))
 	for i, n := range c.KVHeads { // of a GGUF file
@@ -72,4 +68,13 @@ func lfm2Describe(d *description, c *Config) {
 	if d.bool("", "block_auto_adjust_ff_dim", c.Arch == "lfm2") {
 		c.FFN = (int(times*float64(2*c.FFN/3)) + unit - 1) / unit * unit
 	}
+}
+
+func (b *builder) lfm2() *Net {
+	return b.stack(func(i int, at func(string) string) nn.Mixer {
+		if b.c.Conv.Layers[i] {
+			return b.shortConv(at)
+		}
+		return b.attention(i, at)
+	})
 }

@@ -56,8 +56,7 @@ type moeRows struct {
 	logits kernel.Acts // [rows][experts]
 	choice choice
 	slot   []int32 // [rows][top k]: the slot of each choice
-	row    []int32 // per slot
-	weight []float32
+	from   []int32 // per slot, the place of its choice
 	spans  []expertSpan
 
 	x        kernel.Acts // [slots][hidden], gathered
@@ -101,14 +100,14 @@ func (m *MoE) Feed(e *Exec, x *kernel.Acts) (*kernel.Acts, *Linear) {
 // assign gives every choice of n rows a slot: expert by expert, and for an expert
 // in the order of rows.
 func (r *moeRows) assign(m *MoE, n int) {
-	k, slots := m.Router.TopK, n*m.Router.TopK
+	slots := n * m.Router.TopK
 	if cap(r.slot) < slots {
-		r.slot, r.row, r.weight = make([]int32, slots), make([]int32, slots), make([]float32, slots)
+		r.slot, r.from = make([]int32, slots), make([]int32, slots)
 	}
 	if cap(r.spans) < len(m.Experts) {
 		r.spans = make([]expertSpan, len(m.Experts))
 	}
-	r.slot, r.row, r.weight = r.slot[:slots], r.row[:slots], r.weight[:slots]
+	r.slot, r.from = r.slot[:slots], r.from[:slots]
 	all := r.spans[:len(m.Experts)]
 	clear(all)
 	for _, e := range r.choice.expert {
@@ -120,7 +119,7 @@ func (r *moeRows) assign(m *MoE, n int) {
 	}
 	for i, e := range r.choice.expert {
 		s := &all[e]
-		r.slot[i], r.row[s.hi], r.weight[s.hi] = int32(s.hi), int32(i/k), r.choice.weight[i]
+		r.slot[i], r.from[s.hi] = int32(s.hi), int32(i)
 		s.hi++
 	}
 	r.spans = all[:0]
@@ -132,10 +131,10 @@ func (r *moeRows) assign(m *MoE, n int) {
 }
 
 type gatherTask struct {
+	m          *MoE
 	r          *moeRows
 	x          *kernel.Acts
 	f32, quant bool // what experts read
-	weigh      bool
 }
 
 // gather copies each row to its slots.
@@ -143,22 +142,23 @@ func (e *Exec) gather(m *MoE, r *moeRows, x *kernel.Acts) {
 	w := &m.Experts[0]
 	quant := Quant(&w.Gate, &w.Up)
 	f32 := !quant || w.Gated && Quant(&w.Gate) != Quant(&w.Up) || m.Router.WeighInput
-	e.rows(&r.x, len(r.row), x.K, quant)
-	r.collect = gatherTask{r, x, f32, quant, m.Router.WeighInput}
-	e.run(&r.collect, len(r.row)*x.K)
+	e.rows(&r.x, len(r.from), x.K, quant)
+	r.collect = gatherTask{m, r, x, f32, quant}
+	e.run(&r.collect, len(r.from)*x.K)
 }
 
 func (t *gatherTask) Do(worker, workers int) {
-	dst := &t.r.x
+	dst, route := &t.r.x, &t.m.Router
 	lo, hi := pool.Split(dst.N, worker, workers)
 	for s := lo; s < hi; s++ {
-		row := int(t.r.row[s])
+		at := int(t.r.from[s])
+		row := at / route.TopK
 		if t.f32 {
 			copy(Row(dst, s), Row(t.x, row))
 		}
 		switch {
-		case t.weigh:
-			kernel.Scale(Row(dst, s), t.r.weight[s])
+		case route.WeighInput:
+			kernel.Scale(Row(dst, s), t.r.choice.weight[at])
 			if t.quant {
 				dst.Quantize(s, 0, dst.K)
 			}
@@ -208,14 +208,14 @@ func (e *Exec) expertHidden(m *MoE, r *moeRows, x *kernel.Acts) {
 	t := &r.hidden
 	t.m, t.r, t.x, t.quant = m, r, x, Quant(&first.Down)
 	w := first.Up.W
-	e.rows(&r.up, len(r.row), w.Rows, t.quant)
+	e.rows(&r.up, len(r.from), w.Rows, t.quant)
 	matrices := 1
 	if first.Gated {
-		Rows(&r.gate, len(r.row), w.Rows, false)
+		Rows(&r.gate, len(r.from), w.Rows, false)
 		matrices = 2
 	}
 	t.units = (w.Groups + groupsPerUnit - 1) / groupsPerUnit
-	rows := (len(r.row) + len(r.spans) - 1) / len(r.spans)
+	rows := (len(r.from) + len(r.spans) - 1) / len(r.spans)
 	e.pool.RunShared(t, &t.shares, t.units*len(r.spans), pieceGroups(rows, matrices*w.GroupBytes)/groupsPerUnit)
 }
 
@@ -263,7 +263,7 @@ type expertDownTask struct {
 // expertDown sums the experts of each of n rows, and the shared MLP, in r.out.
 func (e *Exec) expertDown(m *MoE, r *moeRows, shared *kernel.Acts, n int) {
 	w := m.Experts[0].Down.W
-	Rows(&r.y, len(r.row), w.Rows, false)
+	Rows(&r.y, len(r.from), w.Rows, false)
 	Rows(&r.out, n, w.Rows, false)
 	if shared != nil {
 		Rows(&r.shared, n, w.Rows, false)
@@ -271,7 +271,7 @@ func (e *Exec) expertDown(m *MoE, r *moeRows, shared *kernel.Acts, n int) {
 	t := &r.down
 	t.m, t.r, t.hidden, t.rows = m, r, shared, n
 	// A group is read of every expert that was chosen.
-	e.pool.RunShared(t, &t.shares, w.Groups, max(pieceGroups(n, len(r.spans)*w.GroupBytes), 1))
+	e.pool.RunShared(t, &t.shares, w.Groups, pieceGroups(n, len(r.spans)*w.GroupBytes))
 }
 
 func (t *expertDownTask) Do(worker, _ int) {
@@ -298,8 +298,8 @@ func (t *expertDownTask) part(g0, g1 int) {
 	for row := range t.rows {
 		out := Row(&r.out, row)[c0:c1]
 		t.shared(out, row, c0, c1)
-		for _, slot := range r.slot[row*k:][:k] {
-			weight := r.weight[slot]
+		for i := row * k; i < (row+1)*k; i++ {
+			slot, weight := r.slot[i], r.choice.weight[i]
 			if m.Router.WeighInput {
 				weight = 1
 			}
