@@ -83,6 +83,18 @@ func (m both) Err() error {
 	return nil
 }
 
+// Jump appends what one of the maskers forces, while the other one is free. It
+// appends nothing where both could forbid tokens.
+func (m both) Jump(dst []int32) []int32 {
+	for _, x := range [...]both{m, {m.b, m.a}} {
+		j, jumps := x.a.(engine.Jumper)
+		if f, ok := x.b.(interface{ Free() bool }); jumps && ok && f.Free() {
+			return j.Jump(dst)
+		}
+	}
+	return dst
+}
+
 // addMasker adds a masker to what a plan has.
 func (p *Plan) addMasker(f func() engine.Masker) {
 	before := p.Request.NewMasker

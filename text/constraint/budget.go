@@ -84,6 +84,10 @@ func (b *budget) Mask(logits []float32) {
 	logits[b.forced[b.at]] = keep
 }
 
+// Free reports whether any token may follow, as long as no section begins: then
+// what another masker forces is not in the way.
+func (b *budget) Free() bool { return b.state == outside || b.state == over }
+
 // Accept takes the next token of the answer.
 func (b *budget) Accept(token int32) error {
 	switch b.state {
