@@ -188,7 +188,7 @@ func (p *gbnfParser) class() (*gbnfExpr, error) {
 	p.at++
 	set = set.normalize()
 	if not {
-		set = set.complement()
+		set = set.Complement()
 	}
 	if len(set) == 0 {
 		return nil, p.fail(Invalid, at, "empty class of characters")

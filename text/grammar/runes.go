@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"slices"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -14,6 +15,29 @@ const (
 	surrogateMin = 0xD800
 	surrogateMax = 0xDFFF
 )
+
+// Runes returns the code points of tables, normalized.
+func Runes(tables ...*unicode.RangeTable) RuneSet {
+	var s RuneSet
+	add := func(lo, hi, stride rune) {
+		if stride == 1 {
+			s = append(s, lo, hi)
+			return
+		}
+		for r := lo; r <= hi; r += stride {
+			s = append(s, r, r)
+		}
+	}
+	for _, t := range tables {
+		for _, r := range t.R16 {
+			add(rune(r.Lo), rune(r.Hi), rune(r.Stride))
+		}
+		for _, r := range t.R32 {
+			add(rune(r.Lo), rune(r.Hi), rune(r.Stride))
+		}
+	}
+	return s.normalize()
+}
 
 // normalize sorts the pairs of s and joins those that touch. It may reuse the
 // memory of s.
@@ -37,8 +61,8 @@ func (s RuneSet) normalize() RuneSet {
 	return out
 }
 
-// complement returns the code points that are not in s, which is normalized.
-func (s RuneSet) complement() RuneSet {
+// Complement returns the code points that are not in s, which is normalized.
+func (s RuneSet) Complement() RuneSet {
 	var out RuneSet
 	next := rune(0)
 	for i := 0; i < len(s); i += 2 {

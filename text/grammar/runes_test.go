@@ -2,7 +2,9 @@ package grammar
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
+	"unicode"
 )
 
 func TestRuneSets(t *testing.T) {
@@ -23,7 +25,7 @@ func TestRuneSets(t *testing.T) {
 			}
 			return false
 		}
-		not := s.complement()
+		not := s.Complement()
 		seqs := utf8Sequences(nil, s)
 		spelled := func(b []byte) bool {
 			n := 0
@@ -58,6 +60,23 @@ func TestRuneSets(t *testing.T) {
 			if spelled(bad) {
 				t.Fatalf("%x spells % x", s, bad)
 			}
+		}
+	}
+}
+
+// Runes are the characters that the tables have, and no others.
+func TestRunes(t *testing.T) {
+	tables := []*unicode.RangeTable{unicode.Lu, unicode.Nl, unicode.Other_Uppercase}
+	s := Runes(tables...)
+	if !slices.Equal(s, slices.Clone(s).normalize()) {
+		t.Error("not normalized")
+	}
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if in := len(s) > 1 && s[0] <= r; in != unicode.In(r, tables...) {
+			t.Fatalf("%x: got %v", r, in)
+		}
+		if len(s) > 1 && s[1] == r {
+			s = s[2:]
 		}
 	}
 }

@@ -126,7 +126,7 @@ func (e *ecmaReader) property() {
 		e.write(e.expr[e.i:e.i+2]+"{"+name+"}", end+1)
 	default:
 		if not {
-			set = complement(set)
+			set = set.Complement()
 		}
 		text := ranges(set)
 		if !e.class {
@@ -156,31 +156,7 @@ func propertyOf(name string) (grammar.RuneSet, bool) {
 		}
 		tables = []*unicode.RangeTable{t}
 	}
-	var set grammar.RuneSet
-	for r := rune(0); r <= unicode.MaxRune; r++ {
-		if unicode.In(r, tables...) {
-			if n := len(set); n > 0 && set[n-1]+1 == r {
-				set[n-1] = r
-			} else {
-				set = append(set, r, r)
-			}
-		}
-	}
-	return set, true
-}
-
-func complement(set grammar.RuneSet) (out grammar.RuneSet) {
-	next := rune(0)
-	for i := 0; i < len(set); i += 2 {
-		if set[i] > next {
-			out = append(out, next, set[i]-1)
-		}
-		next = set[i+1] + 1
-	}
-	if next <= unicode.MaxRune {
-		out = append(out, next, unicode.MaxRune)
-	}
-	return out
+	return grammar.Runes(tables...), true
 }
 
 // ranges writes a set as the inside of a class.
