@@ -14,6 +14,7 @@ import (
 
 	"ridge"
 	"ridge/measure/eval"
+	"ridge/sample"
 	"ridge/text/chat"
 )
 
@@ -79,10 +80,12 @@ one in it that is not in the question.`,
 	return c
 }
 
-// askIn asks each question in a chat of its own, greedily.
+// askIn asks each question in a chat of its own, greedily whatever the model's
+// files recommend.
 func askIn(m *ridge.Model, max int) func(context.Context, string) (string, error) {
+	g := ridge.Generation{MaxTokens: max, Sampling: sample.Params{TopK: 1}}
 	return func(ctx context.Context, question string) (string, error) {
-		r, err := m.Reply(ctx, []chat.Message{{Role: "user", Content: question}}, ridge.Generation{MaxTokens: max})
+		r, err := m.Reply(ctx, []chat.Message{{Role: "user", Content: question}}, g)
 		if err != nil {
 			return "", err
 		}
