@@ -115,7 +115,7 @@ func (o *runOptions) run(c *cobra.Command, args []string) error {
 	load := time.Since(start)
 	o.recommend(c.Flags(), m.Recommended(), &g)
 	if m.From.Base && !o.raw {
-		fmt.Fprintf(c.ErrOrStderr(), "ridge: %s: %s\n", m.Name, m.From.Note)
+		fmt.Fprintf(c.ErrOrStderr(), "ridge: %s is %s\n", m.From.Name, m.From.Note)
 	} else if f := m.Form(); f.Name != "" && !o.raw {
 		fmt.Fprintf(c.ErrOrStderr(), "ridge: chat template: %s\n", formText(f))
 	}
@@ -148,9 +148,6 @@ func (o *runOptions) openNamed(c *cobra.Command, name string) (*ridge.Model, err
 	m, err := o.open(c, name, o.template)
 	if errors.Is(err, hub.ErrOffline) || errors.As(err, new(*net.OpError)) {
 		err = fmt.Errorf("%w\nThe small model inside ridge needs no network: ridge run %s", err, hub.EmbeddedName)
-	}
-	if err == nil && m.From.Base && !o.raw {
-		fmt.Fprintf(c.ErrOrStderr(), "ridge: %s is %s\n", m.From.Name, m.From.Note)
 	}
 	return m, err
 }
