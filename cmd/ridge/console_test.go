@@ -150,7 +150,7 @@ func TestChatTab(t *testing.T) {
 func TestChatSetRefuses(t *testing.T) {
 	p := startChat(t, t.TempDir())
 	for _, c := range []struct{ set, says string }{
-		{"top_p 2", "top_p: expected a number in [0, 1], found 2"},
+		{"top_p 2", "\nridge: top_p: expected a number in [0, 1], found 2"},
 		{"temperature -1", "temperature: expected 0 or a positive number, found -1"},
 		{"min_p nan", "min_p: expected a number in [0, 1], found NaN"},
 		{"repeat_last_n -2", "expected -1 (all)"},
@@ -158,8 +158,12 @@ func TestChatSetRefuses(t *testing.T) {
 		{"num_ctx 4096", "--ctx"},
 	} {
 		p.send("/set parameter " + c.set + "\r")
-		p.see(c.says, func(s string) bool { return strings.Contains(strings.ReplaceAll(s, "\n", " "), c.says) })
+		p.see(c.says, func(s string) bool {
+			return strings.Contains(s, c.says) || strings.Contains(strings.ReplaceAll(s, "\n", " "), c.says)
+		})
 	}
+	p.send(strings.Repeat("again ", 100) + "\r")
+	p.sees("\nridge: prompt: expected at most")
 	p.send("/set top_p 0.9\r/show parameters\r")
 	p.see("what is set", func(s string) bool {
 		return strings.Contains(s, "top_p              0.9") && strings.Contains(s, "min_p              0\n")

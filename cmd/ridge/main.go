@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -42,8 +43,13 @@ func run() int {
 		fmt.Fprintln(os.Stderr, "ridge: interrupted")
 		return exitInterrupted
 	}
-	fmt.Fprintln(os.Stderr, "ridge:", strings.TrimPrefix(err.Error(), "ridge: "))
+	printError(os.Stderr, err)
 	return 1
+}
+
+// printError writes an error in a line that begins with the program's name, once.
+func printError(w io.Writer, err error) {
+	fmt.Fprintln(w, "ridge:", strings.TrimPrefix(err.Error(), "ridge: "))
 }
 
 // explainArgs makes commands that got too few or too many arguments say what they

@@ -49,7 +49,7 @@ func (s *session) converse(ctx context.Context, con console.Console, dir string)
 			return err
 		case m.Command:
 			if done, err := s.command(m.Text, dir); err != nil {
-				fmt.Fprintln(s.err, "ridge:", err)
+				printError(s.err, err)
 			} else if done {
 				return nil
 			}
@@ -68,7 +68,7 @@ func (s *session) answer(ctx context.Context, con console.Console, text string) 
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(s.err, "(stopped)")
 	case err != nil:
-		fmt.Fprintln(s.err, "ridge:", err)
+		printError(s.err, err)
 	case s.o.verbose:
 		s.report(0)
 	}

@@ -176,8 +176,10 @@ func (s *session) checkParameters() error {
 	if s.g.MaxTokens < 0 {
 		return fmt.Errorf("num_predict: expected 0 (what the context holds) or more, found %d", s.g.MaxTokens)
 	}
-	_, err := sample.New(s.g.Sampling, s.m.Config().Vocab)
-	return err
+	if _, err := sample.New(s.g.Sampling, s.m.Config().Vocab); err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "sample: ")) // whoever set it knows no packages
+	}
+	return nil
 }
 
 func (s *session) show(what string) error {
