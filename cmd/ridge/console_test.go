@@ -20,11 +20,7 @@ import (
 // nothing, on a terminal of 60 columns and 20 rows.
 func startChat(t *testing.T, home string, flags ...string) *terminal {
 	t.Helper()
-	tiny, err := filepath.Abs("../../internal/tinymodel/testdata/llama/llama.gguf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := startScreen(t, 60, 20, home, nil, append([]string{"run", tiny, "-n", "3", "--raw"}, flags...)...)
+	p := startScreen(t, 60, 20, home, nil, append([]string{"run", tinyLlama, "-n", "3", "--raw"}, flags...)...)
 	p.sees("/? for help")
 	p.sees(">>>")
 	return p
@@ -279,12 +275,8 @@ func TestChatKeys(t *testing.T) {
 
 // Where a terminal cannot be edited on, lines are read.
 func TestChatPlain(t *testing.T) {
-	tiny, err := filepath.Abs("../../internal/tinymodel/testdata/llama/llama.gguf")
-	if err != nil {
-		t.Fatal(err)
-	}
 	home := t.TempDir()
-	p := startTerminalWith(t, []string{"RIDGE_OFFLINE=1", "TERM=dumb", "HOME=" + home, "XDG_CACHE_HOME=" + home}, "run", tiny, "-n", "3", "--raw")
+	p := startTerminalWith(t, []string{"RIDGE_OFFLINE=1", "TERM=dumb", "HOME=" + home, "XDG_CACHE_HOME=" + home}, "run", tinyLlama, "-n", "3", "--raw")
 	p.expect("/? for help")
 	p.expect(">>> ")
 	p.send("\"\"\"a\n")
@@ -305,11 +297,7 @@ func TestChatPlain(t *testing.T) {
 // A full context is said and does not end the conversation: the oldest turns are
 // dropped if the person wants it.
 func TestChatOverflow(t *testing.T) {
-	tiny, err := filepath.Abs("../../internal/tinymodel/testdata/llama/llama.gguf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := startScreen(t, 100, 40, t.TempDir(), nil, "run", tiny, "-n", "20", "--ignore-eos", "--ctx", "400", "--system", "Be brief.")
+	p := startScreen(t, 100, 40, t.TempDir(), nil, "run", tinyLlama, "-n", "20", "--ignore-eos", "--ctx", "400", "--system", "Be brief.")
 	p.sees(">>>")
 	idle := func() {
 		p.t.Helper()
@@ -342,12 +330,8 @@ func TestChatOverflow(t *testing.T) {
 
 // An answer that only repeats itself is ended, and that is said.
 func TestRunEndsLoops(t *testing.T) {
-	tiny, err := filepath.Abs("../../internal/tinymodel/testdata/llama/llama.gguf")
-	if err != nil {
-		t.Fatal(err)
-	}
 	ask := func(flags ...string) string {
-		c := exec.Command("ridge", append([]string{"run", tiny, "a", "--raw", "--ctx", "700", "--logit-bias", "10=1000"}, flags...)...)
+		c := exec.Command("ridge", append([]string{"run", tinyLlama, "a", "--raw", "--ctx", "700", "--logit-bias", "10=1000"}, flags...)...)
 		c.Env = append(os.Environ(), "RIDGE_OFFLINE=1", "HOME="+t.TempDir())
 		out, err := c.CombinedOutput()
 		if err != nil {

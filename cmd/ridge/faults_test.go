@@ -19,8 +19,6 @@ import (
 	"time"
 )
 
-const tinyFile = "../../internal/tinymodel/testdata/llama/llama.gguf"
-
 // process is a server in a process of its own.
 type process struct {
 	cmd *exec.Cmd
@@ -102,7 +100,7 @@ func results(t *testing.T, dir, id string) [][]byte {
 func TestKilledDuringBatch(t *testing.T) {
 	const lines = 48
 	dir := t.TempDir()
-	args := []string{tinyFile, "--data", dir, "--log-level", "error"}
+	args := []string{tinyLlama, "--data", dir, "--log-level", "error"}
 	p := launch(t, args...)
 	var in, form bytes.Buffer
 	for i := range lines {
@@ -176,7 +174,7 @@ func TestKilledDuringBatch(t *testing.T) {
 // A server outlives whatever happens to its model's file, and answers from the
 // model that it has, or says that there is none and loads it when it is back.
 func TestModelFileReplaced(t *testing.T) {
-	b, err := os.ReadFile(tinyFile)
+	b, err := os.ReadFile(tinyLlama)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestFindProblems(t *testing.T) {
 		models = append(models, hub.Model{Name: c.Name, Files: []string{c.Path}})
 		want = append(want, c.Want)
 	}
-	b, err := os.ReadFile("../../internal/tinymodel/testdata/llama/llama.gguf")
+	b, err := os.ReadFile(tinyLlama)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -11,11 +10,7 @@ import (
 
 // A chat as a person has it.
 func TestChat(t *testing.T) {
-	tiny, err := filepath.Abs("../../internal/tinymodel/testdata/llama/llama.gguf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := startTerminal(t, "run", tiny, "-n", "5", "--raw")
+	p := startTerminal(t, "run", tinyLlama, "-n", "5", "--raw")
 	p.expect("/? for help")
 	p.send("ab\r")
 	p.expect(">>> ")
@@ -51,7 +46,7 @@ func TestChat(t *testing.T) {
 
 // SIGTERM ends a chat that waits for a question.
 func TestChatTerminated(t *testing.T) {
-	p := startTerminal(t, "run", "../../internal/tinymodel/testdata/llama/llama.gguf")
+	p := startTerminal(t, "run", tinyLlama)
 	p.expect("/? for help")
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -70,12 +65,8 @@ func TestChatTerminated(t *testing.T) {
 
 // Ctrl-C stops an answer and not the program.
 func TestChatInterrupt(t *testing.T) {
-	tiny, err := filepath.Abs("../../internal/tinymodel/testdata/llama/llama.gguf")
-	if err != nil {
-		t.Fatal(err)
-	}
 	// The reference code and a long answer leave time to interrupt.
-	p := startTerminal(t, "run", tiny, "--raw", "--ignore-eos", "--ref", "--ctx", "128000")
+	p := startTerminal(t, "run", tinyLlama, "--raw", "--ignore-eos", "--ref", "--ctx", "128000")
 	p.expect("/? for help")
 	p.send("ab\r")
 	p.flows(1000) // the answer has begun

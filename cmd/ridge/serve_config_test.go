@@ -75,7 +75,7 @@ models:
 // anything.
 func TestServeConfiguration(t *testing.T) {
 	dir := t.TempDir()
-	model, err := filepath.Abs(tinyFile)
+	model, err := filepath.Abs(tinyLlama)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,11 +25,7 @@ func TestServeDrains(t *testing.T) {
 	if err := os.WriteFile(config, []byte("name = of-file\nport = 1\ngrace = 60s\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	model, err := filepath.Abs("../../internal/tinymodel/testdata/llama/llama.gguf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := exec.Command("ridge", "serve", model, "--config", config, "--port", "0", "--kv-memory", "1M", "--offline")
+	c := exec.Command("ridge", "serve", tinyLlama, "--config", config, "--port", "0", "--kv-memory", "1M", "--offline")
 	c.Env = append(os.Environ(), "RIDGE_SERVE_NAME=of-env", "RIDGE_SERVE_PORT=2", "HOME="+dir)
 	out, err := c.StdoutPipe()
 	if err != nil {

@@ -17,10 +17,6 @@ import (
 // it; what one that was killed has left goes at the next start.
 func TestServeSwapFolder(t *testing.T) {
 	dir := t.TempDir()
-	model, err := filepath.Abs("../../internal/tinymodel/testdata/llama/llama.gguf")
-	if err != nil {
-		t.Fatal(err)
-	}
 	folders := func() (out []string) {
 		entries, _ := os.ReadDir(filepath.Join(dir, "swap"))
 		for _, e := range entries {
@@ -32,7 +28,7 @@ func TestServeSwapFolder(t *testing.T) {
 	}
 	serve := func(end os.Signal) string {
 		t.Helper()
-		c := exec.Command("ridge", "serve", model, "--port", "0", "--kv-memory", "1M", "--offline", "--data", dir, "--swap-ram", "1M", "--swap-disk", "10M", "--shed", "--deadline", "1m")
+		c := exec.Command("ridge", "serve", tinyLlama, "--port", "0", "--kv-memory", "1M", "--offline", "--data", dir, "--swap-ram", "1M", "--swap-disk", "10M", "--shed", "--deadline", "1m")
 		c.Env = append(os.Environ(), "HOME="+dir)
 		out, err := c.StdoutPipe()
 		if err != nil {

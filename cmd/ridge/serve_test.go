@@ -51,7 +51,7 @@ func TestServe(t *testing.T) {
 	c := serveCommand()
 	c.SetOut(&out)
 	c.SetErr(&log)
-	c.SetArgs([]string{"../../internal/tinymodel/testdata/llama/llama.gguf", "--name", "tiny", "--port", "0", "--kv-memory", "1M", "--data", t.TempDir()})
+	c.SetArgs([]string{tinyLlama, "--name", "tiny", "--port", "0", "--kv-memory", "1M", "--data", t.TempDir()})
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	done := make(chan error, 1)
@@ -118,7 +118,7 @@ func TestServeRefuses(t *testing.T) {
 		c.SilenceUsage, c.SilenceErrors = true, true
 		c.SetOut(&bytes.Buffer{})
 		c.SetErr(&bytes.Buffer{})
-		c.SetArgs(append(strings.Fields(strings.ReplaceAll(args, "MODEL", "../../internal/tinymodel/testdata/llama/llama.gguf")), "--port", "0", "--offline"))
+		c.SetArgs(append(strings.Fields(strings.ReplaceAll(args, "MODEL", tinyLlama)), "--port", "0", "--offline"))
 		err := c.ExecuteContext(t.Context())
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: got %v, want %s", args, err, says)
@@ -141,7 +141,7 @@ func TestShelf(t *testing.T) {
 	if err := os.MkdirAll(blobs, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	b, err := os.ReadFile("../../internal/tinymodel/testdata/llama/llama.gguf")
+	b, err := os.ReadFile(tinyLlama)
 	if err != nil {
 		t.Fatal(err)
 	}
