@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"iter"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -143,21 +144,24 @@ func hfSnapshots(repoDir string) []string {
 
 var hfFolder = regexp.MustCompile(`^models--([A-Za-z0-9_][A-Za-z0-9._-]*?)--([A-Za-z0-9_].*)$`)
 
+// hfRepos yields the folders of a cache that are of repositories, with their names.
+func hfRepos(root string) iter.Seq2[string, string] {
+	return func(yield func(dir, repo string) bool) {
+		entries, _ := os.ReadDir(root)
+		for _, e := range entries {
+			m := hfFolder.FindStringSubmatch(e.Name())
+			if m != nil && !yield(filepath.Join(root, e.Name()), m[1]+"/"+m[2]) {
+				return
+			}
+		}
+	}
+}
+
 // listHF lists the models of a cache: for each repository those of "main", or
 // of the newest snapshot.
 func listHF(root string) []Model {
-	entries, err := os.ReadDir(root)
-	if err != nil {
-		return nil
-	}
 	var out []Model
-	for _, e := range entries {
-		m := hfFolder.FindStringSubmatch(e.Name())
-		if m == nil {
-			continue
-		}
-		repo := m[1] + "/" + m[2]
-		repoDir := filepath.Join(root, e.Name())
+	for repoDir, repo := range hfRepos(root) {
 		snapshot := hfSnapshot(repoDir, "main")
 		if snapshot == "" {
 			if all := hfSnapshots(repoDir); len(all) > 0 {

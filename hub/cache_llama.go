@@ -82,18 +82,24 @@ func lmStudioRepo(repo string) []localFile {
 	return nil
 }
 
-func listLMStudio() []Model {
-	var out []Model
+// lmStudioRepos yields the folders of repositories, with their names.
+func lmStudioRepos(yield func(dir, repo string) bool) {
 	for _, d := range lmStudioDirs() {
 		publishers, _ := os.ReadDir(d)
 		for _, p := range publishers {
 			repos, _ := os.ReadDir(filepath.Join(d, p.Name()))
 			for _, r := range repos {
-				repo := p.Name() + "/" + r.Name()
-				files := walkFiles(filepath.Join(d, p.Name(), r.Name()), 1)
-				out = append(out, groupLocal(files, OwnerLMStudio, hfRefOf(repo))...)
+				if !yield(filepath.Join(d, p.Name(), r.Name()), p.Name()+"/"+r.Name()) {
+					return
+				}
 			}
 		}
+	}
+}
+
+func listLMStudio() (out []Model) {
+	for dir, repo := range lmStudioRepos {
+		out = append(out, groupLocal(walkFiles(dir, 1), OwnerLMStudio, hfRefOf(repo))...)
 	}
 	return out
 }

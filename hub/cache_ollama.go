@@ -124,8 +124,13 @@ func openOllama(dir, manifestPath, ref string) *Model {
 	return m
 }
 
-func listOllama() []Model {
-	var out []Model
+// ollamaFound is a manifest in the folder dir of Ollama, of the model ref.
+type ollamaFound struct {
+	dir, path, ref string
+}
+
+// ollamaManifests yields the manifests of Ollama that are on this machine.
+func ollamaManifests(yield func(ollamaFound) bool) {
 	for _, dir := range ollamaDirs() {
 		for _, f := range walkFiles(filepath.Join(dir, "manifests"), 3) {
 			parts := strings.Split(f.name, "/")
@@ -133,12 +138,17 @@ func listOllama() []Model {
 				continue
 			}
 			r, err := parseOllama(f.name, strings.Join(parts[:3], "/")+":"+parts[3])
-			if err != nil {
-				continue
+			if err == nil && !yield(ollamaFound{dir, f.path, r.text}) {
+				return
 			}
-			if m := openOllama(dir, f.path, r.text); m != nil {
-				out = append(out, *m)
-			}
+		}
+	}
+}
+
+func listOllama() (out []Model) {
+	for f := range ollamaManifests {
+		if m := openOllama(f.dir, f.path, f.ref); m != nil {
+			out = append(out, *m)
 		}
 	}
 	return out

@@ -15,25 +15,15 @@ import (
 func Unusable(o Options) []Model {
 	out := store{o.dir()}.unusable()
 	for _, root := range hfRoots() {
-		entries, _ := os.ReadDir(root)
-		for _, e := range entries {
-			if m := hfFolder.FindStringSubmatch(e.Name()); m != nil {
-				for _, s := range hfSnapshots(filepath.Join(root, e.Name())) {
-					out = append(out, brokenLocal(s, 4, OwnerHF, hfRefOf(m[1]+"/"+m[2]))...)
-				}
+		for dir, repo := range hfRepos(root) {
+			for _, s := range hfSnapshots(dir) {
+				out = append(out, brokenLocal(s, 4, OwnerHF, hfRefOf(repo))...)
 			}
 		}
 	}
 	out = append(out, brokenOllama()...)
-	for _, d := range lmStudioDirs() {
-		publishers, _ := os.ReadDir(d)
-		for _, p := range publishers {
-			repos, _ := os.ReadDir(filepath.Join(d, p.Name()))
-			for _, r := range repos {
-				repo := p.Name() + "/" + r.Name()
-				out = append(out, brokenLocal(filepath.Join(d, p.Name(), r.Name()), 1, OwnerLMStudio, hfRefOf(repo))...)
-			}
-		}
+	for dir, repo := range lmStudioRepos {
+		out = append(out, brokenLocal(dir, 1, OwnerLMStudio, hfRefOf(repo))...)
 	}
 	out = append(out, brokenLocal(llamaCacheDir(), 0, OwnerLlamaCpp, func(name string) string { return filepath.Join(llamaCacheDir(), name) })...)
 	slices.SortStableFunc(out, func(a, b Model) int { return strings.Compare(string(a.Owner)+a.Name, string(b.Owner)+b.Name) })
@@ -133,17 +123,9 @@ func danglingLinks(dir string, depth int) (out []string) {
 
 // brokenOllama lists Ollama's manifests whose model cannot be opened.
 func brokenOllama() (out []Model) {
-	for _, dir := range ollamaDirs() {
-		for _, f := range walkFiles(filepath.Join(dir, "manifests"), 3) {
-			parts := strings.Split(f.name, "/")
-			if len(parts) != 4 {
-				continue
-			}
-			r, err := parseOllama(f.name, strings.Join(parts[:3], "/")+":"+parts[3])
-			if err != nil || openOllama(dir, f.path, r.text) != nil {
-				continue
-			}
-			out = append(out, Model{Name: r.text, Ref: r.text, Owner: OwnerOllama, Problem: ollamaProblem(dir, f.path)})
+	for f := range ollamaManifests {
+		if openOllama(f.dir, f.path, f.ref) == nil {
+			out = append(out, Model{Name: f.ref, Ref: f.ref, Owner: OwnerOllama, Problem: ollamaProblem(f.dir, f.path)})
 		}
 	}
 	return out
