@@ -48,11 +48,11 @@ var architectures = []Technique{
 	},
 	{
 		ID:      "moe-variants",
-		What:    "experts beside an MLP that all rows read, with a gate or without; layers with and without experts",
+		What:    "experts beside an MLP that all rows read, with a gate or without; layers with and without experts; gpt-oss: experts with biases and clamped gates, heads with learned attention sinks",
 		Use:     "ridge run MODEL",
 		Code:    "model/experts.go",
 		Tests:   []string{"model TestAgainstTransformers"},
-		Show:    "go test -v -run 'TestAgainstTransformers/(qwen.moe|olmoe|granitemoe)' ./model",
+		Show:    "go test -v -run 'TestAgainstTransformers/(qwen.moe|olmoe|granitemoe|gpt-oss)' ./model",
 		Missing: "Arctic's dense MLP beside its experts",
 	},
 	{

@@ -32,6 +32,15 @@ var formats = []Technique{
 		Missing: "a command that quantizes, and with it the size and perplexity of Q4_K_M files",
 	},
 	{
+		ID:      "fp4",
+		What:    "MXFP4 and NVFP4: floats of four bits (E2M1) with a scale for each 32 or 16",
+		Use:     "ridge run MODEL",
+		Code:    "weights/tensor/lowbit.go",
+		Tests:   []string{"weights/tensor TestGoldenDecode", "model TestWidenedIsEqual", "model TestWidenedModel"},
+		Show:    "go test -v -run 'TestWidened' ./model",
+		Missing: "the perplexity of a model stored in FP4",
+	},
+	{
 		ID:    "fp16-bf16",
 		What:  "half precision of both kinds, bit-exact, read as it is",
 		Use:   "ridge run MODEL",

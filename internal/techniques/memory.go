@@ -70,6 +70,15 @@ var memory = []Technique{
 		Missing: "FP8, 4, 3 and 2 bits, other axes, keys before rotation; on Qwen 2.5 Q8_0 costs 2% of perplexity, more than 0.5%",
 	},
 	{
+		ID:      "memory-headroom",
+		What:    "keys and values of all models, bodies of requests and Go's heap are each bounded within what the control group or the machine leaves; requests beyond wait, or get status 429",
+		Use:     "ridge serve --kv-memory, --body-memory",
+		Code:    "cmd/ridge/serve_memory.go",
+		Tests:   []string{"cmd/ridge TestMemoryOfServer", "server TestBodiesTogether"},
+		Show:    "go test -v -run 'TestBodiesTogether' ./server",
+		Missing: "a share of the memory as the setting; a stress run that holds resident memory against the bound",
+	},
+	{
 		ID:    "tenant-isolation",
 		What:  "prefixes of one tenant are never found by another",
 		Use:   "ridge serve: cache_salt, API keys",
