@@ -124,7 +124,7 @@ func (p *Parser) upTo(kind PartKind, marks ...string) (mark string) {
 // harmony reads messages in the format of gpt-oss: a header with a channel
 // and perhaps a recipient, then a body.
 func (p *Parser) harmony() {
-	if open := "<|channel|>analysis<|message|>"; p.o.Continue && strings.LastIndex(p.o.Prompt, open) > strings.LastIndex(p.o.Prompt, "<|end|>") && !p.o.KeepReasoning {
+	if p.o.Continue && strings.LastIndex(p.o.Prompt, harmonyAnalysis) > strings.LastIndex(p.o.Prompt, "<|end|>") && !p.o.KeepReasoning {
 		p.thinking = true
 		p.upTo(PartReasoning, harmonyEnds...)
 		p.thinking = false
@@ -164,6 +164,9 @@ func (p *Parser) harmony() {
 		}
 	}
 }
+
+// harmonyAnalysis begins a section of reasoning.
+const harmonyAnalysis = "<|channel|>analysis<|message|>"
 
 var harmonyEnds = []string{"<|end|>", "<|return|>", "<|call|>", "<|eom|>", "<|eot|>"}
 

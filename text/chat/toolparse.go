@@ -384,7 +384,7 @@ func (p *Parser) attempt(n int, parse func(*Parser) bool) {
 	}
 	switch {
 	case ok && (p.calls > calls || n > 0 && p.drops):
-	case p.cut && p.starved && (n > 0 || p.calls > calls):
+	case p.cutWithin() && (n > 0 || p.calls > calls):
 		p.pos = len(p.buf)
 	case p.calls > calls:
 		p.failures++

@@ -207,7 +207,7 @@ func (s Syntax) Thinks(prompt string) bool {
 func (s Syntax) Reasoning() (open, closing string, forced []string) {
 	switch {
 	case s.Name == "harmony":
-		return "<|channel|>analysis<|message|>", "<|end|>", []string{"<|end|><|start|>assistant<|channel|>final<|message|>"}
+		return harmonyAnalysis, "<|end|>", []string{"<|end|><|start|>assistant<|channel|>final<|message|>"}
 	case s.ThinkClose == "":
 		return "", "", nil
 	case strings.HasPrefix(s.ThinkClose, "<|") || strings.HasPrefix(s.ThinkClose, "<｜"):

@@ -224,11 +224,11 @@ func (p *Parser) minimaxValue(key string, schema json.RawMessage, depth int) ([]
 			return nil, false
 		}
 		if n == 0 {
-			list = name == "item" && !s.has("item")
+			list = name == "item" && s.Properties["item"] == nil
 		}
 		sub := s.Items
 		if !list {
-			sub = s.property(name)
+			sub = s.Properties[name]
 		}
 		v, ok := p.minimaxValue(name, sub, depth+1)
 		if !ok {
@@ -281,10 +281,6 @@ func (s *typed) is(names ...string) bool {
 	}
 	return false
 }
-
-func (s *typed) has(property string) bool { _, ok := s.Properties[property]; return ok }
-
-func (s *typed) property(name string) json.RawMessage { return s.Properties[name] }
 
 // value returns text as JSON: by the type of s, or by its form.
 func (s *typed) value(text string) []byte {

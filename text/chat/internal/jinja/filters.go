@@ -232,7 +232,7 @@ func filterTitle(st *state, v value, _ *args) value {
 		}
 		return unicode.ToLower(r)
 	}, s)
-	return newText(self(st.like(v, out)), spansOf(st.like(v, out)), false)
+	return newText(out, spansOf(st.like(v, out)), false)
 }
 
 func filterReplace(st *state, v value, a *args) value {
@@ -326,7 +326,8 @@ func filterURLEncode(st *state, v value, a *args) value {
 			b.WriteString("%" + strings.ToUpper(hex(rune(c), 2)))
 		}
 	}
-	return newText(b.String(), spansOf(st.like(v, b.String())), false)
+	out := b.String()
+	return newText(out, spansOf(st.like(v, out)), false)
 }
 
 func filterDefault(_ *state, v value, a *args) value {
