@@ -78,13 +78,15 @@ func (c *Compiler) Strict(ctx context.Context, tools []chat.Tool, many, jumpAhea
 // object.
 func (c *Compiler) tools(ctx context.Context, tools []chat.Tool, o schema.ToolOptions, or Format) (*grammar.Grammar, error) {
 	key := []string{"tools", or.key(), strconv.Itoa(int(o.Whitespace)), strconv.Itoa(o.MaxCalls), o.NameKey, o.ArgumentsKey, o.Before, o.After, o.Begin, o.End, o.Between}
-	list := make([]schema.Tool, len(tools))
-	for i, t := range tools {
+	for _, t := range tools {
 		key = append(key, t.Name, string(compact(t.Parameters)), strconv.FormatBool(t.Strict))
-		list[i] = schema.Tool{Name: t.Name, Parameters: parameters(t), Strict: t.Strict}
 	}
 	return c.cache.Get(ctx, strings.Join(key, "\x00"), func(ctx context.Context) (*grammar.Grammar, error) {
 		o.Context, o.Loose = ctx, true
+		list := make([]schema.Tool, len(tools))
+		for i, t := range tools {
+			list[i] = schema.Tool{Name: t.Name, Parameters: parameters(t), Strict: t.Strict}
+		}
 		g, err := c.compileTools(list, o, or)
 		if err == nil || ctx.Err() != nil {
 			return g, err
