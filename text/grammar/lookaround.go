@@ -188,11 +188,11 @@ func (l *lookBuilder) compile(i, depth int) bool {
 		return false
 	}
 	if k.behind {
-		l.back[i] = l.b.pattern(k.body, regexBuilder{b: l.b, restart: true, behind: true, prev: -1}, l.search, depth+1)
+		l.back[i] = l.b.pattern(k.body, regexBuilder{b: l.b, restart: true, behind: true, prev: -1}, l.schema, depth+1)
 		return l.b.err == nil
 	}
 	for n, prev := range kinds {
-		d := l.b.pattern(k.body, regexBuilder{b: l.b, open: true, prev: prev}, l.search, depth+1)
+		d := l.b.pattern(k.body, regexBuilder{b: l.b, open: true, prev: prev}, l.schema, depth+1)
 		if l.b.err != nil {
 			return false
 		}
@@ -391,23 +391,23 @@ func (l *lookBuilder) follow(s lookState, next rune) []lookThread {
 			continue
 		}
 		in := &l.prog.Inst[t.pc]
-		go_ := func(pc uint32) { work = append(work, lookThread{pc, t.duties}) }
+		on := func(pc uint32) { work = append(work, lookThread{pc, t.duties}) }
 		switch in.Op {
 		case syntax.InstAlt, syntax.InstAltMatch:
-			go_(in.Out)
-			go_(in.Arg)
+			on(in.Out)
+			on(in.Arg)
 		case syntax.InstCapture:
 			if k, ok := l.group[in.Arg/2]; ok && in.Arg&1 == 0 {
 				if !l.look(k, s, &t) {
 					continue
 				}
 			}
-			go_(in.Out)
+			on(in.Out)
 		case syntax.InstNop:
-			go_(in.Out)
+			on(in.Out)
 		case syntax.InstEmptyWidth:
 			if syntax.EmptyOp(in.Arg)&^flags == 0 {
-				go_(in.Out)
+				on(in.Out)
 			}
 		case syntax.InstMatch:
 			out = append(out, lookThread{uint32(len(l.prog.Inst)), t.duties})

@@ -105,7 +105,7 @@ func (b *Builder) pattern(expr string, r regexBuilder, schema bool, depth int) *
 	if err != nil {
 		return fail(Invalid, "regular expression: cannot be compiled")
 	}
-	r.prog, r.search, r.index = prog, schema, map[string]int32{}
+	r.prog, r.schema, r.index = prog, schema, map[string]int32{}
 	if r.behind && looksAhead(prog) {
 		return fail(Unsupported, "end of the text or of a word in a look-behind of a regular expression")
 	}
@@ -189,7 +189,7 @@ func instructions(re *syntax.Regexp) int {
 type regexBuilder struct {
 	b       *Builder
 	prog    *syntax.Prog
-	search  bool // it stands in a schema
+	schema  bool // it stands in a schema
 	restart bool // a match may begin anywhere
 	open    bool // anything may follow a match
 	behind  bool // it is a look-behind

@@ -194,23 +194,18 @@ func (v *jsonValue) key() string {
 	case jsonBool:
 		b.WriteString(strconv.FormatBool(v.truth))
 	case jsonNumber:
-		b.WriteString(v.rat.RatString())
+		b.WriteString(v.rat.RatString() + ".")
 	case jsonString:
 		b.WriteString(strconv.Itoa(len(v.text)) + ":" + v.text)
 	case jsonArray:
 		for _, x := range v.items {
 			b.WriteString("," + x.key())
 		}
+		b.WriteByte('.')
 	case jsonObject:
 		for _, k := range slices.Sorted(maps.Keys(v.members)) {
 			b.WriteString("," + strconv.Itoa(len(k)) + ":" + k + v.members[k].key())
 		}
-		b.WriteByte('.')
-	}
-	if v.kind == jsonArray {
-		b.WriteByte('.')
-	}
-	if v.kind == jsonNumber {
 		b.WriteByte('.')
 	}
 	v.id = b.String()
@@ -235,8 +230,6 @@ func common(x, y []*jsonValue) []*jsonValue {
 // literal adds the one spelling of v, but for white space, between two states.
 func (j *jsonText) literal(r *grammar.Rule, from int32, v *jsonValue, to int32) {
 	switch v.kind {
-	default:
-		r.Text(from, v.scalar(), to)
 	case jsonArray:
 		j.list(r, from, "[]", len(v.items), to, func(i int, from, to int32) {
 			j.literal(r, from, v.items[i], to)
@@ -248,6 +241,8 @@ func (j *jsonText) literal(r *grammar.Rule, from int32, v *jsonValue, to int32) 
 			j.gap(r, colon, afterColon, value)
 			j.literal(r, value, v.members[v.keys[i]], to)
 		})
+	default:
+		r.Text(from, v.scalar(), to)
 	}
 }
 
