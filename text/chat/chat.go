@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"ridge/internal/spans"
 	"ridge/text/chat/internal/jinja"
-	"ridge/text/tokenizer"
 )
 
 // Message is one turn of a conversation.
@@ -148,23 +148,12 @@ const needleEnd = "RidgeContinuesHere"
 // the template wrote.
 type rendered struct {
 	text  string
-	given []tokenizer.Span
+	given []spans.Span
 }
 
 // cut returns the first n bytes of r.
 func (r rendered) cut(n int) rendered {
-	for i, g := range r.given {
-		if g.Hi >= n {
-			if g.Lo < n {
-				r.given[i].Hi = n
-				i++
-			}
-			r.given = r.given[:i]
-			break
-		}
-	}
-	r.text = r.text[:n]
-	return r
+	return rendered{r.text[:n], spans.Cut(r.given, 0, n)}
 }
 
 // renderTools renders a conversation with its tool calls in the form that the

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"ridge/text/chat/internal/jinja"
-	"ridge/text/tokenizer"
 )
 
 // check reports what is wrong with the input, before a template sees it.
@@ -229,9 +228,5 @@ func (t *Template) render(in Input, sh shape, l Limits) (rendered, error) {
 	if err != nil {
 		return rendered{}, t.wrap(err)
 	}
-	r := rendered{text: s, given: make([]tokenizer.Span, len(given))}
-	for i, g := range given {
-		r.given[i] = tokenizer.Span(g)
-	}
-	return r, nil
+	return rendered{s, given}, nil
 }

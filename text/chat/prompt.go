@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"ridge/internal/spans"
 	"ridge/text/tokenizer"
 )
 
@@ -21,7 +22,7 @@ type Tokenizer interface {
 type Prompt struct {
 	Text   string
 	Tokens []int32
-	plain  []tokenizer.Span // of Text: no control token takes bytes of these
+	plain  []spans.Span // of Text: no control token takes bytes of these
 }
 
 // Encode returns the tokens of the prompt's text, with those around it that the

@@ -6,6 +6,8 @@ import (
 	"sort"
 	"strings"
 	"unicode/utf8"
+
+	"ridge/internal/spans"
 )
 
 // added is a token that is looked for in the text before anything else.
@@ -33,17 +35,7 @@ type marks struct {
 
 // cut returns m for the part of the text from lo up to hi.
 func (m marks) cut(lo, hi int) marks {
-	i := sort.Search(len(m.plain), func(i int) bool { return m.plain[i].Hi > lo })
-	j := i + sort.Search(len(m.plain)-i, func(j int) bool { return m.plain[i+j].Lo >= hi })
-	if lo == 0 && j == len(m.plain) || i == j {
-		m.plain = m.plain[i:j]
-		return m
-	}
-	plain := make([]Span, j-i)
-	for k, p := range m.plain[i:j] {
-		plain[k] = Span{max(p.Lo-lo, 0), min(p.Hi, hi) - lo}
-	}
-	m.plain = plain
+	m.plain = spans.Cut(m.plain, lo, hi)
 	return m
 }
 

@@ -51,7 +51,7 @@ func TestPlain(t *testing.T) {
 			texts = texts[:40]
 		}
 		back := func(s string) string {
-			return tok.Decode(tok.Encode(nil, s, tokenizer.EncodeOptions{ParseSpecial: true, Plain: []tokenizer.Span{{0, len(s)}}}))
+			return tok.Decode(tok.Encode(nil, s, tokenizer.EncodeOptions{ParseSpecial: true, Plain: []tokenizer.Span{{Lo: 0, Hi: len(s)}}}))
 		}
 		exact := back("a <|x|> [Y] b</s>") == "a <|x|> [Y] b</s>" // some change texts, without marks too
 		unknown := tok.Encode(nil, "\u1234", tokenizer.EncodeOptions{})
@@ -59,7 +59,7 @@ func TestPlain(t *testing.T) {
 			around, plain := texts[0], "a "+mark+mark+" b"+strings.Join(texts, "")
 			text := around + plain + around
 			lo, hi := len(around), len(around)+len(plain)
-			got := tok.Encode(nil, text, tokenizer.EncodeOptions{ParseSpecial: true, Plain: []tokenizer.Span{{lo, hi}}})
+			got := tok.Encode(nil, text, tokenizer.EncodeOptions{ParseSpecial: true, Plain: []tokenizer.Span{{Lo: lo, Hi: hi}}})
 			want := tok.Encode(nil, around+"a b"+around, tokenizer.EncodeOptions{ParseSpecial: true})
 			control := func(ids []int32) []int32 {
 				return slices.DeleteFunc(slices.Clone(ids), func(id int32) bool { return !tok.IsControl(id) || slices.Contains(unknown, id) })
@@ -70,7 +70,7 @@ func TestPlain(t *testing.T) {
 			if exact && back(plain) != plain {
 				t.Fatalf("%q decodes to %q", plain, back(plain))
 			}
-			if half := tok.Encode(nil, mark, tokenizer.EncodeOptions{ParseSpecial: true, Plain: []tokenizer.Span{{len(mark) - 1, len(mark)}}}); len(control(half)) > 0 {
+			if half := tok.Encode(nil, mark, tokenizer.EncodeOptions{ParseSpecial: true, Plain: []tokenizer.Span{{Lo: len(mark) - 1, Hi: len(mark)}}}); len(control(half)) > 0 {
 				t.Fatalf("%q, of which one byte is plain, is the control token %v", mark, control(half))
 			}
 		}

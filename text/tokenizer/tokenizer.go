@@ -10,6 +10,8 @@ package tokenizer
 import (
 	"maps"
 	"slices"
+
+	"ridge/internal/spans"
 )
 
 // Metadata is the part of a GGUF file that describes its tokenizer. Lookup
@@ -67,7 +69,7 @@ type EncodeOptions struct {
 }
 
 // Span is the part of a text from byte Lo up to byte Hi.
-type Span struct{ Lo, Hi int }
+type Span = spans.Span
 
 // Encode appends the tokens of text to dst and returns it. Bytes that are not
 // valid UTF-8 become byte tokens where the vocabulary has them, else what it

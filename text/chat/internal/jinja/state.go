@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+
+	"ridge/internal/spans"
 )
 
 // Limits bound one rendering. The zero value of a field means its default.
@@ -166,7 +168,7 @@ func newFrame(slots int, up *frame) *frame {
 // print adds a text with the given parts of it to the output.
 func (st *state) print(s string, given []Span) {
 	st.alloc(len(s) + len(given)*spanBytes)
-	st.given = appendSpans(st.given, given, len(st.out))
+	st.given = spans.Append(st.given, given, len(st.out))
 	st.out = append(st.out, s...)
 }
 
@@ -184,7 +186,7 @@ func (st *state) capture(run func()) value {
 		last = st.given[before-1] // what run prints may make it longer
 	}
 	run()
-	s, given := string(st.out[start:]), cutSpans(st.given, start, len(st.out))
+	s, given := string(st.out[start:]), spans.Cut(st.given, start, len(st.out))
 	st.out, st.given = st.out[:start], st.given[:before]
 	if before > 0 {
 		st.given[before-1] = last

@@ -1,13 +1,14 @@
 package jinja
 
 import (
-	"sort"
 	"strings"
 	"unsafe"
+
+	"ridge/internal/spans"
 )
 
 // Span is the part of a text from byte Lo up to byte Hi.
-type Span struct{ Lo, Hi int }
+type Span = spans.Span
 
 // Given marks a variable whose texts, however deep in it, come from outside the
 // template: what a user wrote, or a document. Program.Trace says where in the
@@ -24,32 +25,6 @@ type traced struct {
 }
 
 const spanBytes = 16
-
-// appendSpans appends spans, moved by shift, to dst.
-func appendSpans(dst, spans []Span, shift int) []Span {
-	for _, s := range spans {
-		s = Span{s.Lo + shift, s.Hi + shift}
-		if n := len(dst); n > 0 && dst[n-1].Hi >= s.Lo {
-			dst[n-1].Hi = max(dst[n-1].Hi, s.Hi)
-			continue
-		}
-		dst = append(dst, s)
-	}
-	return dst
-}
-
-// cutSpans returns what of spans lies in lo up to hi, counted from lo.
-func cutSpans(spans []Span, lo, hi int) []Span {
-	i := sort.Search(len(spans), func(i int) bool { return spans[i].Hi > lo })
-	j := i + sort.Search(len(spans)-i, func(j int) bool { return spans[i+j].Lo >= hi })
-	if i == j {
-		return nil
-	}
-	out := appendSpans(make([]Span, 0, j-i), spans[i:j], -lo)
-	out[0].Lo = max(out[0].Lo, 0)
-	out[len(out)-1].Hi = min(out[len(out)-1].Hi, hi-lo)
-	return out
-}
 
 // spansOf returns the given parts of a text.
 func spansOf(v value) []Span {
@@ -86,7 +61,7 @@ func allGiven(s string, safe bool) value {
 	if s == "" {
 		return newText(s, nil, safe)
 	}
-	return newText(s, []Span{{0, len(s)}}, safe)
+	return newText(s, []Span{{Lo: 0, Hi: len(s)}}, safe)
 }
 
 // like makes a text of s, which was made from the text v: safe if v is, with
@@ -98,7 +73,7 @@ func (st *state) like(v value, s string) value {
 		return markup(s)
 	case *traced:
 		if lo, ok := within(v.s, s); ok {
-			given := cutSpans(v.given, lo, lo+len(s))
+			given := spans.Cut(v.given, lo, lo+len(s))
 			st.alloc(len(given) * spanBytes)
 			return newText(s, given, v.safe)
 		}
@@ -149,7 +124,7 @@ func (w *weaver) add(st *state, v value) {
 	s, _ := text(v)
 	given := spansOf(v)
 	st.alloc(len(given) * spanBytes)
-	w.given = appendSpans(w.given, given, w.Len())
+	w.given = spans.Append(w.given, given, w.Len())
 	w.WriteString(s)
 }
 
@@ -157,7 +132,7 @@ func (w *weaver) add(st *state, v value) {
 // quote bytes at both its ends.
 func (w *weaver) mark(from, quote int) {
 	if lo, hi := from+quote, w.Len()-quote; lo < hi {
-		w.given = appendSpans(w.given, []Span{{lo, hi}}, 0)
+		w.given = spans.Append(w.given, []Span{{Lo: lo, Hi: hi}}, 0)
 	}
 }
 
