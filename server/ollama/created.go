@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -151,7 +152,10 @@ func (s *Store) open(dir string, log *slog.Logger) error {
 		if err == nil {
 			err = json.Unmarshal(b, &v)
 		}
-		if err != nil || s.path(v.Name) != filepath.Join(dir, e.Name()) {
+		if want := filepath.Base(s.path(v.Name)); err == nil && e.Name() != want {
+			err = fmt.Errorf("file name: expected %s, found %s", want, e.Name())
+		}
+		if err != nil {
 			log.Warn("a created model cannot be used", "file", e.Name(), "error", fault.Unquoted(err.Error()))
 			continue
 		}

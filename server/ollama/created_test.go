@@ -3,7 +3,10 @@ package ollama
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -51,6 +54,23 @@ func TestCreateByOwner(t *testing.T) {
 	}
 	if found, err := s.drop("x", "alice"); !found || err != nil {
 		t.Errorf("alice cannot delete it: %v", err)
+	}
+}
+
+// A file that is there under another name than its model's is left out, with a
+// warning that says so.
+func TestMisplacedVariant(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "copy.json"), []byte(`{"name":"x","from":"fake"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	s, err := OpenStore(dir, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil || s.find("x") != nil {
+		t.Errorf("%v, found %v", err, s.find("x"))
+	}
+	if !strings.Contains(log.String(), "copy.json") || !strings.Contains(log.String(), "file name") {
+		t.Errorf("log: %s", log.String())
 	}
 }
 
