@@ -1,6 +1,9 @@
 package engine
 
-import "strconv"
+import (
+	"math"
+	"strconv"
+)
 
 // Rotation by length: LongRoPE and dynamic NTK scaling rotate the keys of long
 // sequences by other frequencies than those of short ones. Prefixes are shared
@@ -22,6 +25,9 @@ func saltOf(salt string, rope int) string {
 // rotateAnew makes running sequences begin again that have become too long for
 // the rotation of what they have computed.
 func (e *Engine) rotateAnew() {
+	if e.m.RopeLength(math.MaxInt, math.MaxInt) == 0 {
+		return // no length matters to this model
+	}
 	for _, s := range e.sched.RunningSeqs() {
 		q := e.seqs[s]
 		length := e.m.RopeLength(s.Prompt, s.Wanted)
