@@ -187,6 +187,14 @@ func settings(t testing.TB, r *rand.Rand) []setting {
 	return append(out, setting{name: "swap to disk", pages: 10, o: Options{Sched: &cfg, Swap: &sched.Disk{Dir: t.TempDir(), Limit: 1 << 24}}, preempt: true})
 }
 
+// share is as much of a workload as a test has time for.
+func (s *setting) share(reqs []Request) []Request {
+	if s.o.Sched.MaxTokens < 4 {
+		return reqs[:len(reqs)/4] // they take many steps
+	}
+	return reqs
+}
+
 // One answer: a request gets the same tokens whatever else is served, however
 // steps are filled, whatever the caches hold, and whoever is preempted.
 func TestOneAnswer(t *testing.T) {
@@ -201,11 +209,7 @@ func TestOneAnswer(t *testing.T) {
 			reqs := workload(r, 32, ref.Config().Vocab, 70, 30)
 			want := replies(t, ref, reqs)
 			for _, s := range settings(t, r) {
-				n := len(reqs)
-				if s.o.Sched.MaxTokens < 4 {
-					n /= 4 // they take many steps
-				}
-				t.Run(name+" "+s.name, func(t *testing.T) { serve(t, name, s, reqs[:n], want, r) })
+				t.Run(name+" "+s.name, func(t *testing.T) { serve(t, name, s, s.share(reqs), want, r) })
 			}
 		}
 	}

@@ -26,14 +26,8 @@ func TestStates(t *testing.T) {
 
 			cfg := sched.Config{Split: true, MaxTokens: 32, MaxSeqs: 8}
 			e := start(t, openTiny(t, name, 60), Options{Sched: &cfg})
-			got, info := ask(t, e, q)
-			if !same(&got[0], &want) || info.Cached != 0 {
-				t.Errorf("cold: %d tokens cached, got %v, want %v", info.Cached, got[0].tokens, want.tokens)
-			}
-			got, info = ask(t, e, q)
-			if !same(&got[0], &want) || info.Cached == 0 {
-				t.Errorf("again: %d tokens cached, got %v, want %v", info.Cached, got[0].tokens, want.tokens)
-			}
+			expect(t, "cold", e, q, &want, 0)
+			expect(t, "again", e, q, &want, len(q.Tokens)-1)
 			all := append(slices.Clone(q.Tokens), want.tokens...)
 			var file bytes.Buffer
 			n, err := e.SaveSession(t.Context(), &file, Session{Tokens: all})
@@ -49,9 +43,7 @@ func TestStates(t *testing.T) {
 				t.Fatal(err)
 			}
 			want = alone(t, ref, next)
-			if got, info = ask(t, e, next); !same(&got[0], &want) || info.Cached != n {
-				t.Errorf("restarted: %d tokens cached, want %d, got %v, want %v", info.Cached, n, got[0].tokens, want.tokens)
-			}
+			expect(t, "restarted", e, next, &want, n)
 		})
 	}
 }
@@ -65,14 +57,10 @@ func TestStatesOneAnswer(t *testing.T) {
 		reqs := workload(r, 16, ref.Config().Vocab, 70, 20)
 		want := replies(t, ref, reqs)
 		for _, s := range settings(t, r) {
-			n := len(reqs)
-			if s.o.Sched.MaxTokens < 4 {
-				n /= 4 // they take many steps
-			}
 			t.Run(name+" "+s.name, func(t *testing.T) {
 				e := start(t, openTiny(t, name, s.pages), s.o)
 				for range 2 {
-					play(t, e, reqs[:n], want, r, 0)
+					play(t, e, s.share(reqs), want, r, 0)
 				}
 				if sc := e.Stats().Sched; s.preempt && sc.Recomputes == 0 && sc.SwapIns == 0 {
 					t.Errorf("nobody was preempted: %+v", sc)

@@ -13,6 +13,15 @@ import (
 // them or all.
 var windowed = []string{"gemma2", "gemma3", "mistral-swa", "phi3-swa"}
 
+// expect asks, and compares the answer and how many tokens of the prompt were
+// found in the prefix tree.
+func expect(t *testing.T, when string, e *Engine, q Request, want *answer, cached int) {
+	t.Helper()
+	if got, info := ask(t, e, q); !same(&got[0], want) || info.Cached != cached {
+		t.Errorf("%s: %d tokens cached, want %d, got %v, want %v", when, info.Cached, cached, got[0].tokens, want.tokens)
+	}
+}
+
 // Prompts of many windows: the answers are those of a cache that keeps all, cold,
 // with a prefix that is known, and after a restart from a session; and what a
 // sequence holds is what its windows explain.
@@ -28,14 +37,8 @@ func TestWindows(t *testing.T) {
 
 			cfg := sched.Config{Split: true, MaxTokens: 32, MaxSeqs: 8}
 			e := start(t, openTiny(t, name, 40), Options{Sched: &cfg})
-			got, info := ask(t, e, q)
-			if !same(&got[0], &want) || info.Cached != 0 {
-				t.Errorf("cold: %d tokens cached, got %v, want %v", info.Cached, got[0].tokens, want.tokens)
-			}
-			got, info = ask(t, e, q)
-			if !same(&got[0], &want) || info.Cached != most-1 {
-				t.Errorf("again: %d tokens cached of %d, got %v, want %v", info.Cached, most, got[0].tokens, want.tokens)
-			}
+			expect(t, "cold", e, q, &want, 0)
+			expect(t, "again", e, q, &want, most-1)
 			all := append(slices.Clone(q.Tokens), want.tokens...)
 			var file bytes.Buffer
 			n, err := e.SaveSession(t.Context(), &file, Session{Tokens: all})
@@ -52,9 +55,7 @@ func TestWindows(t *testing.T) {
 				t.Fatal(err)
 			}
 			want = alone(t, ref, next)
-			if got, info = ask(t, e, next); !same(&got[0], &want) || info.Cached != n {
-				t.Errorf("restarted: %d tokens cached, want %d, got %v, want %v", info.Cached, n, got[0].tokens, want.tokens)
-			}
+			expect(t, "restarted", e, next, &want, n)
 		})
 	}
 }
