@@ -159,6 +159,7 @@ func TestEngineErrors(t *testing.T) {
 		{engine.ErrNoToken, 422, false},
 		{engine.ErrDeadline, 503, true},
 		{engine.ErrSlowReader, 408, false},
+		{&engine.NonFiniteError{Where: "layer 3 of 12"}, 500, false},
 		{errors.New("a secret path"), 500, false},
 	} {
 		for _, stream := range []string{"false", "true"} {

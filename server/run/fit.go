@@ -31,7 +31,7 @@ const hugeText = 4 << 20
 
 var huge = make(chan struct{}, 1)
 
-// fitted is the error of a prompt that cannot fit.
+// err is the error of a prompt that cannot fit.
 func (f *fitting) err() error {
 	if f.least <= f.room {
 		return nil
