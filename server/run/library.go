@@ -226,8 +226,10 @@ func (l *Library) Broken() error {
 		f := l.failed[c.Name]
 		l.mu.Unlock()
 		err := f.err
-		if size, modified := sizeOf(c.Path); err != nil && (size != f.size || !modified.Equal(f.modified)) {
-			err = nil // another file is there: the next request tries it
+		if err != nil {
+			if size, modified := sizeOf(c.Path); size != f.size || !modified.Equal(f.modified) {
+				err = nil // another file is there: the next request tries it
+			}
 		}
 		if err == nil && c.Path != "" {
 			_, err = os.Stat(c.Path)
