@@ -125,9 +125,10 @@ func prefill(c *run.Chat) error {
 		return nil
 	}
 	last := c.Messages[n]
+	space := last.Content[len(strings.TrimRight(last.Content, " \t\r\n")):]
 	switch {
-	case strings.TrimRight(last.Content, " \t\r\n") != last.Content:
-		return fault.BadRequest("messages", "message %d: expected a last turn of the assistant without white space at its end, found %q", n, last.Content[len(strings.TrimRight(last.Content, " \t\r\n")):])
+	case space != "":
+		return fault.BadRequest("messages", "message %d: expected a last turn of the assistant without white space at its end, found %q", n, space)
 	case last.Content == "" && last.Reasoning == "":
 		c.Messages = c.Messages[:n] // as if it were not there
 	default:
@@ -270,16 +271,8 @@ func (s *API) plan(r *http.Request, count bool) (*run.Plan, *run.Loan, *request,
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	m, err := s.Model(r, b.Model)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	p, err := c.Plan(r.Context(), m.Model)
-	if err != nil {
-		m.Release()
-		return nil, nil, nil, err
-	}
-	return p, m, &b, nil
+	p, m, err := s.Plan(r, b.Model, c)
+	return p, m, &b, err
 }
 
 // messages is POST /v1/messages.

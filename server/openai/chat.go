@@ -94,7 +94,7 @@ func (b *ChatRequest) request() (*run.Chat, error) {
 	if b.Continue && b.AddPrompt != nil && *b.AddPrompt {
 		return nil, fault.BadRequest("continue_final_message", "expected one of continue_final_message and add_generation_prompt, found both true")
 	}
-	c.Budget = b.tokens()
+	c.Budget = b.budget()
 	if b.MaxCompletion != nil {
 		c.MaxTokens = b.MaxCompletion.Pointer()
 	}
@@ -134,15 +134,11 @@ func (s *API) chatCompletions(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m, err := s.Model(r, b.Model)
+	p, m, err := s.Plan(r, b.Model, c)
 	if err != nil {
 		return err
 	}
 	defer m.Release()
-	p, err := c.Plan(r.Context(), m.Model)
-	if err != nil {
-		return err
-	}
 	wire.NoteUnenforced(w, p)
 	o := &chatOutput{s: s, r: r, m: m.Model, p: p, functions: b.legacy(), hide: b.IncludeThought != nil && !*b.IncludeThought, alias: b.IncludeThought != nil && *b.IncludeThought, tokenIDs: b.TokenIDs, asIDs: b.TokensAsIDs, promptProbs: b.PromptLogprobs != nil,
 		reply: chatReply{ID: caller.NewID("chatcmpl-"), Created: time.Now().Unix(), Model: m.Info().Name, Fingerprint: m.Fingerprint()}}

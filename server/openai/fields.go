@@ -54,7 +54,7 @@ type ThinkingBudget struct {
 	Llama2 *wire.Integer `json:"thinking_budget_tokens"`
 }
 
-func (f *ThinkingBudget) tokens() *int {
+func (f *ThinkingBudget) budget() *int {
 	return cmp.Or(f.VLLM, f.Short, f.Llama, f.Llama2).Pointer()
 }
 

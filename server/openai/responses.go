@@ -64,7 +64,7 @@ func (b *responsesRequest) request(earlier []chat.Message) (*run.Chat, error) {
 	}
 	c := &run.Chat{Defaults: wire.Defaults, Choice: run.ToolChoice(b.ToolChoice), Parallel: b.Parallel == nil || *b.Parallel,
 		Sampling: run.Sampling{Temperature: b.Temperature, TopP: b.TopP, Seed: b.Seed.Pointer()}}
-	c.Deadline, c.Budget = b.Deadline.Milliseconds(), b.tokens()
+	c.Deadline, c.Budget = b.Deadline.Milliseconds(), b.budget()
 	if c.MaxTokens = b.MaxOutput.Pointer(); c.MaxTokens != nil && *c.MaxTokens < 1 {
 		return nil, fault.BadRequest("max_output_tokens", "expected 1 or more, found %d", *c.MaxTokens)
 	}
@@ -209,16 +209,8 @@ func (s *API) responsesPlan(r *http.Request, b *responsesRequest) (*run.Plan, *r
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	m, err := s.Model(r, b.Model)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	p, err := c.Plan(r.Context(), m.Model)
-	if err != nil {
-		m.Release()
-		return nil, nil, nil, err
-	}
-	return p, c, m, nil
+	p, m, err := s.Plan(r, b.Model, c)
+	return p, c, m, err
 }
 
 // countInput is POST /v1/responses/input_tokens.

@@ -40,6 +40,21 @@ func (d *Door) Lend(r *http.Request, body any, name *string) (*run.Loan, error) 
 	return d.Model(r, *name)
 }
 
+// Plan finds the model that a request names, and plans an answer of it. The model
+// must be released.
+func (d *Door) Plan(r *http.Request, name string, c *run.Chat) (*run.Plan, *run.Loan, error) {
+	m, err := d.Model(r, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := c.Plan(r.Context(), m.Model)
+	if err != nil {
+		m.Release()
+		return nil, nil, err
+	}
+	return p, m, nil
+}
+
 // Alive shows a client that waits that it was not forgotten, and where in the
 // queue it is; the next one is at 1.
 func (d *Door) Alive(e *Events, m *run.Model) error {
