@@ -31,7 +31,13 @@ func TestHealthOfModels(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := run.ModelConfig{Name: "m", Path: path}
-	_, srv := listen(t, Options{Source: &Source{Registry: reg, Find: func(name string) (run.ModelConfig, bool) { return c, name == "m" }, List: func() []run.ModelConfig { return []run.ModelConfig{c} }}})
+	all := func() []run.ModelConfig {
+		if c.Name == "" {
+			return nil
+		}
+		return []run.ModelConfig{c}
+	}
+	s, srv := listen(t, Options{Source: &Source{Registry: reg, Find: func(name string) (run.ModelConfig, bool) { return c, name == c.Name }, List: all}})
 	health := func(status int, says string) {
 		t.Helper()
 		for _, path := range []string{"/health", "/v1/health", "/ready"} {
@@ -52,6 +58,25 @@ func TestHealthOfModels(t *testing.T) {
 	fail = nil
 	post(t, srv.URL+"/v1/completions", ask, 200)
 	health(200, "ok")
+	// What is loaded stays so when the configuration is read again.
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	c.Aliases = []string{"other"}
+	s.Reload()
+	health(200, "ok")
+	if m := s.lib.Loaded(); len(m) != 1 {
+		t.Fatalf("%d models are loaded", len(m))
+	}
+	post(t, srv.URL+"/v1/completions", ask, 200)
+	if m := s.lib.Loaded(); len(m) != 1 || !m[0].Named("other") {
+		t.Errorf("what the source says anew is not taken over: %d models", len(m))
+	}
+	c.Name = ""
+	s.Reload()
+	if m := s.lib.Loaded(); len(m) != 1 || len(s.lib.List()) != 0 {
+		t.Errorf("of a model that was taken out %d are loaded, %d listed", len(m), len(s.lib.List()))
+	}
 }
 
 // Routes of llama-server without /v1.

@@ -37,6 +37,7 @@ type Library struct {
 
 	mu      sync.Mutex
 	models  map[string]*Model  // of the registry's engines, by their names there
+	stale   map[string]bool    // those of models of which the source says something else now
 	failed  map[string]failure // why models could not be loaded when that was tried last
 	aliases map[string]string  // names that clients gave
 }
@@ -92,7 +93,7 @@ func (l *Loan) Keep(d time.Duration) {
 // NewLibrary returns the library of models that stay, and of a source of others,
 // which may be nil. overlay, if it is not nil, adds models derived from those.
 func NewLibrary(fixed []*Model, src *Source, overlay Overlay) *Library {
-	return &Library{fixed: fixed, src: src, overlay: overlay, models: map[string]*Model{}, failed: map[string]failure{}, aliases: map[string]string{}}
+	return &Library{fixed: fixed, src: src, overlay: overlay, models: map[string]*Model{}, stale: map[string]bool{}, failed: map[string]failure{}, aliases: map[string]string{}}
 }
 
 // AllowTemplates lets clients bring templates. It is called before l is used.
@@ -179,20 +180,20 @@ func (l *Library) files(ctx context.Context, name, asked string) (*Loan, error) 
 	}
 	lease, err := l.src.Registry.Acquire(ctx, c.Name)
 	if err != nil {
-		return nil, l.loaded(ctx, &c, err)
+		return nil, l.tried(ctx, &c, err)
 	}
 	m, err := l.dress(&c, lease.Engine)
 	if err != nil {
 		lease.Release()
-		return nil, l.loaded(ctx, &c, err)
+		return nil, l.tried(ctx, &c, err)
 	}
-	_ = l.loaded(ctx, &c, nil)
+	_ = l.tried(ctx, &c, nil)
 	return &Loan{Model: m, lease: lease}, nil
 }
 
-// loaded remembers whether a model could be loaded, and returns what a client is
+// tried remembers whether a model could be loaded, and returns what a client is
 // told who wanted it.
-func (l *Library) loaded(ctx context.Context, c *ModelConfig, err error) error {
+func (l *Library) tried(ctx context.Context, c *ModelConfig, err error) error {
 	if ctx.Err() == nil && !errors.Is(err, engine.ErrClosed) {
 		l.mu.Lock()
 		if delete(l.failed, c.Name); err != nil {
@@ -244,12 +245,15 @@ func (l *Library) Broken() error {
 	return first
 }
 
-// Refresh makes models again of what the source says of them: it has changed.
-// Those that requests have stay what they are for them.
+// Refresh has models made again of what the source says of them, which has changed,
+// when they are asked for next. They stay loaded, and for requests that have them
+// what they are.
 func (l *Library) Refresh() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	clear(l.models)
+	for name := range l.models {
+		l.stale[name] = true
+	}
 	clear(l.failed)
 }
 
@@ -270,7 +274,7 @@ func loadError(ctx context.Context, name string, err error) error {
 func (l *Library) dress(c *ModelConfig, e *engine.Engine) (*Model, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if m := l.models[c.Name]; m != nil && m.Engine() == e {
+	if m := l.models[c.Name]; m != nil && m.Engine() == e && !l.stale[c.Name] {
 		return m, nil
 	}
 	c.Engine = e
@@ -280,6 +284,7 @@ func (l *Library) dress(c *ModelConfig, e *engine.Engine) (*Model, error) {
 	}
 	m.close, m.templates = nil, l.templates // the engine is the registry's
 	l.models[c.Name] = m
+	delete(l.stale, c.Name)
 	return m, nil
 }
 
@@ -356,6 +361,9 @@ func (l *Library) List() (out []Listed) {
 		}
 	}
 	for _, m := range loaded {
+		if !l.Taken(m.info.Name) {
+			continue // the source has it no more
+		}
 		out = append(out, Listed{Name: m.info.Name, Names: l.names(m.info.Name, m.info.Aliases), Model: m})
 	}
 	return out
