@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -216,10 +217,11 @@ func (s *session) ask(ctx context.Context, prompt string) error {
 
 // generate answers the prompt, with the conversation before it.
 func (s *session) generate(ctx context.Context, prompt string) iter.Seq2[ridge.Token, error] {
-	if s.o.raw {
-		return s.m.Generate(ctx, prompt, s.g)
-	}
 	g := s.g
+	g.Sampling.RepetitionPenalty = cmp.Or(g.Sampling.RepetitionPenalty, 1) // both are off, but 0 leaves it to the model's files
+	if s.o.raw {
+		return s.m.Generate(ctx, prompt, g)
+	}
 	g.KeepReasoning = true // it is shown as it comes
 	return s.m.Chat(ctx, s.conversation(prompt, s.dropped), g)
 }
