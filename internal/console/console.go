@@ -4,7 +4,6 @@ package console
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -68,7 +67,5 @@ func Open(o Options) (Console, error) {
 	return openScreen(o, h), nil
 }
 
-// ErrTerminal wraps what went wrong with the terminal itself.
-var ErrTerminal = errors.New("console: terminal")
-
-func terminalError(err error) error { return fmt.Errorf("%w: %w", ErrTerminal, err) }
+// terminalError is what went wrong with the terminal itself.
+func terminalError(err error) error { return fmt.Errorf("console: terminal: %w", err) }
