@@ -84,6 +84,11 @@ func TestReasoningBudget(t *testing.T) {
 	// With a format the text that follows is of it.
 	o = post(t, budgeted(t, `<think>abc{"a":1}`).URL+"/v1/chat/completions", `{`+hello+`,"reasoning_budget":3,"response_format":{"type":"json_object"}}`, 200)
 	equal(t, "with a format", o.at("choices", 0, "message", "content"), `{"a":1}`)
+	// With the reasoning left in the text all of it is of the format: there is
+	// nothing to close.
+	o = post(t, budgeted(t, `{"a":1}`).URL+"/v1/chat/completions", `{"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"<think>Hm"}],`+
+		`"continue_final_message":true,"reasoning_format":"none","reasoning_budget":2,"response_format":{"type":"json_object"}}`, 200)
+	equal(t, "all of a format", o.at("choices", 0, "message", "content"), `{"a":1}`)
 }
 
 // The last turn of the assistant is continued.

@@ -122,7 +122,7 @@ func (c *Chat) Plan(ctx context.Context, m *Model) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Budget != nil && *c.Budget >= 0 {
+	if c.Budget != nil && *c.Budget >= 0 && !p.held {
 		if budget := m.hold.Budget(*c.Budget, p.text); budget != nil {
 			p.addMasker(func() engine.Masker { return budget() })
 		}

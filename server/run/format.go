@@ -65,7 +65,8 @@ func grammarError(field string, err error) error {
 // comes first, free, if the model is in it or may choose to begin it.
 func (p *Plan) constrain(g *grammar.Grammar) error {
 	p.Unenforced = g.Unenforced()
-	masks, err := p.Model.hold.After(g, p.text, p.parse == nil || p.parse.KeepReasoning)
+	p.held = p.parse == nil || p.parse.KeepReasoning
+	masks, err := p.Model.hold.After(g, p.text, p.held)
 	if err == nil {
 		p.Request.NewMasker = func() engine.Masker { return masks() }
 	}

@@ -27,6 +27,7 @@ type Plan struct {
 
 	parse   *chat.ParseOptions // look for reasoning and calls; nil: all is text
 	oneCall bool               // the answer ends after one call
+	held    bool               // to a grammar from the first token on: no reasoning comes before
 
 	Probs bool // report log-probabilities
 	top   int  // and so many most probable tokens
