@@ -35,8 +35,8 @@ JSON object a line:
   {"topic": "language", "question": "Which letter comes after D?", "pattern": "\\bE\\b"}
 
 An answer is right if one of the accepted words is in it as a whole word, and none
-of the wrong ones before it or, behind "or" and "however", after it; if it matches the pattern; if the number is the last
-one in it that is not in the question.`,
+of the wrong ones before it or, behind "or" and "however", after it; if it matches
+the pattern; if the number is the last one in it that is not in the question.`,
 		Example: `  ridge eval answers smollm2
   ridge eval answers qwen2.5-coder:0.5b --show`,
 		Args: cobra.RangeArgs(1, 2),
