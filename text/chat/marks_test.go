@@ -37,11 +37,6 @@ func write(in Input, text func(string) string) Input {
 			m.Content = text(m.Content)
 		}
 	}
-	extra := map[string]any{}
-	for k, v := range in.Extra {
-		extra[k] = v
-	}
-	in.Extra = extra
 	return in
 }
 

@@ -7,15 +7,7 @@ import (
 
 // parseCut is parseIn of an answer that was cut off.
 func parseCut(s Syntax, o ParseOptions, text string, n int) result {
-	p := NewParser(s, o)
-	defer p.Close()
-	var parts []Part
-	for len(text) > n {
-		parts = append(parts, p.Add(text[:n])...)
-		text = text[n:]
-	}
-	parts = append(parts, p.Add(text)...)
-	return gather(append(parts, p.Cut()...))
+	return parseTo((*Parser).Cut, s, o, text, n)
 }
 
 // The forms of further families.

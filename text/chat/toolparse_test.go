@@ -55,6 +55,11 @@ func gather(parts []Part) result {
 
 // parseIn parses text given in pieces of n bytes.
 func parseIn(s Syntax, o ParseOptions, text string, n int) result {
+	return parseTo((*Parser).Flush, s, o, text, n)
+}
+
+// parseTo is parseIn with what the parser does at the end.
+func parseTo(end func(*Parser) []Part, s Syntax, o ParseOptions, text string, n int) result {
 	p := NewParser(s, o)
 	defer p.Close()
 	var parts []Part
@@ -63,7 +68,7 @@ func parseIn(s Syntax, o ParseOptions, text string, n int) result {
 		text = text[n:]
 	}
 	parts = append(parts, p.Add(text)...)
-	return gather(append(parts, p.Flush()...))
+	return gather(append(parts, end(p)...))
 }
 
 const call1 = `get_weather{"city":"Köln","days":3}`
