@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ func answersCommand() *cobra.Command {
 	var f modelFlags
 	var show, asJSON bool
 	var max int
+	p := sample.Params{TopK: 1}
 	c := &cobra.Command{
 		Use:   "answers MODEL [FILE]",
 		Short: "Everyday questions that a model answers rightly in a chat",
@@ -38,6 +40,7 @@ An answer is right if one of the accepted words is in it as a whole word, and no
 of the wrong ones before it or, behind "or" and "however", after it; if it matches
 the pattern; if the number is the last one in it that is not in the question.`,
 		Example: `  ridge eval answers smollm2
+  ridge eval answers smollm2 --repeat-penalty 1.1
   ridge eval answers qwen2.5-coder:0.5b --show`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -56,13 +59,14 @@ the pattern; if the number is the last one in it that is not in the question.`,
 			if max < 1 {
 				return fmt.Errorf("--max-tokens: expected 1 or more, found %d", max)
 			}
+			p.RepetitionPenalty = cmp.Or(p.RepetitionPenalty, 1) // 0 leaves it to the model's files
 			m, err := f.open(c, args[0], "")
 			if err != nil {
 				return err
 			}
 			defer m.Close()
 			bars := newProgress(os.Stderr)
-			r, err := eval.Ask(c.Context(), facts, askIn(m, max), countBar(bars, "questions"))
+			r, err := eval.Ask(c.Context(), facts, askIn(m, ridge.Generation{MaxTokens: max, Sampling: p}), countBar(bars, "questions"))
 			bars.close()
 			if err != nil {
 				return err
@@ -75,15 +79,15 @@ the pattern; if the number is the last one in it that is not in the question.`,
 	}
 	f.add(c)
 	c.Flags().IntVarP(&max, "max-tokens", "n", 256, "tokens of an answer at most, with its reasoning")
+	c.Flags().Float32Var(&p.RepetitionPenalty, "repeat-penalty", 1, "divide the scores of tokens that occurred, as the flag of ridge run")
+	c.Flags().IntVar(&p.PenaltyLastN, "repeat-last-n", 64, "tokens that the penalty looks back on; -1 for all")
 	c.Flags().BoolVar(&show, "show", false, "print the answers that are not right")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, with all answers")
 	return c
 }
 
-// askIn asks each question in a chat of its own, greedily whatever the model's
-// files recommend.
-func askIn(m *ridge.Model, max int) func(context.Context, string) (string, error) {
-	g := ridge.Generation{MaxTokens: max, Sampling: sample.Params{TopK: 1}}
+// askIn asks each question in a chat of its own.
+func askIn(m *ridge.Model, g ridge.Generation) func(context.Context, string) (string, error) {
 	return func(ctx context.Context, question string) (string, error) {
 		r, err := m.Reply(ctx, []chat.Message{{Role: "user", Content: question}}, g)
 		if err != nil {

@@ -171,7 +171,7 @@ func (f *sampleFlags) add(c *cobra.Command) {
 	fs.Float32Var(&f.p.TopP, "top-p", 1, "choose among the tokens that make up this probability")
 	fs.Float32Var(&f.p.MinP, "min-p", 0, "drop tokens less probable than this times the best one")
 	fs.Float32Var(&f.p.TypicalP, "typical", 1, "locally typical sampling: probability to keep")
-	fs.Float32Var(&f.p.RepetitionPenalty, "repeat-penalty", 1, "divide the scores of tokens that occurred")
+	fs.Float32Var(&f.p.RepetitionPenalty, "repeat-penalty", 1, "divide the scores of tokens that occurred (1.1 in chats of small models whose files recommend nothing, if no flag says how tokens are chosen)")
 	fs.IntVar(&f.p.PenaltyLastN, "repeat-last-n", 64, "tokens that the penalties look back on; -1 for all")
 	fs.Float32Var(&f.p.PresencePenalty, "presence-penalty", 0, "subtract from the scores of tokens that occurred")
 	fs.Float32Var(&f.p.FrequencyPenalty, "frequency-penalty", 0, "subtract per occurrence")

@@ -160,6 +160,7 @@ type modelInfo struct {
 	Form         string            `json:"chat_form,omitempty"`
 	Sampling     string            `json:"sampling,omitempty"`
 	SamplingFrom string            `json:"sampling_from,omitempty"`
+	ChatSampling string            `json:"sampling_of_chats,omitempty"`
 	Pooling      string            `json:"pooling,omitempty"`
 	Ends         []string          `json:"end_tokens"`
 	Note         string            `json:"note,omitempty"`
@@ -181,6 +182,9 @@ func describeModel(m *ridge.Model) modelInfo {
 	}
 	d := m.Engine().Model().Defaults()
 	info.Sampling, info.SamplingFrom, info.Pooling = d.Sampling.String(), d.Sampling.From, string(d.Pooling)
+	if isSmall(m) {
+		info.ChatSampling = fmt.Sprintf("repeat-penalty %g, repeat-last-n %d", smallPenalty, smallLastN)
+	}
 	for _, id := range m.Tokenizer().Ends() {
 		info.Ends = append(info.Ends, string(m.Tokenizer().Piece(id)))
 	}
@@ -257,6 +261,9 @@ func writeModelInfo(w io.Writer, in modelInfo) error {
 	row("end tokens", "%q", in.Ends)
 	if in.Sampling != "" {
 		row("sampling", "%s (%s)", in.Sampling, in.SamplingFrom)
+	}
+	if in.ChatSampling != "" {
+		row("chats", "%s in ridge run, where no flag says otherwise", in.ChatSampling)
 	}
 	if in.Pooling != "" {
 		row("pooling", "%s", in.Pooling)

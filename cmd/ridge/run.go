@@ -115,6 +115,9 @@ func (o *runOptions) run(c *cobra.Command, args []string) error {
 	defer m.Close()
 	load := time.Since(start)
 	o.recommend(c.Flags(), m.Recommended(), &g)
+	if isSmall(m) && !o.raw {
+		gentle(c.Flags(), &g)
+	}
 	if m.From.Base && !o.raw {
 		fmt.Fprintf(c.ErrOrStderr(), "ridge: %s is %s\n", m.From.Name, m.From.Note)
 	} else if f := m.Form(); f.Name != "" && !o.raw {
@@ -239,6 +242,7 @@ func (s *session) report(load time.Duration) {
 		}
 		fmt.Fprintf(s.err, "load     %8.3f s%s\n", load.Seconds(), packed)
 	}
+	fmt.Fprintf(s.err, "sampling %s\n", s.samplingText())
 	computed := st.PromptTokens - st.CachedTokens
 	fmt.Fprintf(s.err, "prefill  %8.3f s  %5d tokens  %8.1f tok/s", st.Prefill.Seconds(), computed, rate(computed, st.Prefill))
 	if st.CachedTokens > 0 {

@@ -65,6 +65,8 @@ func TestSameThroughEveryDoor(t *testing.T) {
 				args := []string{testdata.Tiny, prompt, "--system", system, "-n", "40"}
 				if p.Temperature > 0 {
 					args = append(args, "--temp", "0.8", "--top-k", "40", "--seed", "11")
+				} else { // as the server is told
+					args = append(args, "--temp", "0")
 				}
 				if template != "" {
 					file := filepath.Join(t.TempDir(), "template.jinja")

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"ridge"
+)
+
+// gentleBelow is the number of weights below which a model repeats itself so often,
+// when its most probable tokens are taken, that its chats get a penalty.
+const gentleBelow = 1_000_000_000
+
+// The penalty. With it most long answers of smollm2 and qwen2.5-coder:0.5b end, and
+// both answer as many questions of ridge eval answers as without it; beyond 1.1
+// answers get worse. docs/models.md has the figures.
+const (
+	smallPenalty = 1.1
+	smallLastN   = 64
+)
+
+// choosing are the flags that say how tokens are chosen: whoever gives one decides
+// about all of them.
+var choosing = []string{"temp", "top-k", "top-p", "min-p", "typical", "repeat-penalty", "repeat-last-n", "presence-penalty", "frequency-penalty"}
+
+// isSmall reports whether a model is one whose chats get the penalty: it has few
+// weights, and its files recommend nothing.
+func isSmall(m *ridge.Model) bool { return m.Parameters() < gentleBelow && m.Recommended().From == "" }
+
+// gentle gives g the penalty of small models, if no flag says how tokens are chosen.
+func gentle(fs *pflag.FlagSet, g *ridge.Generation) {
+	if !slices.ContainsFunc(choosing, fs.Changed) {
+		g.Sampling.RepetitionPenalty, g.Sampling.PenaltyLastN = smallPenalty, smallLastN
+	}
+}
+
+// samplingText is how tokens are chosen, for people: the temperature and what is
+// not off.
+func (s *session) samplingText() string {
+	var parts []string
+	penalty := false
+	for _, p := range setParams {
+		v := p.get(s)
+		off := v == "0" || v == "1" || v == "[]"
+		switch p.name {
+		case "num_predict", "seed", "stop":
+			continue
+		case "temperature":
+			off = false
+		case "repeat_penalty":
+			penalty = !off
+		case "repeat_last_n":
+			off = !penalty
+		}
+		if !off {
+			parts = append(parts, p.name+" "+v)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
