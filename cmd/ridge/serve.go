@@ -84,6 +84,7 @@ type serveOptions struct {
 	models               []servedModel       // of the configuration
 	defaults             requestDefaults
 	anyName              bool
+	aliases              []string
 	level                slog.LevelVar
 }
 
@@ -173,6 +174,7 @@ func (o *serveOptions) add(c *cobra.Command) {
 	fs.Float64Var(&o.watts, "watts", 0, "power of the processor while it computes, for the energy of requests where it cannot be read")
 	fs.StringVar(&o.config, "config", "", "file with values of flags: YAML, also with models (.yaml), or lines flag = value")
 	fs.BoolVar(&o.anyName, "any-model-name", false, "let any name of a model mean the first one, for clients that have another built in")
+	fs.StringArrayVar(&o.aliases, "alias", nil, "NAME=MODEL: another name of a served model, or a pattern of names (claude-*=smollm2) with * for any text and ? for a character; may be repeated")
 	o.defaults.add(fs)
 	earlierNames(fs, map[string]string{"page": "page-size", "sched": "preset"})
 }

@@ -164,7 +164,9 @@ func (m *servedModel) config(c *server.ModelConfig) error {
 		c.Name = m.name
 	}
 	c.Aliases = append(c.Aliases, m.aliases...)
-	c.Reasoning = m.reasoning
+	if m.reasoning != "" {
+		c.Reasoning = m.reasoning
+	}
 	if m.template != "" {
 		b, err := os.ReadFile(m.template)
 		if err != nil {

@@ -22,6 +22,7 @@ import (
 type serveShelf struct {
 	local  bool
 	any    bool // any name means the first model
+	wild   []wildName
 	common requestDefaults
 	loops  bool // answers end that only repeat themselves
 	jump   bool // forced text is not drawn
@@ -59,17 +60,10 @@ func (o *serveOptions) shelf(ctx context.Context, args []string) (*serveShelf, e
 		if err := own.config(&c); err != nil {
 			return nil, err
 		}
-		if i == 0 && len(args) > 0 {
-			c.Reasoning = o.reasoning
-			if o.name != "" {
-				c.Name = o.name
-			}
-			if o.template != "" {
-				b, err := os.ReadFile(o.template)
-				if err != nil {
-					return nil, fmt.Errorf("--template: %w", err)
-				}
-				c.Template = string(b)
+		if i == 0 { // flags count before the file
+			first := servedModel{name: o.name, template: o.template, reasoning: o.reasoning}
+			if err := first.config(&c); err != nil {
+				return nil, err
 			}
 		}
 		s.common.put(&c)
@@ -77,9 +71,20 @@ func (o *serveOptions) shelf(ctx context.Context, args []string) (*serveShelf, e
 			return nil, fmt.Errorf("%s: a model of this name is served already", c.Name)
 		}
 		s.paths[c.Name] = m.Path()
-		s.models = append(s.models, c)
+		s.models = append(s.models, s.patterns(c))
 	}
 	s.named = len(s.models)
+	if err := s.alias(o.aliases); err != nil {
+		return nil, err
+	}
+	if s.named > 0 {
+		return s, nil
+	}
+	for _, f := range [][2]string{{"name", o.name}, {"template", o.template}, {"reasoning", o.reasoning}} {
+		if f[1] != "" {
+			return nil, fmt.Errorf("--%s: expected a model on the command line or in the configuration that it is for, found none", f[0])
+		}
+	}
 	return s, nil
 }
 
@@ -105,19 +110,38 @@ func (s *serveShelf) find(name string) (server.ModelConfig, bool) {
 		}
 		return s.models[0], true
 	}
-	for _, m := range s.models {
-		if strings.EqualFold(m.Name, name) {
-			return m, true
-		}
-		for _, a := range m.Aliases {
-			if strings.EqualFold(a, name) {
+	if m, ok := s.exact(name); ok {
+		return m, true
+	}
+	if m, ok := s.here(name); ok {
+		return m, true
+	}
+	for _, w := range s.wild {
+		if w.match(name) {
+			if m, ok := s.exact(w.model); ok {
 				return m, true
 			}
+			return s.here(w.model)
 		}
 	}
 	if s.any && s.named > 0 {
 		return s.models[0], true
 	}
+	return server.ModelConfig{}, false
+}
+
+// exact is the model that has a name.
+func (s *serveShelf) exact(name string) (server.ModelConfig, bool) {
+	for _, m := range s.models {
+		if strings.EqualFold(m.Name, name) || slices.ContainsFunc(m.Aliases, func(a string) bool { return strings.EqualFold(a, name) }) {
+			return m, true
+		}
+	}
+	return server.ModelConfig{}, false
+}
+
+// here is the model of this machine that has a name, if clients may use them all.
+func (s *serveShelf) here(name string) (server.ModelConfig, bool) {
 	if !s.local {
 		return server.ModelConfig{}, false
 	}
@@ -177,7 +201,7 @@ func (s *serveShelf) list() []server.ModelConfig {
 func (s *serveShelf) take(o *serveShelf) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.models, s.named, s.paths, s.common, s.any = o.models, o.named, o.paths, o.common, o.any
+	s.models, s.named, s.paths, s.common, s.any, s.wild = o.models, o.named, o.paths, o.common, o.any, o.wild
 }
 
 // path is the file of a model.
