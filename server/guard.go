@@ -25,22 +25,28 @@ type watchedWriter struct {
 	start  time.Time
 	status int // 0 until the headers are written
 	bytes  int64
+	record *caller.Record
 }
 
 func (w *watchedWriter) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status = status
-	}
+	w.begin(status)
 	w.ResponseWriter.WriteHeader(status)
 }
 
 func (w *watchedWriter) Write(b []byte) (int, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
+	w.begin(http.StatusOK)
 	n, err := w.ResponseWriter.Write(b)
 	w.bytes += int64(n)
 	return n, err
+}
+
+// begin adds what is known of the request when its answer begins.
+func (w *watchedWriter) begin(status int) {
+	if w.status != 0 {
+		return
+	}
+	w.status = status
+	wire.NoteIgnored(w.Header(), w.record)
 }
 
 // Unwrap lets http.ResponseController see the writer below.
@@ -61,7 +67,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		}
 		ctx, span := s.traced(ctx, r)
 		r = r.WithContext(ctx)
-		ww := &watchedWriter{ResponseWriter: w, start: time.Now()}
+		ww := &watchedWriter{ResponseWriter: w, start: time.Now(), record: l}
 		h := w.Header()
 		h.Set("X-Request-Id", l.ID)
 		h.Set("Request-Id", l.ID)
@@ -127,6 +133,9 @@ func (s *Server) logRequest(r *http.Request, w *watchedWriter, l *caller.Record)
 	}
 	if l.Key != "" {
 		a = append(a, slog.String("key", l.Key))
+	}
+	if n := len(l.Ignored); n > 0 { // their names are the client's text
+		a = append(a, slog.Int("ignored_fields", n))
 	}
 	if l.Err != nil {
 		a = append(a, slog.String("error", s.logged(l.Err)))
@@ -207,7 +216,7 @@ func cors(h http.Header, r *http.Request, origin string) {
 	h.Add("Vary", "Origin")
 	h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE, HEAD, OPTIONS")
 	h.Set("Access-Control-Max-Age", "600")
-	h.Set("Access-Control-Expose-Headers", "X-Request-Id, X-Ridge-Unenforced, Retry-After, Retry-After-Ms")
+	h.Set("Access-Control-Expose-Headers", "X-Request-Id, X-Ridge-Unenforced, X-Ridge-Ignored, Retry-After, Retry-After-Ms")
 	if asked := r.Header.Get("Access-Control-Request-Headers"); asked != "" {
 		h.Set("Access-Control-Allow-Headers", asked)
 	}

@@ -39,6 +39,14 @@ type request struct {
 	} `json:"output_config"`
 	OutputFormat json.RawMessage `json:"output_format"`
 	Deadline     *wire.Integer   `json:"deadline_ms"` // an addition
+
+	// What changes no answer here, and what this server cannot do.
+	Metadata     wire.Idle    `json:"metadata"`
+	ServiceTier  wire.Idle    `json:"service_tier"`
+	CacheControl wire.Idle    `json:"cache_control"` // prefixes are found without being marked
+	Geography    wire.Idle    `json:"inference_geo"`
+	Container    wire.Refused `json:"container"`
+	MCPServers   wire.Refused `json:"mcp_servers"`
 }
 
 type message struct {

@@ -1,7 +1,6 @@
 package llama
 
 import (
-	"encoding/json"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -275,10 +274,10 @@ func (s *API) infill(w http.ResponseWriter, r *http.Request) error {
 
 // request is the body of llama-server's own POST /completion.
 type request struct {
-	Prompt       wire.Prompts    `json:"prompt"`
-	NProbs       *wire.Integer   `json:"n_probs"`
-	ReturnTokens bool            `json:"return_tokens"`
-	Images       json.RawMessage `json:"image_data"`
+	Prompt       wire.Prompts  `json:"prompt"`
+	NProbs       *wire.Integer `json:"n_probs"`
+	ReturnTokens bool          `json:"return_tokens"`
+	Images       wire.Refused  `json:"image_data"`
 	wire.SamplingFields
 	openai.Common
 	openai.Structured

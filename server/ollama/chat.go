@@ -20,28 +20,6 @@ import (
 // the model's file says.
 var defaults = run.Sampling{Temperature: new(0.8), TopK: new(40), TopP: new(0.9)}
 
-// options are the options of a request.
-type options struct {
-	Temperature *float64        `json:"temperature"`
-	TopK        *wire.Integer   `json:"top_k"`
-	TopP        *float64        `json:"top_p"`
-	MinP        *float64        `json:"min_p"`
-	TypicalP    *float64        `json:"typical_p"`
-	RepeatLastN *wire.Integer   `json:"repeat_last_n"`
-	Repeat      *float64        `json:"repeat_penalty"`
-	Presence    *float64        `json:"presence_penalty"`
-	Frequency   *float64        `json:"frequency_penalty"`
-	Seed        *wire.Seed      `json:"seed"`
-	Stop        wire.StringList `json:"stop"`
-	NumPredict  *wire.Integer   `json:"num_predict"`
-}
-
-// sampling is what the options say of that.
-func (o *options) sampling() run.Sampling {
-	return run.Sampling{Temperature: o.Temperature, TopK: o.TopK.Pointer(), TopP: o.TopP, MinP: o.MinP, TypicalP: o.TypicalP, PenaltyLastN: o.RepeatLastN.Pointer(),
-		RepetitionPenalty: o.Repeat, PresencePenalty: o.Presence, FrequencyPenalty: o.Frequency, Seed: o.Seed.Pointer()}
-}
-
 // common are the fields that generate and chat share.
 type common struct {
 	Model       string          `json:"model"`
@@ -387,6 +365,9 @@ func (o *output) answer(w http.ResponseWriter, makePlan func(context.Context, *r
 	o.m = m.Model
 	if ok {
 		m.Keep(keep)
+	}
+	if err := o.b.Options.window(o.r.Context(), m.Model); err != nil {
+		return err
 	}
 	p, err := makePlan(o.r.Context(), m.Model)
 	if err != nil {

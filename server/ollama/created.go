@@ -47,14 +47,6 @@ const (
 // options are the parameters as those of a request. Ones that nobody knows are
 // an error.
 func (v *variant) options() (*options, error) {
-	known := []string{"temperature", "top_k", "top_p", "min_p", "typical_p", "repeat_last_n", "repeat_penalty", "presence_penalty", "frequency_penalty", "seed", "stop", "num_predict"}
-	// What is about Ollama's own memory and threads has no effect, as in requests.
-	idle := []string{"num_ctx", "num_keep", "num_batch", "num_gpu", "main_gpu", "num_thread", "use_mmap", "numa", "low_vram", "vocab_only", "use_mlock", "draft_num_predict"}
-	for name := range v.Parameters {
-		if !slices.Contains(known, name) && !slices.Contains(idle, name) {
-			return nil, fault.BadRequest("parameters", "expected one of %s, found %q", strings.Join(known, ", "), name)
-		}
-	}
 	o := &options{}
 	if len(v.Parameters) == 0 {
 		return o, nil
@@ -63,10 +55,11 @@ func (v *variant) options() (*options, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := wire.DecodeJSON(b, o); err != nil {
-		return nil, err
+	unread, err := wire.DecodeJSON(b, o)
+	if err == nil && len(unread) > 0 {
+		err = fault.BadRequest("parameters", "expected those of Ollama's options that this server has, found %q", unread[0])
 	}
-	return o, nil
+	return o, err
 }
 
 // inherit takes over what v does not say itself.

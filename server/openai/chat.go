@@ -32,12 +32,12 @@ type ChatRequest struct {
 	Continue      bool                       `json:"continue_final_message"`
 	AddPrompt     *bool                      `json:"add_generation_prompt"`
 	ThinkingBudget
-	ReasoningForm  string          `json:"reasoning_format"` // llama-server: none leaves it in the text
-	IncludeThought *bool           `json:"include_reasoning"`
-	Separate       *bool           `json:"separate_reasoning"` // SGLang
-	Modalities     []string        `json:"modalities"`
-	Audio          json.RawMessage `json:"audio"`
-	WebSearch      json.RawMessage `json:"web_search_options"`
+	ReasoningForm  string       `json:"reasoning_format"` // llama-server: none leaves it in the text
+	IncludeThought *bool        `json:"include_reasoning"`
+	Separate       *bool        `json:"separate_reasoning"` // SGLang
+	Modalities     []string     `json:"modalities"`
+	Audio          wire.Refused `json:"audio"`
+	WebSearch      wire.Refused `json:"web_search_options"`
 	wire.SamplingFields
 	Common
 	Structured
@@ -51,11 +51,8 @@ func (b *ChatRequest) request() (*run.Chat, error) {
 	if c.Messages, err = readMessages(b.Messages); err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(b.Modalities, func(m string) bool { return m != "text" }) || wire.Present(b.Audio) {
+	if slices.ContainsFunc(b.Modalities, func(m string) bool { return m != "text" }) {
 		return nil, fault.Unsupported("modalities", "this model answers with text only")
-	}
-	if wire.Present(b.WebSearch) {
-		return nil, fault.Unsupported("web_search_options", "this server does not search")
 	}
 	tools := b.Tools
 	if b.legacy() {

@@ -43,6 +43,44 @@ type Common struct {
 	TokensAsIDs    bool          `json:"return_tokens_as_token_ids"`
 	TimeLimit      *wire.Integer `json:"t_max_predict_ms"`
 	Deadline       *wire.Integer `json:"deadline_ms"`
+	aside
+}
+
+// aside are the fields of OpenAI, vLLM and llama-server that change no answer
+// here, and those that ask for what this server cannot do.
+type aside struct {
+	// of OpenAI: what is kept of requests elsewhere, and what they cost
+	Metadata    wire.Idle `json:"metadata"`
+	Store       wire.Idle `json:"store"`
+	ServiceTier wire.Idle `json:"service_tier"`
+	CacheKey    wire.Idle `json:"prompt_cache_key"`
+	CacheKept   wire.Idle `json:"prompt_cache_retention"`
+	SafetyID    wire.Idle `json:"safety_identifier"`
+	Prediction  wire.Idle `json:"prediction"` // for speed alone
+
+	// of vLLM: media, experts, other machines, how a stream is cut
+	MediaArgs     wire.Idle    `json:"media_io_kwargs"`
+	ProcessorArgs wire.Idle    `json:"mm_processor_kwargs"`
+	RenderMedia   wire.Idle    `json:"return_mm_kwargs"`
+	ExpertsFrom   wire.Idle    `json:"routed_experts_prompt_start"`
+	SessionID     wire.Idle    `json:"session_id"`
+	Interval      wire.Idle    `json:"stream_interval"`
+	KVTransfer    wire.Refused `json:"kv_transfer_params"`
+	ECTransfer    wire.Refused `json:"ec_transfer_params"`
+	PromptEmbeds  wire.Refused `json:"prompt_embeds"`
+
+	// of llama-server: answers are the same in any slot, with a cache and without;
+	// nothing is ever shifted out of a context
+	CachePrompt wire.Idle    `json:"cache_prompt"`
+	CacheReuse  wire.Idle    `json:"n_cache_reuse"`
+	Slot        wire.Idle    `json:"id_slot"`
+	Keep        wire.Idle    `json:"n_keep"`
+	Discard     wire.Idle    `json:"n_discard"`
+	OnDevice    wire.Idle    `json:"backend_sampling"`
+	ChatFormat  wire.Idle    `json:"chat_format"` // a number that its own parser wants
+	PingEvery   wire.Idle    `json:"sse_ping_interval"`
+	Lazy        wire.Refused `json:"grammar_lazy"`
+	Adapters    wire.Refused `json:"lora"`
 }
 
 // ThinkingBudget says how many tokens of reasoning an answer may have, by the

@@ -12,18 +12,21 @@ import (
 	"reflect"
 	"strings"
 
+	"ridge/server/caller"
 	"ridge/server/fault"
 )
 
 // DecodeBody reads a request's JSON body into v. Fields that v does not have
-// are ignored, as clients of these APIs expect; what is of the wrong type is
-// an error that names the field.
+// are ignored, as clients of these APIs expect, and noted, to be named with the
+// answer; what is of the wrong type is an error that names the field.
 func DecodeBody(r *http.Request, v any) error {
 	b, err := readBody(r)
 	if err != nil {
 		return BodyError(err)
 	}
-	return DecodeJSON(b, v)
+	unread, err := DecodeJSON(b, v)
+	caller.Note(r.Context(), func(l *caller.Record) { l.Ignored = append(l.Ignored, unread...) })
+	return err
 }
 
 // readBody reads a request's body, without memory to spare where its length is
@@ -75,28 +78,37 @@ func TooLarge(e *http.MaxBytesError) *fault.Error {
 	return &fault.Error{Status: http.StatusRequestEntityTooLarge, Type: "invalid_request_error", Code: "request_too_large", Message: fmt.Sprintf("the request's body has more than %d bytes", e.Limit)}
 }
 
-// DecodeJSON is DecodeBody for a body that was read.
-func DecodeJSON(b []byte, v any) error {
+// DecodeJSON is DecodeBody for a body that was read. It returns the fields that v
+// does not have.
+func DecodeJSON(b []byte, v any) (unread []string, err error) {
 	if len(bytes.TrimSpace(b)) == 0 {
-		return fault.BadRequest("", "expected a JSON object, found an empty body")
+		return nil, fault.BadRequest("", "expected a JSON object, found an empty body")
 	}
 	if c := bytes.TrimSpace(b)[0]; c != '{' {
-		return fault.BadRequest("", "expected a JSON object, found %s", fault.Excerpt(b))
+		return nil, fault.BadRequest("", "expected a JSON object, found %s", fault.Excerpt(b))
 	}
-	if err := checkMembers(b); err != nil {
-		return err
+	m, err := checkMembers(b)
+	if err != nil {
+		return nil, err
 	}
-	err := json.Unmarshal(b, v)
+	if err := json.Unmarshal(b, v); err != nil {
+		return nil, decodeError(err, v)
+	}
+	return m.unread(reflect.TypeOf(v)), nil
+}
+
+// decodeError is what a client is told of a body that cannot be read into v.
+func decodeError(err error, v any) error {
 	var (
 		typ    *json.UnmarshalTypeError
 		syntax *json.SyntaxError
 		api    *fault.Error
 	)
 	switch {
-	case err == nil:
-		return nil
 	case errors.As(err, &api):
 		return api
+	case errors.As(err, &typ) && typ.Type == reflect.TypeFor[Refused]():
+		return fault.Unsupported(bodyField(reflect.TypeOf(v), typ.Field), "expected %s, found %s", kindName(typ), typ.Value)
 	case errors.As(err, &typ):
 		return fault.BadRequest(bodyField(reflect.TypeOf(v), typ.Field), "expected %s, found %s", kindName(typ), typ.Value)
 	case errors.As(err, &syntax):

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 
 	"ridge/server/fault"
 )
@@ -25,6 +26,13 @@ type members struct {
 	containers int
 	count      int
 	texts      int
+	top        []topKey // of the body itself
+}
+
+// topKey is a key of the body itself.
+type topKey struct {
+	name  string
+	value int // where its value begins
 }
 
 // container is an object or a list that is open.
@@ -40,14 +48,23 @@ const manyKeys = 32
 // checkMembers refuses a body in which an object has a key twice, which readers
 // of JSON take differently, and one of too many values. The decoder ignores the
 // case of the body's own keys, so those must differ in more than that.
-func checkMembers(text []byte) error {
-	m := members{text: text}
+func checkMembers(text []byte) (m members, err error) {
+	err = m.walk(text)
+	return m, err
+}
+
+// walk looks at all of a text.
+func (m *members) walk(text []byte) error {
+	m.text = text
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case '"':
 			end := stringEnd(text, i)
 			if err := m.str(text[i:end]); err != nil {
 				return err
+			}
+			if n := len(m.top); n > 0 && m.top[n-1].value < 0 {
+				m.top[n-1].value = valueAt(text, end)
 			}
 			i = end - 1
 		case '{', '[':
@@ -68,6 +85,14 @@ func checkMembers(text []byte) error {
 		}
 	}
 	return nil
+}
+
+// valueAt is where the value begins whose key ends at i.
+func valueAt(text []byte, i int) int {
+	for i < len(text) && strings.IndexByte(" \t\r\n:", text[i]) >= 0 {
+		i++
+	}
+	return i
 }
 
 // stringEnd is where the string that begins at i ends.
@@ -110,6 +135,9 @@ func (m *members) str(quoted []byte) error {
 		return fault.BadRequest("", "expected each key once in an object, found %s twice", fault.Excerpt(quoted))
 	}
 	m.keys = append(m.keys, key)
+	if len(m.open) == 1 {
+		m.top = append(m.top, topKey{string(key), -1})
+	}
 	if top.seen != nil {
 		top.seen[m.form(key)] = struct{}{}
 	} else if own := m.keys[top.first:]; len(own) > manyKeys {

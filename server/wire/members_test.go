@@ -31,13 +31,13 @@ func TestKeysOnce(t *testing.T) {
 		var v struct {
 			X any `json:"ignored"`
 		}
-		if err := DecodeJSON([]byte(body), &v); (err == nil) != ok {
+		if _, err := DecodeJSON([]byte(body), &v); (err == nil) != ok {
 			t.Errorf("%.80s: %v", body, err)
 		}
 	}
 	// What is no JSON is the decoder's to refuse, whatever it is.
 	for _, body := range []string{`{"a`, `{"a\`, `{,"a"`, `{}}`, `{"a":1]}`, `{:,,"`, `{"a":1,`} {
-		if err := DecodeJSON([]byte(body), &struct{}{}); err == nil || !strings.Contains(err.Error(), "not valid JSON") {
+		if _, err := DecodeJSON([]byte(body), &struct{}{}); err == nil || !strings.Contains(err.Error(), "not valid JSON") {
 			t.Errorf("%s: %v", body, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ridge/server/caller"
 	"ridge/server/run"
 )
 
@@ -14,6 +15,14 @@ import (
 func NoteUnenforced(w http.ResponseWriter, p *run.Plan) {
 	for _, u := range p.Unenforced {
 		w.Header().Add("X-Ridge-Unenforced", headerText(u.String()))
+	}
+}
+
+// NoteIgnored names in the header X-Ridge-Ignored the fields of the request that
+// nobody read and those that could not be followed, one value for each.
+func NoteIgnored(h http.Header, l *caller.Record) {
+	for _, name := range l.Ignored {
+		h.Add("X-Ridge-Ignored", headerText(name))
 	}
 }
 
