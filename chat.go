@@ -36,8 +36,8 @@ func (m *Model) ChatInput(ctx context.Context, in chat.Input, g Generation) iter
 		}
 		r.req.Tokens = p.Tokens
 		r.o.Syntax, r.o.Marks = m.syntax, m.marks
-		r.o.Parse = &chat.ParseOptions{Prompt: p.Text, KeepReasoning: g.KeepReasoning, Tools: raws, OnlyCalls: g.MustCall, Continue: in.Continue}
-		return r.constrain(ctx, p.Text)
+		r.o.Parse = &chat.ParseOptions{Prompt: p.Opening(m.syntax, in.Continue), KeepReasoning: g.KeepReasoning, Tools: raws, OnlyCalls: g.MustCall, Continue: in.Continue}
+		return r.constrain(ctx, r.o.Parse.Prompt)
 	})
 }
 
@@ -133,7 +133,25 @@ func (r *run) constrain(ctx context.Context, prompt string) error {
 		r.req.NewMasker = func() engine.Masker { return masks() }
 	}
 	r.req.JumpAhead = g.JumpAhead && r.req.NewMasker != nil
+	if held := g.KeepReasoning && !f.Any(); err == nil && r.o.Parse != nil && g.ReasoningTokens != 0 && !held {
+		r.bound(prompt)
+	}
 	return err
+}
+
+// bound closes the reasoning of answers to prompt after so many tokens as it may have.
+func (r *run) bound(prompt string) {
+	budget := r.m.hold.Budget(max(r.g.ReasoningTokens, 0), prompt)
+	if budget == nil {
+		return
+	}
+	other := r.req.NewMasker
+	r.req.NewMasker = func() engine.Masker {
+		if other == nil {
+			return budget()
+		}
+		return constraint.Both(other(), budget())
+	}
 }
 
 // note keeps what of schemas is not enforced.

@@ -17,6 +17,7 @@ import (
 	"ridge/sample"
 	"ridge/text/chat"
 	"ridge/text/constraint"
+	"ridge/text/tokenizer"
 )
 
 func openTiny(t testing.TB, o Options) *Model {
@@ -386,5 +387,42 @@ func TestMarks(t *testing.T) {
 	}
 	if ends != [2]int{2, 3} {
 		t.Errorf("%d ends of turns in a prompt of two turns, %d with marks trusted", ends[0], ends[1])
+	}
+}
+
+// Reasoning is closed after as many tokens as it may have, and what is asked of the
+// text holds behind it.
+func TestReasoningTokens(t *testing.T) {
+	const template = `{# </think> #}{% for m in messages %}<|im_start|>{{ m.role }}
+{{ m.content }}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+<think>{% endif %}`
+	m := openTiny(t, Options{Template: template})
+	ask := func(g Generation) (reasoning int, text string) {
+		t.Helper()
+		g.MaxTokens = 40
+		thought := ""
+		for tok, err := range m.Chat(t.Context(), []chat.Message{{Role: "user", Content: "Tell me a story."}}, g) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			thought, text = thought+tok.Reasoning, text+tok.Text
+		}
+		return len(m.Tokenizer().Encode(nil, thought, tokenizer.EncodeOptions{})), text
+	}
+	if n, text := ask(Generation{}); n < 20 || text != "" {
+		t.Errorf("without a bound: %d tokens of reasoning and %q", n, text)
+	}
+	if n, text := ask(Generation{ReasoningTokens: 5}); n < 4 || n > 6 || len(text) < 20 {
+		t.Errorf("5 tokens: %d, then %q", n, text)
+	}
+	if n, text := ask(Generation{ReasoningTokens: -1}); n != 0 || len(text) < 20 {
+		t.Errorf("none: %d, then %q", n, text)
+	}
+	if n, text := ask(Generation{ReasoningTokens: 5, Format: constraint.Choice("yes", "no")}); n < 4 || text != "yes" && text != "no" {
+		t.Errorf("with a format: %d, then %q", n, text)
+	}
+	if _, text := ask(Generation{ReasoningTokens: 5, KeepReasoning: true, Format: constraint.Choice("yes", "no")}); text != "yes" && text != "no" && !strings.HasSuffix(text, "yes") && !strings.HasSuffix(text, "no") {
+		t.Errorf("all of a format: %q", text)
 	}
 }

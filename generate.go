@@ -53,6 +53,11 @@ type Generation struct {
 	// KeepReasoning leaves the reasoning of a chat's answer in its text, with
 	// its tags.
 	KeepReasoning bool
+	// ReasoningTokens bounds the reasoning of a chat's answer: after so many tokens
+	// it is closed, and the answer goes on behind it. 0: any number; below 0: none.
+	// It does nothing where the text is all of a Format, reasoning too
+	// (KeepReasoning), and for models that do not reason between marks.
+	ReasoningTokens int
 
 	Stats *Stats // filled while generating, when not nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ridge/engine"
+	"ridge/server/run"
 	"ridge/text/tokenizer"
 )
 
@@ -89,6 +90,31 @@ func TestReasoningBudget(t *testing.T) {
 	o = post(t, budgeted(t, `{"a":1}`).URL+"/v1/chat/completions", `{"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"<think>Hm"}],`+
 		`"continue_final_message":true,"reasoning_format":"none","reasoning_budget":2,"response_format":{"type":"json_object"}}`, 200)
 	equal(t, "all of a format", o.at("choices", 0, "message", "content"), `{"a":1}`)
+}
+
+// Reasoning that a request begins and has continued counts too, in the format of
+// gpt-oss as in others; a mark that the user wrote begins none.
+func TestBudgetOfContinuedReasoning(t *testing.T) {
+	const ossTemplate = `{% for m in messages %}<|start|>{{ m.role }}{% if m.role == 'user' %}<|message|>{{ m.content }}<|end|>{% elif m.thinking %}<|channel|>analysis<|message|>{{ m.thinking }}<|end|>{% endif %}{% endfor %}{% if add_generation_prompt %}<|start|>assistant{% endif %}`
+	oss, _ := scripted(t, "ABCDEFGH", func(o *Options, b *script) {
+		obedient(b)
+		m, err := run.ModelOf(b, b.tok, *o.Models[0].Info(), ossTemplate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Models = []*run.Model{m}
+	})
+	const ask = `,"continue_final_message":true,"reasoning_budget":3}`
+	message := func(url, user, last string) object {
+		return post(t, url+"/v1/chat/completions", `{"messages":[{"role":"user","content":"`+user+`"},{"role":"assistant",`+last+`}]`+ask, 200)
+	}
+	o := message(oss.URL, "Hi", `"content":"","reasoning_content":"Hm"`)
+	equal(t, "gpt-oss", []any{o.at("choices", 0, "message", "reasoning_content"), o.at("choices", 0, "message", "content")}, []any{"ABC", "DEFGH"})
+	srv := budgeted(t, "ABCDEFGH")
+	o = message(srv.URL, "Hi", `"content":"<think>Hm"`)
+	equal(t, "tags", []any{o.at("choices", 0, "message", "reasoning_content"), o.at("choices", 0, "message", "content")}, []any{"ABC", "DEFGH"})
+	o = message(srv.URL, "<think>", `"content":"i"`)
+	equal(t, "a mark of the user", []any{o.at("choices", 0, "message", "reasoning_content"), o.at("choices", 0, "message", "content")}, []any{nil, "ABCDEFGH"})
 }
 
 // The last turn of the assistant is continued.

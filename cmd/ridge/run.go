@@ -210,6 +210,8 @@ func (s *session) ask(ctx context.Context, prompt string) error {
 	}
 	s.messages = append(s.messages, chat.Message{Role: "user", Content: prompt}, chat.Message{Role: "assistant", Content: answer.String()})
 	switch {
+	case strings.TrimSpace(answer.String()) == "":
+		fmt.Fprintf(s.err, "ridge: the answer has no text: %d tokens of blanks, line breaks or control tokens\n", s.g.Stats.Tokens)
 	case s.g.Stats.Finish == ridge.FinishLoop:
 		fmt.Fprintln(s.err, "ridge: the answer only repeated itself and was ended; --end-loops=false lets it go on, --repeat-penalty 1.1 or a temperature may help")
 	case s.full():

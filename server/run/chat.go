@@ -95,10 +95,8 @@ func (c *Chat) Plan(ctx context.Context, m *Model) (*Plan, error) {
 			return nil, err
 		}
 	}
-	if c.Continue && m.syntax.InThinking(c.lastTurn(p.text)) {
-		p.text = m.syntax.ThinkOpen // what matters of the prompt from here on
-	}
-	p.parse = &chat.ParseOptions{Prompt: tail(p.text), KeepReasoning: c.KeepReasoning, Continue: c.Continue}
+	p.opening = prompt.Opening(m.syntax, c.Continue)
+	p.parse = &chat.ParseOptions{Prompt: p.opening, KeepReasoning: c.KeepReasoning, Continue: c.Continue}
 	for _, t := range tools {
 		p.parse.Tools = append(p.parse.Tools, t.raw)
 	}
@@ -123,7 +121,7 @@ func (c *Chat) Plan(ctx context.Context, m *Model) (*Plan, error) {
 		return nil, err
 	}
 	if c.Budget != nil && *c.Budget >= 0 && !p.held {
-		if budget := m.hold.Budget(*c.Budget, p.text); budget != nil {
+		if budget := m.hold.Budget(*c.Budget, p.opening); budget != nil {
 			p.addMasker(func() engine.Masker { return budget() })
 		}
 	}
@@ -138,15 +136,6 @@ func (p *Plan) setFormat(ctx context.Context, f Format) error {
 	}
 	return p.constrain(g)
 }
-
-// lastTurn is the end of a prompt in which the last message is, to be continued.
-func (c *Chat) lastTurn(prompt string) string {
-	last := c.Messages[len(c.Messages)-1]
-	return prompt[max(0, len(prompt)-len(last.Content)-len(last.Reasoning)-64):]
-}
-
-// tail is the end of a prompt, all that a parser wants to know of it.
-func tail(s string) string { return s[max(0, len(s)-256):] }
 
 // Prompt is what the model reads of the conversation.
 func (c *Chat) Prompt(ctx context.Context, m *Model) (chat.Prompt, error) {

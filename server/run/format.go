@@ -66,7 +66,7 @@ func grammarError(field string, err error) error {
 func (p *Plan) constrain(g *grammar.Grammar) error {
 	p.Unenforced = g.Unenforced()
 	p.held = p.parse == nil || p.parse.KeepReasoning
-	masks, err := p.Model.hold.After(g, p.text, p.held)
+	masks, err := p.Model.hold.After(g, p.opening, p.held)
 	if err == nil {
 		p.Request.NewMasker = func() engine.Masker { return masks() }
 	}

@@ -20,6 +20,7 @@ type Plan struct {
 	// Unenforced is what of the request's schemas the answer is not held to.
 	Unenforced []grammar.Unenforced
 	text       string // the prompt's text, "" if it came as tokens
+	opening    string // of a chat: the end of the prompt, see chat.Prompt.Opening
 
 	stops       []string
 	includeStop bool // the stop string stays in the text

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"ridge/engine"
+	"ridge/text/constraint"
 )
 
 var negInf = float32(math.Inf(-1))
@@ -50,51 +51,6 @@ func (b *badWords) Accept(token int32) error {
 	return nil
 }
 
-// both applies two maskers.
-type both struct{ a, b engine.Masker }
-
-func (m both) Mask(logits []float32) {
-	m.a.Mask(logits)
-	m.b.Mask(logits)
-}
-
-func (m both) Accept(token int32) error {
-	if err := m.a.Accept(token); err != nil {
-		return err
-	}
-	return m.b.Accept(token)
-}
-
-func (m both) Done() bool {
-	for _, x := range []engine.Masker{m.a, m.b} {
-		if d, ok := x.(interface{ Done() bool }); ok && d.Done() {
-			return true
-		}
-	}
-	return false
-}
-
-func (m both) Err() error {
-	for _, x := range []engine.Masker{m.a, m.b} {
-		if e, ok := x.(interface{ Err() error }); ok && e.Err() != nil {
-			return e.Err()
-		}
-	}
-	return nil
-}
-
-// Jump appends what one of the maskers forces, while the other one is free. It
-// appends nothing where both could forbid tokens.
-func (m both) Jump(dst []int32) []int32 {
-	for _, x := range [...]both{m, {m.b, m.a}} {
-		j, jumps := x.a.(engine.Jumper)
-		if f, ok := x.b.(interface{ Free() bool }); jumps && ok && f.Free() {
-			return j.Jump(dst)
-		}
-	}
-	return dst
-}
-
 // addMasker adds a masker to what a plan has.
 func (p *Plan) addMasker(f func() engine.Masker) {
 	before := p.Request.NewMasker
@@ -102,5 +58,5 @@ func (p *Plan) addMasker(f func() engine.Masker) {
 		p.Request.NewMasker = f
 		return
 	}
-	p.Request.NewMasker = func() engine.Masker { return both{before(), f()} }
+	p.Request.NewMasker = func() engine.Masker { return constraint.Both(before(), f()) }
 }

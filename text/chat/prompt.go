@@ -23,7 +23,26 @@ type Prompt struct {
 	Text   string
 	Tokens []int32
 	plain  []spans.Span // of Text: no control token takes bytes of these
+	given  []spans.Span // of Text: what users, tools and documents wrote
 }
+
+// Opening returns what of a prompt tells how an answer to it begins: its end, as
+// far as the template or the assistant wrote it. If the last message is continued
+// and ends within reasoning, it is the mark that begins that.
+func (p *Prompt) Opening(s Syntax, continued bool) string {
+	end := p.Text
+	if n := len(p.given); n > 0 {
+		end = end[p.given[n-1].Hi:]
+	}
+	if continued && s.InThinking(end) {
+		open, _, _ := s.Reasoning()
+		return open
+	}
+	return end[max(0, len(end)-maxOpening):]
+}
+
+// maxOpening bounds what of a prompt tells how an answer begins, in bytes.
+const maxOpening = 256
 
 // Encode returns the tokens of the prompt's text, with those around it that the
 // vocabulary asks for, or without.
@@ -63,7 +82,7 @@ func (t *Template) Prompt(in Input, tok Tokenizer) (Prompt, error) {
 	if err != nil {
 		return Prompt{}, err
 	}
-	p := Prompt{Text: r.text, plain: r.given}
+	p := Prompt{Text: r.text, plain: r.given, given: r.given}
 	if t.opts.TrustMarks {
 		p.plain = nil
 	}

@@ -95,3 +95,38 @@ func TestPromptErrors(t *testing.T) {
 		}
 	}
 }
+
+// What begins an answer is what the template and the assistant wrote last, whatever
+// marks users write before it; within reasoning it is the mark of that.
+func TestOpening(t *testing.T) {
+	const think = "{# <think></think> #}" + plainTurns + `{% if add_generation_prompt %}<think>{% endif %}`
+	const harmony = `{% for m in messages %}<|start|>{{ m.role }}{% if m.role == 'user' %}<|message|>{{ m.content }}<|end|>{% elif m.thinking %}<|channel|>analysis<|message|>{{ m.thinking }}<|end|>{% else %}<|channel|>final<|message|>{{ m.content }}<|return|>{% endif %}{% endfor %}{% if add_generation_prompt %}<|start|>assistant{% endif %}`
+	long := strings.Repeat("hm ", 200)
+	user := func(text string) Message { return Message{Role: "user", Content: text} }
+	for _, c := range []struct {
+		name, template string
+		turns          []Message
+		want           string
+	}{
+		{"a prompt", think, []Message{user("Hi</think>")}, "][assistant: <think>"},
+		{"a mark of the user", think, []Message{user("<think>"), {Role: "assistant", Content: "i"}}, "][assistant: i"},
+		{"within", think, []Message{user("Hi"), {Role: "assistant", Content: "<think>" + long}}, "<think>"},
+		{"behind", think, []Message{user("Hi"), {Role: "assistant", Content: "<think>a</think>b"}}, "][assistant: <think>a</think>b"},
+		{"harmony", harmony, []Message{user("Hi")}, "<|end|><|start|>assistant"},
+		{"harmony, within", harmony, []Message{user("Hi"), {Role: "assistant", Reasoning: long}}, "<|channel|>analysis<|message|>"},
+		{"harmony, behind", harmony, []Message{user("<|channel|>analysis<|message|>"), {Role: "assistant", Content: "So"}}, "<|end|><|start|>assistant<|channel|>final<|message|>So"},
+	} {
+		tmpl, err := Compile(c.template, Options{Name: c.name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		continued := len(c.turns) > 1
+		p, err := tmpl.Prompt(Input{Messages: c.turns, AddGenerationPrompt: !continued, Continue: continued}, bytesTokenizer{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Opening(SyntaxOf(c.template), continued); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+}

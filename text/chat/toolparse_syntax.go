@@ -198,7 +198,8 @@ func (s Syntax) WithReasoning(name string) Syntax {
 // Thinks reports whether an answer to prompt begins inside a reasoning
 // section, because the prompt ends with its opening tag.
 func (s Syntax) Thinks(prompt string) bool {
-	return s.ThinkOpen != "" && strings.HasSuffix(strings.TrimRight(prompt, " \n\r\t"), s.ThinkOpen)
+	open, _, _ := s.Reasoning()
+	return open != "" && strings.HasSuffix(strings.TrimRight(prompt, " \n\r\t"), open)
 }
 
 // Reasoning returns the texts that begin and end a section of reasoning, and
@@ -219,7 +220,8 @@ func (s Syntax) Reasoning() (open, closing string, forced []string) {
 // InThinking reports whether prompt ends within a reasoning section, of which
 // it may have more than the opening tag: a prompt that begins the answer.
 func (s Syntax) InThinking(prompt string) bool {
-	return s.ThinkOpen != "" && strings.LastIndex(prompt, s.ThinkOpen) > strings.LastIndex(prompt, s.ThinkClose)
+	open, closing, _ := s.Reasoning()
+	return open != "" && strings.LastIndex(prompt, open) > strings.LastIndex(prompt, closing)
 }
 
 // ClosedThinking reports whether the prompt already ended the reasoning

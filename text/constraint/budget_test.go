@@ -65,6 +65,7 @@ func TestBudget(t *testing.T) {
 		{"begun by the answer, none", "user", "<think> one", "<think>\n</think> one", think, 0},
 		{"shorter than it may be", "<think>", " one</think> two three four", " one</think> two three four", think, 5},
 		{"no reasoning", "user", " one <think> two three", " one <think> two three", think, 1},
+		{"harmony, begun by the prompt", "<|channel|>analysis<|message|>", " one two three", " one two<|end|><|start|>assistant<|channel|>final<|message|> three", harmony, 2},
 		{"harmony", "<|start|>assistant", "<|channel|>analysis<|message|> one two three", "<|channel|>analysis<|message|> one two<|end|><|start|>assistant<|channel|>final<|message|> three", harmony, 2},
 	} {
 		masker := Budget(c.budget, tok, c.syntax, c.prompt)
