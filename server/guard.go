@@ -46,7 +46,7 @@ func (w *watchedWriter) begin(status int) {
 		return
 	}
 	w.status = status
-	wire.NoteIgnored(w.Header(), w.record)
+	wire.NoteRecord(w.Header(), w.record)
 }
 
 // Unwrap lets http.ResponseController see the writer below.
@@ -134,6 +134,9 @@ func (s *Server) logRequest(r *http.Request, w *watchedWriter, l *caller.Record)
 	if l.Key != "" {
 		a = append(a, slog.String("key", l.Key))
 	}
+	if l.Truncated > 0 {
+		a = append(a, slog.Int("truncated_tokens", l.Truncated))
+	}
 	if n := len(l.Ignored); n > 0 { // their names are the client's text
 		a = append(a, slog.Int("ignored_fields", n))
 	}
@@ -216,7 +219,7 @@ func cors(h http.Header, r *http.Request, origin string) {
 	h.Add("Vary", "Origin")
 	h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE, HEAD, OPTIONS")
 	h.Set("Access-Control-Max-Age", "600")
-	h.Set("Access-Control-Expose-Headers", "X-Request-Id, X-Ridge-Unenforced, X-Ridge-Ignored, Retry-After, Retry-After-Ms")
+	h.Set("Access-Control-Expose-Headers", "X-Request-Id, X-Ridge-Unenforced, X-Ridge-Ignored, X-Ridge-Truncated, Retry-After, Retry-After-Ms")
 	if asked := r.Header.Get("Access-Control-Request-Headers"); asked != "" {
 		h.Set("Access-Control-Allow-Headers", asked)
 	}

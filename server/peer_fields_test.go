@@ -61,6 +61,7 @@ var commonFields = []field{
 	{"return_token_ids", "true", followed, ""},
 	{"deadline_ms", "60000", followed, ""},
 	{"truncate_prompt_tokens", "1", followed, ""},
+	{"truncation_side", `"right"`, followed, `"truncate_prompt_tokens":1`},
 	{"response_format", `{"type":"json_object"}`, followed, ""},
 	{"structured_outputs", `{"regex":"a"}`, followed, ""},
 	{"guided_json", `{}`, followed, ""},

@@ -21,6 +21,7 @@ type Record struct {
 	Arrived        time.Time
 	Deadline       *time.Duration // of the first token after that, as a header says; nil: none does
 	Stream         bool           // the answer is one
+	Truncated      int            // tokens of prompts that were cut off, since the client said so
 	Ignored        []string       // fields of the body that nobody reads, and those that could not be followed
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"ridge/server/fault"
 	"ridge/server/openai"
+	"ridge/server/probs"
 	"ridge/server/run"
 	"ridge/server/wire"
 	"ridge/text/tokenizer"
@@ -351,7 +352,7 @@ func (s *API) answer(w http.ResponseWriter, r *http.Request, m *run.Model, b *re
 	if err := s.Run(r.Context(), plans[0], &t, each, s.Wait(live, m)); err != nil {
 		return openai.StreamError(e, r, err)
 	}
-	rep := &reply{Stop: true, Tokens: []int32{}, Model: m.Info().Name, Predicted: t.Tokens, Evaluated: t.Prompt, StopWord: a.StopText, StopType: "eos", Timings: wire.NewTimings(&t)}
+	rep := &reply{Stop: true, Tokens: []int32{}, Model: m.Info().Name, Predicted: t.Tokens, Evaluated: t.Prompt, StopWord: a.StopText, StopType: "eos", Truncated: t.Truncated > 0, Timings: wire.NewTimings(&t)}
 	switch {
 	case a.Finish == run.FinishLength:
 		rep.StopType = "limit"
@@ -375,7 +376,7 @@ func (s *API) answer(w http.ResponseWriter, r *http.Request, m *run.Model, b *re
 // topToken is a token among llama-server's log-probabilities, which have its id.
 type topToken struct {
 	ID int32 `json:"id"`
-	wire.TopProb
+	probs.Entry
 }
 
 type tokenProb struct {
@@ -387,9 +388,9 @@ type tokenProb struct {
 func newProbs(m *run.Model, tokens []run.Token) []tokenProb {
 	out := make([]tokenProb, len(tokens))
 	for i, t := range tokens {
-		out[i] = tokenProb{topToken{t.ID, wire.NewTopProb(m, t.ID, t.Prob)}, []topToken{}}
+		out[i] = tokenProb{topToken{t.ID, probs.NewEntry(m, t.ID, t.Prob)}, []topToken{}}
 		for _, o := range t.Top {
-			out[i].Top = append(out[i].Top, topToken{o.Token, wire.NewTopProb(m, o.Token, o.LogProb)})
+			out[i].Top = append(out[i].Top, topToken{o.Token, probs.NewEntry(m, o.Token, o.LogProb)})
 		}
 	}
 	return out

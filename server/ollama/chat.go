@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ridge/server/fault"
+	"ridge/server/probs"
 	"ridge/server/run"
 	"ridge/server/wire"
 	"ridge/text/chat"
@@ -137,15 +138,15 @@ type toolCall struct {
 
 // reply is a line of an answer.
 type reply struct {
-	Model      string          `json:"model"`
-	Created    string          `json:"created_at"`
-	Response   *string         `json:"response,omitempty"` // generate
-	Thinking   string          `json:"thinking,omitempty"` // generate
-	Message    *message        `json:"message,omitempty"`  // chat
-	Done       bool            `json:"done"`
-	DoneReason string          `json:"done_reason,omitempty"`
-	Context    []int32         `json:"context,omitempty"`
-	Logprobs   []wire.ChatProb `json:"logprobs,omitempty"`
+	Model      string            `json:"model"`
+	Created    string            `json:"created_at"`
+	Response   *string           `json:"response,omitempty"` // generate
+	Thinking   string            `json:"thinking,omitempty"` // generate
+	Message    *message          `json:"message,omitempty"`  // chat
+	Done       bool              `json:"done"`
+	DoneReason string            `json:"done_reason,omitempty"`
+	Context    []int32           `json:"context,omitempty"`
+	Logprobs   []probs.ChatToken `json:"logprobs,omitempty"`
 	*times
 }
 
@@ -416,11 +417,11 @@ func (o *output) line(e *wire.Events, a *run.Answer, d *run.Delta, p *run.Plan) 
 			}
 		}
 	}
-	var probs []wire.ChatProb
+	var scores []probs.ChatToken
 	if p.Probs && len(d.Tokens) > 0 {
-		probs = wire.NewChatProbs(o.m, d.Tokens).Content
+		scores = probs.NewChat(o.m, d.Tokens).Content
 	}
-	if text == "" && thinking == "" && len(calls) == 0 && probs == nil {
+	if text == "" && thinking == "" && len(calls) == 0 && scores == nil {
 		return nil
 	}
 	rep := o.reply(text, thinking, calls)
@@ -430,7 +431,7 @@ func (o *output) line(e *wire.Events, a *run.Answer, d *run.Delta, p *run.Plan) 
 		}
 	}
 	o.calls = append(o.calls, calls...)
-	rep.Logprobs = probs
+	rep.Logprobs = scores
 	return e.Line(rep)
 }
 
@@ -449,7 +450,7 @@ func (o *output) last(a *run.Answer, t *run.Totals, p *run.Plan, streams bool) *
 		}
 		rep = o.reply(text, a.Reasoning.String(), whole)
 		if p.Probs {
-			rep.Logprobs = wire.NewChatProbs(o.m, a.Tokens).Content
+			rep.Logprobs = probs.NewChat(o.m, a.Tokens).Content
 		}
 	}
 	rep.Done, rep.DoneReason = true, run.FinishStop

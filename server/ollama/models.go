@@ -209,8 +209,7 @@ func (s *API) embed(w http.ResponseWriter, r *http.Request) error {
 	defer m.Release()
 	load := time.Since(start)
 	if b.Truncate != nil && *b.Truncate { // only if it is asked for
-		n := wire.Integer(m.Info().Context)
-		b.EmbeddingRequest.Truncate = &n
+		b.Keep = new(wire.Integer(-1))
 	}
 	var t run.Totals
 	vectors, err := s.Embed(r.Context(), m.Model, b.Embedding(), &t)

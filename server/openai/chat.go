@@ -9,6 +9,7 @@ import (
 
 	"ridge/server/caller"
 	"ridge/server/fault"
+	"ridge/server/probs"
 	"ridge/server/run"
 	"ridge/server/wire"
 	"ridge/text/chat"
@@ -247,7 +248,7 @@ func (o *chatOutput) stream(w http.ResponseWriter) error {
 // delta writes a chunk.
 func (o *chatOutput) delta(e *wire.Events, d *run.Delta) error {
 	if d.Prompt != nil {
-		o.live.Prompt, o.live.PromptMore.Cached = d.Prompt.Tokens, d.Prompt.Cached
+		o.live.Prompt, o.live.PromptMore.Cached, o.live.PromptMore.Cut = d.Prompt.Tokens, d.Prompt.Cached, o.p.Truncated
 		o.live.Total = o.live.Prompt
 	}
 	if !o.begun { // a sign of life may have started the stream before
@@ -322,18 +323,18 @@ func (o *chatOutput) begin(e *wire.Events, d *run.Delta) error {
 }
 
 // chatProbs are the log-probabilities of tokens as the client wants them named.
-func (o *chatOutput) chatProbs(tokens []run.Token) *wire.ChatProbs {
-	probs := wire.NewChatProbs(o.m, tokens)
+func (o *chatOutput) chatProbs(tokens []run.Token) *probs.Chat {
+	out := probs.NewChat(o.m, tokens)
 	if o.asIDs {
-		for i := range probs.Content {
-			c := &probs.Content[i]
+		for i := range out.Content {
+			c := &out.Content[i]
 			c.Token = tokenName(tokens[i].ID)
 			for k := range c.Top {
 				c.Top[k].Token = tokenName(tokens[i].Top[k].Token)
 			}
 		}
 	}
-	return probs
+	return out
 }
 
 func (o *chatOutput) chunk(e *wire.Events, ch chatChoice) error { return o.send(e, o.reply, ch) }

@@ -5,8 +5,8 @@ import (
 
 	"ridge/engine"
 	"ridge/sample"
+	"ridge/server/probs"
 	"ridge/server/run"
-	"ridge/server/wire"
 	"ridge/text/tokenizer"
 )
 
@@ -49,14 +49,14 @@ func (w *probWriter) add(out *legacyProbs, id int32, prob *float32, top []sample
 		out.Probs, out.Top = append(out.Probs, nil), append(out.Top, nil)
 		return
 	}
-	p := wire.LogProb(*prob)
+	p := probs.LogProb(*prob)
 	names := map[string]float32{}
 	for _, t := range top {
 		name := w.name(t.Token)
 		if _, taken := names[name]; taken && t.Token != id {
 			name = tokenName(t.Token) // another token of the same text
 		}
-		names[name] = wire.LogProb(t.LogProb)
+		names[name] = probs.LogProb(t.LogProb)
 	}
 	names[w.name(id)] = p
 	out.Probs, out.Top = append(out.Probs, &p), append(out.Top, names)
@@ -97,10 +97,10 @@ func promptProbs(m *run.Model, p *run.Plan, info *engine.PromptInfo) any {
 		r := info.LogProbs[i]
 		out[i] = map[string]entry{}
 		id := p.Request.Tokens[i]
-		out[i][strconv.Itoa(int(id))] = entry{wire.LogProb(r.LogProb), nil, m.TokenText(id)}
+		out[i][strconv.Itoa(int(id))] = entry{probs.LogProb(r.LogProb), nil, m.TokenText(id)}
 		for k, t := range r.Top {
 			rank := k + 1
-			out[i][strconv.Itoa(int(t.Token))] = entry{wire.LogProb(t.LogProb), &rank, m.TokenText(t.Token)}
+			out[i][strconv.Itoa(int(t.Token))] = entry{probs.LogProb(t.LogProb), &rank, m.TokenText(t.Token)}
 		}
 	}
 	return out

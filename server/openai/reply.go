@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 
+	"ridge/server/probs"
 	"ridge/server/run"
 	"ridge/server/wire"
 	"ridge/text/chat"
@@ -51,13 +52,13 @@ type chatFunction struct {
 }
 
 type chatChoice struct {
-	Index      int             `json:"index"`
-	Message    *chatMessage    `json:"message,omitempty"`
-	Delta      *chatDelta      `json:"delta,omitempty"`
-	Logprobs   *wire.ChatProbs `json:"logprobs"`
-	Finish     *string         `json:"finish_reason"`
-	StopReason any             `json:"stop_reason,omitempty"` // vLLM: the stop string or token; run.LoopText
-	TokenIDs   []int32         `json:"token_ids,omitempty"`
+	Index      int          `json:"index"`
+	Message    *chatMessage `json:"message,omitempty"`
+	Delta      *chatDelta   `json:"delta,omitempty"`
+	Logprobs   *probs.Chat  `json:"logprobs"`
+	Finish     *string      `json:"finish_reason"`
+	StopReason any          `json:"stop_reason,omitempty"` // vLLM: the stop string or token; run.LoopText
+	TokenIDs   []int32      `json:"token_ids,omitempty"`
 }
 
 type chatReply struct {
@@ -82,6 +83,7 @@ type usage struct {
 	PromptMore struct {
 		Cached int `json:"cached_tokens"`
 		Audio  int `json:"audio_tokens"`
+		Cut    int `json:"truncated_tokens,omitempty"` // off the prompt, not among its tokens
 	} `json:"prompt_tokens_details"`
 	CompletionMore struct {
 		Reasoning int `json:"reasoning_tokens"`
@@ -94,7 +96,7 @@ type usage struct {
 
 func newUsage(t *run.Totals) usage {
 	u := usage{Prompt: t.Prompt, Completion: t.Tokens, Total: t.Prompt + t.Tokens}
-	u.PromptMore.Cached = t.Cached
+	u.PromptMore.Cached, u.PromptMore.Cut = t.Cached, t.Truncated
 	u.CompletionMore.Reasoning, u.CompletionMore.Forced = t.Reasoning, t.Forced
 	return u
 }

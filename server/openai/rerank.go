@@ -67,9 +67,9 @@ func (p *passages) UnmarshalJSON(b []byte) error {
 
 // relevance are the fields that requests for scores share.
 type relevance struct {
-	Model    string        `json:"model"`
-	Pooling  string        `json:"pooling"`
-	Truncate *wire.Integer `json:"truncate_prompt_tokens"`
+	Model   string `json:"model"`
+	Pooling string `json:"pooling"`
+	wire.TruncationFields
 }
 
 // cosines returns the cosine of the angle between the embeddings of each pair
@@ -83,7 +83,7 @@ func (s *API) cosines(ctx context.Context, m *run.Model, b *relevance, pairs [][
 		return nil, fault.Unsupported("model", "%s does not say how its states become an embedding, so its similarities mean little; choose a model made for embeddings, or say pooling: \"mean\" or \"last\"", m.Info().Name)
 	}
 	at := map[passage]int{}
-	req := run.Embedding{Pooling: b.Pooling, Truncate: b.Truncate.Pointer()}
+	req := run.Embedding{Pooling: b.Pooling, Truncate: b.Keep.Pointer(), TruncateSide: b.Side}
 	for _, p := range pairs {
 		for _, text := range p {
 			if text == "" {

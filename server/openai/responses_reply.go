@@ -7,6 +7,7 @@ import (
 
 	"ridge/server/caller"
 	"ridge/server/fault"
+	"ridge/server/probs"
 	"ridge/server/run"
 	"ridge/server/wire"
 	"ridge/text/chat"
@@ -14,10 +15,10 @@ import (
 
 // outputText is a part of a message in a response.
 type outputText struct {
-	Type        string          `json:"type"`
-	Text        string          `json:"text"`
-	Annotations []any           `json:"annotations"`
-	Logprobs    []wire.ChatProb `json:"logprobs"`
+	Type        string            `json:"type"`
+	Text        string            `json:"text"`
+	Annotations []any             `json:"annotations"`
+	Logprobs    []probs.ChatToken `json:"logprobs"`
 }
 
 type reasoningText struct {
@@ -52,7 +53,7 @@ type responsesOutput struct {
 	number int          // of the next event
 	item   *outputItem
 	text   strings.Builder // of the open item
-	probs  []wire.ChatProb
+	probs  []probs.ChatToken
 	finish string
 	said   chat.Message // the answer as a turn of the conversation
 }
@@ -111,7 +112,7 @@ func (o *responsesOutput) delta(d *run.Delta) error {
 		}
 	}
 	if o.c.Probs && len(d.Tokens) > 0 {
-		o.probs = append(o.probs, wire.NewChatProbs(o.p.Model, d.Tokens).Content...)
+		o.probs = append(o.probs, probs.NewChat(o.p.Model, d.Tokens).Content...)
 	}
 	for _, p := range d.Parts {
 		if err := o.part(&p); err != nil {
@@ -192,7 +193,7 @@ func (o *responsesOutput) content(text string) any {
 	if o.item.Type == "reasoning" {
 		return reasoningText{"reasoning_text", text}
 	}
-	return outputText{"output_text", text, []any{}, append([]wire.ChatProb{}, o.probs...)}
+	return outputText{"output_text", text, []any{}, append([]probs.ChatToken{}, o.probs...)}
 }
 
 // closeItem ends the open item.

@@ -35,10 +35,11 @@ type Options struct {
 	PromptLogProbs *int
 	AllowedTokens  []int32
 	BadWords       []string
-	ShowSpecial    bool  // control tokens are written out
-	AddSpecial     *bool // BOS and the like around the prompt
-	Truncate       *int  // keep so many last tokens of the prompt; -1 for all
-	Priority       int   // lower first
+	ShowSpecial    bool   // control tokens are written out
+	AddSpecial     *bool  // BOS and the like around the prompt
+	Truncate       *int   // tokens of the prompt that are kept, -1 for as many as fit; nil: all
+	TruncateSide   string // that is cut: left, right; "": left
+	Priority       int    // lower first
 	CacheSalt      string
 	RequestID      string
 	Deadline       *time.Duration // of the first token, after the request's arrival; 0 for none; nil: as the server has it
@@ -125,7 +126,7 @@ func (c *Chat) Plan(ctx context.Context, m *Model) (*Plan, error) {
 			p.addMasker(func() engine.Masker { return budget() })
 		}
 	}
-	return p, p.finish(&c.Options)
+	return p, p.finish(ctx, &c.Options)
 }
 
 // setFormat holds a plan's text to a format.
@@ -282,13 +283,14 @@ func (c *Options) fillEnds(p *Plan) error {
 
 // finish makes the last checks of a plan and adds the masks that are not
 // grammars.
-func (p *Plan) finish(c *Options) error {
+func (p *Plan) finish(ctx context.Context, c *Options) error {
 	m := p.Model
-	if n := c.Truncate; n != nil && *n != -1 {
-		if *n < 1 {
-			return fault.BadRequest("truncate_prompt_tokens", "expected -1 or at least 1, found %d", *n)
-		}
-		p.Request.Tokens = p.Request.Tokens[max(0, len(p.Request.Tokens)-*n):]
+	answer := max(0, p.Request.MaxTokens)
+	if p.Request.MaxTokens == 0 {
+		answer = 1 // of as many as fit
+	}
+	if err := p.truncate(ctx, c.Truncate, cmp.Or(c.TruncateSide, "left"), m.info.Context-answer); err != nil {
+		return err
 	}
 	if len(p.Request.Tokens) == 0 {
 		return fault.BadRequest("prompt", "expected at least one token, found none")

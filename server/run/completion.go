@@ -79,7 +79,7 @@ func (c *Completion) Plan(ctx context.Context, m *Model, in *Prompt) (*Plan, err
 	if err := p.jumpAhead(f, c.Format.Jump != nil, &c.Options); err != nil {
 		return nil, err
 	}
-	return p, p.finish(&c.Options)
+	return p, p.finish(ctx, &c.Options)
 }
 
 // CheckIDs refuses tokens that m does not have.

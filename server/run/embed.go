@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"math"
 
@@ -13,7 +14,9 @@ type Embedding struct {
 	Texts      []Prompt
 	Pooling    string // mean, last, or "" for the model's own
 	Dimensions *int   // keep so many first numbers; nil for all
-	Truncate   *int   // keep so many first tokens of each text, if it is above 0
+	Truncate   *int   // tokens of each text that are kept, -1 for as many as fit; nil: all
+	// TruncateSide is the side that is cut: left, right; "": right.
+	TruncateSide string
 }
 
 // Embed returns the embeddings of texts.
@@ -55,12 +58,12 @@ func (s *Runner) Embed(ctx context.Context, m *Model, b *Embedding, t *Totals) (
 		p := &Plan{Model: m, text: in.Text}
 		if p.Request.Tokens = in.Tokens; in.Tokens == nil {
 			var err error
-			if p.Request.Tokens, err = m.encode(in.Text, true, b.Truncate != nil && *b.Truncate > 0); err != nil {
+			if p.Request.Tokens, err = m.encode(in.Text, true, b.Truncate != nil); err != nil {
 				return nil, err
 			}
 		}
-		if n := b.Truncate; n != nil && *n > 0 {
-			p.Request.Tokens = p.Request.Tokens[:min(len(p.Request.Tokens), *n)]
+		if err := p.truncate(ctx, b.Truncate, cmp.Or(b.TruncateSide, "right"), m.info.Context); err != nil {
+			return nil, err
 		}
 		if len(p.Request.Tokens) == 0 {
 			return nil, fault.BadRequest("input", "text %d: expected at least one token, found none", i)

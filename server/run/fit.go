@@ -1,10 +1,46 @@
 package run
 
 import (
+	"context"
+
 	"ridge/engine"
+	"ridge/server/caller"
 	"ridge/server/fault"
 	"ridge/text/tokenizer"
 )
+
+// truncate cuts a plan's prompt to a number of tokens, nil for all of them and -1 for
+// room, on a side: left keeps the last ones, right the first. Nothing is cut that
+// nobody asked for, and what is cut is told to the client.
+func (p *Plan) truncate(ctx context.Context, asked *int, side string, room int) error {
+	if side != "left" && side != "right" {
+		return fault.BadRequest("truncation_side", "expected left or right, found %q", side)
+	}
+	if asked == nil {
+		return nil
+	}
+	keep := *asked
+	switch {
+	case keep == -1 && room < 1:
+		return fault.BadRequest("max_tokens", "expected an answer of fewer tokens than the context of %d has, so that truncate_prompt_tokens -1 leaves some of the prompt", p.Model.info.Context)
+	case keep == -1:
+		keep = room
+	case keep < 1:
+		return fault.BadRequest("truncate_prompt_tokens", "expected -1 or at least 1, found %d", keep)
+	}
+	ids := p.Request.Tokens
+	if len(ids) <= keep {
+		return nil
+	}
+	if p.Truncated = len(ids) - keep; side == "left" {
+		p.Request.Tokens = ids[p.Truncated:]
+	} else {
+		p.Request.Tokens = ids[:keep]
+	}
+	p.text = "" // it has more than the model reads
+	caller.Note(ctx, func(l *caller.Record) { l.Truncated += p.Truncated })
+	return nil
+}
 
 // fitting is a model's tokenizer that refuses texts which cannot fit, before it
 // does work that grows with them.

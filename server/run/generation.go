@@ -19,6 +19,7 @@ type Plan struct {
 	Request engine.Request
 	// Unenforced is what of the request's schemas the answer is not held to.
 	Unenforced []grammar.Unenforced
+	Truncated  int    // tokens of the prompt that were cut off, since the client said so
 	text       string // the prompt's text, "" if it came as tokens
 	opening    string // of a chat: the end of the prompt, see chat.Prompt.Opening
 

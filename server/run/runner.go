@@ -113,6 +113,7 @@ func (a *Answer) Add(d *Delta) {
 // Totals are the sums over the generations of a request.
 type Totals struct {
 	Prompt, Cached, Tokens, Reasoning, Forced int
+	Truncated                                 int // tokens that were cut off prompts, not among Prompt
 	Queued, Prefill, Decode, TTFT             time.Duration
 	begun                                     time.Time // the first one
 	Joules                                    float64
@@ -234,6 +235,7 @@ func (s *Runner) account(ctx context.Context, g *generation, finishes []string, 
 	t.Tokens += g.tokens
 	t.Reasoning += g.reasoning
 	t.Forced += g.forced
+	t.Truncated += g.p.Truncated
 	t.Queued = max(t.Queued, g.prompt.Queued)
 	if t.begun.IsZero() || g.submitted.Before(t.begun) {
 		t.begun = g.submitted
@@ -339,6 +341,7 @@ func (t *Totals) add(o *Totals) {
 	t.Tokens += o.Tokens
 	t.Reasoning += o.Reasoning
 	t.Forced += o.Forced
+	t.Truncated += o.Truncated
 	t.Joules, t.Meter = t.Joules+o.Joules, o.Meter
 	t.Queued, t.TTFT = max(t.Queued, o.Queued), max(t.TTFT, o.TTFT)
 	t.Prefill, t.Decode = t.Prefill+o.Prefill, max(t.Decode, o.Decode)

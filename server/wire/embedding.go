@@ -10,8 +10,8 @@ type EmbeddingRequest struct {
 	Content    Prompts  `json:"content"`
 	Format     string   `json:"encoding_format"`
 	Dimensions *Integer `json:"dimensions"`
-	Truncate   *Integer `json:"truncate_prompt_tokens"`
 	Pooling    string   `json:"pooling"`
+	TruncationFields
 }
 
 // Embedding is what the body asks for.
@@ -20,5 +20,11 @@ func (b *EmbeddingRequest) Embedding() *run.Embedding {
 	if len(texts) == 0 {
 		texts = b.Content
 	}
-	return &run.Embedding{Texts: texts, Pooling: b.Pooling, Dimensions: b.Dimensions.Pointer(), Truncate: b.Truncate.Pointer()}
+	return &run.Embedding{Texts: texts, Pooling: b.Pooling, Dimensions: b.Dimensions.Pointer(), Truncate: b.Keep.Pointer(), TruncateSide: b.Side}
+}
+
+// TruncationFields say how a prompt that is too long is cut, with vLLM's names.
+type TruncationFields struct {
+	Keep *Integer `json:"truncate_prompt_tokens"`
+	Side string   `json:"truncation_side"`
 }

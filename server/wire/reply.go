@@ -18,9 +18,13 @@ func NoteUnenforced(w http.ResponseWriter, p *run.Plan) {
 	}
 }
 
-// NoteIgnored names in the header X-Ridge-Ignored the fields of the request that
-// nobody read and those that could not be followed, one value for each.
-func NoteIgnored(h http.Header, l *caller.Record) {
+// NoteRecord tells what an answer is not: the header X-Ridge-Ignored names the
+// fields of the request that nobody read and those that could not be followed, one
+// value for each, and X-Ridge-Truncated the tokens that were cut off its prompts.
+func NoteRecord(h http.Header, l *caller.Record) {
+	if l.Truncated > 0 {
+		h.Set("X-Ridge-Truncated", strconv.Itoa(l.Truncated))
+	}
 	for _, name := range l.Ignored {
 		h.Add("X-Ridge-Ignored", headerText(name))
 	}
@@ -67,4 +71,13 @@ type Buffer []byte
 func (b *Buffer) Write(p []byte) (int, error) {
 	*b = append(*b, p...)
 	return len(p), nil
+}
+
+// IDs are the ids of some tokens.
+func IDs(tokens []run.Token) []int32 {
+	out := []int32{}
+	for _, t := range tokens {
+		out = append(out, t.ID)
+	}
+	return out
 }
