@@ -208,7 +208,7 @@ func TestMissingRoutes(t *testing.T) {
 	srv, _ := scripted(t, "abc")
 	for route, want := range map[string]int{
 		"POST /v1/moderations": 501, "POST /v1/audio/speech": 501, "POST /v1/images/generations": 501, "GET /v1/chat/completions/chatcmpl-1": 501,
-		"GET /v1/responses/resp_1/input_items": 501, "GET /v1/chat/completions": 405, "POST /v1/audiobook": 404, "POST /v1/nothing": 404,
+		"POST /v1/responses/resp_1/steer": 501, "GET /v1/chat/completions": 405, "POST /v1/audiobook": 404, "POST /v1/nothing": 404,
 	} {
 		method, path, _ := strings.Cut(route, " ")
 		status, h, b := send(t, method, srv.URL+path, "")

@@ -140,6 +140,15 @@ func (s *Server) logRequest(r *http.Request, w *watchedWriter, l *caller.Record)
 	if n := len(l.Ignored); n > 0 { // their names are the client's text
 		a = append(a, slog.Int("ignored_fields", n))
 	}
+	if len(l.Left) > 0 {
+		left := slices.Clone(l.Left)
+		for i := range left {
+			if !s.o.LogPrompts {
+				left[i] = fault.Unquoted(left[i])
+			}
+		}
+		a = append(a, slog.Any("left_out", left))
+	}
 	if l.Err != nil {
 		a = append(a, slog.String("error", s.logged(l.Err)))
 	}

@@ -22,7 +22,7 @@ import (
 
 // Whatever is wrong with a request is a 4xx that says what.
 func TestBadRequests(t *testing.T) {
-	srv, b := scripted(t, "x", func(o *Options, _ *script) { o.AllowTemplates = true })
+	srv, b := scripted(t, "x", func(o *Options, _ *script) { o.AllowTemplates, o.RefuseMedia = true, true })
 	deep := strings.Repeat("[", 20000)
 	many := `"` + strings.Repeat(`a","`, 70) + `a"`
 	for _, c := range []struct {
@@ -62,7 +62,7 @@ func TestBadRequests(t *testing.T) {
 		{"/v1/chat/completions", `{` + hello + `,"structured_outputs":{"regex":"("}}`, 400, "regex"},
 		{"/v1/chat/completions", `{` + hello + `,"grammar":"root ::= ("}`, 400, "gbnf"},
 		{"/v1/chat/completions", `{` + hello + `,"guided_json":{},"guided_regex":"a"}`, 400, "at most one"},
-		{"/v1/chat/completions", `{` + hello + `,"tools":[{"type":"retrieval"}]}`, 400, "retrieval"},
+		{"/v1/chat/completions", `{` + hello + `,"tools":[{"type":"retrieval"}],"tool_choice":{"type":"retrieval"}}`, 400, "retrieval"},
 		{"/v1/chat/completions", `{` + hello + `,"tools":[{"type":"function","function":{}}]}`, 400, "name"},
 		{"/v1/chat/completions", `{` + hello + `,"tool_choice":"required"}`, 400, "tool_choice"},
 		{"/v1/chat/completions", `{` + hello + `,"tool_choice":"maybe"}`, 400, "maybe"},
@@ -89,7 +89,7 @@ func TestBadRequests(t *testing.T) {
 		{"/v1/responses", `{"input":"x","background":true}`, 400, "background"},
 		{"/v1/responses", `{"input":"x","previous_response_id":"resp_none"}`, 404, "resp_none"},
 		{"/v1/responses", `{"input":[{"type":"item_reference"}]}`, 400, "item_reference"},
-		{"/v1/responses", `{"input":"x","tools":[{"type":"web_search"}]}`, 400, "web_search"},
+		{"/v1/responses", `{"input":"x","tools":[{"type":"web_search"}],"tool_choice":{"type":"web_search"}}`, 400, "web_search"},
 		{"/v1/rerank", `{}`, 400, "query"},
 		{"/v1/rerank", `{"query":"x"}`, 400, "documents"},
 		{"/v1/rerank", `{"query":"x","documents":["a"]}`, 400, "pooling"},

@@ -68,6 +68,8 @@ type Options struct {
 	// requests, where it does not count that itself. 0: nothing is said then.
 	Watts float64
 
+	RefuseMedia bool // pictures, sound and files that are no text are errors, not lines that say so
+
 	AllowTemplates bool // clients may bring chat templates, in requests and with models that they create
 
 	LogPrompts bool // write prompts and answers into the log
@@ -183,7 +185,7 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) routes(created *ollama.Store) error {
 	d := &wire.Door{
 		Runner: &run.Runner{Watch: s.metrics, Meter: run.NewMeter("/sys", s.o.Watts), Patience: s.o.Ping, LogPrompts: s.o.LogPrompts, Log: s.log, Deadline: s.o.Deadline},
-		Models: s.lib, WriteTimeout: s.o.WriteTimeout,
+		Models: s.lib, WriteTimeout: s.o.WriteTimeout, RefuseMedia: s.o.RefuseMedia,
 	}
 	open, err := openai.New(d, s.folder("responses"), s.log)
 	if err != nil {

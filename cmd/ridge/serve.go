@@ -77,6 +77,7 @@ type serveOptions struct {
 	logFormat, logLevel  string
 	logPrompts           bool
 	allowTemplate        bool
+	refuseMedia          bool
 	watts                float64
 	config               string
 	started              map[string]string   // flags at the start
@@ -167,6 +168,7 @@ func (o *serveOptions) add(c *cobra.Command) {
 	fs.BoolVar(&o.shed, "shed", false, "drop waiting requests whose deadline cannot be met any more, with status 503")
 	fs.DurationVar(&o.grace, "grace", 30*time.Second, "time for requests to finish when the server ends")
 	fs.DurationVar(&o.ping, "ping", 15*time.Second, "time between signs of life in a stream that waits")
+	fs.BoolVar(&o.refuseMedia, "refuse-media", false, "answer requests with pictures, sound or files that are no text with status 400; by default a line stands in their place")
 	fs.BoolVar(&o.allowTemplate, "allow-request-template", false, "let requests and created models bring chat templates of their own, which are programs: one at a time, within a second and 16 MiB")
 	fs.StringVar(&o.logFormat, "log-format", "", "text or json (default: text on a terminal)")
 	fs.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
@@ -342,7 +344,7 @@ func (o *serveOptions) logger(w io.Writer) (*slog.Logger, error) {
 func (o *serveOptions) server(log *slog.Logger) (server.Options, error) {
 	so := server.Options{
 		Keys: o.keys, KeyFile: o.keyFile, AllowOrigins: o.origins, AllowHosts: o.hosts, RequestTimeout: o.timeout, Ping: o.ping, DataDir: o.data,
-		Version: version(), LogPrompts: o.logPrompts, AllowTemplates: o.allowTemplate, Log: log, Watts: o.watts, Deadline: o.deadline,
+		Version: version(), LogPrompts: o.logPrompts, AllowTemplates: o.allowTemplate, RefuseMedia: o.refuseMedia, Log: log, Watts: o.watts, Deadline: o.deadline,
 	}
 	if o.pull {
 		bars := newProgress(os.Stderr)

@@ -41,38 +41,15 @@ type request struct {
 	Deadline     *wire.Integer   `json:"deadline_ms"` // an addition
 
 	// What changes no answer here, and what this server cannot do.
-	Metadata     wire.Idle    `json:"metadata"`
-	ServiceTier  wire.Idle    `json:"service_tier"`
-	CacheControl wire.Idle    `json:"cache_control"` // prefixes are found without being marked
-	Geography    wire.Idle    `json:"inference_geo"`
-	Container    wire.Refused `json:"container"`
-	MCPServers   wire.Refused `json:"mcp_servers"`
+	Metadata     wire.Idle `json:"metadata"`
+	ServiceTier  wire.Idle `json:"service_tier"`
+	CacheControl wire.Idle `json:"cache_control"` // prefixes are found without being marked
+	Geography    wire.Idle `json:"inference_geo"`
 }
 
 type message struct {
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
-}
-
-type tool struct {
-	Type        string          `json:"type"`
-	Name        string          `json:"name"`
-	Description string          `json:"description"`
-	Schema      json.RawMessage `json:"input_schema"`
-	Strict      bool            `json:"strict"`
-}
-
-// block is a block of content, of a request and of an answer.
-type block struct {
-	Type      string          `json:"type"`
-	Text      string          `json:"text"`
-	Thinking  string          `json:"thinking"`
-	ID        string          `json:"id"`
-	Name      string          `json:"name"`
-	Input     json.RawMessage `json:"input"`
-	ToolUseID string          `json:"tool_use_id"`
-	Content   json.RawMessage `json:"content"`
-	IsError   bool            `json:"is_error"`
 }
 
 // request turns the body into what all dialects share. Counting tokens needs
@@ -88,7 +65,7 @@ func (b *request) request(count bool) (*run.Chat, error) {
 	c.MaxTokens, c.Stop, c.Stream = b.MaxTokens.Pointer(), b.Stop, b.Stream
 	c.Deadline = b.Deadline.Milliseconds()
 	var err error
-	if c.Messages, err = b.conversation(); err != nil {
+	if c.Messages, err = b.conversation(&c.Left); err != nil {
 		return nil, err
 	}
 	if err := prefill(c); err != nil {
@@ -145,23 +122,23 @@ func prefill(c *run.Chat) error {
 	return nil
 }
 
-// conversation turns system and messages into what templates take.
-func (b *request) conversation() ([]chat.Message, error) {
+// conversation turns system and messages into what templates take. What the model does
+// not get of them is added to left.
+func (b *request) conversation(left *[]fault.Left) ([]chat.Message, error) {
 	if len(b.Messages) == 0 {
 		return nil, fault.BadRequest("messages", "expected at least one message, found none")
 	}
 	if len(b.Messages) > wire.MaxMessages {
 		return nil, fault.BadRequest("messages", "expected at most %d messages, found %d", wire.MaxMessages, len(b.Messages))
 	}
-	var out []chat.Message
-	system, err := wire.ContentText(b.System, -1)
+	out := &blockReader{left: left, called: map[string]string{}}
+	system, err := wire.ContentText(b.System, -1, left)
 	if err != nil {
 		return nil, fault.BadRequest("system", "expected a string or a list of text blocks, found %s", fault.Excerpt(b.System))
 	}
 	if system != "" {
-		out = append(out, chat.Message{Role: "system", Content: system})
+		out.msgs = append(out.msgs, chat.Message{Role: "system", Content: system})
 	}
-	names := map[string]string{}
 	for i, m := range b.Messages {
 		switch m.Role {
 		case "user", "assistant", "system":
@@ -170,93 +147,18 @@ func (b *request) conversation() ([]chat.Message, error) {
 		}
 		var text string
 		if json.Unmarshal(m.Content, &text) == nil {
-			out = append(out, chat.Message{Role: m.Role, Content: text})
+			out.msgs = append(out.msgs, chat.Message{Role: m.Role, Content: text})
 			continue
 		}
-		var blocks []block
+		var blocks []json.RawMessage
 		if json.Unmarshal(m.Content, &blocks) != nil {
 			return nil, fault.BadRequest("messages", "message %d: content: expected a string or a list of blocks, found %s", i, fault.Excerpt(m.Content))
 		}
-		if out, err = readBlocks(out, i, m.Role, blocks, names); err != nil {
+		if err = out.message(i, m.Role, blocks); err != nil {
 			return nil, err
 		}
 	}
-	return out, nil
-}
-
-// readBlocks appends the messages that the blocks of one message become:
-// results of tools are turns of their own to templates.
-func readBlocks(out []chat.Message, i int, role string, blocks []block, names map[string]string) ([]chat.Message, error) {
-	msg := chat.Message{Role: role}
-	var texts []string
-	for j, x := range blocks {
-		switch x.Type {
-		case "text":
-			texts = append(texts, x.Text)
-		case "thinking":
-			msg.Reasoning += x.Thinking
-		case "redacted_thinking":
-		case "tool_use":
-			if role != "assistant" || x.Name == "" {
-				return nil, fault.BadRequest("messages", "message %d: block %d: expected a tool_use with a name in a turn of the assistant", i, j)
-			}
-			names[x.ID] = x.Name
-			msg.ToolCalls = append(msg.ToolCalls, wire.ToolCall(x.ID, x.Name, x.Input))
-		case "tool_result":
-			text, err := wire.ContentText(x.Content, i)
-			if err != nil {
-				return nil, err
-			}
-			if x.IsError {
-				text = "Error: " + text
-			}
-			out = append(out, chat.Message{Role: "tool", Content: text, ToolCallID: x.ToolUseID, Name: names[x.ToolUseID]})
-		case "image":
-			return nil, fault.Unsupported("messages", "message %d: block %d: this model takes no images", i, j)
-		case "document":
-			return nil, fault.Unsupported("messages", "message %d: block %d: documents are not read; send their text", i, j)
-		default:
-			return nil, fault.Unsupported("messages", "message %d: block %d: type: expected text, thinking, tool_use or tool_result, found %q", i, j, x.Type)
-		}
-	}
-	if msg.Content = strings.Join(texts, "\n"); msg.Content != "" || len(msg.ToolCalls) > 0 || msg.Reasoning != "" {
-		out = append(out, msg)
-	}
-	return out, nil
-}
-
-func (b *request) readTools(c *run.Chat) error {
-	var raws []json.RawMessage
-	for i, t := range b.Tools {
-		if t.Type != "" && t.Type != "custom" {
-			return fault.Unsupported("tools", "tool %d: expected the type custom, found %q", i, t.Type)
-		}
-		raw, err := chat.Tool{Name: t.Name, Description: t.Description, Parameters: t.Schema, Strict: t.Strict}.JSON()
-		if err != nil {
-			return fault.BadRequest("tools", "tool %d: %v", i, err)
-		}
-		raws = append(raws, raw)
-	}
-	var err error
-	if c.Tools, err = run.ReadTools(raws); err != nil {
-		return err
-	}
-	t := b.ToolChoice
-	if t == nil {
-		return nil
-	}
-	c.Parallel = !t.DisableParallel
-	switch t.Type {
-	case "auto", "none":
-		c.Choice.Mode = t.Type
-	case "any":
-		c.Choice.Mode = "required"
-	case "tool":
-		c.Choice = run.ToolChoice{Mode: "required", Only: []string{t.Name}}
-	default:
-		return fault.BadRequest("tool_choice.type", "expected auto, any, tool or none, found %q", t.Type)
-	}
-	return nil
+	return out.msgs, nil
 }
 
 // countTokens is POST /v1/messages/count_tokens.
@@ -290,7 +192,7 @@ func (s *API) messages(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer m.Release()
-	wire.NoteUnenforced(w, p)
+	wire.NoteUnenforced(w, r, p)
 	o := &output{s: s, r: r, p: p, rep: reply{ID: caller.NewID("msg_"), Type: "message", Role: "assistant", Model: b.Model, Content: []any{}}}
 	if o.rep.Model == "" {
 		o.rep.Model = p.Model.Info().Name

@@ -23,6 +23,7 @@ type Record struct {
 	Stream         bool           // the answer is one
 	Truncated      int            // tokens of prompts that were cut off, since the client said so
 	Ignored        []string       // fields of the body that nobody reads, and those that could not be followed
+	Left           []string       // what of the request the model does not get
 }
 
 type ctxKey int

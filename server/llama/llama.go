@@ -330,7 +330,7 @@ func (s *API) answer(w http.ResponseWriter, r *http.Request, m *run.Model, b *re
 	if err != nil {
 		return err
 	}
-	wire.NoteUnenforced(w, plans[0])
+	wire.NoteUnenforced(w, r, plans[0])
 	var t run.Totals
 	var a run.Answer
 	e := s.Events(w, r)

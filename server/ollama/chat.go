@@ -179,7 +179,7 @@ func (s *API) chat(w http.ResponseWriter, r *http.Request) error {
 	c := &run.Chat{}
 	var err error
 	if c.Messages, err = readMessages(b.Messages); err == nil {
-		c.Tools, err = run.ReadTools(b.Tools)
+		c.Tools, err = run.ReadTools(b.Tools, nil)
 	}
 	if err == nil {
 		err = b.apply(c)
@@ -374,7 +374,7 @@ func (o *output) answer(w http.ResponseWriter, makePlan func(context.Context, *r
 	if err != nil {
 		return err
 	}
-	wire.NoteUnenforced(w, p)
+	wire.NoteUnenforced(w, o.r, p)
 	var t run.Totals
 	var a run.Answer
 	e := o.s.Lines(w, o.r)

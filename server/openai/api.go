@@ -10,7 +10,8 @@ import (
 // and with routes for rerankers.
 type API struct {
 	*wire.Door
-	memory memory
+	memory  memory
+	running running
 }
 
 // New returns the API. Answers that later requests may go on from are kept
@@ -39,7 +40,8 @@ func (s *API) Routes() map[string]wire.Handler {
 		"POST /v1/score": s.score, "POST /score": s.score,
 		// for clients whose base address lacks /v1, as llama-server has them
 		"POST /chat/completions": s.chatCompletions, "POST /completions": s.completions, "GET /models": s.listModels, "POST /embeddings": s.embeddings,
-		"POST /responses": s.responses, "POST /responses/input_tokens": s.countInput,
+		"POST /responses": s.responses, "POST /responses/input_tokens": s.countInput, "POST /responses/compact": s.compact,
+		"POST /v1/responses/compact": s.compact, "POST /v1/responses/{id}/cancel": s.cancelResponse, "GET /v1/responses/{id}/input_items": s.inputItems,
 		"POST /v1/chat/completions/input_tokens": s.countChat, "POST /chat/completions/input_tokens": s.countChat,
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"ridge/server/caller"
 	"ridge/server/fault"
+	"ridge/server/offer"
 	"ridge/server/probs"
 	"ridge/server/run"
 	"ridge/server/wire"
@@ -38,47 +39,31 @@ type ChatRequest struct {
 	Separate       *bool        `json:"separate_reasoning"` // SGLang
 	Modalities     []string     `json:"modalities"`
 	Audio          wire.Refused `json:"audio"`
-	WebSearch      wire.Refused `json:"web_search_options"`
 	wire.SamplingFields
 	Common
 	Structured
 }
 
-// request turns the body into what all dialects share.
-func (b *ChatRequest) request() (*run.Chat, error) {
-	c := &run.Chat{Choice: run.ToolChoice(b.ToolChoice), Parallel: b.Parallel == nil || *b.Parallel, Sampling: b.Sampling(), Defaults: wire.Defaults, Options: b.Options(),
+// request turns the body into what all dialects share, and says what the tools are to
+// the client.
+func (b *ChatRequest) request() (*run.Chat, *offer.Tools, error) {
+	c := &run.Chat{Parallel: b.Parallel == nil || *b.Parallel, Sampling: b.Sampling(), Defaults: wire.Defaults, Options: b.Options(),
 		Template: b.Template, Continue: b.Continue, NoGenerate: b.AddPrompt != nil && !*b.AddPrompt}
-	var err error
-	if c.Messages, err = readMessages(b.Messages); err != nil {
-		return nil, err
+	offered, err := b.readTools(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	if c.Messages, err = readMessages(b.Messages, offered, &c.Left); err != nil {
+		return nil, nil, err
 	}
 	if slices.ContainsFunc(b.Modalities, func(m string) bool { return m != "text" }) {
-		return nil, fault.Unsupported("modalities", "this model answers with text only")
-	}
-	tools := b.Tools
-	if b.legacy() {
-		c.Parallel = false // an answer has one function_call
-	}
-	for _, f := range b.Functions {
-		t, _ := wire.EncodeJSON(map[string]any{"type": "function", "function": f}) // raw JSON encodes
-		tools = append(tools, t)
-	}
-	if c.Tools, err = run.ReadTools(tools); err != nil {
-		return nil, err
-	}
-	if wire.Present(b.FunctionCall) && c.Choice.Mode == "" {
-		var f struct{ Name string }
-		if json.Unmarshal(b.FunctionCall, &f) == nil && f.Name != "" {
-			c.Choice = run.ToolChoice{Mode: "required", Only: []string{f.Name}}
-		} else if err := (*toolChoiceField)(&c.Choice).UnmarshalJSON(b.FunctionCall); err != nil {
-			return nil, err
-		}
+		return nil, nil, fault.Unsupported("modalities", "this model answers with text only")
 	}
 	if c.Format, err = b.Structured.Format(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if c.Args, err = wire.EffortArgs(b.Effort, templateArgs(b.TemplateArgs)); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if wire.Present(b.Documents) {
 		if c.Args == nil {
@@ -87,27 +72,58 @@ func (b *ChatRequest) request() (*run.Chat, error) {
 		c.Args["documents"] = b.Documents
 	}
 	if b.Continue && b.Messages[len(b.Messages)-1].Role != "assistant" {
-		return nil, fault.BadRequest("continue_final_message", "expected a last message of the assistant, found one of %s", b.Messages[len(b.Messages)-1].Role)
+		return nil, nil, fault.BadRequest("continue_final_message", "expected a last message of the assistant, found one of %s", b.Messages[len(b.Messages)-1].Role)
 	}
 	if b.Continue && b.AddPrompt != nil && *b.AddPrompt {
-		return nil, fault.BadRequest("continue_final_message", "expected one of continue_final_message and add_generation_prompt, found both true")
+		return nil, nil, fault.BadRequest("continue_final_message", "expected one of continue_final_message and add_generation_prompt, found both true")
 	}
 	c.Budget = b.budget()
 	if b.MaxCompletion != nil {
 		c.MaxTokens = b.MaxCompletion.Pointer()
 	}
 	if c.MaxTokens != nil && *c.MaxTokens < 1 && *c.MaxTokens != -1 {
-		return nil, fault.BadRequest("max_tokens", "expected 1 or more, found %d", *c.MaxTokens)
+		return nil, nil, fault.BadRequest("max_tokens", "expected 1 or more, found %d", *c.MaxTokens)
 	}
 	c.Probs = b.Logprobs != nil && *b.Logprobs
 	if c.Top = b.TopLogprobs.Value(0); c.Top < 0 || c.Top > run.MaxTopProbs {
-		return nil, fault.BadRequest("top_logprobs", "expected 0 to %d, found %d", run.MaxTopProbs, c.Top)
+		return nil, nil, fault.BadRequest("top_logprobs", "expected 0 to %d, found %d", run.MaxTopProbs, c.Top)
 	}
 	if c.Top > 0 && !c.Probs {
-		return nil, fault.BadRequest("top_logprobs", "needs logprobs to be true")
+		return nil, nil, fault.BadRequest("top_logprobs", "needs logprobs to be true")
 	}
 	c.KeepReasoning = b.ReasoningForm == "none" || b.Separate != nil && !*b.Separate
-	return c, nil
+	return c, offered, nil
+}
+
+// readTools reads the tools and the choice of them.
+func (b *ChatRequest) readTools(c *run.Chat) (*offer.Tools, error) {
+	tools := b.Tools
+	if b.legacy() {
+		c.Parallel = false // an answer has one function_call
+	}
+	for _, f := range b.Functions {
+		t, _ := wire.EncodeJSON(map[string]any{"type": "function", "function": f}) // raw JSON encodes
+		tools = append(tools, t)
+	}
+	offered := &offer.Tools{}
+	err := offerTools(tools, offered, &c.Left)
+	if err == nil {
+		c.Tools, err = offered.Functions()
+	}
+	if err != nil {
+		return nil, err
+	}
+	choice := b.ToolChoice
+	if wire.Present(b.FunctionCall) && choice.mode == "" {
+		var f struct{ Name string }
+		if json.Unmarshal(b.FunctionCall, &f) == nil && f.Name != "" {
+			choice = toolChoiceField{"required", []offer.Tool{{Kind: offer.Function, Name: f.Name}}}
+		} else if err := choice.UnmarshalJSON(b.FunctionCall); err != nil {
+			return nil, err
+		}
+	}
+	c.Choice, err = choice.choice(offered)
+	return offered, err
 }
 
 // legacy reports whether the request is of the time before tools.
@@ -115,7 +131,7 @@ func (b *ChatRequest) legacy() bool { return len(b.Functions) > 0 && len(b.Tools
 
 // Prompt is the prompt of a chat completion.
 func (b *ChatRequest) Prompt(ctx context.Context, m *run.Model) (chat.Prompt, error) {
-	c, err := b.request()
+	c, _, err := b.request()
 	if err != nil {
 		return chat.Prompt{}, err
 	}
@@ -128,7 +144,7 @@ func (s *API) chatCompletions(w http.ResponseWriter, r *http.Request) error {
 	if err := wire.DecodeBody(r, &b); err != nil {
 		return err
 	}
-	c, err := b.request()
+	c, offered, err := b.request()
 	if err != nil {
 		return err
 	}
@@ -137,8 +153,8 @@ func (s *API) chatCompletions(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer m.Release()
-	wire.NoteUnenforced(w, p)
-	o := &chatOutput{s: s, r: r, m: m.Model, p: p, functions: b.legacy(), hide: b.IncludeThought != nil && !*b.IncludeThought, alias: b.IncludeThought != nil && *b.IncludeThought, tokenIDs: b.TokenIDs, asIDs: b.TokensAsIDs, promptProbs: b.PromptLogprobs != nil,
+	wire.NoteUnenforced(w, r, p)
+	o := &chatOutput{s: s, r: r, m: m.Model, p: p, offered: offered, functions: b.legacy(), hide: b.IncludeThought != nil && !*b.IncludeThought, alias: b.IncludeThought != nil && *b.IncludeThought, tokenIDs: b.TokenIDs, asIDs: b.TokensAsIDs, promptProbs: b.PromptLogprobs != nil,
 		reply: chatReply{ID: caller.NewID("chatcmpl-"), Created: time.Now().Unix(), Model: m.Info().Name, Fingerprint: m.Fingerprint()}}
 	if b.StreamOptions != nil {
 		o.usage, o.running = b.StreamOptions.IncludeUsage, b.StreamOptions.ContinuousUsage
@@ -181,9 +197,10 @@ type chatOutput struct {
 	asIDs          bool // tokens are named by their ids
 	promptProbs    bool
 	t              run.Totals
-	live           usage // so far
-	calls          []int // per choice
-	begun          bool  // the chunks with the role are out
+	live           usage        // so far
+	calls          []callStream // per choice
+	offered        *offer.Tools
+	begun          bool // the chunks with the role are out
 }
 
 // whole writes the answer in one piece.
@@ -196,7 +213,7 @@ func (o *chatOutput) whole(w http.ResponseWriter) error {
 	rep.Object, rep.Timings = "chat.completion", wire.NewTimings(&o.t)
 	for i := range answers {
 		a := &answers[i]
-		ch := chatChoice{Index: i, Message: newMessage(a), Finish: &a.Finish, StopReason: stopReason(o.p, a.StopText, a.StopToken)}
+		ch := chatChoice{Index: i, Message: newMessage(a, o.offered), Finish: &a.Finish, StopReason: stopReason(o.p, a.StopText, a.StopToken)}
 		if o.hide {
 			ch.Message.Reasoning = ""
 		}
@@ -233,7 +250,7 @@ func (o *chatOutput) whole(w http.ResponseWriter) error {
 func (o *chatOutput) stream(w http.ResponseWriter) error {
 	e := o.s.Events(w, o.r)
 	o.reply.Object = "chat.completion.chunk"
-	o.calls = make([]int, max(1, o.p.Request.N))
+	o.calls = make([]callStream, max(1, o.p.Request.N))
 	err := o.s.Run(o.r.Context(), o.p, &o.t, func(d *run.Delta) error { return o.delta(e, d) }, func() error { return o.s.Alive(e, o.m) })
 	if err == nil && o.usage {
 		rep := o.reply
@@ -259,7 +276,7 @@ func (o *chatOutput) delta(e *wire.Events, d *run.Delta) error {
 	}
 	o.live.Completion += len(d.Tokens)
 	o.live.Total = o.live.Prompt + o.live.Completion
-	msg := deltaOf(d.Parts, &o.calls[d.Choice])
+	msg := o.calls[d.Choice].delta(d.Parts, o.offered)
 	if o.hide {
 		msg.Reasoning = ""
 	}
@@ -283,7 +300,7 @@ func (o *chatOutput) delta(e *wire.Events, d *run.Delta) error {
 	for i := range calls { // one in a chunk: not all clients expect more
 		piece := &chatDelta{ToolCalls: calls[i : i+1]}
 		if o.functions {
-			piece = &chatDelta{Function: &calls[i].Function}
+			piece = &chatDelta{Function: calls[i].Function}
 		}
 		if err := o.chunk(e, chatChoice{Index: d.Choice, Delta: piece}); err != nil {
 			return err

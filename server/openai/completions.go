@@ -95,7 +95,7 @@ func (s *API) completions(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	wire.NoteUnenforced(w, plans[0])
+	wire.NoteUnenforced(w, r, plans[0])
 	o := &completionOutput{s: s, r: r, m: m.Model, b: &b, c: c, plans: plans, n: max(1, plans[0].Request.N),
 		reply: completionReply{ID: caller.NewID("cmpl-"), Object: "text_completion", Created: time.Now().Unix(), Model: m.Info().Name, Fingerprint: m.Fingerprint()}}
 	if b.Stream {

@@ -32,8 +32,9 @@ type memory struct {
 
 	mu    sync.Mutex
 	byID  map[string]*list.Element
-	order list.List // of *remembered, the latest first
-	bytes int       // of all
+	order list.List         // of *remembered, the latest first
+	bytes int               // of all
+	items map[string]string // ids of responses by those of their items
 }
 
 // remembered is an answer and the conversation that it ends, without
@@ -43,7 +44,10 @@ type remembered struct {
 	Owner    string          `json:"owner"`
 	Reply    json.RawMessage `json:"reply"`
 	Messages []chat.Message  `json:"messages"`
-	bytes    int
+	// Input are the items of the request, each with an id.
+	Input []json.RawMessage `json:"input,omitempty"`
+	bytes int
+	items []string // ids of those of Input and of Reply
 }
 
 // maxRemembered is how many answers are kept, and maxRememberedBytes how much
@@ -151,9 +155,16 @@ func (m *memory) add(r *remembered) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.byID == nil {
-		m.byID = map[string]*list.Element{}
+		m.byID, m.items = map[string]*list.Element{}, map[string]string{}
 	}
 	r.bytes = len(r.Reply)
+	for _, x := range r.Input {
+		r.bytes += len(x)
+	}
+	for _, item := range r.all() {
+		r.items = append(r.items, itemID(item))
+		m.items[itemID(item)] = r.ID
+	}
 	for _, x := range r.Messages {
 		r.bytes += len(x.Content) + len(x.Reasoning)
 		for _, c := range x.ToolCalls {
@@ -182,6 +193,11 @@ func (m *memory) forget(e *list.Element) error {
 	m.order.Remove(e)
 	m.bytes -= old.bytes
 	delete(m.byID, old.ID)
+	for _, id := range old.items {
+		if m.items[id] == old.ID {
+			delete(m.items, id)
+		}
+	}
 	return nil
 }
 
@@ -206,4 +222,40 @@ func (m *memory) drop(id, owner string) error {
 		return m.forget(e)
 	}
 	return nil
+}
+
+// all are the items of a response's request and of its answer.
+func (r *remembered) all() []json.RawMessage {
+	var reply struct{ Output []json.RawMessage }
+	_ = json.Unmarshal(r.Reply, &reply) // it was made here
+	return append(r.Input[:len(r.Input):len(r.Input)], reply.Output...)
+}
+
+// itemID is the id of an item, "" if it has none.
+func itemID(item json.RawMessage) string {
+	var x struct {
+		ID string `json:"id"`
+	}
+	_ = json.Unmarshal(item, &x)
+	return x.ID
+}
+
+// item finds an item of owner's by its id.
+func (m *memory) item(id, owner string) (json.RawMessage, bool) {
+	m.mu.Lock()
+	response, ok := m.items[id]
+	m.mu.Unlock()
+	if !ok || id == "" {
+		return nil, false
+	}
+	r, err := m.get(response, owner)
+	if err != nil {
+		return nil, false
+	}
+	for _, item := range r.all() {
+		if itemID(item) == id {
+			return item, true
+		}
+	}
+	return nil, false
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"ridge/server/fault"
+	"ridge/server/offer"
 	"ridge/server/wire"
 	"ridge/text/chat"
 )
@@ -24,6 +25,10 @@ type message struct {
 			Name      string          `json:"name"`
 			Arguments json.RawMessage `json:"arguments"`
 		} `json:"function"`
+		Custom struct {
+			Name  string `json:"name"`
+			Input string `json:"input"`
+		} `json:"custom"`
 	} `json:"tool_calls"`
 	FunctionCall *struct {
 		Name      string          `json:"name"`
@@ -31,8 +36,9 @@ type message struct {
 	} `json:"function_call"`
 }
 
-// readMessages turns the messages of a chat completion into a conversation.
-func readMessages(in []message) ([]chat.Message, error) {
+// readMessages turns the messages of a chat completion into a conversation. What the
+// model does not get of them is added to left.
+func readMessages(in []message, offered *offer.Tools, left *[]fault.Left) ([]chat.Message, error) {
 	if len(in) == 0 {
 		return nil, fault.BadRequest("messages", "expected at least one message, found none")
 	}
@@ -42,7 +48,7 @@ func readMessages(in []message) ([]chat.Message, error) {
 	out := make([]chat.Message, 0, len(in))
 	names := map[string]string{} // of tools, by the id of their call
 	for i := range in {
-		m, err := in[i].message(i)
+		m, err := in[i].message(i, offered, left)
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +63,7 @@ func readMessages(in []message) ([]chat.Message, error) {
 	return out, nil
 }
 
-func (m *message) message(i int) (chat.Message, error) {
+func (m *message) message(i int, offered *offer.Tools, left *[]fault.Left) (chat.Message, error) {
 	out := chat.Message{Role: m.Role, Name: m.Name, ToolCallID: m.ToolCallID, Reasoning: m.Reasoning + m.Reasoning2}
 	switch m.Role {
 	case "system", "user", "assistant", "tool":
@@ -71,17 +77,21 @@ func (m *message) message(i int) (chat.Message, error) {
 		return out, fault.BadRequest("messages", "message %d: role: expected system, developer, user, assistant or tool, found %q", i, m.Role)
 	}
 	var err error
-	if out.Content, err = wire.ContentText(m.Content, i); err != nil {
+	if out.Content, err = wire.ContentText(m.Content, i, left); err != nil {
 		return out, err
 	}
 	if out.Content == "" {
 		out.Content = m.Refusal
 	}
 	for j, c := range m.ToolCalls {
-		if c.Type != "" && c.Type != "function" {
-			return out, fault.Unsupported("messages", "message %d: tool call %d: expected the type function, found %q", i, j, c.Type)
+		switch c.Type {
+		case "", offer.Function:
+			out.ToolCalls = append(out.ToolCalls, wire.ToolCall(c.ID, c.Function.Name, c.Function.Arguments))
+		case customTool:
+			out.ToolCalls = append(out.ToolCalls, textCall(c.ID, offered.Flat(offer.Tool{Kind: customTool, Name: c.Custom.Name}), c.Custom.Input))
+		default:
+			return out, fault.Unsupported("messages", "message %d: tool call %d: expected the type function or custom, found %q", i, j, c.Type)
 		}
-		out.ToolCalls = append(out.ToolCalls, wire.ToolCall(c.ID, c.Function.Name, c.Function.Arguments))
 	}
 	if f := m.FunctionCall; f != nil {
 		out.ToolCalls = append(out.ToolCalls, wire.ToolCall("", f.Name, f.Arguments))

@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 
+	"ridge/server/offer"
 	"ridge/server/probs"
 	"ridge/server/run"
 	"ridge/server/wire"
@@ -24,7 +25,7 @@ type chatMessage struct {
 // asFunction turns the calls into the form that requests with functions know.
 func (m *chatMessage) asFunction() {
 	if len(m.ToolCalls) > 0 {
-		m.Function, m.ToolCalls = &m.ToolCalls[0].Function, nil
+		m.Function, m.ToolCalls = m.ToolCalls[0].Function, nil
 	}
 }
 
@@ -40,10 +41,17 @@ type chatDelta struct {
 }
 
 type chatCall struct {
-	Index    *int         `json:"index,omitempty"` // in streams only
-	ID       string       `json:"id,omitempty"`
-	Type     string       `json:"type,omitempty"`
-	Function chatFunction `json:"function"`
+	Index    *int          `json:"index,omitempty"` // in streams only
+	ID       string        `json:"id,omitempty"`
+	Type     string        `json:"type,omitempty"`
+	Function *chatFunction `json:"function,omitempty"`
+	Custom   *chatCustom   `json:"custom,omitempty"` // of a custom tool, in place of Function
+}
+
+// chatCustom is a call of a custom tool.
+type chatCustom struct {
+	Name  string `json:"name,omitempty"`
+	Input string `json:"input"`
 }
 
 type chatFunction struct {
@@ -101,22 +109,35 @@ func newUsage(t *run.Totals) usage {
 	return u
 }
 
-// message is an answer as a message.
-func newMessage(a *run.Answer) *chatMessage {
+// message is an answer as a message. offer knows what clients call the tools.
+func newMessage(a *run.Answer, offered *offer.Tools) *chatMessage {
 	text := a.Text.String()
 	m := &chatMessage{Role: "assistant", Content: &text, Reasoning: a.Reasoning.String()}
 	if text == "" && len(a.Calls) > 0 {
 		m.Content = nil
 	}
 	for _, c := range a.Calls {
-		m.ToolCalls = append(m.ToolCalls, chatCall{ID: wire.CallID(c.ID), Type: "function", Function: chatFunction{Name: c.Name, Arguments: c.Args.String()}})
+		t := offered.Client(c.Name)
+		if t.Kind != customTool {
+			m.ToolCalls = append(m.ToolCalls, chatCall{ID: wire.CallID(c.ID), Type: offer.Function, Function: &chatFunction{Name: c.Name, Arguments: c.Args.String()}})
+			continue
+		}
+		var text offer.Text
+		text.Add(c.Args.String())
+		input, _ := text.End()
+		m.ToolCalls = append(m.ToolCalls, chatCall{ID: wire.CallID(c.ID), Type: customTool, Custom: &chatCustom{t.Name, input}})
 	}
 	return m
 }
 
-// deltaOf turns parts of a stream into a message. calls is the number of calls
-// before.
-func deltaOf(parts []chat.Part, calls *int) *chatDelta {
+// callStream is where the calls of a choice in a stream are.
+type callStream struct {
+	n    int         // calls before
+	text *offer.Text // of a call of a custom tool, nil in others
+}
+
+// delta turns parts of a stream into a message.
+func (c *callStream) delta(parts []chat.Part, offered *offer.Tools) *chatDelta {
 	d := &chatDelta{}
 	text := ""
 	for _, p := range parts {
@@ -125,19 +146,46 @@ func deltaOf(parts []chat.Part, calls *int) *chatDelta {
 			text += p.Text
 		case chat.PartReasoning:
 			d.Reasoning += p.Text
-		case chat.PartCall:
-			i := *calls
-			*calls++
-			d.ToolCalls = append(d.ToolCalls, chatCall{Index: &i, ID: wire.CallID(p.ID), Type: "function", Function: chatFunction{Name: p.Name}})
-		case chat.PartArguments:
-			i := *calls - 1
-			d.ToolCalls = append(d.ToolCalls, chatCall{Index: &i, Function: chatFunction{Arguments: p.Text}})
+		case chat.PartCall, chat.PartArguments, chat.PartCallEnd:
+			if call := c.call(&p, offered); call != nil {
+				d.ToolCalls = append(d.ToolCalls, *call)
+			}
 		}
 	}
 	if text != "" {
 		d.Content = &text
 	}
 	return d
+}
+
+// call is what a part says of a call, nil for nothing.
+func (c *callStream) call(p *chat.Part, offered *offer.Tools) *chatCall {
+	i := c.n - 1
+	input := ""
+	switch p.Kind {
+	case chat.PartCall:
+		i, c.n, c.text = c.n, c.n+1, nil
+		t := offered.Client(p.Name)
+		if t.Kind == customTool {
+			c.text = &offer.Text{}
+			return &chatCall{Index: &i, ID: wire.CallID(p.ID), Type: customTool, Custom: &chatCustom{Name: t.Name}}
+		}
+		return &chatCall{Index: &i, ID: wire.CallID(p.ID), Type: offer.Function, Function: &chatFunction{Name: p.Name}}
+	case chat.PartArguments:
+		if c.text == nil {
+			return &chatCall{Index: &i, Function: &chatFunction{Arguments: p.Text}}
+		}
+		input = c.text.Add(p.Text)
+	case chat.PartCallEnd:
+		if c.text != nil {
+			_, input = c.text.End()
+			c.text = nil
+		}
+	}
+	if input == "" {
+		return nil
+	}
+	return &chatCall{Index: &i, Custom: &chatCustom{Input: input}}
 }
 
 // stopReason is what vLLM reports: the string or the token that ended an

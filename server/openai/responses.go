@@ -7,6 +7,7 @@ import (
 
 	"ridge/server/caller"
 	"ridge/server/fault"
+	"ridge/server/offer"
 	"ridge/server/run"
 	"ridge/server/wire"
 	"ridge/text/chat"
@@ -44,133 +45,102 @@ type responsesRequest struct {
 	ThinkingBudget
 }
 
-// inputItem is an item of a request's input.
-type inputItem struct {
-	Type      string          `json:"type"`
-	Role      string          `json:"role"`
-	Content   json.RawMessage `json:"content"`
-	CallID    string          `json:"call_id"`
-	Name      string          `json:"name"`
-	Arguments string          `json:"arguments"`
-	Output    json.RawMessage `json:"output"`
-}
-
-// request turns the body into what all dialects share.
-func (b *responsesRequest) request(earlier []chat.Message) (*run.Chat, error) {
+// request turns the body into what all dialects share, and says what the tools are to
+// the client. find returns items of earlier responses.
+func (b *responsesRequest) request(earlier []chat.Message, find func(string) (json.RawMessage, bool)) (*run.Chat, *offer.Tools, error) {
 	for field, given := range map[string]bool{"background": b.Background, "conversation": wire.Present(b.Conversation), "prompt": wire.Present(b.PromptRef)} {
 		if given {
-			return nil, fault.Unsupported(field, "not supported by this server")
+			return nil, nil, fault.Unsupported(field, "not supported by this server")
 		}
 	}
-	c := &run.Chat{Defaults: wire.Defaults, Choice: run.ToolChoice(b.ToolChoice), Parallel: b.Parallel == nil || *b.Parallel,
+	c := &run.Chat{Defaults: wire.Defaults, Parallel: b.Parallel == nil || *b.Parallel,
 		Sampling: run.Sampling{Temperature: b.Temperature, TopP: b.TopP, Seed: b.Seed.Pointer()}}
 	c.Deadline, c.Budget = b.Deadline.Milliseconds(), b.budget()
 	if c.MaxTokens = b.MaxOutput.Pointer(); c.MaxTokens != nil && *c.MaxTokens < 1 {
-		return nil, fault.BadRequest("max_output_tokens", "expected 1 or more, found %d", *c.MaxTokens)
+		return nil, nil, fault.BadRequest("max_output_tokens", "expected 1 or more, found %d", *c.MaxTokens)
 	}
 	if b.Instructions != nil && *b.Instructions != "" {
 		c.Messages = append(c.Messages, chat.Message{Role: "system", Content: *b.Instructions})
 	}
 	c.Messages = append(c.Messages, earlier...)
-	var err error
-	if c.Messages, err = b.readInput(c.Messages); err != nil {
-		return nil, err
+	items, err := b.items()
+	if err != nil {
+		return nil, nil, err
 	}
-	if err := b.readTools(c); err != nil {
-		return nil, err
+	offered, err := b.readTools(c, items)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := &itemReader{out: c.Messages, given: len(c.Messages), offered: offered, left: &c.Left, called: map[string]string{}, find: find}
+	for i, item := range items {
+		if err := r.read(i, item); err != nil {
+			return nil, nil, err
+		}
+	}
+	if c.Messages = r.out; len(c.Messages) == 0 {
+		return nil, nil, fault.BadRequest("input", "expected at least one message, found none")
 	}
 	if b.Text != nil {
 		if c.Format, err = wire.ResponseFormat("text.format", b.Text.Format); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if b.Reasoning != nil {
 		if c.Args, err = wire.EffortArgs(b.Reasoning.Effort, nil); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	for _, i := range b.Include {
 		c.Probs = c.Probs || i == "message.output_text.logprobs"
 	}
 	if c.Top = b.TopLogprobs.Value(0); c.Top < 0 || c.Top > run.MaxTopProbs {
-		return nil, fault.BadRequest("top_logprobs", "expected 0 to %d, found %d", run.MaxTopProbs, c.Top)
+		return nil, nil, fault.BadRequest("top_logprobs", "expected 0 to %d, found %d", run.MaxTopProbs, c.Top)
 	}
-	return c, nil
+	return c, offered, nil
 }
 
-// readInput appends the input's messages.
-func (b *responsesRequest) readInput(out []chat.Message) ([]chat.Message, error) {
+// items are the items of the input. A text is a message of the user.
+func (b *responsesRequest) items() ([]json.RawMessage, error) {
 	var text string
 	if json.Unmarshal(b.Input, &text) == nil && wire.Present(b.Input) {
-		return append(out, chat.Message{Role: "user", Content: text}), nil
+		item, err := wire.EncodeJSON(map[string]any{"type": "message", "role": "user", "content": []any{map[string]string{"type": "input_text", "text": text}}})
+		return []json.RawMessage{item}, err
 	}
-	var items []inputItem
-	if !wire.Present(b.Input) || json.Unmarshal(b.Input, &items) != nil || len(items) > wire.MaxMessages {
+	var items []json.RawMessage
+	if !wire.Present(b.Input) || json.Unmarshal(b.Input, &items) != nil {
 		return nil, fault.BadRequest("input", "expected a string or a list of at most %d items, found %s", wire.MaxMessages, fault.Excerpt(b.Input))
 	}
-	names := map[string]string{}
-	for i, x := range items {
-		switch {
-		case x.Type == "message" || x.Type == "" && x.Role != "":
-			m, err := (&message{Role: x.Role, Content: x.Content}).message(i)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, m)
-		case x.Type == "function_call":
-			if x.Name == "" {
-				return nil, fault.BadRequest("input", "item %d: name: expected a name, found nothing", i)
-			}
-			names[x.CallID] = x.Name
-			args, _ := wire.EncodeJSON(x.Arguments) // strings encode
-			call := wire.ToolCall(x.CallID, x.Name, args)
-			if n := len(out); n > 0 && out[n-1].Role == "assistant" {
-				out[n-1].ToolCalls = append(out[n-1].ToolCalls[:len(out[n-1].ToolCalls):len(out[n-1].ToolCalls)], call)
-				continue
-			}
-			out = append(out, chat.Message{Role: "assistant", ToolCalls: []chat.ToolCall{call}})
-		case x.Type == "function_call_output":
-			text, err := wire.ContentText(x.Output, i)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, chat.Message{Role: "tool", Content: text, ToolCallID: x.CallID, Name: names[x.CallID]})
-		case x.Type == "reasoning": // of an earlier answer; templates drop it anyway
-		default:
-			return nil, fault.Unsupported("input", "item %d: type: expected message, function_call, function_call_output or reasoning, found %q", i, x.Type)
-		}
+	if len(items) > wire.MaxMessages {
+		return nil, fault.BadRequest("input", "expected a string or a list of at most %d items, found %d", wire.MaxMessages, len(items))
 	}
-	if len(out) == 0 {
-		return nil, fault.BadRequest("input", "expected at least one message, found none")
-	}
-	return out, nil
+	return items, nil
 }
 
-func (b *responsesRequest) readTools(c *run.Chat) error {
-	var raws []json.RawMessage
-	for i, raw := range b.Tools {
-		var t struct {
-			Type        string          `json:"type"`
-			Name        string          `json:"name"`
-			Description string          `json:"description"`
-			Parameters  json.RawMessage `json:"parameters"`
-			Strict      *bool           `json:"strict"`
+// readTools reads the tools, those that items of the input bring, and the choice of
+// them.
+func (b *responsesRequest) readTools(c *run.Chat, items []json.RawMessage) (*offer.Tools, error) {
+	offered := &offer.Tools{}
+	if err := offerTools(b.Tools, offered, &c.Left); err != nil {
+		return nil, err
+	}
+	for i, item := range items {
+		var x struct {
+			Type  string            `json:"type"`
+			Tools []json.RawMessage `json:"tools"`
 		}
-		if err := json.Unmarshal(raw, &t); err != nil {
-			return fault.BadRequest("tools", "tool %d: expected a function, found %s", i, fault.Excerpt(raw))
+		if json.Unmarshal(item, &x) != nil || x.Type != "additional_tools" && x.Type != "tool_search_output" {
+			continue
 		}
-		if t.Type != "function" {
-			return fault.Unsupported("tools", "tool %d: expected the type function, found %q", i, t.Type)
+		if err := offerMore(x.Tools, offered, &c.Left); err != nil {
+			return nil, fault.BadRequest("input", "item %d: %v", i, err)
 		}
-		f, err := chat.Tool{Name: t.Name, Description: t.Description, Parameters: t.Parameters, Strict: t.Strict != nil && *t.Strict}.JSON()
-		if err != nil {
-			return fault.BadRequest("tools", "tool %d: %v", i, err)
-		}
-		raws = append(raws, f)
 	}
 	var err error
-	c.Tools, err = run.ReadTools(raws)
-	return err
+	if c.Tools, err = offered.Functions(); err != nil {
+		return nil, err
+	}
+	c.Choice, err = b.ToolChoice.choice(offered)
+	return offered, err
 }
 
 func (s *API) getResponse(w http.ResponseWriter, r *http.Request) error {
@@ -191,36 +161,48 @@ func (s *API) deleteResponse(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// responsesPlan reads a request, and makes a plan of it. The model must be
-// released.
-func (s *API) responsesPlan(r *http.Request, b *responsesRequest) (*run.Plan, *run.Chat, *run.Loan, error) {
-	if err := wire.DecodeBody(r, b); err != nil {
-		return nil, nil, nil, err
-	}
+// planned is a request that was read and has a plan.
+type planned struct {
+	*run.Plan
+	chat    *run.Chat
+	offered *offer.Tools
+	model   *run.Loan // must be released
+}
+
+// responsesPlan reads a request, and makes a plan of it. change, if not nil, may
+// change the conversation before.
+func (s *API) responsesPlan(r *http.Request, b *responsesRequest, change func(*run.Chat)) (*planned, error) {
+	owner := caller.Owner(r.Context())
 	var earlier []chat.Message
 	if b.Previous != "" {
-		x, err := s.memory.get(b.Previous, caller.Owner(r.Context()))
+		x, err := s.memory.get(b.Previous, owner)
 		if err != nil {
-			return nil, nil, nil, err
+			return nil, err
 		}
 		earlier = x.Messages
 	}
-	c, err := b.request(earlier)
+	c, offered, err := b.request(earlier, func(id string) (json.RawMessage, bool) { return s.memory.item(id, owner) })
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
+	}
+	if change != nil {
+		change(c)
 	}
 	p, m, err := s.Plan(r, b.Model, c)
-	return p, c, m, err
+	return &planned{p, c, offered, m}, err
 }
 
 // countInput is POST /v1/responses/input_tokens.
 func (s *API) countInput(w http.ResponseWriter, r *http.Request) error {
 	var b responsesRequest
-	p, _, m, err := s.responsesPlan(r, &b)
+	if err := wire.DecodeBody(r, &b); err != nil {
+		return err
+	}
+	p, err := s.responsesPlan(r, &b, nil)
 	if err != nil {
 		return err
 	}
-	defer m.Release()
+	defer p.model.Release()
 	wire.WriteJSON(w, http.StatusOK, map[string]any{"object": "response.input_tokens", "input_tokens": len(p.Request.Tokens)})
 	return nil
 }
@@ -228,13 +210,19 @@ func (s *API) countInput(w http.ResponseWriter, r *http.Request) error {
 // responses is POST /v1/responses.
 func (s *API) responses(w http.ResponseWriter, r *http.Request) error {
 	var b responsesRequest
-	p, c, m, err := s.responsesPlan(r, &b)
+	if err := wire.DecodeBody(r, &b); err != nil {
+		return err
+	}
+	p, err := s.responsesPlan(r, &b, nil)
 	if err != nil {
 		return err
 	}
-	defer m.Release()
-	wire.NoteUnenforced(w, p)
-	o := &responsesOutput{s: s, r: r, p: p, b: &b, c: c, rep: newResponse(&b, m.Model)}
+	defer p.model.Release()
+	wire.NoteUnenforced(w, r, p.Plan)
+	o := &responsesOutput{s: s, r: r, p: p.Plan, b: &b, c: p.chat, offered: p.offered, rep: newResponse(&b, p.model.Model)}
+	ctx, done := s.running.begin(r.Context(), &o.rep)
+	defer done()
+	o.r = r.WithContext(ctx)
 	if b.Stream {
 		return o.stream(w)
 	}
@@ -288,10 +276,10 @@ func newResponse(b *responsesRequest, m *run.Model) responsesReply {
 		rep.Reasoning["effort"] = b.Reasoning.Effort
 	}
 	switch c := b.ToolChoice; {
-	case len(c.Only) == 1 && c.Mode == "required":
-		rep.ToolChoice = map[string]string{"type": "function", "name": c.Only[0]}
-	case c.Mode != "":
-		rep.ToolChoice = c.Mode
+	case len(c.only) == 1 && c.mode == "required":
+		rep.ToolChoice = map[string]string{"type": c.only[0].Kind, "name": c.only[0].Name}
+	case c.mode != "":
+		rep.ToolChoice = c.mode
 	}
 	return rep
 }

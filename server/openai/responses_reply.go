@@ -7,6 +7,7 @@ import (
 
 	"ridge/server/caller"
 	"ridge/server/fault"
+	"ridge/server/offer"
 	"ridge/server/probs"
 	"ridge/server/run"
 	"ridge/server/wire"
@@ -26,33 +27,32 @@ type reasoningText struct {
 	Text string `json:"text"`
 }
 
-// outputItem is an item of a response: a message, reasoning or a call.
+// outputItem is an item of a response that is text: a message or reasoning.
 type outputItem struct {
-	ID        string          `json:"id"`
-	Type      string          `json:"type"`
-	Status    string          `json:"status,omitempty"`
-	Role      string          `json:"role,omitempty"`
-	Content   any             `json:"content,omitempty"` // []any; there even if it is empty, but not in calls
-	Summary   json.RawMessage `json:"summary,omitempty"`
-	CallID    string          `json:"call_id,omitempty"`
-	Name      string          `json:"name,omitempty"`
-	Arguments *string         `json:"arguments,omitempty"`
+	ID      string          `json:"id"`
+	Type    string          `json:"type"`
+	Status  string          `json:"status,omitempty"`
+	Role    string          `json:"role,omitempty"`
+	Content []any           `json:"content"`
+	Summary json.RawMessage `json:"summary,omitempty"`
 }
 
 // responsesOutput writes the answer of POST /v1/responses.
 type responsesOutput struct {
-	s   *API
-	r   *http.Request
-	p   *run.Plan
-	b   *responsesRequest
-	c   *run.Chat
-	rep responsesReply
-	t   run.Totals
+	s       *API
+	r       *http.Request
+	p       *run.Plan
+	b       *responsesRequest
+	c       *run.Chat
+	offered *offer.Tools
+	rep     responsesReply
+	t       run.Totals
 
-	e      *wire.Events // nil if the answer is written whole
-	number int          // of the next event
-	item   *outputItem
-	text   strings.Builder // of the open item
+	e      *wire.Events    // nil if the answer is written whole
+	number int             // of the next event
+	item   *outputItem     // that is open, or
+	call   *callItem       // that is
+	text   strings.Builder // of it
 	probs  []probs.ChatToken
 	finish string
 	said   chat.Message // the answer as a turn of the conversation
@@ -74,7 +74,12 @@ func (o *responsesOutput) stream(w http.ResponseWriter) error {
 		return nil
 	}
 	return o.e.Failed(err, func(api *fault.Error) error {
-		o.rep.Status, o.rep.Incomplete, o.rep.Store = "failed", nil, false
+		o.rep.Incomplete, o.rep.Store = nil, false
+		if api.Code == errCancelled.Code {
+			o.rep.Status = "cancelled"
+			return o.event("response.incomplete", map[string]any{"response": &o.rep})
+		}
+		o.rep.Status = "failed"
 		o.rep.Error = map[string]any{"code": "server_error", "message": api.Message}
 		return o.event("response.failed", map[string]any{"response": &o.rep})
 	})
@@ -132,13 +137,9 @@ func (o *responsesOutput) part(p *chat.Part) error {
 	case chat.PartReasoning:
 		return o.piece("reasoning", "response.reasoning_text.delta", p.Text)
 	case chat.PartCall:
-		if err := o.closeItem(); err != nil {
-			return err
-		}
-		args := ""
-		return o.openItem(&outputItem{ID: caller.NewID("fc_"), Type: "function_call", Status: "in_progress", CallID: wire.CallID(p.ID), Name: p.Name, Arguments: &args})
+		return o.openCall(p.Name, p.ID)
 	case chat.PartArguments:
-		return o.piece("function_call", "response.function_call_arguments.delta", p.Text)
+		return o.arguments(p.Text)
 	case chat.PartCallEnd:
 		return o.closeItem()
 	}
@@ -169,10 +170,7 @@ func (o *responsesOutput) piece(kind, event, text string) error {
 
 // place adds where in the output something is.
 func (o *responsesOutput) place(f map[string]any) map[string]any {
-	f["item_id"], f["output_index"] = o.item.ID, len(o.rep.Output)
-	if o.item.Type != "function_call" {
-		f["content_index"] = 0
-	}
+	f["item_id"], f["output_index"], f["content_index"] = o.item.ID, len(o.rep.Output), 0
 	return f
 }
 
@@ -181,9 +179,6 @@ func (o *responsesOutput) openItem(item *outputItem) error {
 	o.text.Reset()
 	if err := o.event("response.output_item.added", map[string]any{"output_index": len(o.rep.Output), "item": item}); err != nil {
 		return err
-	}
-	if item.Type == "function_call" {
-		return nil
 	}
 	return o.event("response.content_part.added", o.place(map[string]any{"part": o.content("")}))
 }
@@ -198,35 +193,31 @@ func (o *responsesOutput) content(text string) any {
 
 // closeItem ends the open item.
 func (o *responsesOutput) closeItem() error {
+	status := "completed"
+	if o.finish == run.FinishLength {
+		status = "incomplete"
+	}
+	if o.call != nil {
+		return o.closeCall(status)
+	}
 	item := o.item
 	if item == nil {
 		return nil
 	}
 	text := o.text.String()
-	if item.Status = "completed"; o.finish == run.FinishLength {
-		item.Status = "incomplete"
+	part := o.content(text)
+	item.Status, item.Content = status, []any{part}
+	typ, f := "response.output_text.done", o.place(map[string]any{"text": text})
+	if item.Type == "reasoning" {
+		typ = "response.reasoning_text.done"
+	} else {
+		f["logprobs"] = o.probs
+		o.said.Content += text
+		o.probs = nil
 	}
-	var err error
-	switch item.Type {
-	case "function_call":
-		item.Arguments = &text
-		args, _ := wire.EncodeJSON(text) // strings encode
-		o.said.ToolCalls = append(o.said.ToolCalls, wire.ToolCall(item.CallID, item.Name, args))
-		err = o.event("response.function_call_arguments.done", o.place(map[string]any{"arguments": text, "name": item.Name}))
-	default:
-		part := o.content(text)
-		item.Content = []any{part}
-		typ, f := "response.output_text.done", o.place(map[string]any{"text": text})
-		if item.Type == "reasoning" {
-			typ = "response.reasoning_text.done"
-		} else {
-			f["logprobs"] = o.probs
-			o.said.Content += text
-			o.probs = nil
-		}
-		if err = o.event(typ, f); err == nil {
-			err = o.event("response.content_part.done", o.place(map[string]any{"part": part}))
-		}
+	err := o.event(typ, f)
+	if err == nil {
+		err = o.event("response.content_part.done", o.place(map[string]any{"part": part}))
 	}
 	if err == nil {
 		err = o.event("response.output_item.done", map[string]any{"output_index": len(o.rep.Output), "item": item})
@@ -243,14 +234,7 @@ func (o *responsesOutput) complete() error {
 	if o.finish == run.FinishLength {
 		o.rep.Status, o.rep.Incomplete = "incomplete", map[string]string{"reason": "max_output_tokens"}
 	}
-	details := map[string]int{"reasoning_tokens": o.t.Reasoning}
-	if o.t.Forced > 0 {
-		details["jump_ahead_tokens"] = o.t.Forced
-	}
-	o.rep.Usage = map[string]any{
-		"input_tokens": o.t.Prompt, "input_tokens_details": map[string]int{"cached_tokens": o.t.Cached},
-		"output_tokens": o.t.Tokens, "output_tokens_details": details, "total_tokens": o.t.Prompt + o.t.Tokens,
-	}
+	o.rep.Usage = responseUsage(&o.t)
 	if !o.rep.Store {
 		return nil
 	}
@@ -260,5 +244,17 @@ func (o *responsesOutput) complete() error {
 	}
 	o.said.Role = "assistant"
 	msgs = append(append([]chat.Message(nil), msgs...), o.said)
-	return o.s.memory.put(&remembered{ID: o.rep.ID, Owner: caller.Owner(o.r.Context()), Messages: msgs}, &o.rep)
+	return o.s.memory.put(&remembered{ID: o.rep.ID, Owner: caller.Owner(o.r.Context()), Messages: msgs, Input: o.b.kept()}, &o.rep)
+}
+
+// responseUsage counts tokens as responses have it.
+func responseUsage(t *run.Totals) map[string]any {
+	details := map[string]int{"reasoning_tokens": t.Reasoning}
+	if t.Forced > 0 {
+		details["jump_ahead_tokens"] = t.Forced
+	}
+	return map[string]any{
+		"input_tokens": t.Prompt, "input_tokens_details": map[string]int{"cached_tokens": t.Cached},
+		"output_tokens": t.Tokens, "output_tokens_details": details, "total_tokens": t.Prompt + t.Tokens,
+	}
 }

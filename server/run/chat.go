@@ -62,7 +62,8 @@ type Chat struct {
 	Probs         bool
 	Top           int
 	Sampling      Sampling
-	Defaults      Sampling // of the API
+	Defaults      Sampling     // of the API
+	Left          []fault.Left // what of the request the model does not get
 	Options
 }
 
@@ -79,7 +80,7 @@ const (
 
 // Plan makes a plan of a conversation. The work on schemas ends when ctx does.
 func (c *Chat) Plan(ctx context.Context, m *Model) (*Plan, error) {
-	p := &Plan{Model: m, Probs: c.Probs, top: c.Top}
+	p := &Plan{Model: m, Probs: c.Probs, top: c.Top, Left: c.Left}
 	tools, err := c.Choice.choose(c.Tools)
 	if err != nil {
 		return nil, err

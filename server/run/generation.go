@@ -8,6 +8,7 @@ import (
 
 	"ridge/engine"
 	"ridge/sample"
+	"ridge/server/fault"
 	"ridge/text/chat"
 	"ridge/text/grammar"
 )
@@ -22,6 +23,8 @@ type Plan struct {
 	Truncated  int    // tokens of the prompt that were cut off, since the client said so
 	text       string // the prompt's text, "" if it came as tokens
 	opening    string // of a chat: the end of the prompt, see chat.Prompt.Opening
+	// Left is what of the request the model does not get.
+	Left []fault.Left
 
 	stops       []string
 	includeStop bool // the stop string stays in the text

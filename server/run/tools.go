@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 
 	"ridge/engine"
@@ -27,12 +28,17 @@ type Tool struct {
 // maxTools bounds the tools of a request.
 const maxTools = 512
 
-// ReadTools checks the tools of a request in the form of chat completions.
-func ReadTools(raws []json.RawMessage) ([]Tool, error) {
+// ReadTools checks the tools of a request in the form of chat completions. where says
+// what errors call each; nil for "tool I".
+func ReadTools(raws []json.RawMessage, where func(i int) string) ([]Tool, error) {
+	if where == nil {
+		where = func(i int) string { return "tool " + strconv.Itoa(i) }
+	}
 	if len(raws) > maxTools {
 		return nil, fault.BadRequest("tools", "expected at most %d, found %d", maxTools, len(raws))
 	}
 	var out []Tool
+	seen := map[string]bool{}
 	for i, raw := range raws {
 		var t struct {
 			Type     string `json:"type"`
@@ -43,25 +49,24 @@ func ReadTools(raws []json.RawMessage) ([]Tool, error) {
 			} `json:"function"`
 		}
 		if err := json.Unmarshal(raw, &t); err != nil {
-			return nil, fault.BadRequest("tools", "tool %d: expected a function, found %s", i, fault.Excerpt(raw))
+			return nil, fault.BadRequest("tools", "%s: expected a function, found %s", where(i), fault.Excerpt(raw))
 		}
 		if t.Type != "function" && (t.Type != "" || t.Function == nil) {
-			return nil, fault.Unsupported("tools", "tool %d: expected the type function, found %q", i, t.Type)
+			return nil, fault.Unsupported("tools", "%s: expected the type function, found %q", where(i), t.Type)
 		}
 		if t.Function == nil || t.Function.Name == "" {
-			return nil, fault.BadRequest("tools", "tool %d: function.name: expected a name, found nothing", i)
+			return nil, fault.BadRequest("tools", "%s: function.name: expected a name, found nothing", where(i))
 		}
-		for _, o := range out {
-			if o.Name == t.Function.Name {
-				return nil, fault.BadRequest("tools", "tool %d: expected names that differ, found %q again", i, o.Name)
-			}
+		if seen[t.Function.Name] {
+			return nil, fault.BadRequest("tools", "%s: expected names that differ, found %q again", where(i), t.Function.Name)
 		}
+		seen[t.Function.Name] = true
 		p := t.Function.Parameters
 		if string(p) == "null" {
 			p = nil
 		}
 		if len(p) > 0 && strings.TrimSpace(string(p))[0] != '{' {
-			return nil, fault.BadRequest("tools", "tool %d: function.parameters: expected a JSON schema, found %s", i, fault.Excerpt(p))
+			return nil, fault.BadRequest("tools", "%s: function.parameters: expected a JSON schema, found %s", where(i), fault.Excerpt(p))
 		}
 		out = append(out, Tool{chat.Tool{Name: t.Function.Name, Parameters: p, Strict: t.Function.Strict != nil && *t.Function.Strict}, raw})
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ridge/server/caller"
+	"ridge/server/fault"
 	"ridge/server/run"
 )
 
@@ -15,6 +16,7 @@ type Door struct {
 	*run.Runner
 	Models       *run.Library
 	WriteTimeout time.Duration // for a client to take a piece of an answer
+	RefuseMedia  bool          // requests with pictures and the like get an error, not a line in their place
 }
 
 // Handler answers a request, or returns the error that the client is to be told
@@ -43,6 +45,11 @@ func (d *Door) Lend(r *http.Request, body any, name *string) (*run.Loan, error) 
 // Plan finds the model that a request names, and plans an answer of it. The model
 // must be released.
 func (d *Door) Plan(r *http.Request, name string, c *run.Chat) (*run.Plan, *run.Loan, error) {
+	for _, l := range c.Left {
+		if d.RefuseMedia && l.Picture {
+			return nil, nil, fault.Unsupported("messages", "%s: this model takes no images, audio, video or files", l.Where)
+		}
+	}
 	m, err := d.Model(r, name)
 	if err != nil {
 		return nil, nil, err

@@ -70,41 +70,6 @@ func ToolCall(id, name string, args json.RawMessage) chat.ToolCall {
 	return chat.ToolCall{ID: id, Name: name, Arguments: args}
 }
 
-// ContentText is the text of a message's content: a string, or a list of
-// parts.
-func ContentText(raw json.RawMessage, i int) (string, error) {
-	var text string
-	if len(raw) == 0 || json.Unmarshal(raw, &text) == nil {
-		return text, nil
-	}
-	var parts []struct {
-		Type    string
-		Text    string
-		Refusal string
-	}
-	if json.Unmarshal(raw, &parts) != nil {
-		return "", fault.BadRequest("messages", "message %d: content: expected a string or a list of parts, found %s", i, fault.Excerpt(raw))
-	}
-	var texts []string
-	for j, p := range parts {
-		switch p.Type {
-		case "text", "input_text", "output_text":
-			texts = append(texts, p.Text)
-		case "refusal":
-			texts = append(texts, p.Refusal)
-		case "image_url", "image", "input_image":
-			return "", fault.Unsupported("messages", "message %d: part %d: this model takes no images", i, j)
-		case "input_audio", "audio", "video_url", "video":
-			return "", fault.Unsupported("messages", "message %d: part %d: this model takes no audio or video", i, j)
-		case "file", "input_file", "document":
-			return "", fault.Unsupported("messages", "message %d: part %d: files are not read; send their text", i, j)
-		default:
-			return "", fault.BadRequest("messages", "message %d: part %d: type: expected text, found %q", i, j, p.Type)
-		}
-	}
-	return strings.Join(texts, "\n"), nil
-}
-
 // CallID is the model's id for a call, or a new one.
 func CallID(id string) string {
 	if id != "" {

@@ -11,11 +11,24 @@ import (
 )
 
 // NoteUnenforced names in the header X-Ridge-Unenforced what of the request's
-// schemas the answer is not held to, one value for each.
-func NoteUnenforced(w http.ResponseWriter, p *run.Plan) {
+// schemas the answer is not held to and what of the request the model does not get,
+// one value for each. The latter is in the log, too.
+func NoteUnenforced(w http.ResponseWriter, r *http.Request, p *run.Plan) {
 	for _, u := range p.Unenforced {
 		w.Header().Add("X-Ridge-Unenforced", headerText(u.String()))
 	}
+	named := map[string]bool{}
+	var texts []string
+	for _, l := range p.Left {
+		text := headerText(l.String())
+		if named[text] || len(texts) == maxLeft {
+			continue
+		}
+		named[text] = true
+		texts = append(texts, text)
+		w.Header().Add("X-Ridge-Unenforced", text)
+	}
+	caller.Note(r.Context(), func(l *caller.Record) { l.Left = texts })
 }
 
 // NoteRecord tells what an answer is not: the header X-Ridge-Ignored names the
@@ -29,6 +42,9 @@ func NoteRecord(h http.Header, l *caller.Record) {
 		h.Add("X-Ridge-Ignored", headerText(name))
 	}
 }
+
+// maxLeft bounds what is named of what was left out.
+const maxLeft = 16
 
 // headerText is text as a header's value, of at most 200 bytes.
 func headerText(text string) string {
