@@ -8,35 +8,52 @@ import (
 // shortest knows how much text one token can stand for.
 type shortest struct {
 	once  sync.Once
-	bytes int  // of text, at most; 0: any number
-	trims bool // but for white space beside added tokens
+	bytes int        // of text, at most; 0: any number
+	trims bool       // but for white space beside added tokens
+	lost  *[256]bool // and for bytes that have no token; nil: all have one
 }
 
 // LeastTokens returns a number of tokens that text becomes at least, without
-// encoding it: its length over that of the longest token. It is 0 where a token
-// may stand for any length of text, or where text may be dropped.
+// encoding it: its length, without the bytes that have no token, over that of the
+// longest token. It is 0 where a token may stand for any length of text, or where
+// text may be dropped that is not known beforehand.
 func (t *Tokenizer) LeastTokens(text string) int {
 	t.short.once.Do(t.measure)
 	if t.short.bytes == 0 || len(text) < t.short.bytes {
 		return 0
 	}
 	n := len(text)
-	if t.short.trims {
+	switch {
+	case t.short.trims:
 		n = 0
 		for i := 0; i < len(text); {
 			b, w := class(text, i)
 			if b&clSpace == 0 {
-				n += w
+				n += t.short.known(text[i : i+w])
 			}
 			i += w
 		}
+	case t.short.lost != nil:
+		n = t.short.known(text)
 	}
 	return n / t.short.bytes
 }
 
+// known counts the bytes of text that have a token.
+func (s *shortest) known(text string) int {
+	n := len(text)
+	for i := 0; s.lost != nil && i < len(text); i++ {
+		if s.lost[text[i]] {
+			n--
+		}
+	}
+	return n
+}
+
 // measure finds how much text one token can stand for.
 func (t *Tokenizer) measure() {
-	shrinks := 1 // to what part of it normalization may shorten a text
+	shrinks := 1     // to what part of it normalization may shorten a text
+	changes := false // bytes that have a token into bytes that have none
 	for _, n := range t.norm {
 		switch n := n.(type) {
 		case prepend, byteTextNorm:
@@ -44,8 +61,10 @@ func (t *Tokenizer) measure() {
 			if len(n.new) < len(n.old) {
 				return
 			}
+			changes = true
 		case unicodeForm:
 			shrinks *= utf8.UTFMax * 2 // a character and its marks become one
+			changes = true
 		default:
 			return
 		}
@@ -55,7 +74,7 @@ func (t *Tokenizer) measure() {
 			return
 		}
 	}
-	if !t.keepsAll() {
+	if !t.keepsAll() || changes && t.short.lost != nil {
 		return
 	}
 	longest := utf8.UTFMax // a character without a token
@@ -76,15 +95,18 @@ func (t *Tokenizer) measure() {
 	t.short.bytes = longest * shrinks
 }
 
-// keepsAll reports whether no text is dropped, and no token stands for a run of
-// text without tokens.
+// keepsAll reports whether no text is dropped but bytes that have no token, which
+// it notes, and no token stands for a run of text without tokens.
 func (t *Tokenizer) keepsAll() bool {
 	switch m := t.model.(type) {
 	case *bpe:
 		if m.byByte {
-			for _, id := range m.bytes {
+			for b, id := range m.bytes {
 				if id < 0 {
-					return false
+					if t.short.lost == nil {
+						t.short.lost = new([256]bool)
+					}
+					t.short.lost[b] = true
 				}
 			}
 			return true

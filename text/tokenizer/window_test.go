@@ -130,3 +130,29 @@ func TestLeastTokens(t *testing.T) {
 		t.Errorf("only %d vocabularies say something", says)
 	}
 }
+
+// A vocabulary of bytes that lacks some, as SmolLM's, drops these only: of the
+// rest of a text it is known how many tokens it becomes at least.
+func TestLeastTokensWithoutSomeBytes(t *testing.T) {
+	for _, norm := range []string{`null`, `{"type": "NFC"}`} {
+		tok, err := FromJSON([]byte(`{"version": "1.0", "added_tokens": [], "normalizer": `+norm+`, "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false},
+			"decoder": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false}, "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "e": 2, "ab": 3, "abab": 4, "Ì": 5, "ģ": 6}, "merges": ["a b", "ab ab"]}}`), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		says := 0
+		for _, part := range []string{"a", "ab", "abx", "xab", "axb", "aéb", "x", "é", "e\u0301", "\xff", "abab\xff"} {
+			text := strings.Repeat(part, 5000)
+			n, least := len(tok.Encode(nil, text, EncodeOptions{})), tok.LeastTokens(text)
+			if least > n {
+				t.Errorf("%s, %q: at least %d tokens, got %d", norm, part, least, n)
+			}
+			if least > 0 {
+				says++
+			}
+		}
+		if want := map[string]int{`null`: 8}[norm]; says < want {
+			t.Errorf("%s: of %d texts something is said, want %d", norm, says, want)
+		}
+	}
+}
