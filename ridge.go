@@ -73,18 +73,20 @@ const DefaultContext = 8192
 type KV uint8
 
 // The types. KVQ8_0 takes half the memory of KVF16 and changes results a little.
+// KVBF16 changes them less, and is read faster by processors with AMX.
 const (
 	KVF16 KV = iota
 	KVF32
 	KVQ8_0
+	KVBF16
 )
 
 var kvTypes = [...]struct {
 	name string
 	t    tensor.DType
-}{KVF16: {"f16", tensor.F16}, KVF32: {"f32", tensor.F32}, KVQ8_0: {"q8_0", tensor.Q8_0}}
+}{KVF16: {"f16", tensor.F16}, KVF32: {"f32", tensor.F32}, KVQ8_0: {"q8_0", tensor.Q8_0}, KVBF16: {"bf16", tensor.BF16}}
 
-// ParseKV returns the type that name stands for: f16, f32 or q8_0; "" is f16.
+// ParseKV returns the type that name stands for: f16, f32, bf16 or q8_0; "" is f16.
 func ParseKV(name string) (KV, error) {
 	name = strings.ToLower(strings.TrimSpace(name))
 	for k, t := range kvTypes {
@@ -92,7 +94,7 @@ func ParseKV(name string) (KV, error) {
 			return KV(k), nil
 		}
 	}
-	return 0, fmt.Errorf("ridge: type of keys and values: expected f16, f32 or q8_0, found %q", name)
+	return 0, fmt.Errorf("ridge: type of keys and values: expected f16, f32, bf16 or q8_0, found %q", name)
 }
 
 // String returns the name that ParseKV reads.
@@ -190,7 +192,7 @@ func (o *Options) sched() (sched.Config, error) {
 	case o.Chunk < 0:
 		return cfg, fmt.Errorf("ridge: chunk: expected 0 or more tokens, found %d", o.Chunk)
 	case int(o.KV) >= len(kvTypes):
-		return cfg, fmt.Errorf("ridge: type of keys and values: expected KVF16, KVF32 or KVQ8_0, found %v", o.KV)
+		return cfg, fmt.Errorf("ridge: type of keys and values: expected KVF16, KVF32, KVBF16 or KVQ8_0, found %v", o.KV)
 	case o.Chunk > 0:
 		cfg.Chunk, cfg.MaxTokens = o.Chunk, max(cfg.MaxTokens, o.Chunk)
 	}

@@ -33,7 +33,7 @@ type AttnSpec struct {
 	HeadDim, VHeadDim int          // values per head in queries and keys, and in values
 	Scale             float32      // factor of the scores, positive, usually 1/√HeadDim
 	Softcap           float32      // scores become Softcap·tanh(score/Softcap); 0 for none
-	KV                tensor.DType // element type of the tiles: F16, F32 or Q8_0
+	KV                tensor.DType // element type of the tiles: F16, F32, BF16 or Q8_0; keys as BF16 need an even HeadDim
 }
 
 // KeyTileBytes returns the size of the keys of a tile.
@@ -95,6 +95,9 @@ func (c *AttnCall) check() {
 	if c.Rows <= 0 || c.Heads <= 0 || s.HeadDim <= 0 || s.VHeadDim <= 0 {
 		panic(fmt.Sprintf("kernel: attention: shape: %d rows, %d heads of %d and %d", c.Rows, c.Heads, s.HeadDim, s.VHeadDim))
 	}
+	if s.KV == tensor.BF16 && s.HeadDim%2 != 0 {
+		panic(fmt.Sprintf("kernel: attention: BF16 keys: expected an even number of values, found %d", s.HeadDim))
+	}
 	_ = c.Q[n*c.LDQ+c.Heads*s.HeadDim-1]
 	_ = c.Out[n*c.LDO+c.Heads*s.VHeadDim-1]
 	_, _ = c.Start[n], c.End[n]
@@ -114,7 +117,7 @@ func Attend(c *AttnCall, s *AttnScratch) {
 	}
 	c.check()
 	s.reserve(c.Spec)
-	for q0 := 0; q0 < c.Rows*c.Heads; q0 += attnGroup {
+	for q0 := 0; q0 < c.Rows*c.Heads; q0 += s.group.n {
 		g := s.load(c, q0)
 		total := g.states(s.total)
 		total.reset()
@@ -137,7 +140,7 @@ func AttendSplits(c *AttnCall, s *AttnScratch, lo, hi int, parts []float32) {
 	c.check()
 	s.reserve(c.Spec)
 	n := c.PartFloats()
-	for q0 := 0; q0 < c.Rows*c.Heads; q0 += attnGroup {
+	for q0 := 0; q0 < c.Rows*c.Heads; q0 += s.group.n {
 		g := s.load(c, q0)
 		for split := lo; split < hi; split++ {
 			part := parts[(split-lo)*n : (split-lo+1)*n]
@@ -174,8 +177,16 @@ func MergeSplits(c *AttnCall, parts []float32) {
 // states stay in the L2 cache.
 const attnGroup = 96
 
-// attnTile is the number of queries whose scores are computed at once.
-const attnTile = layout.AttnTile
+// attnWideGroup is the same with tile registers: all that a block touches stays
+// in the first-level cache.
+const attnWideGroup = 48
+
+// attnTile is the number of queries whose scores are computed at once, attnWide
+// that with tile registers.
+const (
+	attnTile = layout.AttnTile
+	attnWide = 16
+)
 
 // attnHead is the head of a query's state, one cache line; the accumulator
 // follows it.

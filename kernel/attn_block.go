@@ -11,7 +11,8 @@ type AttnScratch struct {
 	mem         []float32
 	q           []float32      // the queries of a group, one after the other
 	part, total []float32      // states
-	scores      []float32      // [attnTile][attnBlock]
+	scores      []float32      // [attnWide][attnBlock]
+	brain       attnBrain      // for bfloat16 and tile registers
 	k, v        []float32      // a block as float32: four tiles of keys, attnBlock padded rows of values
 	start, end  [attnGroup]int // the key ranges of the queries
 	group       attnGroupState
@@ -25,7 +26,7 @@ func (s *AttnScratch) reserve(spec *AttnSpec) {
 		hd, vp = max(hd, s.hd), max(vp, s.vp)
 		st := attnHeadFloats + vp
 		s.hd, s.vp = hd, vp
-		s.mem = make([]float32, attnGroup*(padded(hd)+2*st)+attnTile*attnBlock+attnBlock*(hd+vp)+6*16)
+		s.mem = make([]float32, attnGroup*(padded(hd)+2*st)+attnWide*attnBlock+attnBlock*(hd+vp)+6*16)
 		hd, vp = spec.HeadDim, padded(spec.VHeadDim)
 	}
 	mem := s.mem
@@ -37,7 +38,7 @@ func (s *AttnScratch) reserve(spec *AttnSpec) {
 	}
 	s.q = take(attnGroup * hd)
 	s.part, s.total = take(attnGroup*stride), take(attnGroup*stride)
-	s.scores = take(attnTile * attnBlock)
+	s.scores = take(attnWide * attnBlock)
 	s.k, s.v = take(attnBlock*hd), take(attnBlock*vp)
 }
 
@@ -59,13 +60,18 @@ type attnGroupState struct {
 	ahead  bool     // whether to
 	far    [4]*byte // the tiles of a block behind the next
 	many   bool     // enough queries share the block for float32 copies to pay
+	wide   bool     // tile registers multiply bfloat16
 }
 
 // load copies the queries of the group that starts at q0.
 func (s *AttnScratch) load(c *AttnCall, q0 int) *attnGroupState {
 	g := &s.group
-	*g = attnGroupState{call: c, scratch: s, q0: q0, n: min(attnGroup, c.Rows*c.Heads-q0)}
-	g.kernels = attnTier()
+	*g = attnGroupState{call: c, scratch: s, q0: q0, kernels: attnTier(), wide: wideTier(c.Spec)}
+	most := attnGroup
+	if g.wide {
+		most = attnWideGroup
+	}
+	g.n = min(most, c.Rows*c.Heads-q0)
 	g.start, g.end = c.keys(q0, q0+g.n)
 	hd := c.Spec.HeadDim
 	r, h := q0/c.Heads, q0%c.Heads
@@ -75,6 +81,9 @@ func (s *AttnScratch) load(c *AttnCall, q0 int) *attnGroupState {
 		if h++; h == c.Heads {
 			r, h = r+1, 0
 		}
+	}
+	if g.wide {
+		s.brain.load(s.q[:g.n*hd], c.Spec)
 	}
 	return g
 }
@@ -104,7 +113,10 @@ func (g *attnGroupState) attend(split int, st attnStates) {
 	for b := lo &^ (attnBlock - 1); b < hi; b += attnBlock {
 		g.loadBlock(b)
 		for i := 0; i < g.n; {
-			n := tileSize(g.n - i)
+			n := tileSize(g.n-i, attnTile)
+			if g.wide {
+				n = tileSize(g.n-i, attnWide)
+			}
 			g.tile(i, n, st)
 			i += n
 			g.ahead = false // the next block has been fetched
@@ -120,11 +132,11 @@ const (
 	touchBlocks = 3
 )
 
-// tileSize returns the size of the next tile of n remaining queries: they are
-// spread evenly, so that the last tile is not a small one. Results do not
-// depend on it.
-func tileSize(n int) int {
-	tiles := (n + attnTile - 1) / attnTile
+// tileSize returns the size of the next tile of n remaining queries, at most
+// most: they are spread evenly, so that the last tile is not a small one.
+// Results do not depend on it.
+func tileSize(n, most int) int {
+	tiles := (n + most - 1) / most
 	return (n + tiles - 1) / tiles
 }
 
@@ -150,7 +162,11 @@ func (g *attnGroupState) tile(i, n int, st attnStates) {
 	}
 	t := attnStates{mem: st.mem[i*st.stride : (i+n)*st.stride], n: n, stride: st.stride}
 	t0, t1 := lo/TileTokens, (hi-1)/TileTokens
-	g.scores(s.q[i*spec.HeadDim:], n, t0, t1)
+	if g.wide {
+		s.brain.scores(g, i, n)
+	} else {
+		g.scores(s.q[i*spec.HeadDim:], n, t0, t1)
+	}
 	g.scale(&g.ks, n, t0, t1)
 	scale := spec.Scale * math.Log2E
 	if spec.Softcap > 0 {
@@ -174,6 +190,10 @@ func (g *attnGroupState) tile(i, n int, st attnStates) {
 	}
 	k.softmax(&t.mem[0], 4*t.stride, &s.scores[0], n, scale)
 	g.scale(&g.vs, n, t0, t1)
+	if g.wide {
+		s.brain.accumulate(g, t)
+		return
+	}
 	g.accumulate(t, lo, hi)
 }
 
@@ -210,7 +230,13 @@ func (g *attnGroupState) loadBlock(first int) {
 			g.v[t] = (*byte)(unsafe.Add(unsafe.Pointer(g.v[t]), kvScales))
 		}
 	}
-	g.many = g.kernels == nil || g.n > 2*attnTile
+	if g.wide {
+		g.scratch.brain.values(g, first)
+		g.many = g.n > attnWide
+		g.fetch(first / TileTokens)
+		return
+	}
+	g.many = g.kernels == nil || g.n > 2*attnTile || elem == elemBF16
 	if g.many && elem != elemF32 {
 		g.convertKeys()
 	}
@@ -255,7 +281,11 @@ func (g *attnGroupState) convertKeys() {
 	n := TileTokens * g.call.Spec.HeadDim
 	for t := range g.k {
 		to := g.scratch.k[t*n : (t+1)*n]
-		g.kt.decode(to, g.k[t])
+		if g.kt == elemBF16 {
+			decodeKeyPairs(to, g.k[t], g.call.Spec.HeadDim)
+		} else {
+			g.kt.decode(to, g.k[t])
+		}
 		g.k[t] = (*byte)(unsafe.Pointer(&to[0]))
 	}
 	g.kt = elemF32
@@ -270,7 +300,11 @@ func (g *attnGroupState) convertValues() {
 		to := g.scratch.v[t*TileTokens*vp : (t+1)*TileTokens*vp]
 		from := g.v[t]
 		g.v[t] = (*byte)(unsafe.Pointer(&to[0]))
-		if vp == vd {
+		switch {
+		case g.vt == elemBF16:
+			decodeValuePairs(to, from, vd, vp)
+			continue
+		case vp == vd:
 			g.vt.decode(to, from)
 			continue
 		}

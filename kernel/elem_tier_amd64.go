@@ -6,7 +6,7 @@ import "ridge/internal/cpu"
 
 // addTier sets dst += x. It reports whether the tier in use has a kernel that does.
 func addTier(dst, x *float32, n int) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		addAVX512(dst, x, n)
 	case cpu.AVX2:
@@ -19,7 +19,7 @@ func addTier(dst, x *float32, n int) bool {
 
 // mulTier sets dst *= x. It reports whether the tier in use has a kernel that does.
 func mulTier(dst, x *float32, n int) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		mulAVX512(dst, x, n)
 	case cpu.AVX2:
@@ -32,7 +32,7 @@ func mulTier(dst, x *float32, n int) bool {
 
 // addScaledTier sets dst += a·x. It reports whether the tier in use has a kernel that does.
 func addScaledTier(dst, x *float32, n int, a float32) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		addScaledAVX512(dst, x, n, a)
 	case cpu.AVX2:
@@ -45,7 +45,7 @@ func addScaledTier(dst, x *float32, n int, a float32) bool {
 
 // scaleTier sets x *= a. It reports whether the tier in use has a kernel that does.
 func scaleTier(x *float32, n int, a float32) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		scaleAVX512(x, n, a)
 	case cpu.AVX2:
@@ -58,7 +58,7 @@ func scaleTier(x *float32, n int, a float32) bool {
 
 // reluTier sets dst = max(x, 0). It reports whether the tier in use has a kernel that does.
 func reluTier(dst, x *float32, n int) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		reluAVX512(dst, x, n)
 	case cpu.AVX2:
@@ -71,7 +71,7 @@ func reluTier(dst, x *float32, n int) bool {
 
 // normalizeTier sets dst = (x - mean)·inv. It reports whether the tier in use has a kernel that does.
 func normalizeTier(dst, x *float32, n int, mean, inv float32) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		normalizeAVX512(dst, x, n, mean, inv)
 	case cpu.AVX2:
@@ -84,7 +84,7 @@ func normalizeTier(dst, x *float32, n int, mean, inv float32) bool {
 
 // normalizeBTier sets dst = (x - mean)·inv + b. It reports whether the tier in use has a kernel that does.
 func normalizeBTier(dst, x, b *float32, n int, mean, inv float32) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		normalizeBAVX512(dst, x, b, n, mean, inv)
 	case cpu.AVX2:
@@ -97,7 +97,7 @@ func normalizeBTier(dst, x, b *float32, n int, mean, inv float32) bool {
 
 // normalizeWTier sets dst = (x - mean)·inv·w. It reports whether the tier in use has a kernel that does.
 func normalizeWTier(dst, x, w *float32, n int, mean, inv float32) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		normalizeWAVX512(dst, x, w, n, mean, inv)
 	case cpu.AVX2:
@@ -110,7 +110,7 @@ func normalizeWTier(dst, x, w *float32, n int, mean, inv float32) bool {
 
 // normalizeWBTier sets dst = (x - mean)·inv·w + b. It reports whether the tier in use has a kernel that does.
 func normalizeWBTier(dst, x, w, b *float32, n int, mean, inv float32) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		normalizeWBAVX512(dst, x, w, b, n, mean, inv)
 	case cpu.AVX2:
@@ -123,7 +123,7 @@ func normalizeWBTier(dst, x, w, b *float32, n int, mean, inv float32) bool {
 
 // swishTier sets dst = x / (1 + exp(c·x)). It reports whether the tier in use has a kernel that does.
 func swishTier(dst, x *float32, n int, c float32) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		swishAVX512(dst, x, n, c)
 	case cpu.AVX2:
@@ -136,7 +136,7 @@ func swishTier(dst, x *float32, n int, c float32) bool {
 
 // siluMulTier sets dst = gate / (1 + exp(-gate)) · up. It reports whether the tier in use has a kernel that does.
 func siluMulTier(dst, gate, up *float32, n int) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		siluMulAVX512(dst, gate, up, n)
 	case cpu.AVX2:
@@ -149,7 +149,7 @@ func siluMulTier(dst, gate, up *float32, n int) bool {
 
 // geluTier sets dst to the tanh form of GELU of x. It reports whether the tier in use has a kernel that does.
 func geluTier(dst, x *float32, n int) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		geluAVX512(dst, x, n)
 	case cpu.AVX2:
@@ -162,7 +162,7 @@ func geluTier(dst, x *float32, n int) bool {
 
 // geluMulTier sets dst to the tanh form of GELU of gate, times up. It reports whether the tier in use has a kernel that does.
 func geluMulTier(dst, gate, up *float32, n int) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		geluMulAVX512(dst, gate, up, n)
 	case cpu.AVX2:
@@ -175,7 +175,7 @@ func geluMulTier(dst, gate, up *float32, n int) bool {
 
 // geluErfTier sets dst = x·Φ(x), Φ the normal distribution. It reports whether the tier in use has a kernel that does.
 func geluErfTier(dst, x *float32, n int) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		geluErfAVX512(dst, x, n)
 	case cpu.AVX2:
@@ -188,7 +188,7 @@ func geluErfTier(dst, x *float32, n int) bool {
 
 // softcapTier sets x = out·tanh(in·x). It reports whether the tier in use has a kernel that does.
 func softcapTier(x *float32, n int, in, out float32) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		softcapAVX512(x, n, in, out)
 	case cpu.AVX2:
@@ -201,7 +201,7 @@ func softcapTier(x *float32, n int, in, out float32) bool {
 
 // sumTier returns Σx. It reports whether the tier in use has a kernel that does.
 func sumTier(x *float32, n int) (r float32, done bool) {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		r = sumAVX512(x, n)
 	case cpu.AVX2:
@@ -214,7 +214,7 @@ func sumTier(x *float32, n int) (r float32, done bool) {
 
 // sumSquaresTier returns Σ(x-mean)². It reports whether the tier in use has a kernel that does.
 func sumSquaresTier(x *float32, n int, mean float32) (r float32, done bool) {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		r = sumSquaresAVX512(x, n, mean)
 	case cpu.AVX2:
@@ -227,7 +227,7 @@ func sumSquaresTier(x *float32, n int, mean float32) (r float32, done bool) {
 
 // expSumTier sets x = exp(x-top) and returns the sum. It reports whether the tier in use has a kernel that does.
 func expSumTier(x *float32, n int, top float32) (r float32, done bool) {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		r = expSumAVX512(x, n, top)
 	case cpu.AVX2:
@@ -240,7 +240,7 @@ func expSumTier(x *float32, n int, top float32) (r float32, done bool) {
 
 // weighTier returns Σexp((x-top)·inv). It reports whether the tier in use has a kernel that does.
 func weighTier(x *float32, n int, top, inv float32) (r float32, done bool) {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		r = weighAVX512(x, n, top, inv)
 	case cpu.AVX2:
@@ -253,7 +253,7 @@ func weighTier(x *float32, n int, top, inv float32) (r float32, done bool) {
 
 // maxTier returns the largest value of x that is not NaN. It reports whether the tier in use has a kernel that does.
 func maxTier(x *float32, n int) (r float32, done bool) {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		r = maxAVX512(x, n)
 	case cpu.AVX2:
@@ -266,7 +266,7 @@ func maxTier(x *float32, n int) (r float32, done bool) {
 
 // indexTier returns the index of the first value of x equal to v, or -1. It reports whether the tier in use has a kernel that does.
 func indexTier(x *float32, n int, v float32) (r int, done bool) {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		r = indexAVX512(x, n, v)
 	case cpu.AVX2:
@@ -279,7 +279,7 @@ func indexTier(x *float32, n int, v float32) (r int, done bool) {
 
 // atLeastTier writes the indices of the values of x that are at least v to dst, which has room for n, and returns how many they are. It reports whether the tier in use has a kernel that does.
 func atLeastTier(dst *int32, x *float32, n int, v float32) (r int, done bool) {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		r = atLeastAVX512(dst, x, n, v)
 	case cpu.AVX2:
@@ -292,7 +292,7 @@ func atLeastTier(dst *int32, x *float32, n int, v float32) (r int, done bool) {
 
 // ropeNeoxTier rotates the pairs (x[i], x[i+n]). It reports whether the tier in use has a kernel that does.
 func ropeNeoxTier(x, cos, sin *float32, n int) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		ropeNeoxAVX512(x, cos, sin, n)
 	case cpu.AVX2:
@@ -305,7 +305,7 @@ func ropeNeoxTier(x, cos, sin *float32, n int) bool {
 
 // ropeNormTier rotates the pairs (x[2i], x[2i+1]). It reports whether the tier in use has a kernel that does.
 func ropeNormTier(x, cos, sin *float32, n int) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		ropeNormAVX512(x, cos, sin, n)
 	case cpu.AVX2:
@@ -318,7 +318,7 @@ func ropeNormTier(x, cos, sin *float32, n int) bool {
 
 // decodeI8Tier converts signed bytes. It returns how many of the n elements the tier in use has a kernel for.
 func decodeI8Tier(dst *float32, src *byte, n int) int {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		decodeI8AVX512(dst, src, n)
 	case cpu.AVX2:
@@ -332,7 +332,7 @@ func decodeI8Tier(dst *float32, src *byte, n int) int {
 
 // decodeF16Tier converts binary16 values. It returns how many of the n elements the tier in use has a kernel for.
 func decodeF16Tier(dst *float32, src *byte, n int) int {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		decodeF16AVX512(dst, src, n)
 	case cpu.AVX2:
@@ -346,7 +346,7 @@ func decodeF16Tier(dst *float32, src *byte, n int) int {
 
 // encodeKVTier converts to binary16 after limiting magnitudes to 65504. It returns how many of the n elements the tier in use has a kernel for.
 func encodeKVTier(dst *byte, src *float32, n int) int {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		encodeKVAVX512(dst, src, n)
 	case cpu.AVX2:
@@ -363,7 +363,7 @@ func topKVTier(src *float32, n int) (r uint32, done int) {
 	if n &^= 7; n == 0 {
 		return 0, 0
 	}
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		r = topKVAVX2(src, n)
 	case cpu.AVX2:
@@ -379,7 +379,7 @@ func encodeI8Tier(dst *byte, src *float32, n int, inv float32) int {
 	if n &^= 7; n == 0 {
 		return 0
 	}
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		encodeI8AVX2(dst, src, n, inv)
 	case cpu.AVX2:
@@ -392,7 +392,7 @@ func encodeI8Tier(dst *byte, src *float32, n int, inv float32) int {
 
 // transposeBytesTier sets dst to the n columns, a multiple of 8 above 0, of 16 rows that lie stride bytes apart. It reports whether the tier in use has a kernel that does.
 func transposeBytesTier(dst, src *byte, stride, n int) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		transposeBytesAVX2(dst, src, stride, n)
 	case cpu.AVX2:
@@ -405,7 +405,7 @@ func transposeBytesTier(dst, src *byte, stride, n int) bool {
 
 // transposeHalvesTier sets dst to the n columns, a multiple of 8 above 0, of 16 rows that lie stride bytes apart. It reports whether the tier in use has a kernel that does.
 func transposeHalvesTier(dst, src *byte, stride, n int) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		transposeHalvesAVX2(dst, src, stride, n)
 	case cpu.AVX2:

@@ -6,7 +6,7 @@ import "ridge/internal/cpu"
 
 // addTier sets dst += x. It reports whether the tier in use has a kernel that does.
 func addTier(dst, x *float32, n int) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		addNEON(dst, x, n)
 	default:
@@ -17,7 +17,7 @@ func addTier(dst, x *float32, n int) bool {
 
 // mulTier sets dst *= x. It reports whether the tier in use has a kernel that does.
 func mulTier(dst, x *float32, n int) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		mulNEON(dst, x, n)
 	default:
@@ -28,7 +28,7 @@ func mulTier(dst, x *float32, n int) bool {
 
 // addScaledTier sets dst += a·x. It reports whether the tier in use has a kernel that does.
 func addScaledTier(dst, x *float32, n int, a float32) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		addScaledNEON(dst, x, n, a)
 	default:
@@ -39,7 +39,7 @@ func addScaledTier(dst, x *float32, n int, a float32) bool {
 
 // scaleTier sets x *= a. It reports whether the tier in use has a kernel that does.
 func scaleTier(x *float32, n int, a float32) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		scaleNEON(x, n, a)
 	default:
@@ -50,7 +50,7 @@ func scaleTier(x *float32, n int, a float32) bool {
 
 // reluTier sets dst = max(x, 0). It reports whether the tier in use has a kernel that does.
 func reluTier(dst, x *float32, n int) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		reluNEON(dst, x, n)
 	default:
@@ -61,7 +61,7 @@ func reluTier(dst, x *float32, n int) bool {
 
 // normalizeTier sets dst = (x - mean)·inv. It reports whether the tier in use has a kernel that does.
 func normalizeTier(dst, x *float32, n int, mean, inv float32) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		normalizeNEON(dst, x, n, mean, inv)
 	default:
@@ -72,7 +72,7 @@ func normalizeTier(dst, x *float32, n int, mean, inv float32) bool {
 
 // normalizeBTier sets dst = (x - mean)·inv + b. It reports whether the tier in use has a kernel that does.
 func normalizeBTier(dst, x, b *float32, n int, mean, inv float32) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		normalizeBNEON(dst, x, b, n, mean, inv)
 	default:
@@ -83,7 +83,7 @@ func normalizeBTier(dst, x, b *float32, n int, mean, inv float32) bool {
 
 // normalizeWTier sets dst = (x - mean)·inv·w. It reports whether the tier in use has a kernel that does.
 func normalizeWTier(dst, x, w *float32, n int, mean, inv float32) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		normalizeWNEON(dst, x, w, n, mean, inv)
 	default:
@@ -94,7 +94,7 @@ func normalizeWTier(dst, x, w *float32, n int, mean, inv float32) bool {
 
 // normalizeWBTier sets dst = (x - mean)·inv·w + b. It reports whether the tier in use has a kernel that does.
 func normalizeWBTier(dst, x, w, b *float32, n int, mean, inv float32) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		normalizeWBNEON(dst, x, w, b, n, mean, inv)
 	default:
@@ -105,7 +105,7 @@ func normalizeWBTier(dst, x, w, b *float32, n int, mean, inv float32) bool {
 
 // swishTier sets dst = x / (1 + exp(c·x)). It reports whether the tier in use has a kernel that does.
 func swishTier(dst, x *float32, n int, c float32) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		swishNEON(dst, x, n, c)
 	default:
@@ -116,7 +116,7 @@ func swishTier(dst, x *float32, n int, c float32) bool {
 
 // siluMulTier sets dst = gate / (1 + exp(-gate)) · up. It reports whether the tier in use has a kernel that does.
 func siluMulTier(dst, gate, up *float32, n int) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		siluMulNEON(dst, gate, up, n)
 	default:
@@ -127,7 +127,7 @@ func siluMulTier(dst, gate, up *float32, n int) bool {
 
 // geluTier sets dst to the tanh form of GELU of x. It reports whether the tier in use has a kernel that does.
 func geluTier(dst, x *float32, n int) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		geluNEON(dst, x, n)
 	default:
@@ -138,7 +138,7 @@ func geluTier(dst, x *float32, n int) bool {
 
 // geluMulTier sets dst to the tanh form of GELU of gate, times up. It reports whether the tier in use has a kernel that does.
 func geluMulTier(dst, gate, up *float32, n int) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		geluMulNEON(dst, gate, up, n)
 	default:
@@ -149,7 +149,7 @@ func geluMulTier(dst, gate, up *float32, n int) bool {
 
 // geluErfTier sets dst = x·Φ(x), Φ the normal distribution. It reports whether the tier in use has a kernel that does.
 func geluErfTier(dst, x *float32, n int) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		geluErfNEON(dst, x, n)
 	default:
@@ -160,7 +160,7 @@ func geluErfTier(dst, x *float32, n int) bool {
 
 // softcapTier sets x = out·tanh(in·x). It reports whether the tier in use has a kernel that does.
 func softcapTier(x *float32, n int, in, out float32) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		softcapNEON(x, n, in, out)
 	default:
@@ -171,7 +171,7 @@ func softcapTier(x *float32, n int, in, out float32) bool {
 
 // sumTier returns Σx. It reports whether the tier in use has a kernel that does.
 func sumTier(x *float32, n int) (r float32, done bool) {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		r = sumNEON(x, n)
 	default:
@@ -182,7 +182,7 @@ func sumTier(x *float32, n int) (r float32, done bool) {
 
 // sumSquaresTier returns Σ(x-mean)². It reports whether the tier in use has a kernel that does.
 func sumSquaresTier(x *float32, n int, mean float32) (r float32, done bool) {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		r = sumSquaresNEON(x, n, mean)
 	default:
@@ -193,7 +193,7 @@ func sumSquaresTier(x *float32, n int, mean float32) (r float32, done bool) {
 
 // expSumTier sets x = exp(x-top) and returns the sum. It reports whether the tier in use has a kernel that does.
 func expSumTier(x *float32, n int, top float32) (r float32, done bool) {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		r = expSumNEON(x, n, top)
 	default:
@@ -204,7 +204,7 @@ func expSumTier(x *float32, n int, top float32) (r float32, done bool) {
 
 // weighTier returns Σexp((x-top)·inv). It reports whether the tier in use has a kernel that does.
 func weighTier(x *float32, n int, top, inv float32) (r float32, done bool) {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		r = weighNEON(x, n, top, inv)
 	default:
@@ -215,7 +215,7 @@ func weighTier(x *float32, n int, top, inv float32) (r float32, done bool) {
 
 // maxTier returns the largest value of x that is not NaN. It reports whether the tier in use has a kernel that does.
 func maxTier(x *float32, n int) (r float32, done bool) {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		r = maxNEON(x, n)
 	default:
@@ -226,7 +226,7 @@ func maxTier(x *float32, n int) (r float32, done bool) {
 
 // indexTier returns the index of the first value of x equal to v, or -1. It reports whether the tier in use has a kernel that does.
 func indexTier(x *float32, n int, v float32) (r int, done bool) {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		r = indexNEON(x, n, v)
 	default:
@@ -237,7 +237,7 @@ func indexTier(x *float32, n int, v float32) (r int, done bool) {
 
 // atLeastTier writes the indices of the values of x that are at least v to dst, which has room for n, and returns how many they are. It reports whether the tier in use has a kernel that does.
 func atLeastTier(dst *int32, x *float32, n int, v float32) (r int, done bool) {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		r = atLeastNEON(dst, x, n, v)
 	default:
@@ -248,7 +248,7 @@ func atLeastTier(dst *int32, x *float32, n int, v float32) (r int, done bool) {
 
 // ropeNeoxTier rotates the pairs (x[i], x[i+n]). It reports whether the tier in use has a kernel that does.
 func ropeNeoxTier(x, cos, sin *float32, n int) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		ropeNeoxNEON(x, cos, sin, n)
 	default:
@@ -259,7 +259,7 @@ func ropeNeoxTier(x, cos, sin *float32, n int) bool {
 
 // ropeNormTier rotates the pairs (x[2i], x[2i+1]). It reports whether the tier in use has a kernel that does.
 func ropeNormTier(x, cos, sin *float32, n int) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		ropeNormNEON(x, cos, sin, n)
 	default:
@@ -270,7 +270,7 @@ func ropeNormTier(x, cos, sin *float32, n int) bool {
 
 // decodeI8Tier converts signed bytes. It returns how many of the n elements the tier in use has a kernel for.
 func decodeI8Tier(dst *float32, src *byte, n int) int {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		decodeI8NEON(dst, src, n)
 	default:
@@ -281,7 +281,7 @@ func decodeI8Tier(dst *float32, src *byte, n int) int {
 
 // decodeF16Tier converts binary16 values. It returns how many of the n elements the tier in use has a kernel for.
 func decodeF16Tier(dst *float32, src *byte, n int) int {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		decodeF16NEON(dst, src, n)
 	default:
@@ -292,7 +292,7 @@ func decodeF16Tier(dst *float32, src *byte, n int) int {
 
 // encodeKVTier converts to binary16 after limiting magnitudes to 65504. It returns how many of the n elements the tier in use has a kernel for.
 func encodeKVTier(dst *byte, src *float32, n int) int {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		encodeKVNEON(dst, src, n)
 	default:
@@ -306,7 +306,7 @@ func topKVTier(x *float32, n int) (r uint32, done int) {
 	if n &^= 7; n == 0 {
 		return 0, 0
 	}
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		r = topKVNEON(x, n)
 	default:
@@ -320,7 +320,7 @@ func encodeI8Tier(dst *byte, src *float32, n int, inv float32) int {
 	if n &^= 7; n == 0 {
 		return 0
 	}
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		encodeI8NEON(dst, src, n, inv)
 	default:
@@ -331,7 +331,7 @@ func encodeI8Tier(dst *byte, src *float32, n int, inv float32) int {
 
 // transposeBytesTier transposes 16 rows of n elements, stride bytes apart, to n rows of 16; n is a positive multiple of 8. It reports whether the tier in use has a kernel that does.
 func transposeBytesTier(dst, src *byte, stride, n int) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		transposeBytesNEON(dst, src, stride, n)
 	default:
@@ -342,7 +342,7 @@ func transposeBytesTier(dst, src *byte, stride, n int) bool {
 
 // transposeHalvesTier transposes 16 rows of n elements, stride bytes apart, to n rows of 16; n is a positive multiple of 8. It reports whether the tier in use has a kernel that does.
 func transposeHalvesTier(dst, src *byte, stride, n int) bool {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.NEON:
 		transposeHalvesNEON(dst, src, stride, n)
 	default:

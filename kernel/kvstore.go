@@ -24,9 +24,14 @@ const (
 // finite float16 (65504), infinities included, become that value with their
 // sign: one outlier must not turn attention into NaN. A NaN stays a NaN. For
 // Q8_0 the same limit holds; then the scale is max|x|/127 and the elements are
-// x/scale, rounded to nearest even; a NaN makes its whole key or value NaN.
+// x/scale, rounded to nearest even; a NaN makes its whole key or value NaN. BF16
+// is as F16, with its own rounding.
 func StoreKV(kTile, vTile []byte, slot int, k, v []float32, kv tensor.DType) {
 	e := kvElem(kv)
+	if e == elemBF16 {
+		storePairs(kTile, vTile, slot, k, v)
+		return
+	}
 	if len(v) > 0 {
 		at := e.head() + slot*len(v)*e.bytes()
 		e.encode(vTile[at:at+len(v)*e.bytes()], v, e.putScale(vTile, slot, v))
@@ -62,7 +67,7 @@ func StoreKV(kTile, vTile []byte, slot int, k, v []float32, kv tensor.DType) {
 // elements of its key at k[i·ldk] and the vd elements of its value at v[i·ldv].
 func StoreKVTile(kTile, vTile []byte, k []float32, ldk, kd int, v []float32, ldv, vd int, kv tensor.DType) {
 	e := kvElem(kv)
-	if e == elemF32 || cpu.Current() < cpu.NEON || kd%8 != 0 {
+	if e == elemF32 || e == elemBF16 || cpu.Current() < cpu.NEON || kd%8 != 0 {
 		for i := range TileTokens {
 			StoreKV(kTile, vTile, i, k[i*ldk:][:kd], v[i*ldv:][:vd], kv)
 		}

@@ -18,6 +18,8 @@ const TileTokens = layout.TileTokens
 // in bytes. The keys of a tile are stored transposed, [HeadDim][TileTokens],
 // its values [TileTokens][VHeadDim], both as little-endian float16 or float32,
 // or as signed bytes behind the float32 scales of the tokens (see KVTileBytes).
+// As bfloat16 they are stored in the pairs that products of that type take:
+// keys [HeadDim/2][TileTokens][2], values [TileTokens/2][VHeadDim][2].
 //
 // One page table serves all layers and heads of a sequence; only the offsets
 // differ. Pages that no query of a call reads may be nil. The memory is not
@@ -47,6 +49,7 @@ const (
 	elemF32 tileElem = iota
 	elemF16
 	elemI8
+	elemBF16 // in pairs; kernels of float32 read copies
 )
 
 // kvScales is the size of the scales that a tile of elemI8 begins with.
@@ -62,11 +65,13 @@ func kvElem(kv tensor.DType) tileElem {
 		return elemF16
 	case tensor.Q8_0:
 		return elemI8
+	case tensor.BF16:
+		return elemBF16
 	}
-	panic(fmt.Sprintf("kernel: KV tile: element type: expected F16, F32 or Q8_0, found %s", kv))
+	panic(fmt.Sprintf("kernel: KV tile: element type: expected F16, F32, BF16 or Q8_0, found %s", kv))
 }
 
-func (e tileElem) bytes() int { return [...]int{4, 2, 1}[e] }
+func (e tileElem) bytes() int { return [...]int{4, 2, 1, 2}[e] }
 
 // head returns the bytes of a tile in front of its elements.
 func (e tileElem) head() int {
@@ -93,6 +98,7 @@ func (e tileElem) decode(dst []float32, src *byte) {
 // dim elements per token, stored as kv:
 //
 //	F32, F16   16·dim elements
+//	BF16       16·dim elements; keys need an even dim
 //	Q8_0       16 float32 scales, one per token, then 16·dim signed bytes
 //
 // (Q8_0 stands for the same kind of quantization as the weight format's, but

@@ -62,13 +62,23 @@ func alignBytes(b []byte) []byte { return b[-addressOf(b)&63:] }
 
 // attnTier returns the attention kernels of the tier in use, nil for plain Go.
 func attnTier() *attnKernels {
-	switch cpu.Current() {
+	switch cpu.Vectors() {
 	case cpu.AVX512:
 		return &attnAVX512
 	case cpu.AVX2:
 		return &attnAVX2
 	}
 	return nil
+}
+
+// splitBrainTier is splitBrain for as many pairs as it returns.
+func splitBrainTier(even, odd []float32, src *byte) int {
+	n := len(even) &^ 7
+	if n == 0 || cpu.Current() < cpu.AVX2 {
+		return 0
+	}
+	splitBrainAVX2(&even[0], &odd[0], src, n)
+	return n
 }
 
 // quantizeTier quantizes the whole blocks at the start of x with the assembly
@@ -80,7 +90,7 @@ func quantizeTier(dst []byte, x []float32) int {
 	}
 	for i := 0; i < n; {
 		left := min(actCall, n-i)
-		if left >= 4 && cpu.Current() == cpu.AVX512 {
+		if left >= 4 && cpu.Vectors() == cpu.AVX512 {
 			done := 4 * quantizeAVX512(&dst[i*layout.ActBlock], &x[32*i], left/4)
 			if i += done; done == left {
 				continue

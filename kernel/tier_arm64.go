@@ -122,3 +122,6 @@ func dotProbe(integer bool, n int) int {
 	fmaProbeNEON(n)
 	return n * 16 * 4 * 2
 }
+
+// splitBrainTier is splitBrain for as many pairs as it returns.
+func splitBrainTier(even, odd []float32, src *byte) int { return 0 }

@@ -15,3 +15,6 @@ func quantizeTier(dst []byte, x []float32) int { return 0 }
 func readProbe(b []byte) { readProbeGeneric(b) }
 
 func dotProbe(integer bool, n int) int { return dotProbeGeneric(integer, n) }
+
+// splitBrainTier is splitBrain for as many pairs as it returns.
+func splitBrainTier(even, odd []float32, src *byte) int { return 0 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"ridge/weights/tensor"
 	"slices"
 )
 
@@ -64,7 +65,7 @@ func newLayout(cfg Config) (*layout, error) {
 		return nil, fmt.Errorf("kvcache: page size: expected a positive multiple of %d tokens, found %d", TileTokens, cfg.PageTokens)
 	}
 	if TileBytes(1, cfg.DType) == 0 {
-		return nil, fmt.Errorf("kvcache: element type: expected F16, F32 or Q8_0, found %v", cfg.DType)
+		return nil, fmt.Errorf("kvcache: element type: expected F16, F32, BF16 or Q8_0, found %v", cfg.DType)
 	}
 	if len(cfg.Layers) == 0 {
 		return nil, errors.New("kvcache: layers: expected at least 1, found 0")
@@ -96,6 +97,9 @@ func (l *layout) measure() (windows []int, classes [][]item, parts []item, err e
 		}
 		if s.Heads <= 0 || s.KDim <= 0 || s.VDim <= 0 || s.Window < 0 || s.State != 0 || s.Parts != 0 {
 			return nil, nil, nil, fmt.Errorf("kvcache: layer %d: expected heads and dimensions of keys and values, or a state in equal parts, found %+v", i, s)
+		}
+		if l.cfg.DType == tensor.BF16 && s.KDim%2 != 0 {
+			return nil, nil, nil, fmt.Errorf("kvcache: layer %d: keys as BF16: expected an even number of elements, found %d", i, s.KDim)
 		}
 		pl.kBytes = align64(TileBytes(s.KDim, l.cfg.DType))
 		pl.tileBytes = pl.kBytes + align64(TileBytes(s.VDim, l.cfg.DType))

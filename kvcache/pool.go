@@ -29,7 +29,7 @@ var ErrNoPages = errors.New("kvcache: no free page")
 type Config struct {
 	Layers     []LayerShape
 	PageTokens int          // tokens in a page, a multiple of TileTokens; 0 means 64
-	DType      tensor.DType // F16, F32 or Q8_0
+	DType      tensor.DType // F16, F32, BF16 or Q8_0
 	MaxBytes   int64        // memory for pages; at least one page is always allowed
 	Budget     *Budget      // where memory is taken from in chunks, in place of MaxBytes; nil for none
 

@@ -292,6 +292,10 @@ func clearTile(k, v []byte, slot int, l LayerShape, t tensor.DType) {
 		clear(k[scaleBytes*slot : head])
 		clear(v[scaleBytes*slot : head])
 	}
+	if t == tensor.BF16 {
+		clearPairs(k, v, slot, l)
+		return
+	}
 	k, v = k[head:], v[head:]
 	for d := range l.KDim {
 		clear(k[(d*TileTokens+slot)*size : (d+1)*TileTokens*size])

@@ -11,7 +11,7 @@ func TestTileBytes(t *testing.T) {
 	for _, c := range []struct {
 		t    tensor.DType
 		want int
-	}{{tensor.F16, 96}, {tensor.F32, 192}, {tensor.Q8_0, 64 + 48}, {tensor.Q4_0, 0}, {tensor.BF16, 0}} {
+	}{{tensor.F16, 96}, {tensor.F32, 192}, {tensor.Q8_0, 64 + 48}, {tensor.Q4_0, 0}, {tensor.BF16, 96}} {
 		if got := TileBytes(3, c.t); got != c.want {
 			t.Errorf("TileBytes(3, %v) = %d, want %d", c.t, got, c.want)
 		}

@@ -20,6 +20,7 @@ func TestOneAnswer(t *testing.T) {
 			g := readGolden(t, filepath.Join(tinyModels, name))
 			oneAnswer(t, filepath.Join(tinyModels, name), g.Prompt, g.Context, 6, Options{KV: tensor.F16})
 			oneAnswer(t, filepath.Join(tinyModels, name), g.Prompt, g.Context, 3, Options{KV: tensor.Q8_0})
+			oneAnswer(t, filepath.Join(tinyModels, name), g.Prompt, g.Context, 3, Options{KV: tensor.BF16})
 		})
 	}
 }
@@ -27,6 +28,7 @@ func TestOneAnswer(t *testing.T) {
 func TestOneAnswerOfTrainedModel(t *testing.T) {
 	oneAnswer(t, testdata.Tiny, randomPrompt(120), 1024, 3, Options{KV: tensor.F16})
 	oneAnswer(t, testdata.Tiny, randomPrompt(120), 1024, 3, Options{KV: tensor.Q8_0})
+	oneAnswer(t, testdata.Tiny, randomPrompt(120), 1024, 3, Options{KV: tensor.BF16})
 	oneAnswer(t, testdata.Tiny, randomPrompt(70), 1024, 2, Options{KV: tensor.F16, Act: ActInt16})
 }
 
@@ -47,6 +49,7 @@ func TestOneAnswerOfRealModels(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			oneAnswer(t, testdata.Model(t, name), randomPrompt(150), 1024, 3, Options{KV: tensor.F16})
 			oneAnswer(t, testdata.Model(t, name), randomPrompt(150), 1024, 2, Options{KV: tensor.Q8_0})
+			oneAnswer(t, testdata.Model(t, name), randomPrompt(150), 1024, 2, Options{KV: tensor.BF16})
 			if name == "smollm2" {
 				oneAnswer(t, testdata.Model(t, name), randomPrompt(150), 1024, 2, Options{KV: tensor.F16, Act: ActInt16})
 			}

@@ -22,7 +22,7 @@ import (
 // Options are the choices that Open leaves to its caller.
 type Options struct {
 	Workers    int          // threads; 0 means what Measured says, or one per core given to the process
-	KV         tensor.DType // element type of keys and values, F16, F32 or Q8_0; 0 (F32) is kept, see DefaultOptions
+	KV         tensor.DType // element type of keys and values, F16, F32, BF16 or Q8_0; 0 (F32) is kept, see DefaultOptions
 	Act        Act          // how activations are kept that quantized matrices read
 	PageTokens int          // tokens in a page of keys and values; 0 means 64
 	KVBytes    int64        // memory for keys and values; 0 means one sequence of Context tokens

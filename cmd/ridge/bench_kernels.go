@@ -47,7 +47,7 @@ alone, run in turns with the kernel: the limit is whichever takes longer.`,
 	fs.StringVar(&types, "types", "Q8_0,Q4_0,Q4_K,Q5_K,Q6_K,F16,BF16,F32", "types of weights")
 	fs.StringVar(&shapes, "shapes", "2048x2048", "ROWSxCOLUMNS of weights")
 	fs.StringVar(&rows, "rows", "1,2,4,8,16,512", "rows of activations")
-	fs.StringVar(&tiers, "tiers", cpu.Current().String(), "tiers of kernels: generic, neon, avx2, avx512")
+	fs.StringVar(&tiers, "tiers", cpu.Current().String(), "tiers of kernels: generic, neon, avx2, avx512, amx")
 	fs.IntVarP(&o.Threads, "threads", "t", 1, "threads")
 	fs.DurationVar(&o.Time, "time", 200*time.Millisecond, "for each kernel")
 	fs.Uint64Var(&o.Seed, "seed", 1, "seed of weights and activations")

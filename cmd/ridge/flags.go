@@ -59,7 +59,7 @@ func parseSize(s string) (int64, error) {
 }
 
 // kvHelp explains --kv.
-const kvHelp = "element type of keys and values: f16, f32, or q8_0, half the memory of f16 for answers that can differ from its"
+const kvHelp = "element type of keys and values: f16, f32, bf16, faster for long prompts where the processor has AMX, or q8_0, half the memory of f16; with the last two answers can differ from those with f16"
 
 // actHelp explains --act.
 const actHelp = "activations that quantized matrices are multiplied with: int8, or int16, nearly exact, for up to twice the time of prompts"
@@ -101,7 +101,7 @@ func earlierNames(fs *pflag.FlagSet, now map[string]string) {
 func parseKV(name string) (ridge.KV, error) {
 	t, err := ridge.ParseKV(name)
 	if err != nil {
-		return 0, fmt.Errorf("--kv: expected f16, f32 or q8_0, found %q", name)
+		return 0, fmt.Errorf("--kv: expected f16, f32, bf16 or q8_0, found %q", name)
 	}
 	return t, nil
 }

@@ -17,16 +17,18 @@ type Tier int
 
 // The tiers. Ref runs the readable definitions on unpacked weights; Generic
 // runs the packed layouts in plain Go. NEON is that of arm64 processors with
-// dot products, the two after it are those of amd64.
+// dot products, those after it are those of amd64; AMX is AVX512 with tile
+// registers, for products of many rows.
 const (
 	Ref Tier = iota
 	Generic
 	NEON
 	AVX2
 	AVX512
+	AMX
 )
 
-var names = [...]string{"ref", "generic", "neon", "avx2", "avx512"}
+var names = [...]string{"ref", "generic", "neon", "avx2", "avx512", "amx"}
 
 func (t Tier) String() string { return names[t] }
 
@@ -51,6 +53,8 @@ func (t Tier) Runs() bool {
 		return x.HasAVX2 && x.HasFMA
 	case AVX512:
 		return x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL && x.HasAVX512VNNI
+	case AMX:
+		return AVX512.Runs() && x.HasAMXTile && x.HasAMXBF16 && x.HasAVX512BF16 && tileRegisters()
 	}
 	return true
 }
@@ -75,7 +79,7 @@ func atMost(t Tier) Tier {
 }
 
 // Best returns the fastest tier that this processor can run.
-func Best() Tier { return atMost(AVX512) }
+func Best() Tier { return atMost(AMX) }
 
 var current = pick()
 
@@ -89,6 +93,10 @@ func pick() Tier {
 
 // Current returns the tier in use: the best one, or what RIDGE_CPU names.
 func Current() Tier { return current }
+
+// Vectors returns the tier in use, or the one below it if that has the same
+// vector instructions: AVX512 for AMX.
+func Vectors() Tier { return min(current, AVX512) }
 
 // Set makes t, or the fastest tier below it that the processor can run, the
 // tier in use and returns a function that puts the former one back. It must
@@ -110,7 +118,7 @@ func Features() []string {
 		{"avx2", x.HasAVX2}, {"fma", x.HasFMA}, {"avx512f", x.HasAVX512F}, {"avx512bw", x.HasAVX512BW},
 		{"avx512dq", x.HasAVX512DQ}, {"avx512vl", x.HasAVX512VL}, {"avx512_vnni", x.HasAVX512VNNI},
 		{"avx512_vbmi", x.HasAVX512VBMI}, {"avx512_bf16", x.HasAVX512BF16}, {"avx_vnni", x.HasAVXVNNI},
-		{"amx_int8", x.HasAMXInt8}, {"neon", a.HasASIMD}, {"dotprod", a.HasASIMDDP}, {"sve", a.HasSVE},
+		{"amx_bf16", AMX.Runs()}, {"neon", a.HasASIMD}, {"dotprod", a.HasASIMDDP}, {"sve", a.HasSVE},
 	} {
 		if f.has {
 			out = append(out, f.name)

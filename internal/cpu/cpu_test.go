@@ -36,7 +36,7 @@ func TestTiers(t *testing.T) {
 func TestCheck(t *testing.T) {
 	for name, want := range map[string]string{
 		"": "", "Generic": "", Best().String(): "",
-		"sse": "expected ref, generic, neon, avx2 or avx512",
+		"sse": "expected ref, generic, neon, avx2, avx512 or amx",
 	} {
 		t.Setenv("RIDGE_CPU", name)
 		if err := Check(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

@@ -132,13 +132,13 @@ func TestRunErrors(t *testing.T) {
 		ctx context.Context
 		o   Options
 	}{
-		"expected at least one thing":    {context.Background(), Options{Models: []string{tiny}}},
-		"expected at least one token":    {context.Background(), Options{Models: []string{tiny}, Works: []roofline.Work{{}}}},
-		"no such file":                   {context.Background(), Options{Models: []string{"no.gguf"}, Works: gen}},
-		"expected F16, F32 or Q8_0":      {context.Background(), Options{Models: []string{tiny}, Works: gen, KV: []tensor.DType{tensor.Q4_0}}},
-		context.Canceled.Error():         {ctx, Options{Models: []string{tiny}, Works: gen}},
-		stop.Error():                     {context.Background(), Options{Models: []string{tiny}, Works: gen}},
-		"expected at least one token to": {context.Background(), Options{Models: []string{tiny}, Works: []roofline.Work{{Gen: 1, Seqs: -1}}}},
+		"expected at least one thing":     {context.Background(), Options{Models: []string{tiny}}},
+		"expected at least one token":     {context.Background(), Options{Models: []string{tiny}, Works: []roofline.Work{{}}}},
+		"no such file":                    {context.Background(), Options{Models: []string{"no.gguf"}, Works: gen}},
+		"expected F16, F32, BF16 or Q8_0": {context.Background(), Options{Models: []string{tiny}, Works: gen, KV: []tensor.DType{tensor.Q4_0}}},
+		context.Canceled.Error():          {ctx, Options{Models: []string{tiny}, Works: gen}},
+		stop.Error():                      {context.Background(), Options{Models: []string{tiny}, Works: gen}},
+		"expected at least one token to":  {context.Background(), Options{Models: []string{tiny}, Works: []roofline.Work{{Gen: 1, Seqs: -1}}}},
 	} {
 		err := Run(c.ctx, c.o, func(r *Result) error { return stop })
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -94,11 +94,11 @@ func Read(path string, kv tensor.DType) (*Shape, error) {
 	return NewShape(o, kv)
 }
 
-// NewShape counts what a model costs, for keys and values of type kv (F16, F32
-// or Q8_0).
+// NewShape counts what a model costs, for keys and values of type kv (F16, F32,
+// BF16 or Q8_0).
 func NewShape(o *model.Outline, kv tensor.DType) (*Shape, error) {
 	if kvcache.TileBytes(1, kv) == 0 {
-		return nil, fmt.Errorf("roofline: type of keys and values: expected F16, F32 or Q8_0, found %v", kv)
+		return nil, fmt.Errorf("roofline: type of keys and values: expected F16, F32, BF16 or Q8_0, found %v", kv)
 	}
 	s := &Shape{Outline: o, KV: kv}
 	for i := range o.Net.Layers {

@@ -268,7 +268,7 @@ func TestReadErrors(t *testing.T) {
 			t.Errorf("%s: no error", path)
 		}
 	}
-	if _, err := Read(tinyFiles(t)[0], tensor.Q4_0); err == nil || !strings.Contains(err.Error(), "expected F16, F32 or Q8_0") {
+	if _, err := Read(tinyFiles(t)[0], tensor.Q4_0); err == nil || !strings.Contains(err.Error(), "expected F16, F32, BF16 or Q8_0") {
 		t.Errorf("keys as Q4_0: %v", err)
 	}
 }

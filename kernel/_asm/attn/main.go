@@ -42,6 +42,7 @@ func main() {
 			touch(a)
 		}})
 	}
+	list = append(list, parts.Part{Name: "attn_amx", Emit: amx}, parts.Part{Name: "attn_split_avx2", Emit: splitBrain})
 	parts.Generate(list)
 	writeTable()
 }

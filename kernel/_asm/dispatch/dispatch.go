@@ -72,7 +72,7 @@ func (op *Op) write(b *strings.Builder, tiers []string) {
 	if rest.everywhere {
 		fmt.Fprintf(b, "if n &^= 7; n == 0 {\nreturn %s\n}\n", none)
 	}
-	b.WriteString("switch cpu.Current() {\n")
+	b.WriteString("switch cpu.Vectors() {\n")
 	for _, tier := range tiers {
 		kernel := tier
 		if !slices.Contains(op.Tiers, tier) { // a better one runs the kernels of one below it, too

@@ -266,8 +266,8 @@ func (c *Case) set(g settings) error {
 		return fmt.Errorf("repeat: expected 1 to %d, found %d", maxRepeat, g.repeat)
 	}
 	kv, err := tensor.ParseDType(g.kv)
-	if err != nil || !slices.Contains([]tensor.DType{tensor.F16, tensor.F32, tensor.Q8_0}, kv) {
-		return fmt.Errorf("kv: expected f16, f32 or q8_0, found %q", clip(g.kv))
+	if err != nil || !slices.Contains([]tensor.DType{tensor.F16, tensor.F32, tensor.BF16, tensor.Q8_0}, kv) {
+		return fmt.Errorf("kv: expected f16, f32, bf16 or q8_0, found %q", clip(g.kv))
 	}
 	if g.tier != "" {
 		tier, err := cpu.Parse(g.tier)

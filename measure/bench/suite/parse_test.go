@@ -114,7 +114,7 @@ func TestParseErrors(t *testing.T) {
 		row + `{"model": "m", "tests": ["tg1"], "threads": 1.5}]}]}`:              where + "threads: expected a whole number, found 1.5",
 		row + `{"model": "m", "tests": ["tg1"], "threads": 257}]}]}`:              where + "threads: expected 0 to 256, found 257",
 		row + `{"model": "m", "tests": ["tg1"], "repeat": 0}]}]}`:                 where + "repeat: expected 1 to 1000, found 0",
-		row + `{"model": "m", "tests": ["tg1"], "kv": "q4_0"}]}]}`:                where + `kv: expected f16, f32 or q8_0, found "q4_0"`,
+		row + `{"model": "m", "tests": ["tg1"], "kv": "q4_0"}]}]}`:                where + `kv: expected f16, f32, bf16 or q8_0, found "q4_0"`,
 		row + `{"model": "m", "tests": ["tg1"], "peers": ["a=b"]}]}]}`:            where + `peers: expected names of letters, digits and . _ -, each once, found "a=b"`,
 		row + `{"model": "m", "tests": ["tg1"], "peers": ["a", "a"]}]}]}`:         where + "peers: expected names",
 		row + `{"model": "m", "tests": ["tg1"], "flags": {"a": "-x"}}]}]}`:        where + `flags: expected names of the row's peers, [], found "a"`,
