@@ -78,7 +78,7 @@ func TestOptionTypes(t *testing.T) {
 	if _, err := ParseKV("q4_0"); err == nil || !strings.Contains(err.Error(), `expected f16, f32, bf16 or q8_0, found "q4_0"`) {
 		t.Errorf("q4_0: %v", err)
 	}
-	for _, o := range []Options{{KV: 3}, {Act: 2}, {Chunk: -1}} {
+	for _, o := range []Options{{KV: KVBF16 + 1}, {Act: 2}, {Chunk: -1}} {
 		if m, err := OpenFile(testdata.Tiny, o); err == nil {
 			t.Errorf("%+v: no error", o)
 			m.Close()
