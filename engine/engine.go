@@ -88,6 +88,9 @@ func (e *Engine) Model() *model.Model { return e.m }
 // Pages returns the number of pages that the model's pool can have for sure.
 func (e *Engine) Pages() int { return e.m.Pool().Sure() }
 
+// Slots returns the number of sequences that can run at one time.
+func (e *Engine) Slots() int { return e.limits.seqs }
+
 // now is the scheduler's clock.
 func (e *Engine) now() time.Duration { return time.Since(e.start) }
 

@@ -75,6 +75,7 @@ func (e *Engine) init(cfg sched.Config) error {
 	if e.sched, err = sched.New(cfg, mem); err != nil {
 		return err
 	}
+	e.limits.seqs = e.sched.Config().MaxSeqs
 	if cfg := e.sched.Config(); cfg.Split { // else prompts are computed at once
 		paged.Step = cfg.MaxTokens
 	}

@@ -128,6 +128,7 @@ type limits struct {
 	vocab   int
 	context int // positions of a sequence
 	pool    int // tokens that fit what the page pool can have for sure
+	seqs    int // sequences in a step
 }
 
 // complete checks r and fills in defaults. Afterwards MaxTokens is the number

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"ridge/kvcache"
 )
@@ -82,6 +83,31 @@ func (e *Engine) LoadSession(ctx context.Context, r io.Reader, s Session) (token
 		return nil, err
 	}
 	return tokens, nil
+}
+
+// ForgetSession forgets what the prefix tree has of the session's tokens, as far as
+// no other prompt has them too, and returns how many tokens it had.
+func (e *Engine) ForgetSession(ctx context.Context, s Session) (tokens int, err error) {
+	if e.o.NoPrefixCache {
+		return 0, errNoTree
+	}
+	err = e.call(ctx, func() {
+		own := salt(s.Tenant, s.CacheSalt)
+		for _, rope := range slices.Compact([]int{e.m.RopeLength(len(s.Tokens), len(s.Tokens)), 0}) {
+			n, _, _ := e.tree.Peek(saltOf(own, rope), s.Tokens)
+			tokens = max(tokens, n)
+			e.tree.Forget(saltOf(own, rope), s.Tokens)
+		}
+	})
+	return tokens, err
+}
+
+// ForgetPrefixes empties the prefix tree. Sequences that run keep what they have.
+func (e *Engine) ForgetPrefixes(ctx context.Context) error {
+	if e.o.NoPrefixCache {
+		return nil
+	}
+	return e.call(ctx, e.tree.Clear)
 }
 
 // restore publishes a snapshot.

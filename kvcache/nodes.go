@@ -125,6 +125,25 @@ func (t *Tree) Clear() {
 	}
 }
 
+// Forget forgets a prefix as far as nothing else in the tree goes on from it: what
+// other sequences share stays, and pages that sequences hold stay theirs.
+func (t *Tree) Forget(salt string, tokens []int32) {
+	n := t.walk(salt, tokens)
+	path := slices.Clone(t.path)
+	for k := len(path) - 1; k > 0; k-- {
+		i := path[k]
+		if t.nodes[i].child != none || t.nodes[i].end() > n {
+			return
+		}
+		for len(t.nodes[i].marks) > 0 {
+			t.dropMark(t.nodes[i].marks[len(t.nodes[i].marks)-1])
+		}
+		if len(t.nodes[i].pages) > 0 { // else its last mark took it along
+			t.trim(i, len(t.pool.pages)+1, true)
+		}
+	}
+}
+
 // trim shortens leaf i of a tree without marks by whole pages until that has freed the given number,
 // and returns how many it freed. It stops at a page that a sequence holds
 // unless used is set. When the first page goes, too, the leaf is removed.

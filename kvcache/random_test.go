@@ -253,6 +253,35 @@ func (w *world) insert(i int) error {
 	return w.compare(i)
 }
 
+// forget forgets one prefix. Those that go on from it, and those that part from it,
+// are found as before.
+func (w *world) forget() error {
+	salt := w.salt()
+	known := w.inserted[salt]
+	if len(known) == 0 {
+		return nil
+	}
+	gone := known[w.pick(len(known))]
+	before := map[int]int{} // what is known of texts of which more is known than they share
+	for i, u := range known {
+		if w.tree.walk(salt, u) > common(u, gone) {
+			before[i], _, _ = w.tree.Peek(salt, u)
+		}
+	}
+	n := w.tree.walk(salt, gone)
+	w.tree.Forget(salt, gone)
+	if got := w.tree.walk(salt, gone); got > n {
+		return fmt.Errorf("%d tokens known after Forget, %d before", got, n)
+	}
+	for i, want := range before {
+		if got, _, _ := w.tree.Peek(salt, known[i]); got != want {
+			return fmt.Errorf("Forget of %d tokens: of another text %d can be continued, %d could", len(gone), got, want)
+		}
+	}
+	w.inserted[salt] = slices.DeleteFunc(known, func(u []int32) bool { return common(u, gone) == len(u) })
+	return nil
+}
+
 func (w *world) evict() error {
 	if w.tree == nil {
 		return nil
@@ -265,6 +294,9 @@ func (w *world) evict() error {
 			return fmt.Errorf("after Clear: %+v", st)
 		}
 		return nil
+	}
+	if w.pick(4) == 0 {
+		return w.forget()
 	}
 	n, cached := w.pick(4), w.p.Stats().Cached
 	if got := w.tree.Evict(n); got < min(n, cached) || got > cached || !w.p.Bounded() && got > n {

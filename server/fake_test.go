@@ -231,7 +231,7 @@ const hermes = `{%- if tools %}<|im_start|>system
 // fakeModel is a model with a backend of the tests.
 func fakeModel(t testing.TB, tok *tokenizer.Tokenizer, b run.Backend) *run.Model {
 	t.Helper()
-	info := run.Info{Name: "fake", Path: "fake", Context: 4096, Created: time.Unix(1e9, 0), Arch: "fake", Hidden: 4, Digest: strings.Repeat("a", 64), Parameters: 1e6, PageTokens: 16, Pages: 256}
+	info := run.Info{Name: "fake", Path: "fake", Context: 4096, Created: time.Unix(1e9, 0), Arch: "fake", Hidden: 4, Digest: strings.Repeat("a", 64), Parameters: 1e6, PageTokens: 16, Pages: 256, Slots: 4}
 	m, err := run.ModelOf(b, tok, info, hermes)
 	if err != nil {
 		t.Fatal(err)

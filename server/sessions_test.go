@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +44,7 @@ func TestSessions(t *testing.T) {
 	post(t, second.URL+"/slots/0?action=restore", `{"filename":"none"}`, 404)
 	post(t, second.URL+"/slots/0?action=restore", `{"filename":"../a"}`, 400)
 	post(t, second.URL+"/slots/0?action=juggle", `{"filename":"a"}`, 400)
-	post(t, second.URL+"/slots/0?action=save", `{"filename":"a"}`, 400)
+	post(t, second.URL+"/slots/7?action=save", `{"filename":"a"}`, 400)
 	post(t, second.URL+"/slots/0?action=erase", `{"filename":"a.session"}`, 200)
 	post(t, second.URL+"/slots/0?action=erase", `{"filename":"a.session"}`, 404)
 }
@@ -109,4 +110,44 @@ func TestSessionOfOtherWeights(t *testing.T) {
 	if d := digest(load(told)); d == told.Digest {
 		t.Errorf("a file that was written to has the digest %v of before", d)
 	}
+}
+
+// As llama-server's test_slot_save.py: slots are named by number alone.
+func TestSlotsByNumber(t *testing.T) {
+	dir := t.TempDir()
+	srv := tiny(t, func(o *Options) { o.DataDir = dir })
+	list := func(first, n int) string {
+		ids := make([]string, n)
+		for i := range ids {
+			ids[i] = strconv.Itoa(first + i)
+		}
+		return "[" + strings.Join(ids, ",") + "]"
+	}
+	complete := func(ids, slot string) (computed any) {
+		o := post(t, srv.URL+"/completion", `{"prompt":`+ids+`,"n_predict":8,"temperature":0`+slot+`}`, 200)
+		return o.at("timings", "prompt_n")
+	}
+	france := list(5, 40)
+	equal(t, "all is computed", complete(france, `,"id_slot":1`), 40)
+	o := post(t, srv.URL+"/slots/1?action=save", `{"filename":"slot1.bin"}`, 200)
+	equal(t, "saved", []any{o["id_slot"], o["filename"], o["n_saved"].(float64) >= 40, o["n_written"].(float64) > 1000, o.at("timings", "save_ms") != nil}, []any{1, "slot1.bin", true, true, true})
+	saved := o["n_saved"]
+	equal(t, "the same again", complete(france, `,"id_slot":1`), 1)
+	o = post(t, srv.URL+"/slots/1?action=erase", ``, 200)
+	equal(t, "erased", []any{o["id_slot"], o["n_erased"]}, []any{1, saved})
+	equal(t, "all is computed again", complete(france, `,"id_slot":1`), 40)
+	post(t, srv.URL+"/slots/1?action=erase", ``, 200)
+	equal(t, "erased twice", post(t, srv.URL+"/slots/1?action=erase", ``, 200)["n_erased"], 0)
+	o = post(t, srv.URL+"/slots/0?action=restore", `{"filename":"slot1.bin"}`, 200)
+	equal(t, "restored", []any{o["id_slot"], o["n_restored"], o.at("timings", "restore_ms") != nil}, []any{0, saved, true})
+	equal(t, "found", complete(france, ``), 1)
+	o = post(t, srv.URL+"/slots/0?action=save", `{"filename":"slot0.bin"}`, 200)
+	equal(t, "requests that name none count for the first", o["n_saved"], saved)
+
+	o = post(t, srv.URL+"/slots/7?action=save", `{"filename":"x"}`, 400)
+	equal(t, "not used", o.at("error", "param"), "prompt")
+	for path, param := range map[string]string{"/slots/70000?action=erase": "id_slot", "/slots/-1?action=erase": "id_slot", "/slots/x?action=erase": "id_slot"} {
+		equal(t, path, post(t, srv.URL+path, ``, 400).at("error", "param"), param)
+	}
+	equal(t, "no such slot", post(t, srv.URL+"/completion", `{"prompt":"a","id_slot":70000}`, 400).at("error", "param"), "id_slot")
 }

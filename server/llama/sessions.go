@@ -1,13 +1,14 @@
 package llama
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"time"
 
 	"ridge/engine"
@@ -23,68 +24,99 @@ import (
 // sessionName is what a file of a session may be called.
 var sessionName = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$`)
 
+// action is the body of POST /slots/{id}: the name of a file, and a prompt whose keys
+// and values are meant, which is the slot's last sequence if it has none.
+type action struct {
+	Filename string       `json:"filename"`
+	Prompt   wire.Prompts `json:"prompt"`
+	openai.ChatRequest
+}
+
 // session is POST /slots/{id}?action=save, restore or erase: keys and values
-// of a prompt to a file and back. There are no slots here, every prompt shares
-// one cache: the id is not looked at, and what to save is said by a prompt.
+// of a sequence to a file and back, or out of the memory. Every sequence shares one
+// cache here; a slot is the number that requests name in id_slot.
 func (s *API) session(w http.ResponseWriter, r *http.Request) error {
-	var b struct {
-		Filename string       `json:"filename"`
-		Prompt   wire.Prompts `json:"prompt"`
-		openai.ChatRequest
-	}
-	err := wire.DecodeBody(r, &b)
-	switch {
-	case err != nil:
-	case s.Data == "":
-		err = fault.NotImplemented("this server keeps no files; start it with --data")
-	case !sessionName.MatchString(b.Filename):
-		err = fault.BadRequest("filename", "expected letters, digits, dots, hyphens and underscores, found %q", b.Filename)
-	}
+	id, err := strconv.Atoi(r.PathValue("id"))
 	if err != nil {
-		return err
+		return fault.BadRequest("id_slot", "expected the number of a slot, found %s", fault.Excerpt([]byte(r.PathValue("id"))))
 	}
-	m, err := s.Model(r, b.Model)
+	what := r.URL.Query().Get("action")
+	var b action
+	if what != "erase" || r.ContentLength != 0 { // llama-server's clients send no body with it
+		if err := wire.DecodeBody(r, &b); err != nil {
+			return err
+		}
+	}
+	if what != "erase" || b.Filename != "" {
+		if s.Data == "" {
+			return fault.NotImplemented("this server keeps no files; start it with --data")
+		}
+		if !sessionName.MatchString(b.Filename) {
+			return fault.BadRequest("filename", "expected letters, digits, dots, hyphens and underscores, found %q", b.Filename)
+		}
+	}
+	m, err := s.Model(r, cmp.Or(b.Model, r.URL.Query().Get("model")))
 	if err != nil {
 		return err
 	}
 	defer m.Release()
-	e := m.Engine()
-	if e == nil {
+	if m.Engine() == nil {
 		return fault.NotImplemented("this model keeps no sessions")
 	}
-	dir := s.Data
-	if name := caller.Owner(r.Context()); name != "" {
-		// A tenant's sessions are its own, as its prefixes are.
-		if !sessionName.MatchString(name) {
-			return fault.BadRequest("", "the key's name %q cannot be the name of a folder", name)
-		}
-		dir = filepath.Join(dir, name)
+	if err := m.CheckSlot("id_slot", id); err != nil {
+		return err
 	}
-	path, start := filepath.Join(dir, b.Filename), time.Now()
-	ses := engine.Session{Tenant: caller.Owner(r.Context()), CacheSalt: b.CacheSalt}
+	dir, err := s.sessionDir(r)
+	if err != nil {
+		return err
+	}
+	o := &slotAction{r: r, m: m.Model, id: id, b: &b, dir: dir, path: filepath.Join(dir, b.Filename)}
+	start := time.Now()
 	var reply map[string]any
-	switch action := r.URL.Query().Get("action"); action {
+	switch what {
 	case "save":
-		if ses.Tokens, err = sessionTokens(r.Context(), m.Model, b.Prompt, &b.ChatRequest); err == nil {
-			reply, err = saveSession(r, e, dir, path, ses)
-		}
+		reply, err = o.save()
 	case "restore":
-		reply, err = restoreSession(r, e, path, ses)
+		reply, err = o.restore()
 	case "erase":
-		if err = os.Remove(path); errors.Is(err, os.ErrNotExist) {
-			err = fault.NotFound("no session has the name %q", b.Filename)
-		}
-		reply = map[string]any{"n_erased": 1}
+		reply, err = o.erase()
 	default:
-		err = fault.BadRequest("action", "expected save, restore or erase, found %q", action)
+		err = fault.BadRequest("action", "expected save, restore or erase, found %q", what)
 	}
 	if err != nil {
 		return err
 	}
-	reply["filename"] = b.Filename
-	reply["timings"] = map[string]float64{"total_ms": wire.Milliseconds(time.Since(start).Seconds())}
+	reply["id_slot"] = id
+	if what != "erase" {
+		reply["timings"] = map[string]float64{what + "_ms": wire.Milliseconds(time.Since(start).Seconds())}
+	}
+	if b.Filename != "" {
+		reply["filename"] = b.Filename
+	}
 	wire.WriteJSON(w, http.StatusOK, reply)
 	return nil
+}
+
+// sessionDir is the folder of the caller's sessions: a tenant's are its own, as its
+// prefixes are.
+func (s *API) sessionDir(r *http.Request) (string, error) {
+	name := caller.Owner(r.Context())
+	if name == "" {
+		return s.Data, nil
+	}
+	if !sessionName.MatchString(name) {
+		return "", fault.BadRequest("", "the key's name %q cannot be the name of a folder", name)
+	}
+	return filepath.Join(s.Data, name), nil
+}
+
+// slotAction is what is done with a slot.
+type slotAction struct {
+	r         *http.Request
+	m         *run.Model
+	id        int
+	b         *action
+	dir, path string // of the file
 }
 
 // openSessions rids the folders of sessions of what was left half-written.
@@ -98,17 +130,26 @@ func openSessions(dir string) error {
 	return err
 }
 
-func sessionTokens(ctx context.Context, m *run.Model, p wire.Prompts, b *openai.ChatRequest) ([]int32, error) {
-	switch {
+// sequence is what the action is about.
+func (o *slotAction) sequence() (engine.Session, error) {
+	ses := engine.Session{Tenant: caller.Owner(o.r.Context()), CacheSalt: o.b.CacheSalt}
+	var err error
+	switch p := o.b.Prompt; {
 	case len(p) == 1 && p[0].Tokens != nil:
-		return p[0].Tokens, nil
+		ses.Tokens = p[0].Tokens
 	case len(p) == 1:
-		return m.Encode(p[0].Text, true)
-	case len(b.Messages) > 0:
-		p, err := b.Prompt(ctx, m)
-		return p.Tokens, err
+		ses.Tokens, err = o.m.Encode(p[0].Text, true)
+	case len(p) > 1:
+		err = fault.BadRequest("prompt", "expected one prompt, found %d", len(p))
+	case len(o.b.Messages) > 0:
+		prompt, e := o.b.ChatRequest.Prompt(o.r.Context(), o.m)
+		ses.Tokens, err = prompt.Tokens, e
+	default:
+		if ses = o.m.Slot(o.r.Context(), o.id); len(ses.Tokens) == 0 {
+			err = fault.BadRequest("prompt", "expected a prompt or messages whose keys and values are meant, since slot %d was not used", o.id)
+		}
 	}
-	return nil, fault.BadRequest("prompt", "expected a prompt or messages whose keys and values to save")
+	return ses, err
 }
 
 // countingWriter counts what is written to w.
@@ -123,16 +164,20 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func saveSession(r *http.Request, e *engine.Engine, dir, path string, ses engine.Session) (map[string]any, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+func (o *slotAction) save() (map[string]any, error) {
+	ses, err := o.sequence()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(o.dir, 0o700); err != nil {
 		return nil, err
 	}
 	var n int
 	size := &countingWriter{} // the file may be erased by another request before its size is asked for
-	err := atomicfile.Write(path, func(w io.Writer) error {
+	err = atomicfile.Write(o.path, func(w io.Writer) error {
 		var err error
 		size.w = w
-		if n, err = e.SaveSession(r.Context(), size, ses); err == nil && n == 0 {
+		if n, err = o.m.Engine().SaveSession(o.r.Context(), size, ses); err == nil && n == 0 {
 			err = fault.BadRequest("prompt", "none of it is computed, so that there is nothing to save: let the model read it first, with max_tokens 0 if need be")
 		}
 		return err
@@ -143,10 +188,10 @@ func saveSession(r *http.Request, e *engine.Engine, dir, path string, ses engine
 	return map[string]any{"n_saved": n, "n_written": size.n}, nil
 }
 
-func restoreSession(r *http.Request, e *engine.Engine, path string, ses engine.Session) (map[string]any, error) {
-	f, err := os.Open(path)
+func (o *slotAction) restore() (map[string]any, error) {
+	f, err := os.Open(o.path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fault.NotFound("no session has the name %q", filepath.Base(path))
+		return nil, fault.NotFound("no session has the name %q", o.b.Filename)
 	}
 	if err != nil {
 		return nil, err
@@ -156,9 +201,25 @@ func restoreSession(r *http.Request, e *engine.Engine, path string, ses engine.S
 	if err != nil {
 		return nil, err
 	}
-	ids, err := e.LoadSession(r.Context(), f, ses)
-	if err != nil {
+	ses := engine.Session{Tenant: caller.Owner(o.r.Context()), CacheSalt: o.b.CacheSalt}
+	if ses.Tokens, err = o.m.Engine().LoadSession(o.r.Context(), f, ses); err != nil {
 		return nil, fault.BadRequest("filename", "the session cannot be used: %v", err)
 	}
-	return map[string]any{"n_restored": len(ids), "n_read": st.Size()}, nil
+	o.m.SetSlot(o.r.Context(), o.id, ses)
+	return map[string]any{"n_restored": len(ses.Tokens), "n_read": st.Size()}, nil
+}
+
+// erase removes the file that the body names, or what the memory has of the slot's
+// sequence. An empty slot is erased already.
+func (o *slotAction) erase() (map[string]any, error) {
+	if o.b.Filename != "" {
+		err := os.Remove(o.path)
+		if errors.Is(err, os.ErrNotExist) {
+			err = fault.NotFound("no session has the name %q", o.b.Filename)
+		}
+		return map[string]any{"n_erased": 1}, err
+	}
+	n, err := o.m.Engine().ForgetSession(o.r.Context(), o.m.Slot(o.r.Context(), o.id))
+	o.m.SetSlot(o.r.Context(), o.id, engine.Session{})
+	return map[string]any{"n_erased": n}, err
 }

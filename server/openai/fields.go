@@ -35,6 +35,7 @@ type Common struct {
 	BadWords       []string      `json:"bad_words"`
 	SkipSpecial    *bool         `json:"skip_special_tokens"`
 	AddSpecial     *bool         `json:"add_special_tokens"`
+	Slot           *wire.Integer `json:"id_slot"`
 	Priority       *wire.Integer `json:"priority"`
 	CacheSalt      string        `json:"cache_salt"`
 	RequestID      string        `json:"request_id"`
@@ -73,7 +74,6 @@ type aside struct {
 	// nothing is ever shifted out of a context
 	CachePrompt wire.Idle    `json:"cache_prompt"`
 	CacheReuse  wire.Idle    `json:"n_cache_reuse"`
-	Slot        wire.Idle    `json:"id_slot"`
 	KeepFirst   wire.Idle    `json:"n_keep"`
 	Discard     wire.Idle    `json:"n_discard"`
 	OnDevice    wire.Idle    `json:"backend_sampling"`
@@ -109,7 +109,7 @@ func (f *Common) Options() run.Options {
 		StopTokens: f.StopTokenIDs, IncludeStop: f.IncludeStop, IgnoreEOS: f.IgnoreEOS, EndLoops: f.EndLoops, MinTokens: f.MinTokens.Value(0),
 		Beam: f.UseBeam, LengthPenalty: f.LengthPenalty, EarlyStopping: f.EarlyStopping, PromptLogProbs: f.PromptLogprobs.Pointer(),
 		AllowedTokens: f.AllowedTokens, BadWords: f.BadWords, ShowSpecial: f.SkipSpecial != nil && !*f.SkipSpecial, AddSpecial: f.AddSpecial,
-		Truncate: f.Keep.Pointer(), TruncateSide: f.Side, Priority: f.Priority.Value(0), CacheSalt: f.CacheSalt, RequestID: f.RequestID, Deadline: f.Deadline.Milliseconds(),
+		Truncate: f.Keep.Pointer(), TruncateSide: f.Side, Slot: f.Slot.Pointer(), Priority: f.Priority.Value(0), CacheSalt: f.CacheSalt, RequestID: f.RequestID, Deadline: f.Deadline.Milliseconds(),
 		TimeLimit: time.Duration(max(0, f.TimeLimit.Value(0))) * time.Millisecond,
 	}
 }

@@ -39,6 +39,7 @@ type Options struct {
 	AddSpecial     *bool  // BOS and the like around the prompt
 	Truncate       *int   // tokens of the prompt that are kept, -1 for as many as fit; nil: all
 	TruncateSide   string // that is cut: left, right; "": left
+	Slot           *int   // whose last sequence this is, see Model.Slot; nil and -1: the first
 	Priority       int    // lower first
 	CacheSalt      string
 	RequestID      string
@@ -235,6 +236,12 @@ func (c *Options) fill(p *Plan, s, defaults Sampling) error {
 	}
 	if id := c.RequestID; id != "" && caller.CleanID(id) != id { // people see it on their terminals
 		return fault.BadRequest("request_id", "expected at most 128 letters, digits and -_.:/, found %s", fault.Excerpt([]byte(id)))
+	}
+	if c.Slot != nil && *c.Slot != -1 {
+		if err := p.Model.CheckSlot("id_slot", *c.Slot); err != nil {
+			return err
+		}
+		p.slot = *c.Slot
 	}
 	p.stops, p.includeStop = c.Stop, c.IncludeStop
 	r.Priority, r.CacheSalt, r.ID = c.Priority, c.CacheSalt, c.RequestID

@@ -25,6 +25,7 @@ type Derivation struct {
 // memory. An error is the template's.
 func (m *Model) Derive(d *Derivation) (*Model, error) {
 	out := bare(m.backend, m.tok, m.info)
+	out.slots = m.slots
 	out.templates, out.foreign = m.templates, m.foreign || d.Template != ""
 	out.base, out.ownTmpl = m, m.ownTmpl || d.Template != ""
 	out.info.Name, out.info.Aliases, out.info.Created, out.info.Modified = d.Name, nil, d.Created, d.Created

@@ -26,6 +26,8 @@ type Plan struct {
 	// Left is what of the request the model does not get.
 	Left []fault.Left
 
+	slot int // whose last sequence this is
+
 	stops       []string
 	includeStop bool // the stop string stays in the text
 	special     bool // write out control tokens
@@ -111,6 +113,7 @@ type generation struct {
 	cancel  context.CancelFunc
 	choices []choice
 	live    int
+	answer  []int32 // tokens of the first choice
 
 	prompt    engine.PromptInfo
 	tokens    int // of all answers, what a client pays for
@@ -248,6 +251,9 @@ func (g *generation) token(c *choice, ev *engine.Event, d *Delta) {
 	}
 	if ev.Forced {
 		g.forced++
+	}
+	if ev.Choice == 0 {
+		g.answer = append(g.answer, ev.Token)
 	}
 	d.Tokens = append(d.Tokens, g.tokenInfo(ev))
 	parts, ended := c.Add(ev.Token)

@@ -107,6 +107,7 @@ type Model struct {
 	loadTime atomic.Int64 // nanoseconds
 	close    func() error
 
+	slots     *slots               // shared with derived models
 	templates *templates           // of clients, nil: there are none
 	hold      *constraint.Compiler // of formats and tools that answers are held to
 }
@@ -133,6 +134,7 @@ type Info struct {
 	Act        model.Act // activations that quantized matrices read
 	Lossy      string    // what changes answers and was asked for, by name; "" if nothing
 	Pages      int
+	Slots      int // sequences that can run at one time
 	Workers    int
 	Pooling    engine.Pooling        // how states become an embedding, as the file says
 	NoPooling  string                // name of a pooling that the file says and that cannot be computed
@@ -153,7 +155,7 @@ func NewModel(c ModelConfig) (*Model, error) {
 	info := Info{
 		Name: c.Name, Aliases: c.Aliases, Path: c.Path, Context: mm.Context(), Created: time.Now(),
 		Arch: mm.Config().Arch, Parameters: mm.Parameters(), Hidden: mm.Config().Hidden, Train: mm.Config().Context, Workers: mm.Workers(),
-		Quant: mm.FileType(), PageTokens: mm.Pool().PageTokens(), KV: mm.Pool().DType().String(), Act: mm.Act(), Pages: c.Engine.Pages(),
+		Quant: mm.FileType(), PageTokens: mm.Pool().PageTokens(), KV: mm.Pool().DType().String(), Act: mm.Act(), Pages: c.Engine.Pages(), Slots: c.Engine.Slots(),
 	}
 	m := bare(engineBackend{c.Engine}, mm.Tokenizer(), info)
 	m.close = func() error {
@@ -185,7 +187,7 @@ func ModelOf(b Backend, tok *tokenizer.Tokenizer, info Info, template string) (*
 
 // bare is a model without a template.
 func bare(b Backend, tok *tokenizer.Tokenizer, info Info) *Model {
-	return &Model{info: info, backend: b, tok: tok}
+	return &Model{info: info, backend: b, tok: tok, slots: &slots{}}
 }
 
 // Info is what is shown of m. It must not be changed.

@@ -193,6 +193,9 @@ func (s *Runner) runOne(ctx context.Context, p *Plan, t *Totals, each func(*Delt
 		g.close()
 		t.Meter, t.Joules = s.Meter, t.Joules+s.Meter.share(began, g.prompt.Tokens-g.prompt.Cached+g.tokens)
 		s.account(ctx, g, finishes, t)
+		if p.Request.Embed == engine.NoPooling {
+			p.Model.slots.put(slotKey{p.Request.Tenant, p.slot}, slot{p.Request.Tokens, g.answer[:max(0, len(g.answer)-1)], p.Request.CacheSalt})
+		}
 	}()
 	g.itl = s.Watch.TokenTimes(p.Model.info.Name)
 	patience := time.Duration(0)
