@@ -44,7 +44,7 @@ func TestTiny(t *testing.T) {
 
 // Options are types, whose names are those of the command line; mistakes are named.
 func TestOptionTypes(t *testing.T) {
-	for name, want := range map[string]model.Act{"": model.ActInt8, "int8": model.ActInt8, "int16": model.ActInt16} {
+	for name, want := range map[string]model.Act{"": model.ActInt8, "mixed": model.ActMixed, "fine": model.ActFine, "int8": model.ActInt8, "int16": model.ActInt16} {
 		act, err := model.ParseAct(name)
 		if err != nil {
 			t.Fatal(err)
@@ -58,7 +58,7 @@ func TestOptionTypes(t *testing.T) {
 		}
 		m.Close()
 	}
-	if _, err := model.ParseAct("int4"); err == nil || !strings.Contains(err.Error(), `expected int8 or int16, found "int4"`) {
+	if _, err := model.ParseAct("int4"); err == nil || !strings.Contains(err.Error(), `expected int8, mixed, fine or int16, found "int4"`) {
 		t.Errorf("int4: %v", err)
 	}
 	for name, want := range map[string]tensor.DType{"": tensor.F16, "f16": tensor.F16, "F32": tensor.F32, " q8_0": tensor.Q8_0} {
@@ -78,7 +78,7 @@ func TestOptionTypes(t *testing.T) {
 	if _, err := ParseKV("q4_0"); err == nil || !strings.Contains(err.Error(), `expected f16, f32, bf16 or q8_0, found "q4_0"`) {
 		t.Errorf("q4_0: %v", err)
 	}
-	for _, o := range []Options{{KV: KVBF16 + 1}, {Act: 2}, {Chunk: -1}} {
+	for _, o := range []Options{{KV: KVBF16 + 1}, {Act: 7}, {Chunk: -1}} {
 		if m, err := OpenFile(testdata.Tiny, o); err == nil {
 			t.Errorf("%+v: no error", o)
 			m.Close()

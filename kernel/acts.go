@@ -29,6 +29,12 @@ type Acts struct {
 	Q      []byte
 	LDQ    int // distance of rows in Q, in bytes, a multiple of 64 * Planes
 	Planes int // 0 means 1
+
+	// Apart has the columns that quantized rows leave out, ascending. Quantize
+	// writes their values to A, where row r starts at A[r*LDA].
+	Apart []int32
+	A     []float32
+	LDA   int // distance of rows in A, in floats
 }
 
 func (a *Acts) planes() int { return max(1, a.Planes) }
@@ -42,6 +48,12 @@ const restCols = 256
 // Quantize writes the quantized form of the columns [c0, c1) of row r; c0 is a
 // multiple of 64, and so is c1 unless the row ends there.
 func (a *Acts) Quantize(r, c0, c1 int) {
+	lo, hi := a.setApart(r, c0, c1)
+	a.quantize(r, c0, c1)
+	a.unsetApart(r, lo, hi)
+}
+
+func (a *Acts) quantize(r, c0, c1 int) {
 	x, q, planes := a.F32[r*a.LDF:][c0:c1], a.Q[r*a.LDQ:][:a.LDQ], a.planes()
 	if planes == 1 {
 		QuantizeRow(q[ActRowBytes(c0):][:ActRowBytes(c1-c0)], x)
@@ -64,6 +76,8 @@ func (a *Acts) Quantize(r, c0, c1 int) {
 // subtractQuantized takes the values that q stands for from those of x. The
 // product is rounded on its own, on processors that could fuse it too.
 func subtractQuantized(x []float32, q []byte) {
+	n := subtractTier(x, q)
+	x, q = x[n:], q[n/32*layout.ActBlock:]
 	for ; len(x) > 0; q = q[layout.ActBlock:] {
 		d, n := actFloat(q, layout.ActD), min(32, len(x))
 		for i, v := range q[:n] {

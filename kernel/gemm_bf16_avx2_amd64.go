@@ -4,17 +4,17 @@
 
 package kernel
 
-// mulBF16x1AVX2 multiplies BF16 groups with 1 rows.
+// mulBF16x1AVX2 multiplies BF16 groups with 1 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulBF16x1AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulBF16x1AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulBF16x2AVX2 multiplies BF16 groups with 2 rows.
+// mulBF16x2AVX2 multiplies BF16 groups with 2 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulBF16x2AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulBF16x2AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulBF16x3AVX2 multiplies BF16 groups with 3 rows.
+// mulBF16x3AVX2 multiplies BF16 groups with 3 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulBF16x3AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulBF16x3AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)

@@ -4,52 +4,52 @@
 
 package kernel
 
-// mulBF16x1AVX512 multiplies BF16 groups with 1 rows.
+// mulBF16x1AVX512 multiplies BF16 groups with 1 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulBF16x1AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulBF16x1AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulBF16x2AVX512 multiplies BF16 groups with 2 rows.
+// mulBF16x2AVX512 multiplies BF16 groups with 2 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulBF16x2AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulBF16x2AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulBF16x3AVX512 multiplies BF16 groups with 3 rows.
+// mulBF16x3AVX512 multiplies BF16 groups with 3 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulBF16x3AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulBF16x3AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulBF16x4AVX512 multiplies BF16 groups with 4 rows.
+// mulBF16x4AVX512 multiplies BF16 groups with 4 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulBF16x4AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulBF16x4AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulBF16x5AVX512 multiplies BF16 groups with 5 rows.
+// mulBF16x5AVX512 multiplies BF16 groups with 5 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulBF16x5AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulBF16x5AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulBF16x6AVX512 multiplies BF16 groups with 6 rows.
+// mulBF16x6AVX512 multiplies BF16 groups with 6 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulBF16x6AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulBF16x6AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulBF16x7AVX512 multiplies BF16 groups with 7 rows.
+// mulBF16x7AVX512 multiplies BF16 groups with 7 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulBF16x7AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulBF16x7AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulBF16x8AVX512 multiplies BF16 groups with 8 rows.
+// mulBF16x8AVX512 multiplies BF16 groups with 8 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulBF16x8AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulBF16x8AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulBF16x10AVX512 multiplies BF16 groups with 10 rows.
+// mulBF16x10AVX512 multiplies BF16 groups with 10 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulBF16x10AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulBF16x10AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulBF16x12AVX512 multiplies BF16 groups with 12 rows.
+// mulBF16x12AVX512 multiplies BF16 groups with 12 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulBF16x12AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulBF16x12AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)

@@ -2,17 +2,17 @@
 
 package kernel
 
-// mulBF16x1NEON multiplies BF16 groups with 1 rows. It does not prefetch.
+// mulBF16x1NEON multiplies BF16 groups with 1 rows. It does not prefetch. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulBF16x1NEON(dst *float32, ldd int, w *byte, x *float32, ldx, cols, groups, groupBytes, ahead int)
+func mulBF16x1NEON(dst *float32, ldd int, w *byte, x *float32, ldx, cols, groups, groupBytes, ahead int, add bool)
 
-// mulBF16x2NEON multiplies BF16 groups with 2 rows. It does not prefetch.
+// mulBF16x2NEON multiplies BF16 groups with 2 rows. It does not prefetch. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulBF16x2NEON(dst *float32, ldd int, w *byte, x *float32, ldx, cols, groups, groupBytes, ahead int)
+func mulBF16x2NEON(dst *float32, ldd int, w *byte, x *float32, ldx, cols, groups, groupBytes, ahead int, add bool)
 
-// mulBF16x3NEON multiplies BF16 groups with 3 rows. It does not prefetch.
+// mulBF16x3NEON multiplies BF16 groups with 3 rows. It does not prefetch. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulBF16x3NEON(dst *float32, ldd int, w *byte, x *float32, ldx, cols, groups, groupBytes, ahead int)
+func mulBF16x3NEON(dst *float32, ldd int, w *byte, x *float32, ldx, cols, groups, groupBytes, ahead int, add bool)

@@ -4,17 +4,17 @@
 
 package kernel
 
-// mulF16x1AVX2 multiplies F16 groups with 1 rows.
+// mulF16x1AVX2 multiplies F16 groups with 1 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF16x1AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulF16x1AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulF16x2AVX2 multiplies F16 groups with 2 rows.
+// mulF16x2AVX2 multiplies F16 groups with 2 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF16x2AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulF16x2AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulF16x3AVX2 multiplies F16 groups with 3 rows.
+// mulF16x3AVX2 multiplies F16 groups with 3 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF16x3AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulF16x3AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)

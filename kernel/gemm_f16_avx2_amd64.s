@@ -2,9 +2,9 @@
 
 //go:build amd64
 
-// func mulF16x1AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+// func mulF16x1AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 // Requires: AVX, F16C, FMA3, MMX+
-TEXT ·mulF16x1AVX2(SB), $256-72
+TEXT ·mulF16x1AVX2(SB), $256-73
 	MOVQ dst+0(FP), AX
 	MOVQ ldd+8(FP), CX
 	MOVQ w+16(FP), DX
@@ -14,15 +14,23 @@ TEXT ·mulF16x1AVX2(SB), $256-72
 	SHLQ $0x02, BX
 
 group:
-	MOVQ   x+24(FP), CX
-	MOVQ   DX, BX
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	MOVQ   cols+40(FP), DI
-	SUBQ   $0x04, DI
-	JLT    tail
+	MOVQ    x+24(FP), CX
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	MOVB    add+72(FP), BL
+	TESTB   BL, BL
+	JEQ     columns
+	MOVQ    AX, BX
+	VMOVUPS (BX), Y0
+	VMOVUPS 32(BX), Y1
+
+columns:
+	MOVQ DX, BX
+	MOVQ cols+40(FP), DI
+	SUBQ $0x04, DI
+	JLT  tail
 
 loop:
 	PREFETCHT1   (BX)(SI*1)
@@ -83,11 +91,11 @@ below2:
 	ADDQ         $0x00000004, CX
 
 below1:
-	MOVQ    AX, CX
+	MOVQ    AX, BX
 	VADDPS  Y2, Y0, Y0
-	VMOVUPS Y0, (CX)
+	VMOVUPS Y0, (BX)
 	VADDPS  Y3, Y1, Y1
-	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y1, 32(BX)
 	ADDQ    $0x00000040, AX
 	MOVQ    groupBytes+56(FP), CX
 	ADDQ    CX, DX
@@ -96,9 +104,9 @@ below1:
 	VZEROUPPER
 	RET
 
-// func mulF16x2AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+// func mulF16x2AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 // Requires: AVX, F16C, FMA3, MMX+
-TEXT ·mulF16x2AVX2(SB), $256-72
+TEXT ·mulF16x2AVX2(SB), $256-73
 	MOVQ dst+0(FP), AX
 	MOVQ ldd+8(FP), CX
 	MOVQ w+16(FP), DX
@@ -108,19 +116,30 @@ TEXT ·mulF16x2AVX2(SB), $256-72
 	SHLQ $0x02, BX
 
 group:
-	MOVQ   x+24(FP), DI
-	MOVQ   DX, R8
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	MOVQ   cols+40(FP), R9
-	SUBQ   $0x04, R9
-	JLT    tail
+	MOVQ    x+24(FP), DI
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	MOVB    add+72(FP), R8
+	TESTB   R8, R8
+	JEQ     columns
+	MOVQ    AX, R8
+	VMOVUPS (R8), Y0
+	VMOVUPS 32(R8), Y2
+	ADDQ    CX, R8
+	VMOVUPS (R8), Y1
+	VMOVUPS 32(R8), Y3
+
+columns:
+	MOVQ DX, R8
+	MOVQ cols+40(FP), R9
+	SUBQ $0x04, R9
+	JLT  tail
 
 loop:
 	PREFETCHT1   (R8)(SI*1)
@@ -202,16 +221,16 @@ below2:
 	ADDQ         $0x00000004, DI
 
 below1:
-	MOVQ    AX, DI
+	MOVQ    AX, R8
 	VADDPS  Y4, Y0, Y0
-	VMOVUPS Y0, (DI)
+	VMOVUPS Y0, (R8)
 	VADDPS  Y6, Y2, Y2
-	VMOVUPS Y2, 32(DI)
-	ADDQ    CX, DI
+	VMOVUPS Y2, 32(R8)
+	ADDQ    CX, R8
 	VADDPS  Y5, Y1, Y1
-	VMOVUPS Y1, (DI)
+	VMOVUPS Y1, (R8)
 	VADDPS  Y7, Y3, Y3
-	VMOVUPS Y3, 32(DI)
+	VMOVUPS Y3, 32(R8)
 	ADDQ    $0x00000040, AX
 	MOVQ    groupBytes+56(FP), DI
 	ADDQ    DI, DX
@@ -220,9 +239,9 @@ below1:
 	VZEROUPPER
 	RET
 
-// func mulF16x3AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+// func mulF16x3AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 // Requires: AVX, F16C, FMA3, MMX+
-TEXT ·mulF16x3AVX2(SB), $256-72
+TEXT ·mulF16x3AVX2(SB), $256-73
 	MOVQ dst+0(FP), AX
 	MOVQ ldd+8(FP), CX
 	MOVQ w+16(FP), DX
@@ -232,23 +251,37 @@ TEXT ·mulF16x3AVX2(SB), $256-72
 	SHLQ $0x02, BX
 
 group:
-	MOVQ   x+24(FP), DI
-	MOVQ   DX, R8
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	VXORPS Y11, Y11, Y11
-	MOVQ   cols+40(FP), R9
-	SUBQ   $0x04, R9
-	JLT    tail
+	MOVQ    x+24(FP), DI
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	VXORPS  Y8, Y8, Y8
+	VXORPS  Y9, Y9, Y9
+	VXORPS  Y10, Y10, Y10
+	VXORPS  Y11, Y11, Y11
+	MOVB    add+72(FP), R8
+	TESTB   R8, R8
+	JEQ     columns
+	MOVQ    AX, R8
+	VMOVUPS (R8), Y0
+	VMOVUPS 32(R8), Y3
+	ADDQ    CX, R8
+	VMOVUPS (R8), Y1
+	VMOVUPS 32(R8), Y4
+	ADDQ    CX, R8
+	VMOVUPS (R8), Y2
+	VMOVUPS 32(R8), Y5
+
+columns:
+	MOVQ DX, R8
+	MOVQ cols+40(FP), R9
+	SUBQ $0x04, R9
+	JLT  tail
 
 loop:
 	PREFETCHT1   (R8)(SI*1)
@@ -351,21 +384,21 @@ below2:
 	ADDQ         $0x00000004, DI
 
 below1:
-	MOVQ    AX, DI
+	MOVQ    AX, R8
 	VADDPS  Y6, Y0, Y0
-	VMOVUPS Y0, (DI)
+	VMOVUPS Y0, (R8)
 	VADDPS  Y9, Y3, Y3
-	VMOVUPS Y3, 32(DI)
-	ADDQ    CX, DI
+	VMOVUPS Y3, 32(R8)
+	ADDQ    CX, R8
 	VADDPS  Y7, Y1, Y1
-	VMOVUPS Y1, (DI)
+	VMOVUPS Y1, (R8)
 	VADDPS  Y10, Y4, Y4
-	VMOVUPS Y4, 32(DI)
-	ADDQ    CX, DI
+	VMOVUPS Y4, 32(R8)
+	ADDQ    CX, R8
 	VADDPS  Y8, Y2, Y2
-	VMOVUPS Y2, (DI)
+	VMOVUPS Y2, (R8)
 	VADDPS  Y11, Y5, Y5
-	VMOVUPS Y5, 32(DI)
+	VMOVUPS Y5, 32(R8)
 	ADDQ    $0x00000040, AX
 	MOVQ    groupBytes+56(FP), DI
 	ADDQ    DI, DX

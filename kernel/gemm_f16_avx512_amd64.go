@@ -4,52 +4,52 @@
 
 package kernel
 
-// mulF16x1AVX512 multiplies F16 groups with 1 rows.
+// mulF16x1AVX512 multiplies F16 groups with 1 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF16x1AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulF16x1AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulF16x2AVX512 multiplies F16 groups with 2 rows.
+// mulF16x2AVX512 multiplies F16 groups with 2 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF16x2AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulF16x2AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulF16x3AVX512 multiplies F16 groups with 3 rows.
+// mulF16x3AVX512 multiplies F16 groups with 3 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF16x3AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulF16x3AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulF16x4AVX512 multiplies F16 groups with 4 rows.
+// mulF16x4AVX512 multiplies F16 groups with 4 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF16x4AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulF16x4AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulF16x5AVX512 multiplies F16 groups with 5 rows.
+// mulF16x5AVX512 multiplies F16 groups with 5 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF16x5AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulF16x5AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulF16x6AVX512 multiplies F16 groups with 6 rows.
+// mulF16x6AVX512 multiplies F16 groups with 6 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF16x6AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulF16x6AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulF16x7AVX512 multiplies F16 groups with 7 rows.
+// mulF16x7AVX512 multiplies F16 groups with 7 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF16x7AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulF16x7AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulF16x8AVX512 multiplies F16 groups with 8 rows.
+// mulF16x8AVX512 multiplies F16 groups with 8 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF16x8AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulF16x8AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulF16x10AVX512 multiplies F16 groups with 10 rows.
+// mulF16x10AVX512 multiplies F16 groups with 10 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF16x10AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulF16x10AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulF16x12AVX512 multiplies F16 groups with 12 rows.
+// mulF16x12AVX512 multiplies F16 groups with 12 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF16x12AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulF16x12AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)

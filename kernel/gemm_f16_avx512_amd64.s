@@ -2,9 +2,9 @@
 
 //go:build amd64
 
-// func mulF16x1AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+// func mulF16x1AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·mulF16x1AVX512(SB), $256-72
+TEXT ·mulF16x1AVX512(SB), $256-73
 	MOVQ dst+0(FP), AX
 	MOVQ ldd+8(FP), CX
 	MOVQ w+16(FP), DX
@@ -14,13 +14,20 @@ TEXT ·mulF16x1AVX512(SB), $256-72
 	SHLQ $0x02, BX
 
 group:
-	MOVQ   x+24(FP), CX
-	MOVQ   DX, BX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	MOVQ   cols+40(FP), DI
-	SUBQ   $0x04, DI
-	JLT    tail
+	MOVQ    x+24(FP), CX
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	MOVB    add+72(FP), BL
+	TESTB   BL, BL
+	JEQ     columns
+	MOVQ    AX, BX
+	VMOVUPS (BX), Z0
+
+columns:
+	MOVQ DX, BX
+	MOVQ cols+40(FP), DI
+	SUBQ $0x04, DI
+	JLT  tail
 
 loop:
 	PREFETCHT1       (BX)(SI*1)
@@ -60,9 +67,9 @@ below2:
 	ADDQ             $0x00000004, CX
 
 below1:
-	MOVQ    AX, CX
+	MOVQ    AX, BX
 	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, (CX)
+	VMOVUPS Z0, (BX)
 	ADDQ    $0x00000040, AX
 	MOVQ    groupBytes+56(FP), CX
 	ADDQ    CX, DX
@@ -71,9 +78,9 @@ below1:
 	VZEROUPPER
 	RET
 
-// func mulF16x2AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+// func mulF16x2AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·mulF16x2AVX512(SB), $256-72
+TEXT ·mulF16x2AVX512(SB), $256-73
 	MOVQ dst+0(FP), AX
 	MOVQ ldd+8(FP), CX
 	MOVQ w+16(FP), DX
@@ -83,15 +90,24 @@ TEXT ·mulF16x2AVX512(SB), $256-72
 	SHLQ $0x02, BX
 
 group:
-	MOVQ   x+24(FP), DI
-	MOVQ   DX, R8
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	MOVQ   cols+40(FP), R9
-	SUBQ   $0x04, R9
-	JLT    tail
+	MOVQ    x+24(FP), DI
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	MOVB    add+72(FP), R8
+	TESTB   R8, R8
+	JEQ     columns
+	MOVQ    AX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    CX, R8
+	VMOVUPS (R8), Z1
+
+columns:
+	MOVQ DX, R8
+	MOVQ cols+40(FP), R9
+	SUBQ $0x04, R9
+	JLT  tail
 
 loop:
 	PREFETCHT1       (R8)(SI*1)
@@ -138,12 +154,12 @@ below2:
 	ADDQ             $0x00000004, DI
 
 below1:
-	MOVQ    AX, DI
+	MOVQ    AX, R8
 	VADDPS  Z2, Z0, Z0
-	VMOVUPS Z0, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z0, (R8)
+	ADDQ    CX, R8
 	VADDPS  Z3, Z1, Z1
-	VMOVUPS Z1, (DI)
+	VMOVUPS Z1, (R8)
 	ADDQ    $0x00000040, AX
 	MOVQ    groupBytes+56(FP), DI
 	ADDQ    DI, DX
@@ -152,9 +168,9 @@ below1:
 	VZEROUPPER
 	RET
 
-// func mulF16x3AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+// func mulF16x3AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·mulF16x3AVX512(SB), $256-72
+TEXT ·mulF16x3AVX512(SB), $256-73
 	MOVQ dst+0(FP), AX
 	MOVQ ldd+8(FP), CX
 	MOVQ w+16(FP), DX
@@ -164,17 +180,28 @@ TEXT ·mulF16x3AVX512(SB), $256-72
 	SHLQ $0x02, BX
 
 group:
-	MOVQ   x+24(FP), DI
-	MOVQ   DX, R8
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	MOVQ   cols+40(FP), R9
-	SUBQ   $0x04, R9
-	JLT    tail
+	MOVQ    x+24(FP), DI
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	MOVB    add+72(FP), R8
+	TESTB   R8, R8
+	JEQ     columns
+	MOVQ    AX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    CX, R8
+	VMOVUPS (R8), Z1
+	ADDQ    CX, R8
+	VMOVUPS (R8), Z2
+
+columns:
+	MOVQ DX, R8
+	MOVQ cols+40(FP), R9
+	SUBQ $0x04, R9
+	JLT  tail
 
 loop:
 	PREFETCHT1       (R8)(SI*1)
@@ -228,15 +255,15 @@ below2:
 	ADDQ             $0x00000004, DI
 
 below1:
-	MOVQ    AX, DI
+	MOVQ    AX, R8
 	VADDPS  Z3, Z0, Z0
-	VMOVUPS Z0, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z0, (R8)
+	ADDQ    CX, R8
 	VADDPS  Z4, Z1, Z1
-	VMOVUPS Z1, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z1, (R8)
+	ADDQ    CX, R8
 	VADDPS  Z5, Z2, Z2
-	VMOVUPS Z2, (DI)
+	VMOVUPS Z2, (R8)
 	ADDQ    $0x00000040, AX
 	MOVQ    groupBytes+56(FP), DI
 	ADDQ    DI, DX
@@ -245,9 +272,9 @@ below1:
 	VZEROUPPER
 	RET
 
-// func mulF16x4AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+// func mulF16x4AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·mulF16x4AVX512(SB), $256-72
+TEXT ·mulF16x4AVX512(SB), $256-73
 	MOVQ dst+0(FP), AX
 	MOVQ ldd+8(FP), CX
 	MOVQ w+16(FP), DX
@@ -258,19 +285,32 @@ TEXT ·mulF16x4AVX512(SB), $256-72
 	LEAQ (BX)(BX*2), R8
 
 group:
-	MOVQ   x+24(FP), DI
-	MOVQ   DX, R9
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	MOVQ   cols+40(FP), R10
-	SUBQ   $0x04, R10
-	JLT    tail
+	MOVQ    x+24(FP), DI
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
+	MOVB    add+72(FP), R9
+	TESTB   R9, R9
+	JEQ     columns
+	MOVQ    AX, R9
+	VMOVUPS (R9), Z0
+	ADDQ    CX, R9
+	VMOVUPS (R9), Z1
+	ADDQ    CX, R9
+	VMOVUPS (R9), Z2
+	ADDQ    CX, R9
+	VMOVUPS (R9), Z3
+
+columns:
+	MOVQ DX, R9
+	MOVQ cols+40(FP), R10
+	SUBQ $0x04, R10
+	JLT  tail
 
 loop:
 	PREFETCHT0       (R9)(SI*1)
@@ -331,18 +371,18 @@ below2:
 	ADDQ             $0x00000004, DI
 
 below1:
-	MOVQ    AX, DI
+	MOVQ    AX, R9
 	VADDPS  Z4, Z0, Z0
-	VMOVUPS Z0, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z0, (R9)
+	ADDQ    CX, R9
 	VADDPS  Z5, Z1, Z1
-	VMOVUPS Z1, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z1, (R9)
+	ADDQ    CX, R9
 	VADDPS  Z6, Z2, Z2
-	VMOVUPS Z2, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z2, (R9)
+	ADDQ    CX, R9
 	VADDPS  Z7, Z3, Z3
-	VMOVUPS Z3, (DI)
+	VMOVUPS Z3, (R9)
 	ADDQ    $0x00000040, AX
 	MOVQ    groupBytes+56(FP), DI
 	ADDQ    DI, DX
@@ -351,9 +391,9 @@ below1:
 	VZEROUPPER
 	RET
 
-// func mulF16x5AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+// func mulF16x5AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·mulF16x5AVX512(SB), $256-72
+TEXT ·mulF16x5AVX512(SB), $256-73
 	MOVQ dst+0(FP), AX
 	MOVQ ldd+8(FP), CX
 	MOVQ w+16(FP), DX
@@ -364,22 +404,37 @@ TEXT ·mulF16x5AVX512(SB), $256-72
 	LEAQ (BX)(BX*2), R9
 
 group:
-	MOVQ   x+24(FP), DI
-	LEAQ   (DI)(BX*4), R8
-	MOVQ   DX, R10
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	MOVQ   cols+40(FP), R11
-	SUBQ   $0x04, R11
-	JLT    tail
+	MOVQ    x+24(FP), DI
+	LEAQ    (DI)(BX*4), R8
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
+	VPXORD  Z8, Z8, Z8
+	VPXORD  Z9, Z9, Z9
+	MOVB    add+72(FP), R10
+	TESTB   R10, R10
+	JEQ     columns
+	MOVQ    AX, R10
+	VMOVUPS (R10), Z0
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z1
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z2
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z3
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z4
+
+columns:
+	MOVQ DX, R10
+	MOVQ cols+40(FP), R11
+	SUBQ $0x04, R11
+	JLT  tail
 
 loop:
 	PREFETCHT0       (R10)(SI*1)
@@ -450,21 +505,21 @@ below2:
 	ADDQ             $0x00000004, R8
 
 below1:
-	MOVQ    AX, DI
+	MOVQ    AX, R10
 	VADDPS  Z5, Z0, Z0
-	VMOVUPS Z0, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z0, (R10)
+	ADDQ    CX, R10
 	VADDPS  Z6, Z1, Z1
-	VMOVUPS Z1, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z1, (R10)
+	ADDQ    CX, R10
 	VADDPS  Z7, Z2, Z2
-	VMOVUPS Z2, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z2, (R10)
+	ADDQ    CX, R10
 	VADDPS  Z8, Z3, Z3
-	VMOVUPS Z3, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z3, (R10)
+	ADDQ    CX, R10
 	VADDPS  Z9, Z4, Z4
-	VMOVUPS Z4, (DI)
+	VMOVUPS Z4, (R10)
 	ADDQ    $0x00000040, AX
 	MOVQ    groupBytes+56(FP), DI
 	ADDQ    DI, DX
@@ -473,9 +528,9 @@ below1:
 	VZEROUPPER
 	RET
 
-// func mulF16x6AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+// func mulF16x6AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·mulF16x6AVX512(SB), $256-72
+TEXT ·mulF16x6AVX512(SB), $256-73
 	MOVQ dst+0(FP), AX
 	MOVQ ldd+8(FP), CX
 	MOVQ w+16(FP), DX
@@ -486,24 +541,41 @@ TEXT ·mulF16x6AVX512(SB), $256-72
 	LEAQ (BX)(BX*2), R9
 
 group:
-	MOVQ   x+24(FP), DI
-	LEAQ   (DI)(BX*4), R8
-	MOVQ   DX, R10
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	MOVQ   cols+40(FP), R11
-	SUBQ   $0x04, R11
-	JLT    tail
+	MOVQ    x+24(FP), DI
+	LEAQ    (DI)(BX*4), R8
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
+	VPXORD  Z8, Z8, Z8
+	VPXORD  Z9, Z9, Z9
+	VPXORD  Z10, Z10, Z10
+	VPXORD  Z11, Z11, Z11
+	MOVB    add+72(FP), R10
+	TESTB   R10, R10
+	JEQ     columns
+	MOVQ    AX, R10
+	VMOVUPS (R10), Z0
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z1
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z2
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z3
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z4
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z5
+
+columns:
+	MOVQ DX, R10
+	MOVQ cols+40(FP), R11
+	SUBQ $0x04, R11
+	JLT  tail
 
 loop:
 	PREFETCHT0       (R10)(SI*1)
@@ -581,24 +653,24 @@ below2:
 	ADDQ             $0x00000004, R8
 
 below1:
-	MOVQ    AX, DI
+	MOVQ    AX, R10
 	VADDPS  Z6, Z0, Z0
-	VMOVUPS Z0, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z0, (R10)
+	ADDQ    CX, R10
 	VADDPS  Z7, Z1, Z1
-	VMOVUPS Z1, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z1, (R10)
+	ADDQ    CX, R10
 	VADDPS  Z8, Z2, Z2
-	VMOVUPS Z2, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z2, (R10)
+	ADDQ    CX, R10
 	VADDPS  Z9, Z3, Z3
-	VMOVUPS Z3, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z3, (R10)
+	ADDQ    CX, R10
 	VADDPS  Z10, Z4, Z4
-	VMOVUPS Z4, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z4, (R10)
+	ADDQ    CX, R10
 	VADDPS  Z11, Z5, Z5
-	VMOVUPS Z5, (DI)
+	VMOVUPS Z5, (R10)
 	ADDQ    $0x00000040, AX
 	MOVQ    groupBytes+56(FP), DI
 	ADDQ    DI, DX
@@ -607,9 +679,9 @@ below1:
 	VZEROUPPER
 	RET
 
-// func mulF16x7AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+// func mulF16x7AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·mulF16x7AVX512(SB), $256-72
+TEXT ·mulF16x7AVX512(SB), $256-73
 	MOVQ dst+0(FP), AX
 	MOVQ ldd+8(FP), CX
 	MOVQ w+16(FP), DX
@@ -620,26 +692,45 @@ TEXT ·mulF16x7AVX512(SB), $256-72
 	LEAQ (BX)(BX*2), R9
 
 group:
-	MOVQ   x+24(FP), DI
-	LEAQ   (DI)(BX*4), R8
-	MOVQ   DX, R10
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	MOVQ   cols+40(FP), R11
-	SUBQ   $0x04, R11
-	JLT    tail
+	MOVQ    x+24(FP), DI
+	LEAQ    (DI)(BX*4), R8
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
+	VPXORD  Z8, Z8, Z8
+	VPXORD  Z9, Z9, Z9
+	VPXORD  Z10, Z10, Z10
+	VPXORD  Z11, Z11, Z11
+	VPXORD  Z12, Z12, Z12
+	VPXORD  Z13, Z13, Z13
+	MOVB    add+72(FP), R10
+	TESTB   R10, R10
+	JEQ     columns
+	MOVQ    AX, R10
+	VMOVUPS (R10), Z0
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z1
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z2
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z3
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z4
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z5
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z6
+
+columns:
+	MOVQ DX, R10
+	MOVQ cols+40(FP), R11
+	SUBQ $0x04, R11
+	JLT  tail
 
 loop:
 	PREFETCHT0       (R10)(SI*1)
@@ -724,27 +815,27 @@ below2:
 	ADDQ             $0x00000004, R8
 
 below1:
-	MOVQ    AX, DI
+	MOVQ    AX, R10
 	VADDPS  Z7, Z0, Z0
-	VMOVUPS Z0, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z0, (R10)
+	ADDQ    CX, R10
 	VADDPS  Z8, Z1, Z1
-	VMOVUPS Z1, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z1, (R10)
+	ADDQ    CX, R10
 	VADDPS  Z9, Z2, Z2
-	VMOVUPS Z2, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z2, (R10)
+	ADDQ    CX, R10
 	VADDPS  Z10, Z3, Z3
-	VMOVUPS Z3, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z3, (R10)
+	ADDQ    CX, R10
 	VADDPS  Z11, Z4, Z4
-	VMOVUPS Z4, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z4, (R10)
+	ADDQ    CX, R10
 	VADDPS  Z12, Z5, Z5
-	VMOVUPS Z5, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z5, (R10)
+	ADDQ    CX, R10
 	VADDPS  Z13, Z6, Z6
-	VMOVUPS Z6, (DI)
+	VMOVUPS Z6, (R10)
 	ADDQ    $0x00000040, AX
 	MOVQ    groupBytes+56(FP), DI
 	ADDQ    DI, DX
@@ -753,9 +844,9 @@ below1:
 	VZEROUPPER
 	RET
 
-// func mulF16x8AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+// func mulF16x8AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·mulF16x8AVX512(SB), $256-72
+TEXT ·mulF16x8AVX512(SB), $256-73
 	MOVQ dst+0(FP), AX
 	MOVQ ldd+8(FP), CX
 	MOVQ w+16(FP), DX
@@ -766,28 +857,49 @@ TEXT ·mulF16x8AVX512(SB), $256-72
 	LEAQ (BX)(BX*2), R9
 
 group:
-	MOVQ   x+24(FP), DI
-	LEAQ   (DI)(BX*4), R8
-	MOVQ   DX, R10
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	MOVQ   cols+40(FP), R11
-	SUBQ   $0x04, R11
-	JLT    tail
+	MOVQ    x+24(FP), DI
+	LEAQ    (DI)(BX*4), R8
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
+	VPXORD  Z8, Z8, Z8
+	VPXORD  Z9, Z9, Z9
+	VPXORD  Z10, Z10, Z10
+	VPXORD  Z11, Z11, Z11
+	VPXORD  Z12, Z12, Z12
+	VPXORD  Z13, Z13, Z13
+	VPXORD  Z14, Z14, Z14
+	VPXORD  Z15, Z15, Z15
+	MOVB    add+72(FP), R10
+	TESTB   R10, R10
+	JEQ     columns
+	MOVQ    AX, R10
+	VMOVUPS (R10), Z0
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z1
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z2
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z3
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z4
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z5
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z6
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z7
+
+columns:
+	MOVQ DX, R10
+	MOVQ cols+40(FP), R11
+	SUBQ $0x04, R11
+	JLT  tail
 
 loop:
 	PREFETCHT0       (R10)(SI*1)
@@ -879,30 +991,30 @@ below2:
 	ADDQ             $0x00000004, R8
 
 below1:
-	MOVQ    AX, DI
+	MOVQ    AX, R10
 	VADDPS  Z8, Z0, Z0
-	VMOVUPS Z0, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z0, (R10)
+	ADDQ    CX, R10
 	VADDPS  Z9, Z1, Z1
-	VMOVUPS Z1, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z1, (R10)
+	ADDQ    CX, R10
 	VADDPS  Z10, Z2, Z2
-	VMOVUPS Z2, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z2, (R10)
+	ADDQ    CX, R10
 	VADDPS  Z11, Z3, Z3
-	VMOVUPS Z3, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z3, (R10)
+	ADDQ    CX, R10
 	VADDPS  Z12, Z4, Z4
-	VMOVUPS Z4, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z4, (R10)
+	ADDQ    CX, R10
 	VADDPS  Z13, Z5, Z5
-	VMOVUPS Z5, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z5, (R10)
+	ADDQ    CX, R10
 	VADDPS  Z14, Z6, Z6
-	VMOVUPS Z6, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z6, (R10)
+	ADDQ    CX, R10
 	VADDPS  Z15, Z7, Z7
-	VMOVUPS Z7, (DI)
+	VMOVUPS Z7, (R10)
 	ADDQ    $0x00000040, AX
 	MOVQ    groupBytes+56(FP), DI
 	ADDQ    DI, DX
@@ -911,9 +1023,9 @@ below1:
 	VZEROUPPER
 	RET
 
-// func mulF16x10AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+// func mulF16x10AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·mulF16x10AVX512(SB), $256-72
+TEXT ·mulF16x10AVX512(SB), $256-73
 	MOVQ dst+0(FP), AX
 	MOVQ ldd+8(FP), CX
 	MOVQ w+16(FP), DX
@@ -924,33 +1036,58 @@ TEXT ·mulF16x10AVX512(SB), $256-72
 	LEAQ (BX)(BX*2), R10
 
 group:
-	MOVQ   x+24(FP), DI
-	LEAQ   (DI)(BX*4), R8
-	LEAQ   (R8)(BX*4), R9
-	MOVQ   DX, R11
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	VPXORD Z18, Z18, Z18
-	VPXORD Z19, Z19, Z19
-	MOVQ   cols+40(FP), R12
-	SUBQ   $0x04, R12
-	JLT    tail
+	MOVQ    x+24(FP), DI
+	LEAQ    (DI)(BX*4), R8
+	LEAQ    (R8)(BX*4), R9
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
+	VPXORD  Z8, Z8, Z8
+	VPXORD  Z9, Z9, Z9
+	VPXORD  Z10, Z10, Z10
+	VPXORD  Z11, Z11, Z11
+	VPXORD  Z12, Z12, Z12
+	VPXORD  Z13, Z13, Z13
+	VPXORD  Z14, Z14, Z14
+	VPXORD  Z15, Z15, Z15
+	VPXORD  Z16, Z16, Z16
+	VPXORD  Z17, Z17, Z17
+	VPXORD  Z18, Z18, Z18
+	VPXORD  Z19, Z19, Z19
+	MOVB    add+72(FP), R11
+	TESTB   R11, R11
+	JEQ     columns
+	MOVQ    AX, R11
+	VMOVUPS (R11), Z0
+	ADDQ    CX, R11
+	VMOVUPS (R11), Z1
+	ADDQ    CX, R11
+	VMOVUPS (R11), Z2
+	ADDQ    CX, R11
+	VMOVUPS (R11), Z3
+	ADDQ    CX, R11
+	VMOVUPS (R11), Z4
+	ADDQ    CX, R11
+	VMOVUPS (R11), Z5
+	ADDQ    CX, R11
+	VMOVUPS (R11), Z6
+	ADDQ    CX, R11
+	VMOVUPS (R11), Z7
+	ADDQ    CX, R11
+	VMOVUPS (R11), Z8
+	ADDQ    CX, R11
+	VMOVUPS (R11), Z9
+
+columns:
+	MOVQ DX, R11
+	MOVQ cols+40(FP), R12
+	SUBQ $0x04, R12
+	JLT  tail
 
 loop:
 	PREFETCHT0       (R11)(SI*1)
@@ -1059,36 +1196,36 @@ below2:
 	ADDQ             $0x00000004, R9
 
 below1:
-	MOVQ    AX, DI
+	MOVQ    AX, R11
 	VADDPS  Z10, Z0, Z0
-	VMOVUPS Z0, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z0, (R11)
+	ADDQ    CX, R11
 	VADDPS  Z11, Z1, Z1
-	VMOVUPS Z1, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z1, (R11)
+	ADDQ    CX, R11
 	VADDPS  Z12, Z2, Z2
-	VMOVUPS Z2, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z2, (R11)
+	ADDQ    CX, R11
 	VADDPS  Z13, Z3, Z3
-	VMOVUPS Z3, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z3, (R11)
+	ADDQ    CX, R11
 	VADDPS  Z14, Z4, Z4
-	VMOVUPS Z4, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z4, (R11)
+	ADDQ    CX, R11
 	VADDPS  Z15, Z5, Z5
-	VMOVUPS Z5, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z5, (R11)
+	ADDQ    CX, R11
 	VADDPS  Z16, Z6, Z6
-	VMOVUPS Z6, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z6, (R11)
+	ADDQ    CX, R11
 	VADDPS  Z17, Z7, Z7
-	VMOVUPS Z7, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z7, (R11)
+	ADDQ    CX, R11
 	VADDPS  Z18, Z8, Z8
-	VMOVUPS Z8, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z8, (R11)
+	ADDQ    CX, R11
 	VADDPS  Z19, Z9, Z9
-	VMOVUPS Z9, (DI)
+	VMOVUPS Z9, (R11)
 	ADDQ    $0x00000040, AX
 	MOVQ    groupBytes+56(FP), DI
 	ADDQ    DI, DX
@@ -1097,9 +1234,9 @@ below1:
 	VZEROUPPER
 	RET
 
-// func mulF16x12AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+// func mulF16x12AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·mulF16x12AVX512(SB), $256-72
+TEXT ·mulF16x12AVX512(SB), $256-73
 	MOVQ dst+0(FP), AX
 	MOVQ ldd+8(FP), CX
 	MOVQ w+16(FP), DX
@@ -1110,37 +1247,66 @@ TEXT ·mulF16x12AVX512(SB), $256-72
 	LEAQ (BX)(BX*2), R10
 
 group:
-	MOVQ   x+24(FP), DI
-	LEAQ   (DI)(BX*4), R8
-	LEAQ   (R8)(BX*4), R9
-	MOVQ   DX, R11
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	VPXORD Z18, Z18, Z18
-	VPXORD Z19, Z19, Z19
-	VPXORD Z20, Z20, Z20
-	VPXORD Z21, Z21, Z21
-	VPXORD Z22, Z22, Z22
-	VPXORD Z23, Z23, Z23
-	MOVQ   cols+40(FP), R12
-	SUBQ   $0x04, R12
-	JLT    tail
+	MOVQ    x+24(FP), DI
+	LEAQ    (DI)(BX*4), R8
+	LEAQ    (R8)(BX*4), R9
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
+	VPXORD  Z8, Z8, Z8
+	VPXORD  Z9, Z9, Z9
+	VPXORD  Z10, Z10, Z10
+	VPXORD  Z11, Z11, Z11
+	VPXORD  Z12, Z12, Z12
+	VPXORD  Z13, Z13, Z13
+	VPXORD  Z14, Z14, Z14
+	VPXORD  Z15, Z15, Z15
+	VPXORD  Z16, Z16, Z16
+	VPXORD  Z17, Z17, Z17
+	VPXORD  Z18, Z18, Z18
+	VPXORD  Z19, Z19, Z19
+	VPXORD  Z20, Z20, Z20
+	VPXORD  Z21, Z21, Z21
+	VPXORD  Z22, Z22, Z22
+	VPXORD  Z23, Z23, Z23
+	MOVB    add+72(FP), R11
+	TESTB   R11, R11
+	JEQ     columns
+	MOVQ    AX, R11
+	VMOVUPS (R11), Z0
+	ADDQ    CX, R11
+	VMOVUPS (R11), Z1
+	ADDQ    CX, R11
+	VMOVUPS (R11), Z2
+	ADDQ    CX, R11
+	VMOVUPS (R11), Z3
+	ADDQ    CX, R11
+	VMOVUPS (R11), Z4
+	ADDQ    CX, R11
+	VMOVUPS (R11), Z5
+	ADDQ    CX, R11
+	VMOVUPS (R11), Z6
+	ADDQ    CX, R11
+	VMOVUPS (R11), Z7
+	ADDQ    CX, R11
+	VMOVUPS (R11), Z8
+	ADDQ    CX, R11
+	VMOVUPS (R11), Z9
+	ADDQ    CX, R11
+	VMOVUPS (R11), Z10
+	ADDQ    CX, R11
+	VMOVUPS (R11), Z11
+
+columns:
+	MOVQ DX, R11
+	MOVQ cols+40(FP), R12
+	SUBQ $0x04, R12
+	JLT  tail
 
 loop:
 	PREFETCHT0       (R11)(SI*1)
@@ -1263,42 +1429,42 @@ below2:
 	ADDQ             $0x00000004, R9
 
 below1:
-	MOVQ    AX, DI
+	MOVQ    AX, R11
 	VADDPS  Z12, Z0, Z0
-	VMOVUPS Z0, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z0, (R11)
+	ADDQ    CX, R11
 	VADDPS  Z13, Z1, Z1
-	VMOVUPS Z1, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z1, (R11)
+	ADDQ    CX, R11
 	VADDPS  Z14, Z2, Z2
-	VMOVUPS Z2, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z2, (R11)
+	ADDQ    CX, R11
 	VADDPS  Z15, Z3, Z3
-	VMOVUPS Z3, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z3, (R11)
+	ADDQ    CX, R11
 	VADDPS  Z16, Z4, Z4
-	VMOVUPS Z4, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z4, (R11)
+	ADDQ    CX, R11
 	VADDPS  Z17, Z5, Z5
-	VMOVUPS Z5, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z5, (R11)
+	ADDQ    CX, R11
 	VADDPS  Z18, Z6, Z6
-	VMOVUPS Z6, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z6, (R11)
+	ADDQ    CX, R11
 	VADDPS  Z19, Z7, Z7
-	VMOVUPS Z7, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z7, (R11)
+	ADDQ    CX, R11
 	VADDPS  Z20, Z8, Z8
-	VMOVUPS Z8, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z8, (R11)
+	ADDQ    CX, R11
 	VADDPS  Z21, Z9, Z9
-	VMOVUPS Z9, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z9, (R11)
+	ADDQ    CX, R11
 	VADDPS  Z22, Z10, Z10
-	VMOVUPS Z10, (DI)
-	ADDQ    CX, DI
+	VMOVUPS Z10, (R11)
+	ADDQ    CX, R11
 	VADDPS  Z23, Z11, Z11
-	VMOVUPS Z11, (DI)
+	VMOVUPS Z11, (R11)
 	ADDQ    $0x00000040, AX
 	MOVQ    groupBytes+56(FP), DI
 	ADDQ    DI, DX

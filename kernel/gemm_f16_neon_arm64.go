@@ -2,17 +2,17 @@
 
 package kernel
 
-// mulF16x1NEON multiplies F16 groups with 1 rows. It does not prefetch.
+// mulF16x1NEON multiplies F16 groups with 1 rows. It does not prefetch. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF16x1NEON(dst *float32, ldd int, w *byte, x *float32, ldx, cols, groups, groupBytes, ahead int)
+func mulF16x1NEON(dst *float32, ldd int, w *byte, x *float32, ldx, cols, groups, groupBytes, ahead int, add bool)
 
-// mulF16x2NEON multiplies F16 groups with 2 rows. It does not prefetch.
+// mulF16x2NEON multiplies F16 groups with 2 rows. It does not prefetch. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF16x2NEON(dst *float32, ldd int, w *byte, x *float32, ldx, cols, groups, groupBytes, ahead int)
+func mulF16x2NEON(dst *float32, ldd int, w *byte, x *float32, ldx, cols, groups, groupBytes, ahead int, add bool)
 
-// mulF16x3NEON multiplies F16 groups with 3 rows. It does not prefetch.
+// mulF16x3NEON multiplies F16 groups with 3 rows. It does not prefetch. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF16x3NEON(dst *float32, ldd int, w *byte, x *float32, ldx, cols, groups, groupBytes, ahead int)
+func mulF16x3NEON(dst *float32, ldd int, w *byte, x *float32, ldx, cols, groups, groupBytes, ahead int, add bool)

@@ -4,17 +4,17 @@
 
 package kernel
 
-// mulF32x1AVX2 multiplies F32 groups with 1 rows.
+// mulF32x1AVX2 multiplies F32 groups with 1 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF32x1AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulF32x1AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulF32x2AVX2 multiplies F32 groups with 2 rows.
+// mulF32x2AVX2 multiplies F32 groups with 2 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF32x2AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulF32x2AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulF32x3AVX2 multiplies F32 groups with 3 rows.
+// mulF32x3AVX2 multiplies F32 groups with 3 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF32x3AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulF32x3AVX2(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)

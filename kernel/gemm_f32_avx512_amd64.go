@@ -4,52 +4,52 @@
 
 package kernel
 
-// mulF32x1AVX512 multiplies F32 groups with 1 rows.
+// mulF32x1AVX512 multiplies F32 groups with 1 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF32x1AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulF32x1AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulF32x2AVX512 multiplies F32 groups with 2 rows.
+// mulF32x2AVX512 multiplies F32 groups with 2 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF32x2AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulF32x2AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulF32x3AVX512 multiplies F32 groups with 3 rows.
+// mulF32x3AVX512 multiplies F32 groups with 3 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF32x3AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulF32x3AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulF32x4AVX512 multiplies F32 groups with 4 rows.
+// mulF32x4AVX512 multiplies F32 groups with 4 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF32x4AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulF32x4AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulF32x5AVX512 multiplies F32 groups with 5 rows.
+// mulF32x5AVX512 multiplies F32 groups with 5 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF32x5AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulF32x5AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulF32x6AVX512 multiplies F32 groups with 6 rows.
+// mulF32x6AVX512 multiplies F32 groups with 6 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF32x6AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulF32x6AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulF32x7AVX512 multiplies F32 groups with 7 rows.
+// mulF32x7AVX512 multiplies F32 groups with 7 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF32x7AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulF32x7AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulF32x8AVX512 multiplies F32 groups with 8 rows.
+// mulF32x8AVX512 multiplies F32 groups with 8 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF32x8AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulF32x8AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulF32x10AVX512 multiplies F32 groups with 10 rows.
+// mulF32x10AVX512 multiplies F32 groups with 10 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF32x10AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulF32x10AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
-// mulF32x12AVX512 multiplies F32 groups with 12 rows.
+// mulF32x12AVX512 multiplies F32 groups with 12 rows. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF32x12AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+func mulF32x12AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)

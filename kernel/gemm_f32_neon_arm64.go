@@ -2,17 +2,17 @@
 
 package kernel
 
-// mulF32x1NEON multiplies F32 groups with 1 rows. It does not prefetch.
+// mulF32x1NEON multiplies F32 groups with 1 rows. It does not prefetch. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF32x1NEON(dst *float32, ldd int, w *byte, x *float32, ldx, cols, groups, groupBytes, ahead int)
+func mulF32x1NEON(dst *float32, ldd int, w *byte, x *float32, ldx, cols, groups, groupBytes, ahead int, add bool)
 
-// mulF32x2NEON multiplies F32 groups with 2 rows. It does not prefetch.
+// mulF32x2NEON multiplies F32 groups with 2 rows. It does not prefetch. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF32x2NEON(dst *float32, ldd int, w *byte, x *float32, ldx, cols, groups, groupBytes, ahead int)
+func mulF32x2NEON(dst *float32, ldd int, w *byte, x *float32, ldx, cols, groups, groupBytes, ahead int, add bool)
 
-// mulF32x3NEON multiplies F32 groups with 3 rows. It does not prefetch.
+// mulF32x3NEON multiplies F32 groups with 3 rows. It does not prefetch. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulF32x3NEON(dst *float32, ldd int, w *byte, x *float32, ldx, cols, groups, groupBytes, ahead int)
+func mulF32x3NEON(dst *float32, ldd int, w *byte, x *float32, ldx, cols, groups, groupBytes, ahead int, add bool)

@@ -2,8 +2,8 @@
 
 #include "textflag.h"
 
-// func mulF32x1NEON(dst *float32, ldd int, w *byte, x *float32, ldx, cols, groups, groupBytes, ahead int)
-TEXT ·mulF32x1NEON(SB), NOSPLIT, $0-72
+// func mulF32x1NEON(dst *float32, ldd int, w *byte, x *float32, ldx, cols, groups, groupBytes, ahead int, add bool)
+TEXT ·mulF32x1NEON(SB), NOSPLIT, $0-73
 	MOVD dst+0(FP), R0
 	MOVD ldd+8(FP), R1
 	MOVD w+16(FP), R2
@@ -15,7 +15,6 @@ TEXT ·mulF32x1NEON(SB), NOSPLIT, $0-72
 
 group:
 	MOVD x+24(FP), R6
-	MOVD R2, R7
 	MOVD cols+40(FP), R8
 	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
 	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
@@ -25,6 +24,16 @@ group:
 	WORD $0x6f00e405 // movi v5.2d, #0000000000000000
 	WORD $0x6f00e406 // movi v6.2d, #0000000000000000
 	WORD $0x6f00e407 // movi v7.2d, #0000000000000000
+	MOVBU add+72(FP), R26
+	CBZ R26, columns
+	MOVD R0, R7
+	WORD $0x3dc000e0 // ldr q0, [x7]
+	WORD $0x3dc004e1 // ldr q1, [x7, #16]
+	WORD $0x3dc008e2 // ldr q2, [x7, #32]
+	WORD $0x3dc00ce3 // ldr q3, [x7, #48]
+
+columns:
+	MOVD R2, R7
 	SUBS $4, R8
 	BLT tail
 
@@ -119,8 +128,8 @@ below1:
 	BNE group
 	RET
 
-// func mulF32x2NEON(dst *float32, ldd int, w *byte, x *float32, ldx, cols, groups, groupBytes, ahead int)
-TEXT ·mulF32x2NEON(SB), NOSPLIT, $0-72
+// func mulF32x2NEON(dst *float32, ldd int, w *byte, x *float32, ldx, cols, groups, groupBytes, ahead int, add bool)
+TEXT ·mulF32x2NEON(SB), NOSPLIT, $0-73
 	MOVD dst+0(FP), R0
 	MOVD ldd+8(FP), R1
 	MOVD w+16(FP), R2
@@ -133,7 +142,6 @@ TEXT ·mulF32x2NEON(SB), NOSPLIT, $0-72
 group:
 	MOVD x+24(FP), R6
 	ADD R3, R6, R7
-	MOVD R2, R8
 	MOVD cols+40(FP), R9
 	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
 	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
@@ -151,6 +159,21 @@ group:
 	WORD $0x6f00e40d // movi v13.2d, #0000000000000000
 	WORD $0x6f00e40e // movi v14.2d, #0000000000000000
 	WORD $0x6f00e40f // movi v15.2d, #0000000000000000
+	MOVBU add+72(FP), R26
+	CBZ R26, columns
+	MOVD R0, R8
+	WORD $0x3dc00100 // ldr q0, [x8]
+	WORD $0x3dc00501 // ldr q1, [x8, #16]
+	WORD $0x3dc00902 // ldr q2, [x8, #32]
+	WORD $0x3dc00d03 // ldr q3, [x8, #48]
+	ADD R1, R8
+	WORD $0x3dc00104 // ldr q4, [x8]
+	WORD $0x3dc00505 // ldr q5, [x8, #16]
+	WORD $0x3dc00906 // ldr q6, [x8, #32]
+	WORD $0x3dc00d07 // ldr q7, [x8, #48]
+
+columns:
+	MOVD R2, R8
 	SUBS $4, R9
 	BLT tail
 
@@ -288,8 +311,8 @@ below1:
 	BNE group
 	RET
 
-// func mulF32x3NEON(dst *float32, ldd int, w *byte, x *float32, ldx, cols, groups, groupBytes, ahead int)
-TEXT ·mulF32x3NEON(SB), NOSPLIT, $0-72
+// func mulF32x3NEON(dst *float32, ldd int, w *byte, x *float32, ldx, cols, groups, groupBytes, ahead int, add bool)
+TEXT ·mulF32x3NEON(SB), NOSPLIT, $0-73
 	MOVD dst+0(FP), R0
 	MOVD ldd+8(FP), R1
 	MOVD w+16(FP), R2
@@ -303,7 +326,6 @@ group:
 	MOVD x+24(FP), R6
 	ADD R3, R6, R7
 	ADD R3, R7, R8
-	MOVD R2, R9
 	MOVD cols+40(FP), R10
 	WORD $0x6f00e400 // movi v0.2d, #0000000000000000
 	WORD $0x6f00e401 // movi v1.2d, #0000000000000000
@@ -329,6 +351,26 @@ group:
 	WORD $0x6f00e415 // movi v21.2d, #0000000000000000
 	WORD $0x6f00e416 // movi v22.2d, #0000000000000000
 	WORD $0x6f00e417 // movi v23.2d, #0000000000000000
+	MOVBU add+72(FP), R26
+	CBZ R26, columns
+	MOVD R0, R9
+	WORD $0x3dc00120 // ldr q0, [x9]
+	WORD $0x3dc00521 // ldr q1, [x9, #16]
+	WORD $0x3dc00922 // ldr q2, [x9, #32]
+	WORD $0x3dc00d23 // ldr q3, [x9, #48]
+	ADD R1, R9
+	WORD $0x3dc00124 // ldr q4, [x9]
+	WORD $0x3dc00525 // ldr q5, [x9, #16]
+	WORD $0x3dc00926 // ldr q6, [x9, #32]
+	WORD $0x3dc00d27 // ldr q7, [x9, #48]
+	ADD R1, R9
+	WORD $0x3dc00128 // ldr q8, [x9]
+	WORD $0x3dc00529 // ldr q9, [x9, #16]
+	WORD $0x3dc0092a // ldr q10, [x9, #32]
+	WORD $0x3dc00d2b // ldr q11, [x9, #48]
+
+columns:
+	MOVD R2, R9
 	SUBS $4, R10
 	BLT tail
 

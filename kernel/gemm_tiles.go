@@ -11,8 +11,8 @@ import "ridge/weights/tensor"
 // bytes behind the weights it reads; 0 is for none.
 type mulFunc func(dst *float32, ldd int, w *byte, x *byte, ldx int, supers int, groups int, ahead int)
 
-// plainFunc is mulFunc for weights in plain numbers.
-type plainFunc func(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)
+// plainFunc is mulFunc for weights in plain numbers. With add it adds to dst.
+type plainFunc func(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
 
 // numTypes is the size of tables that are indexed by element type.
 const numTypes = tensor.MXFP4 + 1
@@ -56,7 +56,7 @@ func mulPlain(p *Packed, kernels []plainFunc, tiles []int, dst []float32, ldd in
 			w := &p.Data[g*p.GroupBytes]
 			for r := r0; r < end; {
 				mr := tiles[min(end-r, len(tiles)-1)]
-				kernels[mr](&dst[r*ldd+g*Lanes], ldd, w, &x.F32[r*x.LDF], x.LDF, p.Cols, n, p.GroupBytes, aheadBytes(mr))
+				kernels[mr](&dst[r*ldd+g*Lanes], ldd, w, &x.F32[r*x.LDF], x.LDF, p.Cols, n, p.GroupBytes, aheadBytes(mr), p.adds)
 				r += mr
 			}
 		}

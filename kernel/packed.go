@@ -24,9 +24,11 @@ type Packed struct {
 	Groups     int    // ceil(Rows / Lanes)
 	GroupBytes int    // bytes of a group in Data
 	Data       []byte // Groups * GroupBytes bytes, from the allocator given to NewPacked
+	Apart      *Apart // columns that are multiplied with float32 activations, nil for none
 
 	layout *packing // nil for plain numbers and for native rows
 	native bool     // groups are the rows as they are in the file
+	adds   bool     // products are added to what is there; plain numbers only
 }
 
 // PackedBytes returns the size of the packed form of m for the tier in use, or
@@ -153,9 +155,12 @@ func (p *Packed) Mul(dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
 	p.check(dst, ldd, x, r1, g1)
 	if p.UsesQuant() && x.Planes > 1 {
 		p.mulPlanes(dst, ldd, x, r0, r1, g0, g1)
-		return
+	} else {
+		p.mul(dst, ldd, x, r0, r1, g0, g1)
 	}
-	p.mul(dst, ldd, x, r0, r1, g0, g1)
+	if p.Apart != nil {
+		p.mulApart(dst, ldd, x, r0, r1, g0, g1)
+	}
 }
 
 // mul is Mul for rows of one plane.

@@ -144,7 +144,8 @@ func fma32(a, b, c float32) float32 {
 }
 
 // Weights in plain numbers are stored by column: the 16 rows' values of column
-// 0, then of column 1, and so on. Even and odd columns are summed apart.
+// 0, then of column 1, and so on. Even and odd columns are summed apart; what is
+// added to is where the even ones start from.
 
 // plainSize returns the bytes of a value of a format that is packed as plain
 // numbers, 0 for other formats.
@@ -181,6 +182,9 @@ func (p *Packed) mulPlainGeneric(dst []float32, ldd int, x *Acts, r0, r1, g0, g1
 		data := p.Data[g*p.GroupBytes:][:p.GroupBytes]
 		for r := r0; r < r1; r++ {
 			var acc [2][Lanes]float32
+			if p.adds {
+				copy(acc[0][:], dst[r*ldd+g*Lanes:])
+			}
 			for k, v := range x.F32[r*x.LDF:][:p.Cols] {
 				axpyPlain(&acc[k&1], p.Type, data[k*size*Lanes:], v)
 			}

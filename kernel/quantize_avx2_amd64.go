@@ -8,3 +8,8 @@ package kernel
 //
 //go:noescape
 func quantizeAVX2(dst *byte, x *float32, blocks int)
+
+// subtractQuantizedAVX2 takes the values of quantized blocks of 32 from those of x.
+//
+//go:noescape
+func subtractQuantizedAVX2(x *float32, q *byte, blocks int)

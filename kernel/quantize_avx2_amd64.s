@@ -172,3 +172,43 @@ DATA gemm7fc00000<>+20(SB)/4, $0x7fc00000
 DATA gemm7fc00000<>+24(SB)/4, $0x7fc00000
 DATA gemm7fc00000<>+28(SB)/4, $0x7fc00000
 GLOBL gemm7fc00000<>(SB), RODATA|NOPTR, $32
+
+// func subtractQuantizedAVX2(x *float32, q *byte, blocks int)
+// Requires: AVX, AVX2
+TEXT ·subtractQuantizedAVX2(SB), $256-24
+	MOVQ x+0(FP), AX
+	MOVQ q+8(FP), CX
+	MOVQ blocks+16(FP), DX
+
+loop:
+	VBROADCASTSS 60(CX), Y0
+	VPMOVSXBD    (CX), Y1
+	VCVTDQ2PS    Y1, Y1
+	VMULPS       Y0, Y1, Y1
+	VMOVUPS      (AX), Y5
+	VSUBPS       Y1, Y5, Y5
+	VMOVUPS      Y5, (AX)
+	VPMOVSXBD    8(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y0, Y2, Y2
+	VMOVUPS      32(AX), Y6
+	VSUBPS       Y2, Y6, Y6
+	VMOVUPS      Y6, 32(AX)
+	VPMOVSXBD    16(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y0, Y3, Y3
+	VMOVUPS      64(AX), Y7
+	VSUBPS       Y3, Y7, Y7
+	VMOVUPS      Y7, 64(AX)
+	VPMOVSXBD    24(CX), Y4
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       Y0, Y4, Y4
+	VMOVUPS      96(AX), Y8
+	VSUBPS       Y4, Y8, Y8
+	VMOVUPS      Y8, 96(AX)
+	ADDQ         $0x00000080, AX
+	ADDQ         $0x00000040, CX
+	DECQ         DX
+	JNE          loop
+	VZEROUPPER
+	RET

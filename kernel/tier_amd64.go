@@ -103,6 +103,17 @@ func quantizeTier(dst []byte, x []float32) int {
 	return n * 32
 }
 
+// subtractTier is subtractQuantized for the whole blocks at the start of x. It
+// returns how many values that were.
+func subtractTier(x []float32, q []byte) int {
+	n := len(x) / 32
+	if n == 0 || cpu.Current() < cpu.AVX2 {
+		return 0
+	}
+	subtractQuantizedAVX2(&x[0], &q[0], n)
+	return n * 32
+}
+
 // readProbe reads b from end to end.
 func readProbe(b []byte) {
 	if n := len(b) &^ 255; n > 0 && cpu.Current() >= cpu.AVX2 {

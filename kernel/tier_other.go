@@ -12,6 +12,8 @@ func attnTier() *attnKernels { return nil }
 // quantizeTier quantizes the first part of x and returns how much of it.
 func quantizeTier(dst []byte, x []float32) int { return 0 }
 
+func subtractTier([]float32, []byte) int { return 0 }
+
 func readProbe(b []byte) { readProbeGeneric(b) }
 
 func dotProbe(integer bool, n int) int { return dotProbeGeneric(integer, n) }

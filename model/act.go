@@ -6,13 +6,18 @@ import "fmt"
 // matrices. Those that are multiplied with matrices of floats stay float32.
 type Act int
 
-// The choices.
+// The choices, from the quickest to the most exact: int8, mixed, fine, int16.
 const (
 	ActInt8  Act = iota // 8 bits and a scale for 32 values, as most engines have them
+	ActMixed            // as ActInt8, with the largest columns as float32
+	ActFine             // as ActMixed with more columns, and 15 bits where they cost least
 	ActInt16            // 8 bits, and 8 more for what these leave: 15 in all, for twice the products
 )
 
-var actNames = [...]string{ActInt8: "int8", ActInt16: "int16"}
+var actNames = [...]string{ActInt8: "int8", ActMixed: "mixed", ActFine: "fine", ActInt16: "int16"}
+
+// Acts returns the choices from the quickest to the most exact.
+func Acts() []Act { return []Act{ActInt8, ActMixed, ActFine, ActInt16} }
 
 // String returns the name that ParseAct reads.
 func (a Act) String() string {
@@ -24,8 +29,18 @@ func (a Act) String() string {
 
 func (a Act) valid() bool { return a >= 0 && int(a) < len(actNames) }
 
-// Planes returns how many quantized rows a row of activations has.
-func (a Act) Planes() int { return int(a) + 1 }
+// Planes returns how many quantized rows most rows of activations have.
+func (a Act) Planes() int {
+	if a == ActInt16 {
+		return 2
+	}
+	return 1
+}
+
+// Apart returns how many of the products with quantized matrices that are not
+// experts' are those of columns apart: of float32 activations, with weights
+// that are read as float16 as well.
+func (a Act) Apart() float64 { return actPlans[a].apart }
 
 // ParseAct returns the choice of the given name, ActInt8 for "".
 func ParseAct(name string) (Act, error) {
@@ -37,5 +52,39 @@ func ParseAct(name string) (Act, error) {
 			return Act(a), nil
 		}
 	}
-	return 0, fmt.Errorf("model: activations: expected int8 or int16, found %q", name)
+	return 0, fmt.Errorf("model: activations: expected int8, mixed, fine or int16, found %q", name)
+}
+
+// The inputs of a network's matrices.
+const (
+	siteQKV  = iota // of the first matrices of a mixer
+	siteOut         // of a mixer's output matrix
+	siteFFN         // of the first matrices of an FFN
+	siteDown        // of its output matrix
+	siteHead        // of the output matrix
+	sites
+)
+
+// actPlan says how the inputs of matrices are kept.
+type actPlan struct {
+	planes [sites]int // of quantized rows; 0 means 1
+	last   int        // planes of the last layer's FFN
+	apart  float64    // how many of all products are those of columns apart
+}
+
+// siteWeights has how much the errors of an input, over its values, change what
+// a model predicts. They are the rounded means of what was measured with three
+// models.
+var siteWeights = [sites]float64{siteQKV: 1, siteOut: 0.25, siteFFN: 0.5, siteDown: 0.5, siteHead: 16}
+
+// lastWeight is that of the inputs of the last FFN.
+const lastWeight = 3
+
+// actPlans has what the choices mean. docs/kernels.md has what each of them
+// gains and costs.
+var actPlans = [...]actPlan{
+	ActInt8:  {},
+	ActMixed: {apart: 1. / 100},
+	ActFine:  {planes: [sites]int{siteDown: 2, siteHead: 2}, last: 2, apart: 1.5 / 100},
+	ActInt16: {planes: [sites]int{2, 2, 2, 2, 2}, last: 2},
 }

@@ -67,12 +67,14 @@ func TestActOfFloats(t *testing.T) {
 	for i := range prompt {
 		prompt[i] %= 64
 	}
-	var got [2][]float32
+	var got [ActInt16 + 1][]float32
 	for act := range got {
 		got[act] = compute(t, openTiny(t, tinyModels+"/llama/llama.gguf", 64, Options{Act: Act(act), Workers: 1}), prompt, 4)
 	}
-	if !equalBits(got[0], got[1]) {
-		t.Error("logits differ")
+	for act := range got {
+		if !equalBits(got[0], got[act]) {
+			t.Errorf("%v: logits differ", Act(act))
+		}
 	}
 }
 
@@ -80,12 +82,12 @@ func TestParseAct(t *testing.T) {
 	if a, err := ParseAct(""); a != ActInt8 || err != nil {
 		t.Errorf("no name became %v, %v", a, err)
 	}
-	for _, a := range []Act{ActInt8, ActInt16} {
+	for _, a := range Acts() {
 		if got, err := ParseAct(a.String()); got != a || err != nil {
 			t.Errorf("%v became %v, %v", a, got, err)
 		}
 	}
-	if _, err := ParseAct("int4"); err == nil || !strings.Contains(err.Error(), `expected int8 or int16, found "int4"`) {
+	if _, err := ParseAct("int4"); err == nil || !strings.Contains(err.Error(), `expected int8, mixed, fine or int16, found "int4"`) {
 		t.Errorf("int4: %v", err)
 	}
 	if m, err := Open(testdata.Tiny, Options{Act: 7}); err == nil {

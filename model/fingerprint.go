@@ -55,7 +55,7 @@ func (m *Model) Fingerprint() string {
 		}
 	}
 	if m.act != ActInt8 {
-		fmt.Fprint(h, m.act)
+		fmt.Fprint(h, m.act, m.act.tag())
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

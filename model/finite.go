@@ -53,7 +53,7 @@ func (m *Model) probeRows(s *Step, r *netRows) string {
 		return "the embedding"
 	}
 	for i := range n.Layers {
-		if n.Layers[i].run(m.exec, s, i, &r.layerRows); !finite(&r.x) {
+		if n.Layers[i].run(m.exec, s, i, i == len(n.Layers)-1, &r.layerRows); !finite(&r.x) {
 			return fmt.Sprintf("layer %d of %d", i, len(n.Layers))
 		}
 	}

@@ -39,7 +39,7 @@ func (m *Model) Forward(s *Step) error {
 	m.pool.Enter()
 	defer m.pool.Leave()
 	m.exec.Begin()
-	err := m.lookUp(s)
+	err := m.lookUp(s, &m.rows)
 	if err == nil {
 		err = m.guard(func() {
 			m.net.run(m.exec, s, &m.rows)
@@ -86,8 +86,8 @@ func (m *Model) shrink(runs []Run) {
 
 // lookUp is Net.embed, whose rows come from the files. Once these have been
 // changed nothing can be computed any more.
-func (m *Model) lookUp(s *Step) error {
-	err := mmap.Guard(func() { m.net.embed(s, &m.rows) })
+func (m *Model) lookUp(s *Step, rows *netRows) error {
+	err := mmap.Guard(func() { m.net.embed(s, rows) })
 	if changed := m.check(); changed != nil {
 		err = changed
 	}

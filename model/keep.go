@@ -92,7 +92,7 @@ func newKeeper(m *Model, o PackCache) *keeper {
 	}
 	k.id = id
 	h := sha256.New()
-	fmt.Fprintf(h, "layout %d, packing %d\n%s%s", kernel.LayoutVersion, packVersion, id, m.cfg.identity())
+	fmt.Fprintf(h, "layout %d, packing %d\n%s%s%s", kernel.LayoutVersion, packVersion, m.act.tag(), id, m.cfg.identity())
 	k.key = hex.EncodeToString(h.Sum(nil))
 	return k
 }
@@ -116,8 +116,7 @@ func (m *Model) readWeights(o *Options) (err error) {
 		m.cfg = c
 	}
 	if m.w, err = m.load(o.Progress, nil); err == nil && k != nil {
-		m.keeper = k
-		k.start(m.w)
+		m.toKeep = k
 	}
 	return err
 }
@@ -156,7 +155,7 @@ func (m *Model) loadKept(file *packfile.File, o *Options) (*weights, error) {
 		return nil, err
 	}
 	k := &keptMatrices{file: file, inPlace: inPlace(m, file), shapes: map[string]tensor.Mat{}}
-	for _, e := range file.Matrix {
+	for _, e := range file.Matrix[:k.matrices()] {
 		s := k.shapes[e.Name+".weight"]
 		s.Type, s.Rows, s.Cols = tensor.DType(e.Type), s.Rows+e.Rows, e.Cols
 		k.shapes[e.Name+".weight"] = s
@@ -171,7 +170,7 @@ type keptMatrices struct {
 	file    *packfile.File
 	inPlace bool // they are used where they are mapped, not copied
 	shapes  map[string]tensor.Mat
-	n       int // matrices handed out
+	n       int // matrices handed out; columns apart come behind the last
 	failed  atomic.Pointer[error]
 }
 
@@ -189,7 +188,7 @@ func (k *keptMatrices) next(name string, m tensor.Mat) error {
 	if k == nil {
 		return nil
 	}
-	if k.n == len(k.file.Matrix) {
+	if k.n == k.matrices() {
 		return fmt.Errorf("%w: expected it, found none", packfile.ErrDamaged)
 	}
 	e := &k.file.Matrix[k.n]
@@ -231,8 +230,8 @@ func (k *keptMatrices) finish(b *builder) error {
 	if k == nil {
 		return nil
 	}
-	if k.n != len(k.file.Matrix) {
-		return fmt.Errorf("%w: expected %d matrices, found %d", packfile.ErrDamaged, k.n, len(k.file.Matrix))
+	if n := k.matrices(); k.n != n {
+		return fmt.Errorf("%w: expected %d matrices, found %d", packfile.ErrDamaged, k.n, n)
 	}
 	if err := k.failed.Load(); err != nil {
 		return *err
@@ -240,7 +239,7 @@ func (k *keptMatrices) finish(b *builder) error {
 	b.w.sum = k.file.Print
 	if k.inPlace {
 		b.w.file, b.w.from = k.file, "mapped"
-		return nil
+		return k.loadApart(b.w)
 	}
 	for i, p := range b.w.packed {
 		if !k.file.Matrix[i].Matches(p.Data) {
@@ -248,7 +247,7 @@ func (k *keptMatrices) finish(b *builder) error {
 		}
 	}
 	b.w.from = "copied"
-	return nil
+	return k.loadApart(b.w)
 }
 
 // check returns an error if a file that weights are read from was changed.
@@ -295,10 +294,16 @@ func (k *keeper) start(w *weights) {
 	for _, p := range w.packed {
 		d.Matrix = append(d.Matrix, packfile.Entry{Name: p.name, Type: uint32(p.Type), Rows: p.Rows, Cols: p.Cols})
 	}
+	d.Matrix = append(d.Matrix, w.apartEntries()...)
 	go func() {
 		defer close(k.done)
 		err := packfile.Write(k.ctx, k.Dir, d, packfile.Writing{
-			Bytes: func(i int) []byte { return w.packed[i].Data },
+			Bytes: func(i int) []byte {
+				if n := len(w.packed); i >= n {
+					return w.aparts[i-n].mem
+				}
+				return w.packed[i].Data
+			},
 			Pause: k.pause,
 			Last: func() error {
 				defer close(k.released)

@@ -37,12 +37,13 @@ func eachWay(t *testing.T, f func(t *testing.T, way string)) {
 // shelf is a folder for packed weights, and what was said of it.
 type shelf struct {
 	dir string
+	act Act
 	mu  sync.Mutex
 	say []string
 }
 
 func (s *shelf) options() Options {
-	return Options{KV: tensor.F32, Workers: 2, Context: 16, PackCache: PackCache{Dir: s.dir, Warn: func(text string) {
+	return Options{KV: tensor.F32, Workers: 2, Context: 16, Act: s.act, PackCache: PackCache{Dir: s.dir, Warn: func(text string) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.say = append(s.say, text)

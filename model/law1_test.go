@@ -29,7 +29,9 @@ func TestOneAnswerOfTrainedModel(t *testing.T) {
 	oneAnswer(t, testdata.Tiny, randomPrompt(120), 1024, 3, Options{KV: tensor.F16})
 	oneAnswer(t, testdata.Tiny, randomPrompt(120), 1024, 3, Options{KV: tensor.Q8_0})
 	oneAnswer(t, testdata.Tiny, randomPrompt(120), 1024, 3, Options{KV: tensor.BF16})
-	oneAnswer(t, testdata.Tiny, randomPrompt(70), 1024, 2, Options{KV: tensor.F16, Act: ActInt16})
+	for _, a := range Acts()[1:] {
+		oneAnswer(t, testdata.Tiny, randomPrompt(70), 1024, 2, Options{KV: tensor.F16, Act: a})
+	}
 }
 
 func randomPrompt(n int) []int32 {
@@ -51,7 +53,9 @@ func TestOneAnswerOfRealModels(t *testing.T) {
 			oneAnswer(t, testdata.Model(t, name), randomPrompt(150), 1024, 2, Options{KV: tensor.Q8_0})
 			oneAnswer(t, testdata.Model(t, name), randomPrompt(150), 1024, 2, Options{KV: tensor.BF16})
 			if name == "smollm2" {
-				oneAnswer(t, testdata.Model(t, name), randomPrompt(150), 1024, 2, Options{KV: tensor.F16, Act: ActInt16})
+				for _, a := range Acts()[1:] {
+					oneAnswer(t, testdata.Model(t, name), randomPrompt(150), 1024, 2, Options{KV: tensor.F16, Act: a})
+				}
 			}
 		})
 	}

@@ -54,14 +54,28 @@ type layerRows struct {
 	y     kernel.Acts // what is added
 }
 
-// run computes layer number i for the rows of s.
-func (l *Layer) run(e *nn.Exec, s *nn.Step, i int, r *layerRows) {
-	e.Norm(&r.h, &r.x, &l.Pre, l.Mix.Quant() || l.Wiring == ParallelShared && l.FFN.Quant())
+// run computes layer number i for the rows of s. Of the last layer only the
+// rows that give an output are computed once the mixer has appended what it
+// keeps; they move to the front.
+func (l *Layer) run(e *nn.Exec, s *nn.Step, i int, last bool, r *layerRows) {
+	form := l.Mix.Form()
+	if l.Wiring == ParallelShared && !form.Quant() {
+		form = l.FFN.Form()
+	}
+	e.Norm(&r.h, &r.x, &l.Pre, form)
 	l.continueFromNorm(r)
 	mixed, out := l.Mix.Mix(e, s, i, &r.h)
+	if last {
+		for _, a := range [3]*kernel.Acts{&r.x, &r.h, mixed} {
+			nn.Keep(a, s.Wanted())
+		}
+		if r.x.N == 0 {
+			return
+		}
+	}
 	if l.Wiring == Sequential {
 		l.add(e, r, mixed, out, &l.Post)
-		e.Norm(&r.h, &r.x, &l.PreFFN, l.FFN.Quant())
+		e.Norm(&r.h, &r.x, &l.PreFFN, l.FFN.Form())
 		l.continueFromNorm(r)
 		fed, down := l.FFN.Feed(e, &r.h)
 		l.add(e, r, fed, down, &l.PostFFN)
@@ -70,7 +84,7 @@ func (l *Layer) run(e *nn.Exec, s *nn.Step, i int, r *layerRows) {
 	// The FFN's input is taken before the mixer's output is added.
 	in := &r.h
 	if l.Wiring == Parallel {
-		e.Norm(&r.h2, &r.x, &l.PreFFN, l.FFN.Quant())
+		e.Norm(&r.h2, &r.x, &l.PreFFN, l.FFN.Form())
 		in = &r.h2
 	}
 	fed, down := l.FFN.Feed(e, in)

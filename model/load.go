@@ -20,6 +20,8 @@ type weights struct {
 	packed []packedMatrix // for a keeper
 	file   *packfile.File // that matrices lie in, nil if none do
 	from   string         // see Model.PackedFrom
+	apart  bool           // matrices have the columns that they keep apart
+	aparts []keptApart
 }
 
 func (w *weights) free() error {
@@ -104,8 +106,13 @@ func (b *builder) alloc(n int) []byte {
 	if b.kept.mapped() {
 		return b.kept.bytes()
 	}
-	if len(b.w.arenas) > 0 {
-		if mem := b.w.arenas[len(b.w.arenas)-1].Alloc(n); mem != nil {
+	return b.w.alloc(n)
+}
+
+// alloc returns n bytes of memory aligned to 64, nil if there are none.
+func (w *weights) alloc(n int) []byte {
+	if len(w.arenas) > 0 {
+		if mem := w.arenas[len(w.arenas)-1].Alloc(n); mem != nil {
 			return mem
 		}
 	}
@@ -113,7 +120,7 @@ func (b *builder) alloc(n int) []byte {
 	if err != nil {
 		return nil
 	}
-	b.w.arenas = append(b.w.arenas, a)
+	w.arenas = append(w.arenas, a)
 	return a.Alloc(n)
 }
 

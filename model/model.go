@@ -64,6 +64,7 @@ type Model struct {
 
 	widths widths
 	keeper *keeper // nil if nothing is to be kept
+	toKeep *keeper // it starts when the weights are complete
 
 	tok      *tokenizer.Tokenizer
 	template string
@@ -182,7 +183,7 @@ func (m *Model) openHF(dir string) error {
 func (m *Model) setup(o Options) error {
 	c := &m.cfg
 	if m.act = o.Act; !m.act.valid() {
-		return fmt.Errorf("model: activations: expected ActInt8 or ActInt16, found %v", m.act)
+		return fmt.Errorf("model: activations: expected one of %v, found %v", Acts(), m.act)
 	}
 	if m.context = o.Context; m.context <= 0 {
 		m.context = c.Context
@@ -194,7 +195,6 @@ func (m *Model) setup(o Options) error {
 		return fmt.Errorf("model: %w", err)
 	}
 	m.exec = nn.NewExec(m.pool)
-	m.exec.Planes = m.act.Planes()
 
 	var wg sync.WaitGroup
 	var tokErr error
@@ -221,7 +221,20 @@ func (m *Model) setup(o Options) error {
 	if rows := m.net.Embed.Positions.Rows; rows > 0 && m.context > rows {
 		return fmt.Errorf("model: %s: context: expected at most %d, the learned positions, found %d", m.path, rows, m.context)
 	}
-	return m.openPool(o)
+	if err := m.openPool(o); err != nil {
+		return err
+	}
+	for l, n := range m.net.Planes(m.act) {
+		l.Planes = n
+	}
+	if err := m.keepApart(); err != nil {
+		return err
+	}
+	if k := m.toKeep; k != nil {
+		m.keeper, m.toKeep = k, nil
+		k.start(m.w)
+	}
+	return nil
 }
 
 func (m *Model) openPool(o Options) error {

@@ -102,7 +102,7 @@ func (n *Net) embed(s *nn.Step, r *netRows) {
 // run computes the layers, and the final rows of those that give an output.
 func (n *Net) run(e *nn.Exec, s *nn.Step, r *netRows) {
 	for i := range n.Layers {
-		n.Layers[i].run(e, s, i, &r.layerRows)
+		n.Layers[i].run(e, s, i, i == len(n.Layers)-1, &r.layerRows)
 	}
 	n.finish(e, s, r)
 }
@@ -115,12 +115,7 @@ func (n *Net) finish(e *nn.Exec, s *nn.Step, r *netRows) {
 	if len(wanted) == 0 {
 		return
 	}
-	// Wanted rows move to the front: what comes after is not read again.
-	for i, row := range wanted {
-		copy(nn.Row(&r.x, i), nn.Row(&r.x, row))
-	}
-	r.x.N = len(wanted)
-	e.Norm(&r.out, &r.x, &n.Norm, nn.Quant(&n.Head.Out))
+	e.Norm(&r.out, &r.x, &n.Norm, nn.FormOf(&n.Head.Out))
 }
 
 // project computes the logits of count final rows from row first on.
@@ -129,8 +124,9 @@ func (n *Net) project(e *nn.Exec, r *netRows, first, count int) {
 	r.part = r.out
 	r.part.N = count
 	r.part.F32 = r.out.F32[first*r.out.LDF:]
-	if nn.Quant(&h.Out) {
+	if nn.FormOf(&h.Out).Quant() {
 		r.part.Q = r.out.Q[first*r.out.LDQ:]
+		r.part.A = r.out.A[first*r.out.LDA:]
 	}
 	e.Linear(&r.part, nn.Out{L: &h.Out, Dst: &r.logits})
 	for i := range count {

@@ -52,9 +52,9 @@ type attnWorker struct {
 
 // attend writes the attention of the rows of q over the keys and values of
 // their sequences to dst, both [rows][heads·dim]. The rows' own keys and values
-// must be stored. The result is quantized too if quant is set.
-func (e *Exec) attend(a *Attention, s *Step, layer int, dst, q *kernel.Acts, quant bool) {
-	e.rows(dst, q.N, a.Heads*a.HeadDim, quant)
+// must be stored. The result has the form f.
+func (e *Exec) attend(a *Attention, s *Step, layer int, dst, q *kernel.Acts, f Form) {
+	formRows(dst, q.N, a.Heads*a.HeadDim, f)
 	t := &e.attn
 	t.dst, t.q, t.a, t.runs, t.layer, t.kv = dst, q, a, s.Runs, layer, e.KV
 	t.spec = kernel.AttnSpec{HeadDim: a.HeadDim, VHeadDim: a.HeadDim, Scale: a.Scale, Softcap: a.Softcap, KV: e.KV.DType()}
@@ -63,7 +63,7 @@ func (e *Exec) attend(a *Attention, s *Step, layer int, dst, q *kernel.Acts, qua
 	// one after the other.
 	t.shares.Anywhere = true // keys and values lie where there was room
 	e.pool.RunShared(t, &t.shares, len(t.units), 1)
-	if quant {
+	if f.Quant() {
 		e.Quantize(dst)
 	}
 }

@@ -31,8 +31,8 @@ type attnRows struct {
 	out     kernel.Acts // [rows][heads·dim]
 }
 
-// Quant reports whether queries, keys and values are computed from quantized rows.
-func (a *Attention) Quant() bool { return Quant(&a.Q, &a.K, &a.V) }
+// Form returns the form of the rows that queries, keys and values are computed from.
+func (a *Attention) Form() Form { return FormOf(&a.Q, &a.K, &a.V) }
 
 // Keeps returns the shape of the keys and values of a sequence.
 func (a *Attention) Keeps() kvcache.LayerShape {
@@ -50,6 +50,6 @@ func (a *Attention) Mix(e *Exec, s *Step, layer int, x *kernel.Acts) (*kernel.Ac
 	r := scratch[attnRows](e)
 	e.Linear(x, Out{&a.Q, &r.q}, Out{&a.K, &r.k}, Out{&a.V, &r.v})
 	e.appendKV(a, s, layer, &r.q, &r.k, &r.v)
-	e.attend(a, s, layer, &r.out, &r.q, Quant(&a.Out))
+	e.attend(a, s, layer, &r.out, &r.q, FormOf(&a.Out))
 	return &r.out, &a.Out
 }

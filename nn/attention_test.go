@@ -145,7 +145,7 @@ func TestAttention(t *testing.T) {
 				e.KV = in.kv
 				var dst kernel.Acts
 				for range 3 { // what one step leaves does not reach the next
-					e.attend(&in.attn, &in.step, 1, &dst, &in.q, true)
+					e.attend(&in.attn, &in.step, 1, &dst, &in.q, Form{Planes: 1})
 				}
 				p.Close()
 				if workers == 1 {
@@ -168,14 +168,14 @@ func TestAttentionAlone(t *testing.T) {
 		e := NewExec(p)
 		e.KV = in.kv
 		var all, one kernel.Acts
-		e.attend(&in.attn, &in.step, 1, &all, &in.q, true)
+		e.attend(&in.attn, &in.step, 1, &all, &in.q, Form{Planes: 1})
 		for _, s := range in.step.Runs {
 			for i := range s.Rows() {
 				var q kernel.Acts
 				Rows(&q, 1, in.q.K, false)
 				copy(Row(&q, 0), in.queries[s.row+i])
 				alone := Step{Runs: []Run{{Seq: s.Seq, Tokens: s.Tokens[:1], pos: s.pos + i}}}
-				e.attend(&in.attn, &alone, 1, &one, &q, true)
+				e.attend(&in.attn, &alone, 1, &one, &q, Form{Planes: 1})
 				want := kernel.Acts{N: 1, K: all.K, F32: Row(&all, s.row+i), LDF: all.LDF, Q: all.Q[(s.row+i)*all.LDQ:][:all.LDQ], LDQ: all.LDQ}
 				sameActs(t, fmt.Sprintf("%s: row %d alone", c.name, s.row+i), &one, &want)
 			}

@@ -210,7 +210,7 @@ func TestNorm(t *testing.T) {
 		x, y := randomActs(r, 100, n), randomActs(r, 100, n)
 		withWorkers(t, func(e *Exec) []*kernel.Acts {
 			var dst kernel.Acts
-			e.Norm(&dst, x, norm, true)
+			e.Norm(&dst, x, norm, Form{Planes: 1})
 			sum, scratch := *y, *x
 			sum.F32, scratch.F32 = append([]float32(nil), y.F32...), append([]float32(nil), x.F32...)
 			e.AddNorm(&sum, &scratch, norm, 2)

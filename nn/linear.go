@@ -9,17 +9,36 @@ import (
 type Linear struct {
 	W    *kernel.Packed
 	Bias []float32 // one per row of W, or nil
+	// Planes is how many planes the quantized rows have that W reads; 0 means 1.
+	// It and the columns that W keeps apart are the same for all matrices that
+	// read the same rows.
+	Planes int
 }
 
-// Quant reports whether one of the matrices reads quantized rows.
-func Quant(ls ...*Linear) bool {
-	for _, l := range ls {
-		if l != nil && l.W != nil && l.W.UsesQuant() {
-			return true
-		}
-	}
-	return false
+// Form says how rows are kept for the matrices that read them.
+type Form struct {
+	Planes int     // of quantized rows; 0: they are not quantized
+	Apart  []int32 // columns that quantized rows leave out: see kernel.Acts
 }
+
+// FormOf returns the form of the rows that the given matrices read: that of the
+// first one that reads quantized rows.
+func FormOf(ls ...*Linear) Form {
+	for _, l := range ls {
+		if l == nil || l.W == nil || !l.W.UsesQuant() {
+			continue
+		}
+		f := Form{Planes: max(l.Planes, 1)}
+		if l.W.Apart != nil {
+			f.Apart = l.W.Apart.Cols
+		}
+		return f
+	}
+	return Form{}
+}
+
+// Quant reports whether the rows are quantized.
+func (f Form) Quant() bool { return f.Planes > 0 }
 
 // Out is where a Linear writes: rows of at least 16 * W.Groups floats.
 type Out struct {
@@ -57,6 +76,7 @@ func (e *Exec) LinearAdd(resid, y, x *kernel.Acts, l *Linear, scale float32) {
 }
 
 func (e *Exec) startLinear(t *linearTask) {
+	e.watch(t.x, t.outs[0].L)
 	total, most := 0, 0
 	for _, o := range t.outs[:t.n] {
 		Rows(o.Dst, t.x.N, o.L.W.Rows, false)

@@ -8,8 +8,8 @@ import (
 // Block is what a mixer and an FFN tell of themselves. Whoever needs to know
 // what a network costs, or where its weights should lie, asks its blocks.
 type Block interface {
-	// Quant reports whether the block reads quantized rows.
-	Quant() bool
+	// Form returns the form of the rows that the block reads.
+	Form() Form
 	// Reads says what the block reads for the rows of a step.
 	Reads() Reads
 }

@@ -17,8 +17,8 @@ type MLP struct {
 // mlpRows is what an MLP computes on the way, [rows][ffn].
 type mlpRows struct{ gate, up kernel.Acts }
 
-// Quant reports whether gate and up read quantized rows.
-func (m *MLP) Quant() bool { return Quant(&m.Gate, &m.Up) }
+// Form returns the form of the rows that gate and up read.
+func (m *MLP) Form() Form { return FormOf(&m.Gate, &m.Up) }
 
 // Reads returns the two regions of an MLP.
 func (m *MLP) Reads() Reads {
@@ -48,8 +48,10 @@ type gluTask struct {
 // is scratch. The result is quantized if the down matrix needs it.
 func (e *Exec) mlpHidden(x, gate, up *kernel.Acts, m *MLP) {
 	t := &e.glu
-	t.m, t.x, t.gate, t.up, t.quant = m, x, gate, up, Quant(&m.Down)
-	e.rows(up, x.N, m.Up.W.Rows, t.quant)
+	f := FormOf(&m.Down)
+	t.m, t.x, t.gate, t.up, t.quant = m, x, gate, up, f.Quant()
+	formRows(up, x.N, m.Up.W.Rows, f)
+	e.watch(x, &m.Up)
 	w := m.Up.W
 	matrices := 1
 	if m.Gated {

@@ -17,9 +17,13 @@ type MoE struct {
 	SharedGate Linear
 }
 
-// Quant reports whether the router or the experts read quantized rows.
-func (m *MoE) Quant() bool {
-	return Quant(&m.Router.Logits, &m.SharedGate) || m.Experts[0].Quant() || m.Shared != nil && m.Shared.Quant()
+// Form returns the form of the rows that the router and the experts read.
+func (m *MoE) Form() Form {
+	first := &m.Experts[0]
+	if m.Shared == nil {
+		return FormOf(&m.Router.Logits, &m.SharedGate, &first.Gate, &first.Up)
+	}
+	return FormOf(&m.Router.Logits, &m.SharedGate, &first.Gate, &first.Up, &m.Shared.Gate, &m.Shared.Up)
 }
 
 // Reads returns the regions of the router, of the shared MLP and of the experts,
@@ -140,10 +144,10 @@ type gatherTask struct {
 // gather copies each row to its slots.
 func (e *Exec) gather(m *MoE, r *moeRows, x *kernel.Acts) {
 	w := &m.Experts[0]
-	quant := Quant(&w.Gate, &w.Up)
-	f32 := !quant || w.Gated && Quant(&w.Gate) != Quant(&w.Up) || m.Router.WeighInput
-	e.rows(&r.x, len(r.from), x.K, quant)
-	r.collect = gatherTask{m, r, x, f32, quant}
+	f := w.Form()
+	f32 := !f.Quant() || w.Gated && w.Gate.W.UsesQuant() != w.Up.W.UsesQuant() || m.Router.WeighInput
+	formRows(&r.x, len(r.from), x.K, f)
+	r.collect = gatherTask{m, r, x, f32, f.Quant()}
 	e.run(&r.collect, len(r.from)*x.K)
 }
 
@@ -164,6 +168,7 @@ func (t *gatherTask) Do(worker, workers int) {
 			}
 		case t.quant:
 			copy(dst.Q[s*dst.LDQ:][:dst.LDQ], t.x.Q[row*t.x.LDQ:])
+			copy(dst.A[s*dst.LDA:][:dst.LDA], t.x.A[row*t.x.LDA:])
 		}
 	}
 }
@@ -179,7 +184,7 @@ func (s *expertSpan) product(w *Linear, dst, x *kernel.Acts, g0, g1 int) {
 	in := *x
 	in.N = hi - lo
 	if w.W.UsesQuant() {
-		in.Q = x.Q[lo*x.LDQ:]
+		in.Q, in.A = x.Q[lo*x.LDQ:], x.A[lo*x.LDA:]
 	} else {
 		in.F32 = x.F32[lo*x.LDF:]
 	}
@@ -206,9 +211,10 @@ type expertHiddenTask struct {
 func (e *Exec) expertHidden(m *MoE, r *moeRows, x *kernel.Acts) {
 	first := &m.Experts[0]
 	t := &r.hidden
-	t.m, t.r, t.x, t.quant = m, r, x, Quant(&first.Down)
+	f := FormOf(&first.Down)
+	t.m, t.r, t.x, t.quant = m, r, x, f.Quant()
 	w := first.Up.W
-	e.rows(&r.up, len(r.from), w.Rows, t.quant)
+	formRows(&r.up, len(r.from), w.Rows, f)
 	matrices := 1
 	if first.Gated {
 		Rows(&r.gate, len(r.from), w.Rows, false)

@@ -39,8 +39,10 @@ const (
 // is running, and the rows that blocks compute on the way, so that a step
 // allocates nothing; it is owned by one goroutine.
 type Exec struct {
-	KV     *kvcache.Pool // of keys, values and states
-	Planes int           // of quantized rows: see kernel.Acts
+	KV *kvcache.Pool // of keys, values and states
+	// Watch, when not nil, is called before rows are multiplied with matrices, l
+	// being the first of these.
+	Watch func(x *kernel.Acts, l *Linear)
 
 	pool *pool.Pool
 
@@ -94,8 +96,14 @@ func (e *Exec) run(t pool.Task, elems int) {
 	e.pool.Run(t)
 }
 
+func (e *Exec) watch(x *kernel.Acts, l *Linear) {
+	if e.Watch != nil {
+		e.Watch(x, l)
+	}
+}
+
 // Rows makes room for n rows of k elements in a, keeping its memory when that
-// is large enough. Quantized rows, of as many planes as a has, get room too if
+// is large enough. Quantized rows, in the form that a has, get room too if
 // quant is set.
 func Rows(a *kernel.Acts, n, k int, quant bool) {
 	a.N, a.K = n, k
@@ -112,12 +120,36 @@ func Rows(a *kernel.Acts, n, k int, quant bool) {
 		a.Q = make([]byte, n*a.LDQ)
 	}
 	a.Q = a.Q[:n*a.LDQ]
+	a.LDA = len(a.Apart)
+	if cap(a.A) < n*a.LDA {
+		a.A = make([]float32, n*a.LDA)
+	}
+	a.A = a.A[:n*a.LDA]
 }
 
-// rows is Rows with the planes that the Exec's blocks read.
-func (e *Exec) rows(a *kernel.Acts, n, k int, quant bool) {
-	a.Planes = e.Planes
-	Rows(a, n, k, quant)
+// formRows is Rows for rows of the given form.
+func formRows(a *kernel.Acts, n, k int, f Form) {
+	a.Planes, a.Apart = f.Planes, f.Apart
+	Rows(a, n, k, f.Quant())
+}
+
+// Keep moves the given rows of a, in ascending order, to the front, and forgets
+// the others.
+func Keep(a *kernel.Acts, rows []int) {
+	quant := len(a.Q) >= a.N*a.LDQ
+	for i, row := range rows {
+		if i == row {
+			continue
+		}
+		copy(a.F32[i*a.LDF:][:a.K], a.F32[row*a.LDF:])
+		if quant {
+			copy(a.Q[i*a.LDQ:][:a.LDQ], a.Q[row*a.LDQ:])
+		}
+		if len(a.Apart) > 0 {
+			copy(a.A[i*a.LDA:][:a.LDA], a.A[row*a.LDA:])
+		}
+	}
+	a.N = len(rows)
 }
 
 // Row returns row r of a.

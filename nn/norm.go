@@ -34,11 +34,10 @@ type normTask struct {
 	quant  bool
 }
 
-// Norm writes the normalized rows of x to dst, quantized as well if quant is
-// set.
-func (e *Exec) Norm(dst, x *kernel.Acts, n *Norm, quant bool) {
-	e.rows(dst, x.N, x.K, quant)
-	e.norm = normTask{dst, x, n, quant}
+// Norm writes the normalized rows of x to dst, in the form f.
+func (e *Exec) Norm(dst, x *kernel.Acts, n *Norm, f Form) {
+	formRows(dst, x.N, x.K, f)
+	e.norm = normTask{dst, x, n, f.Quant()}
 	e.run(&e.norm, x.N*x.K)
 }
 

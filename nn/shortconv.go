@@ -18,8 +18,8 @@ type ShortConv struct {
 	Out  Linear      // [hidden][hidden]
 }
 
-// Quant reports whether the mixer reads quantized rows.
-func (c *ShortConv) Quant() bool { return Quant(&c.In) }
+// Form returns the form of the rows that the mixer reads.
+func (c *ShortConv) Form() Form { return FormOf(&c.In) }
 
 // Keeps returns the state: all rows of a sum but the newest.
 func (c *ShortConv) Keeps() kvcache.LayerShape {
@@ -41,9 +41,9 @@ type convRows struct {
 func (c *ShortConv) Mix(e *Exec, s *Step, layer int, x *kernel.Acts) (*kernel.Acts, *Linear) {
 	r := scratch[convRows](e)
 	e.Linear(x, Out{&c.In, &r.in})
-	quant := Quant(&c.Out)
-	e.rows(&r.out, x.N, len(c.Taps[0]), quant)
-	r.task = convTask{c, r, s, e.KV, layer, quant}
+	f := FormOf(&c.Out)
+	formRows(&r.out, x.N, len(c.Taps[0]), f)
+	r.task = convTask{c, r, s, e.KV, layer, f.Quant()}
 	e.run(&r.task, x.N*r.in.K)
 	return &r.out, &c.Out
 }

@@ -1,6 +1,7 @@
 package roofline
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,7 +49,7 @@ func ReadObservations(path string) (obs []Observation, busy int, err error) {
 		if err != nil {
 			return fmt.Errorf("roofline: observations: %s: type_k: %w", path, err)
 		}
-		act, err := model.ParseAct(r.Act)
+		act, err := model.ParseAct(cmp.Or(r.Act, model.ActInt8.String())) // there was no other before it was told
 		if err != nil {
 			return fmt.Errorf("roofline: observations: %s: %w", path, err)
 		}

@@ -36,7 +36,7 @@ func (s *Shape) Memory(u Use) Memory {
 		chunk = DefaultChunk
 	}
 	return Memory{
-		Weights:     s.PackedBytes + s.Outline.VectorSize,
+		Weights:     s.PackedBytes + s.apartBytes() + s.Outline.VectorSize,
 		KV:          s.kvMemory(u.Context, u.Seqs, chunk),
 		Activations: s.activations(max(min(chunk, u.Context), u.Seqs, 1), max(u.Seqs, 1)),
 		Vocabulary:  vocabEntry * int64(s.Outline.Config.Vocab),
@@ -133,4 +133,13 @@ func largest(most int, ok func(n int) bool) int {
 		}
 	}
 	return lo
+}
+
+// apartBytes returns the bytes of all columns apart.
+func (s *Shape) apartBytes() int64 {
+	n := 0.0
+	for m := range s.matrices() {
+		n += s.apart(m)
+	}
+	return int64(apartSize * n)
 }

@@ -170,8 +170,12 @@ func (e *estimate) region(p *Parts, r *region, rows int) {
 	read, ops, groups := 0.0, 0.0, 0
 	for i := range r.mats {
 		m := &r.mats[i]
-		read += float64(m.read(rows)) / rate
-		rows := rows * e.s.planes(m.typ)
+		apart := e.s.apart(m)
+		read += (float64(m.read(rows)) + apartSize*apart) / rate
+		if apart > 0 {
+			ops += 2 * float64(rows) * apart / (n * e.kernelRate(tensor.F16, rows) * e.c.Cache)
+		}
+		rows := rows * m.rows[e.s.Act]
 		ops += 2 * float64(rows) * m.elems / (n * e.kernelRate(m.typ, rows) * e.c.Cache)
 		groups += m.groups
 	}

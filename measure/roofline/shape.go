@@ -63,6 +63,7 @@ type matrix struct {
 	bytes  int64
 	active float64 // the part of the bytes that a row reads
 	groups int
+	rows   map[model.Act]int // that are multiplied for a row of activations
 }
 
 // read returns the bytes that a step of so many rows reads. Rows that choose
@@ -75,11 +76,18 @@ func (m *matrix) read(rows int) int64 {
 }
 
 // newRegion asks a region of a network what it reads.
-func newRegion(r nn.Region) region {
+func newRegion(r nn.Region, planes map[model.Act]map[*nn.Linear]int) region {
 	out := region{unit: r.Unit}
 	for _, m := range r.Mats {
+		rows := map[model.Act]int{}
+		for a, of := range planes {
+			rows[a] = 1
+			if quantized(m.W.Type) {
+				rows[a] = of[m]
+			}
+		}
 		out.mats = append(out.mats, matrix{
-			m.W.Type, r.Active * float64(m.W.Rows) * float64(m.W.Cols), int64(m.W.Size()), r.Active, m.W.Groups,
+			m.W.Type, r.Active * float64(m.W.Rows) * float64(m.W.Cols), int64(m.W.Size()), r.Active, m.W.Groups, rows,
 		})
 	}
 	return out
@@ -106,8 +114,12 @@ func NewShape(o *model.Outline, kv tensor.DType) (*Shape, error) {
 		s.layers = append(s.layers, layer{mix.Keeps(), mix.Reads().Queries})
 		s.KVBytes += s.kvBytes(&s.layers[i])
 	}
+	planes := map[model.Act]map[*nn.Linear]int{}
+	for _, a := range model.Acts() {
+		planes[a] = o.Net.Planes(a)
+	}
 	for r := range o.Net.Regions() {
-		s.regions = append(s.regions, newRegion(r))
+		s.regions = append(s.regions, newRegion(r, planes))
 		for _, m := range s.regions[len(s.regions)-1].mats {
 			s.PackedBytes += m.bytes
 			s.WeightBytes += m.read(1)
@@ -183,7 +195,7 @@ type Cost struct {
 	KVRead   int64   `json:"kv_read_bytes"` // bytes of keys and values read
 	KVWrite  int64   `json:"kv_write_bytes"`
 	IntOps   float64 `json:"int_ops"`   // multiplications and additions with quantized matrices
-	FloatOps float64 `json:"float_ops"` // with plain matrices
+	FloatOps float64 `json:"float_ops"` // with plain matrices and columns apart
 	AttnOps  float64 `json:"attn_ops"`  // of queries with keys, and of weights with values
 }
 
@@ -203,14 +215,18 @@ func (c *Cost) Add(d Cost) {
 	c.AttnOps += d.AttnOps
 }
 
-// planes returns how many rows are multiplied for a row of activations with a
-// matrix of type t.
-func (s *Shape) planes(t tensor.DType) int {
-	if quantized(t) {
-		return s.Act.Planes()
+// apart returns how many weights of m, which may be a fraction, are kept apart.
+// The columns that a model has apart are in all its matrices, here in equal
+// parts; which ones is not known before it is opened.
+func (s *Shape) apart(m *matrix) float64 {
+	if !quantized(m.typ) || m.active < 1 {
+		return 0
 	}
-	return 1
+	return s.Act.Apart() * m.elems
 }
+
+// apartSize is the bytes of a weight apart: a float16.
+const apartSize = 2
 
 // quantized reports whether matrices of type t are multiplied as integers.
 func quantized(t tensor.DType) bool {
@@ -249,8 +265,10 @@ func (c *Cost) region(s *Shape, r *region, rows int) {
 	}
 	for i := range r.mats {
 		m := &r.mats[i]
-		c.Weights += m.read(rows)
-		ops := 2 * float64(rows*s.planes(m.typ)) * m.elems
+		apart := s.apart(m)
+		c.Weights += m.read(rows) + int64(apartSize*apart)
+		c.FloatOps += 2 * float64(rows) * apart
+		ops := 2 * float64(rows*m.rows[s.Act]) * m.elems
 		if quantized(m.typ) {
 			c.IntOps += ops
 		} else {

@@ -82,6 +82,34 @@ func quantizeAVX2() {
 	JMP(LabelRef("sums"))
 }
 
+// subtractQuantizedAVX2 generates the values that quantized blocks leave;
+// subtractQuantized in kernel/acts.go is its definition. The product is rounded
+// on its own.
+func subtractQuantizedAVX2() {
+	function("subtractQuantizedAVX2", "func(x *float32, q *byte, blocks int)", "subtractQuantizedAVX2 takes the values of quantized blocks of 32 from those of x.")
+	x := Load(Param("x"), GP64())
+	q := Load(Param("q"), GP64())
+	blocks := Load(Param("blocks"), GP64())
+	d, v := ymms[0], ymms[1:5]
+	Label("loop")
+	VBROADCASTSS(Mem{Base: q, Disp: layout.ActD}, d)
+	for i, z := range v {
+		VPMOVSXBD(Mem{Base: q, Disp: 8 * i}, z)
+		VCVTDQ2PS(z, z)
+		VMULPS(d, z, z)
+		t := ymms[5+i]
+		VMOVUPS(Mem{Base: x, Disp: 32 * i}, t)
+		VSUBPS(z, t, t)
+		VMOVUPS(t, Mem{Base: x, Disp: 32 * i})
+	}
+	ADDQ(U32(128), x)
+	ADDQ(U32(layout.ActBlock), q)
+	DECQ(blocks)
+	JNE(LabelRef("loop"))
+	VZEROUPPER()
+	RET()
+}
+
 // quantizeSums writes what a block has behind its values q, given their scale.
 func quantizeSums(dst reg.Register, q reg.VecPhysical, t []reg.VecPhysical, d reg.VecPhysical) {
 	// The sums of both halves, one in each 128-bit lane, then all in one

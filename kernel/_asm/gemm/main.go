@@ -63,7 +63,10 @@ func all() []parts.Part {
 		}
 	})
 	add("quantize_avx512", quantize512)
-	add("quantize_avx2", quantizeAVX2)
+	add("quantize_avx2", func() {
+		quantizeAVX2()
+		subtractQuantizedAVX2()
+	})
 	add("probe_avx512", probes512)
 	add("probe_avx2", probesAVX2)
 	add("vendor", cpuVendor)

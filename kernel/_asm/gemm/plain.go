@@ -10,7 +10,8 @@ import (
 
 // Weights in plain numbers, the 16 rows' values of a column beside each other,
 // times float32 activations. Even and odd columns have sums of their own, so
-// that one row's chain of additions does not bound the speed.
+// that one row's chain of additions does not bound the speed; what is added to
+// is where the even ones start from.
 
 type plain struct {
 	name string
@@ -30,8 +31,8 @@ func plainName(p plain, mr int, wide bool) string {
 // vectors of 16 lanes (wide) or 8.
 func mulPlain(p plain, mr int, wide bool) {
 	name := plainName(p, mr, wide)
-	function(name, "func(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int)",
-		fmt.Sprintf("%s multiplies %s groups with %d rows.", name, p.name, mr))
+	function(name, "func(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)",
+		fmt.Sprintf("%s multiplies %s groups with %d rows. With add the products are added to what dst holds.", name, p.name, mr))
 	dst := Load(Param("dst"), GP64())
 	ldd := Load(Param("ldd"), GP64())
 	group := Load(Param("w"), GP64())
@@ -61,7 +62,6 @@ func mulPlain(p plain, mr int, wide bool) {
 	Label("group")
 	Load(Param("x"), x.base[0])
 	x.set(x.base[0])
-	MOVQ(group, w)
 	for _, z := range acc {
 		if wide {
 			VPXORD(z, z, z)
@@ -69,6 +69,24 @@ func mulPlain(p plain, mr int, wide bool) {
 			VXORPS(z, z, z)
 		}
 	}
+	add := GP8()
+	Load(Param("add"), add)
+	TESTB(add, add)
+	JEQ(LabelRef("columns"))
+	outs := func(f func(r, side int, m Mem)) {
+		MOVQ(dst, w)
+		for r := range mr {
+			for side := range sides {
+				f(r, side, Mem{Base: w, Disp: 32 * side})
+			}
+			if r < mr-1 {
+				ADDQ(ldd, w)
+			}
+		}
+	}
+	outs(func(r, side int, m Mem) { VMOVUPS(m, acc[side*mr+r]) })
+	Label("columns")
+	MOVQ(group, w)
 	Load(Param("cols"), left)
 	SUBQ(Imm(4), left)
 	JLT(LabelRef("tail"))
@@ -85,18 +103,11 @@ func mulPlain(p plain, mr int, wide bool) {
 		columns(n)
 		Label(next)
 	}
-	out := GP64()
-	MOVQ(dst, out)
-	for r := range mr {
-		for side := range sides {
-			even, odd := acc[side*mr+r], acc[(sides+side)*mr+r]
-			VADDPS(odd, even, even)
-			VMOVUPS(even, Mem{Base: out, Disp: 32 * side})
-		}
-		if r < mr-1 {
-			ADDQ(ldd, out)
-		}
-	}
+	outs(func(r, side int, m Mem) {
+		even, odd := acc[side*mr+r], acc[(sides+side)*mr+r]
+		VADDPS(odd, even, even)
+		VMOVUPS(even, m)
+	})
 	ADDQ(U32(64), dst)
 	step := GP64()
 	Load(Param("groupBytes"), step)

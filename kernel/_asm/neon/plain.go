@@ -17,8 +17,8 @@ const maxPlain = 3
 
 // mulPlain generates the product of groups of float weights with mr rows.
 func mulPlain(p plain, mr int) {
-	k := begin(plainName(p, mr), fmt.Sprintf("multiplies %s groups with %d rows. It does not prefetch.", p.name, mr),
-		"dst *float32, ldd int, w *byte, x *float32, ldx, cols, groups, groupBytes, ahead int", "", 0)
+	k := begin(plainName(p, mr), fmt.Sprintf("multiplies %s groups with %d rows. It does not prefetch. With add the products are added to what dst holds.", p.name, mr),
+		"dst *float32, ldd int, w *byte, x *float32, ldx, cols, groups, groupBytes, ahead int, add bool", "", 0)
 	dst, ldd, group := k.arg("dst"), k.arg("ldd"), k.arg("w")
 	ldx, groups, groupBytes := k.arg("ldx"), k.arg("groups"), k.arg("groupBytes")
 	k.g("LSL $2, %s", ldd)
@@ -55,7 +55,6 @@ func mulPlain(p plain, mr int) {
 	k.label("group")
 	k.g("MOVD %s, %s", k.params["x"], x[0])
 	k.setRows(x, ldx)
-	k.g("MOVD %s, %s", group, w)
 	k.g("MOVD %s, %s", k.params["cols"], left)
 	for _, rows := range acc {
 		for _, row := range rows {
@@ -64,6 +63,22 @@ func mulPlain(p plain, mr int) {
 			}
 		}
 	}
+	outs := func(f func(r, part int)) {
+		k.g("MOVD %s, %s", dst, w)
+		for r := range mr {
+			for part := range 4 {
+				f(r, part)
+			}
+			if r < mr-1 {
+				k.g("ADD %s, %s", ldd, w)
+			}
+		}
+	}
+	k.g("MOVBU %s, R26", k.params["add"])
+	k.g("CBZ R26, columns")
+	outs(func(r, part int) { k.loadQ(acc[0][r][part], w, 16*part) })
+	k.label("columns")
+	k.g("MOVD %s, %s", group, w)
 	k.g("SUBS $4, %s", left)
 	k.g("BLT tail")
 	k.label("loop")
@@ -77,17 +92,11 @@ func mulPlain(p plain, mr int) {
 		columns(n)
 		k.label(next)
 	}
-	k.g("MOVD %s, %s", dst, w)
-	for r := range mr {
-		for part := range 4 {
-			even, odd := acc[0][r][part], acc[1][r][part]
-			k.fadd(even, even, odd)
-			k.storeQ(even, w, 16*part)
-		}
-		if r < mr-1 {
-			k.g("ADD %s, %s", ldd, w)
-		}
-	}
+	outs(func(r, part int) {
+		even, odd := acc[0][r][part], acc[1][r][part]
+		k.fadd(even, even, odd)
+		k.storeQ(even, w, 16*part)
+	})
 	k.g("ADD $64, %s", dst)
 	k.g("ADD %s, %s", groupBytes, group)
 	k.g("SUBS $1, %s", groups)
