@@ -49,6 +49,9 @@ type ChatRequest struct {
 func (b *ChatRequest) request() (*run.Chat, *offer.Tools, error) {
 	c := &run.Chat{Parallel: b.Parallel == nil || *b.Parallel, Sampling: b.Sampling(), Defaults: wire.Defaults, Options: b.Options(),
 		Template: b.Template, Continue: b.Continue, NoGenerate: b.AddPrompt != nil && !*b.AddPrompt}
+	if err := b.check(); err != nil {
+		return nil, nil, err
+	}
 	offered, err := b.readTools(c)
 	if err != nil {
 		return nil, nil, err

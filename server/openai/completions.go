@@ -52,7 +52,10 @@ type completionReply struct {
 // request turns the body into what all dialects share.
 func (b *completionRequest) request(m *run.Model) (*run.Completion, error) {
 	c := &run.Completion{Prompts: b.Prompt, Echo: b.Echo, Sampling: b.Sampling(), Defaults: wire.Defaults, Options: b.Options()}
-	var err error
+	err := b.check()
+	if err != nil {
+		return nil, err
+	}
 	if c.Format, err = b.Structured.Format(); err != nil {
 		return nil, err
 	}
@@ -100,7 +103,7 @@ func (s *API) completions(w http.ResponseWriter, r *http.Request) error {
 		reply: completionReply{ID: caller.NewID("cmpl-"), Object: "text_completion", Created: time.Now().Unix(), Model: m.Info().Name, Fingerprint: m.Fingerprint()}}
 	if b.Stream {
 		if b.StreamOptions != nil {
-			o.usage = b.StreamOptions.IncludeUsage
+			o.usage, o.running = b.StreamOptions.IncludeUsage, b.StreamOptions.ContinuousUsage
 		}
 		return o.stream(w)
 	}
@@ -117,10 +120,12 @@ type completionOutput struct {
 	plans []*run.Plan
 	n     int // choices per prompt
 	reply completionReply
-	usage bool
 	t     run.Totals
 	probs []probWriter // in a stream, per choice
 	begun []bool       // in a stream, per prompt
+
+	usage, running bool  // in a stream: at the end, and in every chunk
+	live           []int // tokens so far, per choice
 }
 
 func (o *completionOutput) whole(w http.ResponseWriter) error {
@@ -186,7 +191,7 @@ func (o *completionOutput) lists(ender *run.Token) bool {
 func (o *completionOutput) stream(w http.ResponseWriter) error {
 	e := o.s.Events(w, o.r)
 	o.probs = make([]probWriter, len(o.plans)*o.n)
-	o.begun = make([]bool, len(o.plans))
+	o.begun, o.live = make([]bool, len(o.plans)), make([]int, len(o.probs))
 	for i := range o.probs {
 		o.probs[i] = probWriter{m: o.m, asIDs: o.b.TokensAsIDs}
 	}
@@ -233,6 +238,7 @@ func (o *completionOutput) delta(e *wire.Events, i int, d *run.Delta) error {
 	}
 	ch := completionChoice{Index: i*o.n + d.Choice, Text: d.Text()}
 	tokens := d.Tokens
+	o.live[ch.Index] += len(tokens)
 	if o.lists(d.Ender) {
 		tokens = append(tokens[:len(tokens):len(tokens)], *d.Ender)
 	}
@@ -256,7 +262,15 @@ func (o *completionOutput) delta(e *wire.Events, i int, d *run.Delta) error {
 func (o *completionOutput) chunk(e *wire.Events, ch completionChoice) error {
 	rep := o.reply
 	rep.Choices = []completionChoice{ch}
-	if o.usage {
+	switch {
+	case o.usage && o.running: // of this choice alone, as in vLLM
+		n, m := len(o.plans[ch.Index/o.n].Request.Tokens), o.live[ch.Index]
+		b, err := wire.EncodeJSON(usage{Prompt: n, Completion: m, Total: n + m})
+		if err != nil {
+			return err
+		}
+		rep.Usage = b
+	case o.usage:
 		rep.Usage = json.RawMessage("null")
 	}
 	return e.Data(&rep)

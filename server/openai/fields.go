@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"ridge/server/fault"
 	"ridge/server/run"
 	"ridge/server/wire"
 )
@@ -100,6 +101,14 @@ func (f *ThinkingBudget) budget() *int {
 type streamOpt struct {
 	IncludeUsage    bool `json:"include_usage"`
 	ContinuousUsage bool `json:"continuous_usage_stats"`
+}
+
+// check refuses fields that leave nothing to answer with.
+func (f *Common) check() error {
+	if f.AllowedTokens != nil && len(f.AllowedTokens) == 0 {
+		return fault.BadRequest("allowed_token_ids", "expected tokens, found an empty list, which allows none")
+	}
+	return nil
 }
 
 // Options are what the fields say.
