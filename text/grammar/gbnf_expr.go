@@ -213,8 +213,10 @@ func (p *gbnfParser) char() (rune, error) {
 		return '\r', nil
 	case 't':
 		return '\t', nil
-	case '\\', '"', '\'', '[', ']', '-', '^':
+	case '\\', '"', '\'', '[', ']', '-', '^', '?':
 		return rune(c), nil
+	case '0', 'a', 'b', 'e', 'f', 'v': // of XGrammar's EBNF
+		return rune("\x00\a\b\x1b\f\v"[strings.IndexByte("0abefv", c)]), nil
 	case 'x':
 		digits = 2
 	case 'u':

@@ -40,6 +40,7 @@ func TestGBNF(t *testing.T) {
 	}{
 		{"literal", `root ::= "hello"`, []string{"hello"}, []string{"", "hell", "hello!"}},
 		{"quotes of the other kind", `root ::= 'it"s' "'"`, []string{`it"s'`}, []string{`it"s`}},
+		{"escapes of XGrammar", `root ::= "\0\a\b\e\f\v\?" [\f\0]`, []string{"\x00\a\b\x1b\f\v?\f", "\x00\a\b\x1b\f\v?\x00"}, []string{"0abefv?f"}},
 		{"escapes", `root ::= "\n\t\r\\\"\x41\u00e9\U0001F600" [\]\[\^\-\x42-\x44]`, []string{"\n\t\r\\\"Aé😀]", "\n\t\r\\\"Aé😀C", "\n\t\r\\\"Aé😀-"}, []string{"\n\t\r\\\"Aé😀a"}},
 		{"alternatives", `root ::= "a" | "b" "c" |`, []string{"a", "bc", ""}, []string{"b", "ac"}},
 		{"classes", "root ::= [a-c] [^a-c\n] [あ-ん.-]", []string{"a1い", "cé-", "bx."}, []string{"d1い", "abい", "a\nい"}},
