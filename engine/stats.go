@@ -38,11 +38,9 @@ type Stats struct {
 	Kernels  time.Duration // of Busy, in the model
 	Sampling time.Duration // of Busy, drawing tokens and scoring prompts
 
-	Sched sched.Stats
-	Swap  SwapStats // zero without a SwapSpace
-	// StepError is the mean relative error of predicted step times, and StepBias
-	// is positive if steps take longer than predicted.
-	StepError, StepBias float64
+	Sched     sched.Stats
+	Swap      SwapStats      // zero without a SwapSpace
+	Predicted sched.Accuracy // how far off predicted step times were
 
 	Pool  kvcache.Stats
 	Usage kvcache.Usage
@@ -103,7 +101,7 @@ func (e *Engine) stats() Stats {
 	if w, ok := e.o.Swap.(interface{ SwapStats() SwapStats }); ok {
 		st.Swap = w.SwapStats()
 	}
-	st.StepError, st.StepBias = e.sched.Cost().Error()
+	st.Predicted = e.sched.Cost().Accuracy()
 	if e.tree != nil {
 		st.Tree = e.tree.Stats()
 	}

@@ -1,6 +1,9 @@
 package sched
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Shape is what the time of a step depends on.
 type Shape struct {
@@ -35,49 +38,43 @@ func Shapes(maxTokens, context int) (steps []struct{ Start, N int }) {
 	return steps
 }
 
-// Terms of the time of a step: once, per row, per output, per key read.
-const terms = 4
-
-const (
-	forgetting = 0.998 // a step counts half after some 350 others
-	startVar   = 1e6   // ms²
-	readyAfter = 8
-	clip       = 0.5
-)
-
-// CostModel predicts how long a step takes: a fixed time, and a time for each
-// row, for each row of logits and for each key that attention reads. It is
-// fitted by recursive least squares on relative errors, with forgetting, so it
-// follows a machine that becomes slower; the effect of a single odd step is
-// bounded.
+// CostModel predicts how long a step takes, in three layers. A sum of a fixed
+// time, and times for each row, each row of logits and each key that attention
+// reads, fitted to remembered steps (see fit), tells what one kind of step says
+// about another. A factor for steps with about as many rows, prompts and answers
+// apart, takes up what is not linear: kernels that read weights once for several
+// rows, sums that fit into a cache. A factor for all follows a machine that
+// becomes slower for a while. Both factors are medians of ratios: of a step that
+// something interrupted they take nothing but that it was slow, and short steps
+// count as much as long ones.
 type CostModel struct {
-	w [terms]float64        // ms
-	p [terms][terms]float64 // covariance of w
-	n int                   // steps seen
+	w    [terms]float64   // ms per feature
+	bend [buckets]float64 // logarithms of factors, by bucket
+	now  float64          // logarithm of the factor for all
+
+	memory [buckets]ring // remembered steps
+	last   [recent]sample
+	n      int // steps seen
+	fresh  int // steps since the last fit
 
 	largest int // rows of a step seen
 
-	err, bias float64 // running means of relative errors
-	weight    float64 // steps in them
+	errs   [judged]float64 // of the last predictions: predicted over measured time, minus one
+	judged int             // predictions
 }
 
+const (
+	recent = 15  // steps whose median gives the factor for all
+	judged = 256 // predictions that the errors are of
+
+	readyAfter = 8
+)
+
 // NewCostModel returns a model that knows nothing.
-func NewCostModel() *CostModel {
-	m := &CostModel{}
-	for i := range terms {
-		m.p[i][i] = startVar
-	}
-	return m
-}
+func NewCostModel() *CostModel { return &CostModel{} }
 
 // Ready says whether the model has seen enough to predict.
 func (m *CostModel) Ready() bool { return m.n >= readyAfter }
-
-// features returns the terms of a step, in units that bring them to similar
-// sizes.
-func (s Shape) features() [terms]float64 {
-	return [terms]float64{1, float64(s.Rows) / 16, float64(s.Outputs) / 16, float64(s.Context) / (1 << 14)}
-}
 
 const ms = float64(time.Millisecond)
 
@@ -87,7 +84,11 @@ func (m *CostModel) Predict(s Shape) time.Duration {
 	if !m.Ready() || s.Rows == 0 {
 		return 0
 	}
-	return time.Duration(max(m.dot(s.features()), 0) * ms)
+	return time.Duration(m.predict(s) * ms)
+}
+
+func (m *CostModel) predict(s Shape) float64 {
+	return m.dot(s.features()) * math.Exp(m.bend[s.bucket()]+m.now)
 }
 
 func (m *CostModel) dot(x [terms]float64) float64 {
@@ -125,62 +126,52 @@ func (m *CostModel) Observe(s Shape, elapsed time.Duration) {
 	if s.Rows <= 0 || elapsed <= 0 {
 		return
 	}
-	x := s.features()
 	y := float64(elapsed) / ms
-	e := 1 - m.dot(x)/y
 	if m.Ready() {
-		m.note(e)
-		e = min(max(e, -clip), clip)
+		m.errs[m.judged%judged] = m.predict(s)/y - 1
+		m.judged++
 	}
+	seen := sample{shape: s, ms: y, at: m.n}
+	m.memory[s.bucket()].put(seen)
+	m.last[m.n%recent] = seen
 	m.n++
 	m.largest = max(m.largest, s.Rows)
-	// Everything is divided by the time that the step took, so that errors are
-	// relative: short steps count as much as long ones.
-	var px [terms]float64
-	denom := forgetting
-	for i := range terms {
-		x[i] /= y
+	if m.fresh++; m.n >= readyAfter && (m.fresh >= refit || m.n < 4*refit) {
+		m.fit()
+		m.fresh = 0
 	}
-	for i := range terms {
-		for j := range terms {
-			px[i] += m.p[i][j] * x[j]
-		}
-		denom += x[i] * px[i]
-	}
-	for i := range terms {
-		m.w[i] += px[i] / denom * e
-	}
-	grow := 1 / forgetting
-	for i := range terms {
-		if m.p[i][i] > startVar { // steps that are all alike teach nothing new
-			grow = 1
-		}
-	}
-	for i := range terms {
-		for j := range terms {
-			m.p[i][j] = (m.p[i][j] - px[i]*px[j]/denom) * grow
-		}
-	}
+	m.follow()
 }
 
-// note keeps running means of relative errors.
-func (m *CostModel) note(e float64) {
-	const last = 100 // steps
-	m.weight = min(m.weight+1, last)
-	m.err += (max(e, -e) - m.err) / m.weight
-	m.bias += (e - m.bias) / m.weight
+// Accuracy says how far off predictions were, each made before its step, of the
+// last few hundred steps: as parts of the time that a step took.
+type Accuracy struct {
+	Mean, Median float64 // of the errors' magnitudes
+	Bias         float64 // median of the errors: negative if steps took longer than predicted
+	Steps        int     // in these figures; without any they are 0
 }
 
-// Error returns the mean relative error of the last hundred or so predictions,
-// each made before its step, and their bias: positive if steps took longer
-// than was predicted.
-func (m *CostModel) Error() (mean, bias float64) { return m.err, m.bias }
+// Accuracy returns the accuracy of the last predictions.
+func (m *CostModel) Accuracy() Accuracy {
+	a := Accuracy{Steps: min(m.judged, judged)}
+	if a.Steps == 0 {
+		return a
+	}
+	var sorted [judged]float64
+	x := sorted[:a.Steps]
+	copy(x, m.errs[:a.Steps])
+	a.Bias = median(x)
+	for i, e := range x {
+		x[i] = math.Abs(e)
+		a.Mean += x[i] / float64(a.Steps)
+	}
+	a.Median = median(x)
+	return a
+}
 
 // Terms returns what the model has found: the fixed time of a step, and the
-// times per row, per row of logits and per thousand keys read.
+// times per row, per row of logits and per thousand keys that prompts read.
 func (m *CostModel) Terms() (step, row, output, keys time.Duration) {
-	at := func(s Shape) float64 { return m.dot(s.features()) }
-	zero := at(Shape{})
-	span := func(x float64) time.Duration { return time.Duration(x * ms) }
-	return span(zero), span(at(Shape{Rows: 1}) - zero), span(at(Shape{Outputs: 1}) - zero), span(at(Shape{Context: 1000}) - zero)
+	span := func(i int, x float64) time.Duration { return time.Duration(m.w[i] * x * ms) }
+	return span(0, 1), span(1, 1./rowUnit), span(2, 1./rowUnit), span(4, 1000./keyUnit)
 }

@@ -48,8 +48,8 @@ func TestCostModelLearns(t *testing.T) {
 		worst = max(worst, math.Abs(float64(m.Predict(s))/float64(truth(s, 1))-1))
 	}
 	step, row, output, keys := m.Terms()
-	mean, bias := m.Error()
-	t.Logf("%v a step, %v a row, %v an output, %v a thousand keys; worst %.1f%% off, mean %.1f%%, bias %.1f%%", step, row, output, keys, 100*worst, 100*mean, 100*bias)
+	a := m.Accuracy()
+	t.Logf("%v a step, %v a row, %v an output, %v a thousand keys; worst %.1f%% off, mean %.1f%%, bias %.1f%%", step, row, output, keys, 100*worst, 100*a.Mean, 100*a.Bias)
 	if worst > 0.25 {
 		t.Errorf("predictions are off by up to %.0f%%", 100*worst)
 	}
@@ -66,8 +66,8 @@ func TestCostModelLearns(t *testing.T) {
 		s := serving(rng)
 		m.Observe(s, time.Duration(float64(truth(s, 2))*noise()))
 	}
-	if mean, _ := m.Error(); mean > 0.1 {
-		t.Errorf("after a change of speed predictions are off by %.0f%%", 100*mean)
+	if a := m.Accuracy(); a.Mean > 0.1 {
+		t.Errorf("after a change of speed predictions are off by %.0f%%", 100*a.Mean)
 	}
 }
 

@@ -189,7 +189,9 @@ var engineGauges = []gauge{
 	{"ridge_step_seconds_total", "", "Time of all steps.", prometheus.CounterValue, func(_ *run.Model, s *engine.Stats) float64 { return s.Busy.Seconds() }},
 	{"ridge_kernel_seconds_total", "", "Time of all steps in the model.", prometheus.CounterValue, func(_ *run.Model, s *engine.Stats) float64 { return s.Kernels.Seconds() }},
 	{"ridge_sampling_seconds_total", "", "Time of all steps that drawing tokens took.", prometheus.CounterValue, func(_ *run.Model, s *engine.Stats) float64 { return s.Sampling.Seconds() }},
-	{"ridge_step_prediction_error_ratio", "", "Mean relative error of predicted step times.", prometheus.GaugeValue, func(_ *run.Model, s *engine.Stats) float64 { return s.StepError }},
+	{"ridge_step_prediction_error_ratio", "", "Mean relative error, in magnitude, of the last few hundred step times that were predicted.", prometheus.GaugeValue, func(_ *run.Model, s *engine.Stats) float64 { return s.Predicted.Mean }},
+	{"ridge_step_prediction_error_median_ratio", "", "Median relative error, in magnitude, of the last few hundred step times that were predicted.", prometheus.GaugeValue, func(_ *run.Model, s *engine.Stats) float64 { return s.Predicted.Median }},
+	{"ridge_step_prediction_bias_ratio", "", "Median relative error, negative if steps take longer, of the last few hundred step times that were predicted.", prometheus.GaugeValue, func(_ *run.Model, s *engine.Stats) float64 { return s.Predicted.Bias }},
 	{"ridge_model_load_seconds", "", "Time that loading the model took.", prometheus.GaugeValue, func(m *run.Model, _ *engine.Stats) float64 { return m.LoadTime().Seconds() }},
 }
 

@@ -48,7 +48,8 @@ type ModelStatus struct {
 	Steps           int64   `json:"steps"`
 	Busy            float64 `json:"step_seconds"`
 	Kernels         float64 `json:"kernel_seconds"`
-	StepError       float64 `json:"step_prediction_error"`
+	StepError       float64 `json:"step_prediction_error"` // mean, see sched.Accuracy
+	StepErrorMedian float64 `json:"step_prediction_error_median"`
 
 	Memory    MemoryStatus     `json:"kv"`
 	Swap      SwapStatus       `json:"swap"`
@@ -127,7 +128,7 @@ func statusOf(m *run.Model) ModelStatus {
 		Running: st.Sched.Running, Waiting: st.Waiting, Paused: st.Paused, Submitted: st.Submitted, Finished: map[string]int64{},
 		PromptTokens: st.Sched.PromptTokens, GeneratedTokens: st.Tokens, CachedTokens: st.Tree.HitTokens, LookedUp: st.Tree.HitTokens + st.Tree.MissTokens,
 		Evicted: st.Tree.Evicted, DraftTokens: st.Sched.DraftTokens, Preemptions: st.Sched.Recomputes + st.Sched.SwapOuts, Recomputed: st.Sched.LostTokens, Shed: st.Sched.Shed,
-		Steps: st.Steps, Busy: st.Busy.Seconds(), Kernels: st.Kernels.Seconds(), StepError: st.StepError,
+		Steps: st.Steps, Busy: st.Busy.Seconds(), Kernels: st.Kernels.Seconds(), StepError: st.Predicted.Mean, StepErrorMedian: st.Predicted.Median,
 		Memory: MemoryStatus{
 			Type: m.Info().KV, PageTokens: m.Info().PageTokens, Pages: st.Pool.Pages, PageBytes: st.Pool.PageBytes, Slots: st.Usage.Slots, Used: st.Usage.Used,
 			Waste: st.Usage.Internal, Cached: st.Usage.Cached, Free: st.Usage.Free, Shared: st.Pool.Shared,

@@ -114,7 +114,7 @@ func TestLongPromptDoesNotStall(t *testing.T) {
 	} {
 		r := do(t, cfg, jobs, Options{Machine: noisy, Calibrate: true, Seed: 4})
 		p99[name] = Percentile(r.Gaps, 99.9)
-		e, _ := r.Sched.Cost().Error()
+		e := r.Sched.Cost().Accuracy().Mean
 		t.Logf("%-8s p99.9 between tokens %v, long prompt's first token after %v, error of predicted times %.1f%%", name, p99[name], r.Results[len(jobs)-1].First, 100*e)
 		if name == "ridge" && e > 0.1 {
 			t.Errorf("predictions are off by %.1f%%", 100*e)

@@ -84,7 +84,7 @@ func (s *ServerStats) print(p func(label, format string, args ...any)) {
 	if s.Ridge && s.Steps > 0 {
 		p("Server: steps", "%.0f, %.2f s, %.1f%% in the model, %.1f%% sampling", s.Steps, s.StepSeconds,
 			100*ratio(s.KernelSeconds, s.StepSeconds), 100*ratio(s.SamplingSeconds, s.StepSeconds))
-		p("Server: step time prediction", "%.1f%% mean error", 100*s.PredictionError)
+		p("Server: step time prediction", "%.1f%% mean error, %.1f%% median, %+.1f%% bias", 100*s.PredictionError, 100*s.PredictionMedian, 100*s.PredictionBias)
 		if s.Samples > 0 {
 			p("Server: keys and values", "%.1f%% used at most, waste %.1f%% mean, %.1f%% at most (%d samples)",
 				100*s.UsedMax, 100*s.WasteMean, 100*s.WasteMax, s.Samples)

@@ -22,15 +22,20 @@ type ServerStats struct {
 
 	Steps           float64 `json:"steps"`
 	StepSeconds     float64 `json:"step_seconds"`
-	KernelSeconds   float64 `json:"kernel_seconds"`        // of these, in the model
-	SamplingSeconds float64 `json:"sampling_seconds"`      // and drawing tokens
-	PredictionError float64 `json:"step_prediction_error"` // mean relative error of predicted step times, at the end
-	Preemptions     float64 `json:"preemptions"`
-	Recomputed      float64 `json:"recomputed_tokens"`
-	PromptTokens    float64 `json:"prompt_tokens"`
-	CachedTokens    float64 `json:"cached_tokens"`
-	Generated       float64 `json:"generated_tokens"`
-	Evicted         float64 `json:"evicted_pages"`
+	KernelSeconds   float64 `json:"kernel_seconds"`   // of these, in the model
+	SamplingSeconds float64 `json:"sampling_seconds"` // and drawing tokens
+	// How far off the last few hundred predictions of step times were, at the
+	// end: mean and median of their relative errors' magnitudes, and the median
+	// error, negative if steps took longer.
+	PredictionError  float64 `json:"step_prediction_error"`
+	PredictionMedian float64 `json:"step_prediction_error_median"`
+	PredictionBias   float64 `json:"step_prediction_bias"`
+	Preemptions      float64 `json:"preemptions"`
+	Recomputed       float64 `json:"recomputed_tokens"`
+	PromptTokens     float64 `json:"prompt_tokens"`
+	CachedTokens     float64 `json:"cached_tokens"`
+	Generated        float64 `json:"generated_tokens"`
+	Evicted          float64 `json:"evicted_pages"`
 
 	Samples    int     `json:"samples"`       // of the gauges that follow
 	WasteMean  float64 `json:"kv_waste_mean"` // part of the held slots without a token in them, 0 to 1
@@ -124,7 +129,8 @@ func (w *watcher) end() *ServerStats {
 	} {
 		*to = last[name] - w.first[name]
 	}
-	s.PredictionError = last["ridge_step_prediction_error_ratio"]
+	s.PredictionError, s.PredictionMedian = last["ridge_step_prediction_error_ratio"], last["ridge_step_prediction_error_median_ratio"]
+	s.PredictionBias = last["ridge_step_prediction_bias_ratio"]
 	if s.Samples > 0 {
 		s.WasteMean = w.waste / float64(s.Samples)
 	}
