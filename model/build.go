@@ -180,6 +180,7 @@ func (b *builder) attention(i int, at func(string) string) *nn.Attention {
 	a.QNorm = b.headNorm(at("attn_q_norm"), c.Heads)
 	a.KNorm = b.headNorm(at("attn_k_norm"), c.KVHeads[i])
 	a.Sinks = b.bias(at("attn_sinks.weight"), c.Heads)
+	a.Balance()
 	return a
 }
 

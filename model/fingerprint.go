@@ -42,8 +42,8 @@ func (f fingerprint) add(name string, m tensor.Mat) {
 }
 
 // Fingerprint identifies what the model computes: its configuration, samples of
-// each of its matrices, as they were loaded, the rotary frequencies and the
-// precision of activations. Keys and values that were computed by a model are of
+// each of its matrices, as they were loaded, the rotary frequencies, the
+// precision of activations, and whether keys are balanced. Keys and values that were computed by a model are of
 // use to those with the same fingerprint only.
 func (m *Model) Fingerprint() string {
 	h := sha256.New()
@@ -57,5 +57,22 @@ func (m *Model) Fingerprint() string {
 	if m.act != ActInt8 {
 		fmt.Fprint(h, m.act, m.act.tag())
 	}
+	if m.balanced() {
+		fmt.Fprint(h, "balanced keys")
+	}
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// balanced reports whether keys are stored other than they are: see
+// nn.Attention.Balance.
+func (m *Model) balanced() bool {
+	if m.kv == nil || m.kv.DType() != tensor.Q8_0 {
+		return false
+	}
+	for i := range m.net.Layers {
+		if a, ok := m.net.Layers[i].Mix.(interface{ Balanced() bool }); ok && a.Balanced() {
+			return true
+		}
+	}
+	return false
 }

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"ridge/weights/tensor"
 )
 
 // The fingerprint is that of what was loaded: the same for a copy of the file,
@@ -51,6 +53,11 @@ func TestFingerprint(t *testing.T) {
 	differs("a bit of a weight", print(path, Options{}))
 	const long = "../internal/tinymodel/testdata/phi3-longrope-long"
 	differs("activations of 16 bits", print(path, Options{Act: ActInt16}))
+	plain := print(filepath.Join(dir, "llama"), Options{KV: tensor.Q8_0})
+	if was := seen[plain]; was != "llama" {
+		t.Errorf("keys as bytes that are stored as they are: the fingerprint is that of %q", was)
+	}
+	differs("balanced keys", print(filepath.Join(dir, "qwen2"), Options{KV: tensor.Q8_0}))
 	differs("rotation by length", print(long, Options{Context: 8}))
 	if was := seen[print(long, Options{Context: 4096})]; was != "rotation by length" {
 		t.Errorf("the fingerprint with a longer context is that of %q: frequencies follow the sequence", was)

@@ -4,6 +4,7 @@ import (
 	"ridge/internal/pool"
 	"ridge/kernel"
 	"ridge/kvcache"
+	"ridge/weights/tensor"
 )
 
 type appendTask struct {
@@ -54,7 +55,7 @@ func (t *appendTask) tileRows(r, hi int) int {
 	return n
 }
 
-// rotate limits, normalizes and rotates the queries and keys of row r.
+// rotate limits, normalizes, balances and rotates the queries and keys of row r.
 func (t *appendTask) rotate(r int) {
 	a := t.a
 	q, k, v := Row(t.q, r), Row(t.k, r), Row(t.v, r)
@@ -65,6 +66,10 @@ func (t *appendTask) rotate(r int) {
 	}
 	heads(q, &a.QNorm)
 	heads(k, &a.KNorm)
+	if a.balance.k != nil && t.kv.DType() == tensor.Q8_0 {
+		kernel.Mul(q, a.balance.q)
+		kernel.Mul(k, a.balance.k)
+	}
 	if t.table == nil {
 		return
 	}

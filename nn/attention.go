@@ -22,6 +22,8 @@ type Attention struct {
 	Window  int       // keys that a query sees at most, itself included; 0 for all
 	Slopes  []float32 // ALiBi, per head; nil for none
 	Sinks   []float32 // per head, the score of a key that is not there (Xiao et al. 2024); nil for none
+
+	balance balance // see Balance
 }
 
 // attnRows is what attention computes on the way from its input to the rows for
