@@ -6,11 +6,11 @@ import (
 	"ridge/internal/logits"
 )
 
-// draw picks one of the candidates at the sampler's temperature. top is the
-// largest of their logits. The random number meets them in the order in which
+// draw picks one of the candidates at temperature t. top is the largest of their
+// logits. The random number meets them in the order in which
 // they are, that of their ids.
-func (s *Sampler) draw(c []cand, top float32) int32 {
-	t, total := s.p.Temperature, 0.0
+func (s *Sampler) draw(c []cand, top, t float32) int32 {
+	total := 0.0
 	for i := range c {
 		e := tempered(c[i].logit, top, t)
 		c[i].key = e // nobody asks for the order of keys any more

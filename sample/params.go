@@ -5,9 +5,10 @@
 // threads, not on other sequences. Steps run in the order of llama.cpp's
 // default chain:
 //
-//	logit bias → mask → penalties → top-k → typical → top-p → min-p → temperature → draw
+//	logit bias → mask → penalties → DRY → top-n-sigma → top-k → typical → top-p → min-p → XTC → temperature → draw
 //
-// so every filter but the last works on the distribution at temperature 1.
+// so every filter but the last works on the distribution at temperature 1. With
+// Params.Order they run in another order, and what it leaves out is off.
 package sample
 
 import (
@@ -35,6 +36,29 @@ type Params struct {
 	// MinP keeps tokens at least this fraction as probable as the most
 	// probable one. In [0, 1]; 0 keeps all.
 	MinP float32
+	// TopNSigma keeps tokens whose logits are at most this many standard
+	// deviations of all logits below the largest (Tang et al., "Top-nσ"). 0 keeps
+	// all.
+	TopNSigma float32
+	// XTCProbability is how likely it is that, of the tokens with at least
+	// XTCThreshold of the probability, all but the least probable are left out
+	// ("exclude top choices"). Both in [0, 1]; a probability of 0, or a threshold
+	// above 0.5, keeps all.
+	XTCProbability, XTCThreshold float32
+	// TemperatureRange has the temperature follow the entropy, from Temperature
+	// less it (not below 0) where one token is certain to Temperature and it more
+	// where all are equal, by the TemperatureExponent-th power of their ratio
+	// (dynamic temperature). 0 is off; an exponent of 0 means 1.
+	TemperatureRange, TemperatureExponent float32
+	// Mirostat, 1 or 2, holds the surprise of tokens near MirostatTau bits, which it
+	// corrects by MirostatEta of the error (Basu et al., "Mirostat"). It takes the
+	// place of all filters. 0 is off; a tau of 0 means 5, an eta of 0 means 0.1.
+	Mirostat                 int
+	MirostatTau, MirostatEta float32
+	// DRY holds off what would go on with a text that was there before.
+	DRY DRY
+	// Order is the order of the steps, nil for the default one.
+	Order []Step
 
 	// RepetitionPenalty divides the logit of a token in the penalty window if
 	// it is positive and multiplies it otherwise (Keskar et al., "CTRL").
@@ -83,6 +107,15 @@ func (p *Params) check(vocab int) error {
 		{"typical_p", p.TypicalP, 0, 1, "a number in [0, 1]"},
 		{"top_p", p.TopP, 0, 1, "a number in [0, 1]"},
 		{"min_p", p.MinP, 0, 1, "a number in [0, 1]"},
+		{"top_n_sigma", p.TopNSigma, 0, inf, "0 (off) or a positive number"},
+		{"xtc_probability", p.XTCProbability, 0, 1, "a number in [0, 1]"},
+		{"xtc_threshold", p.XTCThreshold, 0, 1, "a number in [0, 1]"},
+		{"dynatemp_range", p.TemperatureRange, 0, inf, "0 (off) or a positive number"},
+		{"dynatemp_exponent", p.TemperatureExponent, 0, inf, "0 (1) or a positive number"},
+		{"mirostat_tau", p.MirostatTau, 0, inf, "0 (5) or a positive number"},
+		{"mirostat_eta", p.MirostatEta, 0, inf, "0 (0.1) or a positive number"},
+		{"dry_multiplier", p.DRY.Multiplier, 0, inf, "0 (off) or a positive number"},
+		{"dry_base", p.DRY.Base, 0, inf, "0 (1.75) or a positive number"},
 		{"repetition_penalty", p.RepetitionPenalty, 0, inf, "0 (off) or a positive number"},
 		{"presence_penalty", p.PresencePenalty, -inf, inf, "a number"},
 		{"frequency_penalty", p.FrequencyPenalty, -inf, inf, "a number"},
@@ -97,8 +130,19 @@ func (p *Params) check(vocab int) error {
 		return fmt.Errorf("sample: top_k: expected 0 (off) or a positive number, found %d", p.TopK)
 	case p.PenaltyLastN < -1 || p.PenaltyLastN > maxPenaltyLastN:
 		return fmt.Errorf("sample: penalty_last_n: expected -1 (all) to %d, found %d", maxPenaltyLastN, p.PenaltyLastN)
+	case p.Mirostat < 0 || p.Mirostat > 2:
+		return fmt.Errorf("sample: mirostat: expected 0 (off), 1 or 2, found %d", p.Mirostat)
+	case p.DRY.AllowedLength < 0:
+		return fmt.Errorf("sample: dry_allowed_length: expected 0 (2) or a positive number, found %d", p.DRY.AllowedLength)
+	case p.DRY.LastN < -1 || p.DRY.LastN > maxPenaltyLastN:
+		return fmt.Errorf("sample: dry_penalty_last_n: expected -1 (all) to %d, found %d", maxPenaltyLastN, p.DRY.LastN)
 	case p.LogProbs < 0 || p.LogProbs > vocab:
 		return fmt.Errorf("sample: logprobs: expected 0 to %d, found %d", vocab, p.LogProbs)
+	}
+	for i, step := range p.Order {
+		if int(step) >= len(stepNames) || slices.Contains(p.Order[:i], step) {
+			return fmt.Errorf("sample: order: step %d: expected each step once, found %v", i, step)
+		}
 	}
 	for _, b := range p.biases() {
 		if b.id < 0 || int(b.id) >= vocab {

@@ -39,7 +39,9 @@ type Sampler struct {
 	bias   []bias
 	masker Masker
 	hist   history
-	step   uint64 // tokens accepted
+	step   uint64  // tokens accepted
+	recent []int32 // the last of them, for DRY
+	miro   mirostat
 
 	work []float32 // adjusted logits; allocated when first needed
 
@@ -55,6 +57,7 @@ type scratch struct {
 	ids          [block]int32   // tokens of one block
 	shares       shares
 	class        []uint16 // of candidates
+	repeats      repeats
 }
 
 // New returns a sampler for logits of vocab tokens. The error of a bad
@@ -75,6 +78,8 @@ func New(p Params, vocab int) (*Sampler, error) {
 		}
 		s.hist.init(n)
 	}
+	s.p.DRY = p.DRY.defaults()
+	s.miro.init(&s.p)
 	return s, nil
 }
 
@@ -90,6 +95,8 @@ func (s *Sampler) Accept(tok int32) {
 	s.step++
 	if tok >= 0 && int(tok) < s.vocab {
 		s.hist.add(tok)
+		s.remember(tok)
+		s.miro.accept(&s.p, tok)
 	}
 }
 
@@ -112,6 +119,8 @@ func (s *Sampler) prepare() {
 func (s *Sampler) Reset() {
 	s.step = 0
 	s.hist.reset()
+	s.recent = s.recent[:0]
+	s.miro.init(&s.p)
 }
 
 // Sample picks the next token from one row of logits, which it does not
@@ -146,7 +155,9 @@ func (s *Sampler) Score(row []float32, token int32, n int) Result {
 // adjust returns the logits after bias, mask and penalties: a copy, unless
 // nothing changes.
 func (s *Sampler) adjust(logits []float32) []float32 {
-	if len(s.bias) == 0 && s.masker == nil && len(s.hist.counts) == 0 {
+	chained := s.p.chained() // then penalties are steps like others
+	held := s.repeated(chained)
+	if len(s.bias) == 0 && s.masker == nil && (chained || len(s.hist.counts) == 0) && len(held) == 0 {
 		return logits
 	}
 	if s.work == nil {
@@ -160,21 +171,33 @@ func (s *Sampler) adjust(logits []float32) []float32 {
 	if s.masker != nil {
 		s.masker.Mask(w)
 	}
-	rep, pres, freq := s.p.RepetitionPenalty, s.p.PresencePenalty, s.p.FrequencyPenalty
+	if chained {
+		return w
+	}
 	for _, c := range s.hist.counts {
-		l := w[c.id]
-		if l > 0 {
-			l /= rep
-		} else {
-			l *= rep
-		}
-		w[c.id] = l - (float32(float32(c.n)*freq) + pres)
+		w[c.id] = s.penalized(w[c.id], c.n)
+	}
+	for _, r := range held {
+		w[r.id] -= s.p.DRY.penalty(r.n)
 	}
 	return w
 }
 
+// penalized returns the logit of a token that occurred n times in the window.
+func (s *Sampler) penalized(l float32, n int32) float32 {
+	if l > 0 {
+		l /= s.p.RepetitionPenalty
+	} else {
+		l *= s.p.RepetitionPenalty
+	}
+	return l - (float32(float32(n)*s.p.FrequencyPenalty) + s.p.PresencePenalty)
+}
+
 // pick chooses among adjusted logits.
 func (s *Sampler) pick(w []float32) int32 {
+	if s.p.chained() {
+		return s.chain(w)
+	}
 	if s.p.Temperature == 0 || s.p.TopK == 1 {
 		return argmax(w)
 	}
@@ -183,7 +206,7 @@ func (s *Sampler) pick(w []float32) int32 {
 		if isInf(top) {
 			return argmax(w)
 		}
-		return s.draw(c, top)
+		return s.draw(c, top, s.p.Temperature)
 	}
 	return s.drawAll(w)
 }
