@@ -23,73 +23,183 @@ const (
 	StepTemperature
 )
 
-// stepNames are llama.cpp's names, and other ones that it takes.
-var stepNames = [][]string{
-	{"penalties"}, {"dry"}, {"top_n_sigma", "top-n-sigma"}, {"top_k", "top-k"}, {"typ_p", "typical_p", "typical", "typical-p", "typ"},
-	{"top_p", "top-p", "nucleus"}, {"min_p", "min-p"}, {"xtc"}, {"temperature", "temp"},
+// steps has, by step, llama.cpp's names and other ones that it takes, and its letter.
+var steps = []struct {
+	names  string
+	letter byte
+}{
+	StepPenalties:   {"penalties", 'e'},
+	StepDRY:         {"dry", 'd'},
+	StepTopNSigma:   {"top_n_sigma top-n-sigma topnsigma top-nsigma", 's'},
+	StepTopK:        {"top_k top-k topk", 'k'},
+	StepTypicalP:    {"typ_p typ-p typp typ typical_p typical-p typical", 'y'},
+	StepTopP:        {"top_p top-p topp nucleus", 'p'},
+	StepMinP:        {"min_p min-p minp", 'm'},
+	StepXTC:         {"xtc", 'x'},
+	StepTemperature: {"temperature temp", 't'},
 }
 
 // String returns the name of a step.
 func (s Step) String() string {
-	if int(s) < len(stepNames) {
-		return stepNames[s][0]
+	if int(s) < len(steps) {
+		name, _, _ := strings.Cut(steps[s].names, " ")
+		return name
 	}
 	return fmt.Sprintf("step %d", uint8(s))
 }
 
 // ParseStep returns the step of a name that llama.cpp takes.
 func ParseStep(name string) (Step, error) {
-	var known []string
-	for i, names := range stepNames {
-		if slices.Contains(names, name) {
+	for i, x := range steps {
+		if slices.Contains(strings.Fields(x.names), strings.ToLower(name)) {
 			return Step(i), nil
 		}
-		known = append(known, names[0])
 	}
-	return 0, fmt.Errorf("sample: step: expected one of %s, found %q", strings.Join(known, ", "), name)
+	return 0, fmt.Errorf("sample: step: expected one of %s, found %q", strings.Join(StepNames(DefaultOrder()), ", "), name)
+}
+
+// ParseSteps returns the steps of a string of llama.cpp's letters, such as "kpt".
+func ParseSteps(letters string) ([]Step, error) {
+	out := make([]Step, 0, len(letters))
+next:
+	for _, r := range letters {
+		for i, x := range steps {
+			if r == rune(x.letter) {
+				out = append(out, Step(i))
+				continue next
+			}
+		}
+		var known []byte
+		for _, x := range steps {
+			known = append(known, x.letter)
+		}
+		return nil, fmt.Errorf("sample: steps: expected letters of %s, found %q", known, letters)
+	}
+	return out, nil
+}
+
+// StepNames returns the names of steps.
+func StepNames(order []Step) []string {
+	names := make([]string, len(order))
+	for i, s := range order {
+		names[i] = s.String()
+	}
+	return names
 }
 
 // DefaultOrder is the order of the steps where Params has none.
 func DefaultOrder() []Step {
-	steps := make([]Step, len(stepNames))
-	for i := range steps {
-		steps[i] = Step(i)
+	order := make([]Step, len(steps))
+	for i := range order {
+		order[i] = Step(i)
 	}
-	return steps
+	return order
 }
 
-// chained says whether the steps run one by one over all candidates. Without the
-// samplers that need it, shorter ways give the same.
-func (p *Params) chained() bool {
-	return p.Order != nil || p.TopNSigma > 0 || p.XTCProbability > 0 || p.TemperatureRange > 0 || p.Mirostat > 0
+// settle switches off what does not count, and sets Order to the steps that are
+// left where they must run one by one over all candidates. It is nil where shorter
+// ways give the same: for steps in the default order that were there before
+// there were others.
+func (p *Params) settle() {
+	order := p.Order
+	if order == nil {
+		order = DefaultOrder()
+	}
+	if p.Mirostat > 0 {
+		order = []Step{StepTemperature}
+		p.TemperatureRange = 0
+	}
+	for step := range steps {
+		if !slices.Contains(order, Step(step)) {
+			p.off(Step(step))
+		}
+	}
+	order = slices.DeleteFunc(slices.Clone(order), func(s Step) bool { return !p.active(s) })
+	p.Order = nil
+	if !ascends(order) || p.TopNSigma > 0 || p.active(StepXTC) || p.TemperatureRange > 0 {
+		p.Order = order
+	}
 }
+
+// ascends reports whether steps come in the default order, each once.
+func ascends(order []Step) bool {
+	for i := 1; i < len(order); i++ {
+		if order[i] <= order[i-1] {
+			return false
+		}
+	}
+	return true
+}
+
+// active reports whether a step changes anything.
+func (p *Params) active(step Step) bool {
+	switch step {
+	case StepPenalties:
+		return p.penalizes()
+	case StepDRY:
+		return p.DRY.Multiplier > 0
+	case StepTopNSigma:
+		return p.TopNSigma > 0
+	case StepTopK:
+		return p.TopK > 0
+	case StepTypicalP:
+		return on(p.TypicalP)
+	case StepTopP:
+		return on(p.TopP)
+	case StepMinP:
+		return p.MinP > 0
+	case StepXTC:
+		return p.XTCProbability > 0 && p.XTCThreshold <= 0.5
+	}
+	return p.Temperature != 1 || p.TemperatureRange > 0
+}
+
+// off makes a step one that changes nothing.
+func (p *Params) off(step Step) {
+	switch step {
+	case StepPenalties:
+		p.RepetitionPenalty, p.PresencePenalty, p.FrequencyPenalty = 1, 0, 0
+	case StepDRY:
+		p.DRY.Multiplier = 0
+	case StepTopNSigma:
+		p.TopNSigma = 0
+	case StepTopK:
+		p.TopK = 0
+	case StepTypicalP:
+		p.TypicalP = 0
+	case StepTopP:
+		p.TopP = 0
+	case StepMinP:
+		p.MinP = 0
+	case StepXTC:
+		p.XTCProbability = 0
+	case StepTemperature:
+		p.Temperature, p.TemperatureRange = 1, 0
+	}
+}
+
+// chained says whether the steps run one by one over all candidates.
+func (p *Params) chained() bool { return p.Order != nil || p.Mirostat > 0 }
 
 // chain picks among logits after bias and mask.
 func (s *Sampler) chain(w []float32) int32 {
+	if s.p.Mirostat > 0 && s.p.Temperature == 0 {
+		return argmax(w)
+	}
 	top := s.survey(w)
 	if isInf(top) {
 		return argmax(w)
 	}
 	c := s.above(s.cands[:0], w, -math.MaxFloat32)
 	s.cands = c
-	order := s.p.Order
-	if order == nil {
-		order = DefaultOrder()
-	}
 	if s.p.Mirostat > 0 {
-		// Filters would take from it what it counts with.
-		for _, step := range []Step{StepPenalties, StepDRY} {
-			if slices.Contains(order, step) {
-				s.apply(step, c)
-			}
-		}
 		return s.mirostat(c)
 	}
-	for _, step := range order {
+	for place, step := range s.p.Order {
 		if step == StepTemperature && s.p.Temperature == 0 && s.p.TemperatureRange == 0 {
 			return best(c)
 		}
-		c = s.apply(step, c)
+		c = s.apply(step, place, c)
 	}
 	return s.draw(c, topLogit(c), 1)
 }
@@ -105,41 +215,31 @@ func best(c []cand) int32 {
 	return first.id
 }
 
-// apply runs a step over candidates, which are and stay in the order of their
-// ids. At least one is left.
-func (s *Sampler) apply(step Step, c []cand) []cand {
+// apply runs a step at a place of the chain over candidates, which are and stay in
+// the order of their ids. At least one is left.
+func (s *Sampler) apply(step Step, place int, c []cand) []cand {
 	top, p := topLogit(c), &s.p
 	switch step {
 	case StepPenalties:
 		change(c, s.hist.counts, s.penalized)
 	case StepDRY:
-		if p.DRY.Multiplier > 0 {
-			change(c, s.findRepeats(), func(l float32, n int32) float32 { return l - p.DRY.penalty(n) })
-		}
+		change(c, s.repeated(), s.heldOff)
 	case StepTopNSigma:
-		if p.TopNSigma > 0 {
-			return minP(c, topNSigma(c, top, p.TopNSigma))
-		}
+		return minP(c, topNSigma(c, top, p.TopNSigma))
 	case StepTopK:
-		if p.TopK > 0 && p.TopK < len(c) {
+		if p.TopK < len(c) {
 			s.order = append(s.order[:0], c...)
-			sortAll(s.order)
-			return notAfter(c, s.order[p.TopK-1])
+			selectFirst(s.order, p.TopK)
+			return notAfter(c, last(s.order[:p.TopK]))
 		}
 	case StepTypicalP:
-		if on(p.TypicalP) {
-			return s.typical(c, top, float64(p.TypicalP))
-		}
+		return s.typical(c, top, float64(p.TypicalP))
 	case StepTopP:
-		if on(p.TopP) {
-			return s.first(c, top, float64(p.TopP)*sumWeights(c, top))
-		}
+		return s.first(c, top, float64(p.TopP)*sumWeights(c, top))
 	case StepMinP:
-		if p.MinP > 0 {
-			return minP(c, minLogit(top, p.MinP))
-		}
+		return minP(c, minLogit(top, p.MinP))
 	case StepXTC:
-		return s.excludeTop(c, top)
+		return s.excludeTop(c, top, place)
 	case StepTemperature:
 		s.temper(c, top)
 	}
@@ -186,12 +286,9 @@ const xtcStream = 0x5eed_0f_11c5
 
 // excludeTop leaves out all but the least probable of the candidates that are
 // probable enough, as often as asked for.
-func (s *Sampler) excludeTop(c []cand, top float32) []cand {
+func (s *Sampler) excludeTop(c []cand, top float32, place int) []cand {
 	p := &s.p
-	if p.XTCProbability <= 0 || p.XTCThreshold > 0.5 || len(c) < 2 {
-		return c
-	}
-	if uniform(s.p.Seed^xtcStream, s.step) > float64(p.XTCProbability) {
+	if len(c) < 2 || uniform(p.Seed^xtcStream+uint64(place), s.step) > float64(p.XTCProbability) {
 		return c
 	}
 	least := float64(p.XTCThreshold) * sumWeights(c, top)

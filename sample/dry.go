@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -11,27 +12,36 @@ import (
 // yourself", as in llama.cpp).
 type DRY struct {
 	Multiplier    float32 // 0 is off
-	Base          float32 // 0 means 1.75
-	AllowedLength int     // tokens; 0 means 2
-	LastN         int     // tokens that are looked at; -1 for all, 0 means all too
-	// Breakers are tokens that no repeated text goes beyond.
-	Breakers []int32
+	Base          float32 // at least 1; 0 means 1.75
+	AllowedLength int     // tokens; 0 means 2, -1 none
+	LastN         int     // tokens that are looked at: 0 means DefaultPenaltyLastN, -1 all
+	// Breakers are what no repeated text goes beyond, nil for nothing.
+	Breakers *Breakers
 }
 
-// defaults fills in what a zero stands for.
-func (d DRY) defaults() DRY {
+// The numbers that a zero stands for.
+const (
+	DefaultDRYBase          = 1.75
+	DefaultDRYAllowedLength = 2
+)
+
+// settle fills in what a zero stands for.
+func (d *DRY) settle() {
 	if d.Base == 0 {
-		d.Base = 1.75
+		d.Base = DefaultDRYBase
 	}
-	if d.AllowedLength == 0 {
-		d.AllowedLength = 2
+	switch d.AllowedLength {
+	case 0:
+		d.AllowedLength = DefaultDRYAllowedLength
+	case -1:
+		d.AllowedLength = 0
 	}
-	if d.LastN <= 0 {
+	switch d.LastN {
+	case 0:
+		d.LastN = DefaultPenaltyLastN
+	case -1:
 		d.LastN = maxPenaltyLastN
 	}
-	d.Breakers = slices.Clone(d.Breakers)
-	slices.Sort(d.Breakers)
-	return d
 }
 
 // penalty is what a repeated text of n tokens takes from the logit of the next.
@@ -58,30 +68,18 @@ type repeats struct {
 	found []count // tokens by id, and the longest text that they would go on with
 }
 
-// repeated returns the tokens that DRY holds off, by id, and the length of the
-// longest text of each that was there before. Where penalties are steps of a
-// chain only that one asks.
-func (s *Sampler) repeated(chained bool) []count {
-	if s.p.DRY.Multiplier == 0 || chained {
-		return nil
-	}
-	return s.findRepeats()
-}
+// heldOff returns the logit of a token that would go on with a text of n tokens.
+func (s *Sampler) heldOff(l float32, n int32) float32 { return l - s.p.DRY.penalty(n) }
 
-// findRepeats compares the end of what was accepted with all that is before it,
-// by the Z function of the reversed text, in time proportional to its length.
-func (s *Sampler) findRepeats() []count {
+// repeated returns the tokens that DRY holds off, by id, and the length of the
+// longest text of each that was there before. It compares the end of what was
+// accepted with all that is before it, by the Z function of the reversed text.
+func (s *Sampler) repeated() []count {
 	d, r := &s.p.DRY, &s.repeats
 	text := s.recent[max(0, len(s.recent)-d.LastN):]
 	n := len(text)
 	at := func(i int) int32 { return text[n-1-i] } // backwards
-	limit := 0                                     // tokens behind the last breaker
-	for limit < n {
-		if _, is := slices.BinarySearch(d.Breakers, at(limit)); is {
-			break
-		}
-		limit++
-	}
+	limit := d.Breakers.after(text)
 	r.found = r.found[:0]
 	if limit < d.AllowedLength {
 		return nil
@@ -102,18 +100,18 @@ func (s *Sampler) findRepeats() []count {
 		if i+int(z[i]) > hi {
 			lo, hi = i, i+int(z[i])
 		}
-		if same := min(int(z[i]), limit); same >= d.AllowedLength {
-			r.add(at(i-1), int32(same))
+		if same := min(int(z[i]), limit); same >= d.AllowedLength && !d.Breakers.single(at(i-1)) {
+			r.found = append(r.found, count{at(i - 1), int32(same)})
 		}
 	}
+	// Of each token the longest text comes first and stays.
+	slices.SortFunc(r.found, func(a, b count) int {
+		return cmp.Or(int(a.id)-int(b.id), int(b.n)-int(a.n))
+	})
+	r.found = slices.CompactFunc(r.found, func(a, b count) bool { return a.id == b.id })
 	return r.found
 }
 
-// add notes that tok would go on with a text of n tokens.
-func (r *repeats) add(tok, n int32) {
-	i, ok := slices.BinarySearchFunc(r.found, tok, func(c count, id int32) int { return int(c.id) - int(id) })
-	if !ok {
-		r.found = slices.Insert(r.found, i, count{id: tok})
-	}
-	r.found[i].n = max(r.found[i].n, n)
-}
+// DefaultBreakers are the breakers of DRY where nothing else is said, as in
+// llama.cpp.
+func DefaultBreakers() []string { return []string{"\n", ":", "\"", "*"} }

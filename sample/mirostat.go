@@ -40,9 +40,6 @@ func (m *mirostat) accept(p *Params, tok int32) {
 
 // mirostat picks among candidates, in the order of their ids.
 func (s *Sampler) mirostat(c []cand) int32 {
-	if s.p.Temperature == 0 && s.p.TemperatureRange == 0 {
-		return best(c)
-	}
 	s.temper(c, topLogit(c))
 	top := topLogit(c)
 	total := sumWeights(c, top)

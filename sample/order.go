@@ -24,13 +24,18 @@ func (s *Sampler) topK(c []cand, w []float32, k int) []cand {
 	}
 	s.order = append(s.order[:0], c...)
 	selectFirst(s.order, k)
-	last := 0
-	for i := range s.order[:k] {
-		if before(&s.order[last], &s.order[i]) {
-			last = i
+	return notAfter(c, last(s.order[:k]))
+}
+
+// last returns the candidate that comes last.
+func last(c []cand) cand {
+	l := 0
+	for i := range c {
+		if before(&c[l], &c[i]) {
+			l = i
 		}
 	}
-	return notAfter(c, s.order[last])
+	return c[l]
 }
 
 // best appends the k tokens with the largest logits, in no particular order. It

@@ -51,13 +51,17 @@ type Params struct {
 	// (dynamic temperature). 0 is off; an exponent of 0 means 1.
 	TemperatureRange, TemperatureExponent float32
 	// Mirostat, 1 or 2, holds the surprise of tokens near MirostatTau bits, which it
-	// corrects by MirostatEta of the error (Basu et al., "Mirostat"). It takes the
-	// place of all filters. 0 is off; a tau of 0 means 5, an eta of 0 means 0.1.
+	// corrects by MirostatEta of the error (Basu et al., "Mirostat"). As in
+	// llama.cpp it takes the place of all filters and penalties: of the other
+	// parameters only LogitBias, the mask, Temperature and Seed count then. 0 is off;
+	// a tau of 0 means 5, an eta of 0 means 0.1.
 	Mirostat                 int
 	MirostatTau, MirostatEta float32
 	// DRY holds off what would go on with a text that was there before.
 	DRY DRY
-	// Order is the order of the steps, nil for the default one.
+	// Order are the steps that run, in their order; nil for all in the default one.
+	// What is left out is off, the temperature 1. A step that is there twice runs
+	// twice. At most MaxSteps.
 	Order []Step
 
 	// RepetitionPenalty divides the logit of a token in the penalty window if
@@ -88,6 +92,9 @@ type Params struct {
 // DefaultPenaltyLastN is the penalty window when Params leaves it 0.
 const DefaultPenaltyLastN = 64
 
+// MaxSteps bounds Params.Order.
+const MaxSteps = 32
+
 // maxPenaltyLastN bounds the memory of a penalty window.
 const maxPenaltyLastN = 1 << 24
 
@@ -115,7 +122,6 @@ func (p *Params) check(vocab int) error {
 		{"mirostat_tau", p.MirostatTau, 0, inf, "0 (5) or a positive number"},
 		{"mirostat_eta", p.MirostatEta, 0, inf, "0 (0.1) or a positive number"},
 		{"dry_multiplier", p.DRY.Multiplier, 0, inf, "0 (off) or a positive number"},
-		{"dry_base", p.DRY.Base, 0, inf, "0 (1.75) or a positive number"},
 		{"repetition_penalty", p.RepetitionPenalty, 0, inf, "0 (off) or a positive number"},
 		{"presence_penalty", p.PresencePenalty, -inf, inf, "a number"},
 		{"frequency_penalty", p.FrequencyPenalty, -inf, inf, "a number"},
@@ -132,16 +138,21 @@ func (p *Params) check(vocab int) error {
 		return fmt.Errorf("sample: penalty_last_n: expected -1 (all) to %d, found %d", maxPenaltyLastN, p.PenaltyLastN)
 	case p.Mirostat < 0 || p.Mirostat > 2:
 		return fmt.Errorf("sample: mirostat: expected 0 (off), 1 or 2, found %d", p.Mirostat)
-	case p.DRY.AllowedLength < 0:
-		return fmt.Errorf("sample: dry_allowed_length: expected 0 (2) or a positive number, found %d", p.DRY.AllowedLength)
+	case p.DRY.Base != 0 && !(p.DRY.Base >= 1 && p.DRY.Base < inf):
+		return fmt.Errorf("sample: dry_base: expected 0 (1.75) or a number of at least 1, found %v", p.DRY.Base)
+	case p.DRY.AllowedLength < -1 || p.DRY.AllowedLength > maxPenaltyLastN:
+		return fmt.Errorf("sample: dry_allowed_length: expected -1 (none) to %d, found %d", maxPenaltyLastN, p.DRY.AllowedLength)
 	case p.DRY.LastN < -1 || p.DRY.LastN > maxPenaltyLastN:
 		return fmt.Errorf("sample: dry_penalty_last_n: expected -1 (all) to %d, found %d", maxPenaltyLastN, p.DRY.LastN)
 	case p.LogProbs < 0 || p.LogProbs > vocab:
 		return fmt.Errorf("sample: logprobs: expected 0 to %d, found %d", vocab, p.LogProbs)
 	}
-	for i, step := range p.Order {
-		if int(step) >= len(stepNames) || slices.Contains(p.Order[:i], step) {
-			return fmt.Errorf("sample: order: step %d: expected each step once, found %v", i, step)
+	if len(p.Order) > MaxSteps {
+		return fmt.Errorf("sample: samplers: expected at most %d steps, found %d", MaxSteps, len(p.Order))
+	}
+	for _, step := range p.Order {
+		if int(step) >= len(steps) {
+			return fmt.Errorf("sample: samplers: expected steps up to %d, found %d", len(steps)-1, step)
 		}
 	}
 	for _, b := range p.biases() {

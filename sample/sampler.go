@@ -71,14 +71,15 @@ func New(p Params, vocab int) (*Sampler, error) {
 	if p.RepetitionPenalty == 0 {
 		s.p.RepetitionPenalty = 1
 	}
-	if s.p.RepetitionPenalty != 1 || p.PresencePenalty != 0 || p.FrequencyPenalty != 0 {
+	s.p.settle()
+	if s.p.penalizes() {
 		n := p.PenaltyLastN
 		if n == 0 {
 			n = DefaultPenaltyLastN
 		}
 		s.hist.init(n)
 	}
-	s.p.DRY = p.DRY.defaults()
+	s.p.DRY.settle()
 	s.miro.init(&s.p)
 	return s, nil
 }
@@ -156,7 +157,10 @@ func (s *Sampler) Score(row []float32, token int32, n int) Result {
 // nothing changes.
 func (s *Sampler) adjust(logits []float32) []float32 {
 	chained := s.p.chained() // then penalties are steps like others
-	held := s.repeated(chained)
+	var held []count
+	if !chained && s.p.DRY.Multiplier > 0 {
+		held = s.repeated()
+	}
 	if len(s.bias) == 0 && s.masker == nil && (chained || len(s.hist.counts) == 0) && len(held) == 0 {
 		return logits
 	}
@@ -178,9 +182,14 @@ func (s *Sampler) adjust(logits []float32) []float32 {
 		w[c.id] = s.penalized(w[c.id], c.n)
 	}
 	for _, r := range held {
-		w[r.id] -= s.p.DRY.penalty(r.n)
+		w[r.id] = s.heldOff(w[r.id], r.n)
 	}
 	return w
+}
+
+// penalizes reports whether there is a penalty for tokens in the window.
+func (p *Params) penalizes() bool {
+	return p.RepetitionPenalty != 0 && p.RepetitionPenalty != 1 || p.PresencePenalty != 0 || p.FrequencyPenalty != 0
 }
 
 // penalized returns the logit of a token that occurred n times in the window.

@@ -46,6 +46,8 @@ type Tokenizer struct {
 	decode decoding
 	pool   scratchPool
 	short  shortest
+
+	overlaps overlapCache
 }
 
 // model turns a piece of text into ids.
