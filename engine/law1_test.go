@@ -38,6 +38,9 @@ func workload(r *rand.Rand, n, vocab, prompt, answer int) []Request {
 		case 3:
 			q.Sampling = sample.Params{Temperature: 1.5, MinP: 0.05, Seed: r.Uint64(), LogitBias: map[int32]float32{3: 2, 4: -1}}
 		}
+		if i%5 == 4 {
+			oddSampling(rand.New(rand.NewPCG(uint64(i), 1)), &q.Sampling)
+		}
 		if r.IntN(3) == 0 {
 			q.StopTokens = randomTokens(r, 8, vocab)
 		}
@@ -52,6 +55,24 @@ func workload(r *rand.Rand, n, vocab, prompt, answer int) []Request {
 		}
 	}
 	return reqs
+}
+
+// oddSampling adds samplers that look at what was drawn before, at all tokens, or at
+// random numbers of their own.
+func oddSampling(r *rand.Rand, p *sample.Params) {
+	switch r.IntN(5) {
+	case 0:
+		p.DRY = sample.DRY{Multiplier: 1, AllowedLength: 1, LastN: -1 + r.IntN(2)}
+	case 1:
+		p.Temperature, p.XTCProbability, p.XTCThreshold = 1, 0.5, 0.02
+	case 2:
+		p.Temperature, p.Mirostat, p.MirostatTau = 1, 1+r.IntN(2), 3
+	case 3:
+		p.Temperature, p.TopNSigma, p.TemperatureRange = 1, 1.5, 0.5
+	case 4:
+		p.Temperature, p.TopP, p.RepetitionPenalty = 1.3, 0.8, 1.2
+		p.Order = []sample.Step{sample.StepTemperature, sample.StepTopP, sample.StepPenalties}
+	}
 }
 
 // reply is what a request should get.

@@ -25,8 +25,10 @@ type Defaults struct {
 // Sampling says how tokens should be chosen. What is nil is not said. Package
 // sample has what the numbers mean.
 type Sampling struct {
-	Temperature, TopP, MinP, TypicalP, RepetitionPenalty *float64
-	TopK, PenaltyLastN                                   *int
+	Temperature, TopP, MinP, TypicalP, RepetitionPenalty   *float64
+	XTCProbability, XTCThreshold, MirostatTau, MirostatEta *float64
+	TopK, PenaltyLastN, Mirostat                           *int
+	Samplers                                               []string // names of the steps in their order
 
 	From string // the file that says it, "" if none does
 }
@@ -80,7 +82,12 @@ func ggufDefaults(f *gguf.File) (d Defaults) {
 	}
 	s.Temperature, s.TopP, s.MinP = float("temp"), float("top_p"), float("min_p")
 	s.RepetitionPenalty = float("penalty_repeat")
-	s.TopK, s.PenaltyLastN = integer("top_k"), integer("penalty_last_n")
+	s.XTCProbability, s.XTCThreshold = float("xtc_probability"), float("xtc_threshold")
+	s.MirostatTau, s.MirostatEta = float("mirostat_tau"), float("mirostat_eta")
+	s.TopK, s.PenaltyLastN, s.Mirostat = integer("top_k"), integer("penalty_last_n"), integer("mirostat")
+	if order := f.String("general.sampling.sequence", ""); order != "" {
+		s.Samplers, s.From = strings.Split(order, ";"), filepath.Base(f.Name())
+	}
 	switch n := f.Uint(f.String("general.architecture", "")+".pooling_type", 0); n {
 	case 0:
 	case 1:
@@ -157,11 +164,15 @@ func (s *Sampling) check(path string) error {
 		lo, hi float64
 	}{
 		{"temperature", s.Temperature, 0, 100}, {"top_p", s.TopP, 0, 1}, {"min_p", s.MinP, 0, 1}, {"typical_p", s.TypicalP, 0, 1},
-		{"repetition penalty", s.RepetitionPenalty, 0.01, 100},
+		{"repetition penalty", s.RepetitionPenalty, 0.01, 100}, {"xtc_probability", s.XTCProbability, 0, 1}, {"xtc_threshold", s.XTCThreshold, 0, 1},
+		{"mirostat_tau", s.MirostatTau, 0, 1000}, {"mirostat_eta", s.MirostatEta, 0, 1000},
 	} {
 		if f.v != nil && !(*f.v >= f.lo && *f.v <= f.hi) {
 			return fmt.Errorf("model: %s: %s: sampling: %s: expected %g to %g, found %g", path, s.From, f.name, f.lo, f.hi, *f.v)
 		}
+	}
+	if n := s.Mirostat; n != nil && (*n < 0 || *n > 2) {
+		return fmt.Errorf("model: %s: %s: sampling: mirostat: expected 0 to 2, found %d", path, s.From, *n)
 	}
 	return nil
 }
@@ -186,6 +197,14 @@ func (s *Sampling) String() string {
 	add("typical", s.TypicalP)
 	add("repeat-penalty", s.RepetitionPenalty)
 	count("repeat-last-n", s.PenaltyLastN)
+	add("xtc-probability", s.XTCProbability)
+	add("xtc-threshold", s.XTCThreshold)
+	count("mirostat", s.Mirostat)
+	add("mirostat-ent", s.MirostatTau)
+	add("mirostat-lr", s.MirostatEta)
+	if s.Samplers != nil {
+		parts = append(parts, "samplers "+strings.Join(s.Samplers, ";"))
+	}
 	return strings.Join(parts, ", ")
 }
 

@@ -55,7 +55,20 @@ func ParseStep(name string) (Step, error) {
 			return Step(i), nil
 		}
 	}
-	return 0, fmt.Errorf("sample: step: expected one of %s, found %q", strings.Join(StepNames(DefaultOrder()), ", "), name)
+	return 0, fmt.Errorf("sample: samplers: expected %s, found %q", strings.Join(StepNames(DefaultOrder()), ", "), name)
+}
+
+// ParseOrder returns the steps of names, nil for none.
+func ParseOrder(names []string) (order []Step, err error) {
+	if names != nil {
+		order = make([]Step, len(names))
+	}
+	for i, name := range names {
+		if order[i], err = ParseStep(name); err != nil {
+			return nil, err
+		}
+	}
+	return order, nil
 }
 
 // ParseSteps returns the steps of a string of llama.cpp's letters, such as "kpt".
@@ -73,7 +86,7 @@ next:
 		for _, x := range steps {
 			known = append(known, x.letter)
 		}
-		return nil, fmt.Errorf("sample: steps: expected letters of %s, found %q", known, letters)
+		return nil, fmt.Errorf("sample: samplers: expected letters of %s, found %q", known, letters)
 	}
 	return out, nil
 }
@@ -101,6 +114,9 @@ func DefaultOrder() []Step {
 // ways give the same: for steps in the default order that were there before
 // there were others.
 func (p *Params) settle() {
+	if p.XTCThreshold == 0 {
+		p.XTCThreshold = DefaultXTCThreshold
+	}
 	order := p.Order
 	if order == nil {
 		order = DefaultOrder()

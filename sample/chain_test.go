@@ -267,7 +267,7 @@ func TestParseSteps(t *testing.T) {
 	if err != nil || !slices.Equal(steps, DefaultOrder()) {
 		t.Errorf("letters: %v, %v", steps, err)
 	}
-	if _, err := ParseSteps("kz"); err == nil || err.Error() != `sample: steps: expected letters of edskypmxt, found "kz"` {
+	if _, err := ParseSteps("kz"); err == nil || err.Error() != `sample: samplers: expected letters of edskypmxt, found "kz"` {
 		t.Errorf("an unknown letter: %v", err)
 	}
 	for name, want := range map[string]Step{"Temp": StepTemperature, "topk": StepTopK, "min-p": StepMinP, "typ": StepTypicalP, "top-n-sigma": StepTopNSigma, "penalties": StepPenalties} {
@@ -275,7 +275,7 @@ func TestParseSteps(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
-	if _, err := ParseStep("infill"); err == nil || !strings.Contains(err.Error(), "expected one of penalties, dry, top_n_sigma") {
+	if _, err := ParseStep("infill"); err == nil || !strings.Contains(err.Error(), "samplers: expected penalties, dry, top_n_sigma") {
 		t.Errorf("an unknown name: %v", err)
 	}
 }

@@ -10,21 +10,17 @@ type mirostat struct {
 	surprise float64 // its, in bits
 }
 
-const (
-	defaultTau = 5
-	defaultEta = 0.1
-	// estimateWith is how many of the most probable tokens version 1 estimates
-	// the exponent of Zipf's law with.
-	estimateWith = 100
-)
+// estimateWith is how many of the most probable tokens version 1 estimates the
+// exponent of Zipf's law with.
+const estimateWith = 100
 
 // init begins a text.
 func (m *mirostat) init(p *Params) {
 	if p.MirostatTau == 0 {
-		p.MirostatTau = defaultTau
+		p.MirostatTau = DefaultMirostatTau
 	}
 	if p.MirostatEta == 0 {
-		p.MirostatEta = defaultEta
+		p.MirostatEta = DefaultMirostatEta
 	}
 	m.mu, m.picked = 2*float64(p.MirostatTau), -1
 }

@@ -43,18 +43,18 @@ type Params struct {
 	// XTCProbability is how likely it is that, of the tokens with at least
 	// XTCThreshold of the probability, all but the least probable are left out
 	// ("exclude top choices"). Both in [0, 1]; a probability of 0, or a threshold
-	// above 0.5, keeps all.
+	// above 0.5, keeps all. A threshold of 0 means DefaultXTCThreshold.
 	XTCProbability, XTCThreshold float32
 	// TemperatureRange has the temperature follow the entropy, from Temperature
 	// less it (not below 0) where one token is certain to Temperature and it more
-	// where all are equal, by the TemperatureExponent-th power of their ratio
+	// where all are equal, by the TemperatureExponent-th power of entropy over the most
 	// (dynamic temperature). 0 is off; an exponent of 0 means 1.
 	TemperatureRange, TemperatureExponent float32
 	// Mirostat, 1 or 2, holds the surprise of tokens near MirostatTau bits, which it
 	// corrects by MirostatEta of the error (Basu et al., "Mirostat"). As in
 	// llama.cpp it takes the place of all filters and penalties: of the other
 	// parameters only LogitBias, the mask, Temperature and Seed count then. 0 is off;
-	// a tau of 0 means 5, an eta of 0 means 0.1.
+	// a tau of 0 means DefaultMirostatTau, an eta of 0 DefaultMirostatEta.
 	Mirostat                 int
 	MirostatTau, MirostatEta float32
 	// DRY holds off what would go on with a text that was there before.
@@ -92,6 +92,13 @@ type Params struct {
 // DefaultPenaltyLastN is the penalty window when Params leaves it 0.
 const DefaultPenaltyLastN = 64
 
+// What other parameters mean when Params leaves them 0, as in llama.cpp.
+const (
+	DefaultXTCThreshold = 0.1
+	DefaultMirostatTau  = 5
+	DefaultMirostatEta  = 0.1
+)
+
 // MaxSteps bounds Params.Order.
 const MaxSteps = 32
 
@@ -116,7 +123,7 @@ func (p *Params) check(vocab int) error {
 		{"min_p", p.MinP, 0, 1, "a number in [0, 1]"},
 		{"top_n_sigma", p.TopNSigma, 0, inf, "0 (off) or a positive number"},
 		{"xtc_probability", p.XTCProbability, 0, 1, "a number in [0, 1]"},
-		{"xtc_threshold", p.XTCThreshold, 0, 1, "a number in [0, 1]"},
+		{"xtc_threshold", p.XTCThreshold, 0, 1, "0 (0.1) or a number up to 1"},
 		{"dynatemp_range", p.TemperatureRange, 0, inf, "0 (off) or a positive number"},
 		{"dynatemp_exponent", p.TemperatureExponent, 0, inf, "0 (1) or a positive number"},
 		{"mirostat_tau", p.MirostatTau, 0, inf, "0 (5) or a positive number"},

@@ -50,7 +50,7 @@ var mayImport = map[string][]string{
 	"server/caller":       {},
 	"server/run":          {"server/caller", "server/fault", "text/chat", "text/constraint", "text/grammar", "text/tokenizer", "engine", "model", "sample", "weights/gguf"},
 	"server/probs":        {"server/run"},
-	"server/wire":         {"server/caller", "server/fault", "server/run", "text/chat"},
+	"server/wire":         {"server/caller", "server/fault", "server/run", "text/chat", "sample"},
 	"server/offer":        {"server/fault", "server/run", "server/wire", "text/chat"},
 	"server/openai":       {"server/caller", "server/fault", "server/internal/folder", "server/offer", "server/probs", "server/run", "server/wire", "text/chat", "text/tokenizer", "engine", "sample"},
 	"server/ollama":       {"server/caller", "server/fault", "server/internal/folder", "server/probs", "server/run", "server/wire", "text/chat", "hub"},

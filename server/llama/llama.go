@@ -1,8 +1,11 @@
 package llama
 
 import (
+	"maps"
+	"math"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -41,25 +44,17 @@ func (s *API) props(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer m.Release()
-	d := m.Defaults(wire.Defaults)
-	number := func(v *float64, def float64) float64 {
-		if v == nil {
-			return def
-		}
-		return *v
+	params := wire.Settings(m.Defaults(wire.Defaults))
+	params["n_predict"] = -1
+	if n := m.MaxTokens(); n != nil {
+		params["n_predict"] = *n
 	}
-	k := 0
-	if d.TopK != nil {
-		k = *d.TopK
-	}
+	params["max_tokens"] = params["n_predict"]
 	caps := m.Caps()
 	wire.WriteJSON(w, http.StatusOK, map[string]any{
 		"default_generation_settings": map[string]any{
-			"n_ctx": m.Info().Context,
-			"params": map[string]any{
-				"temperature": number(d.Temperature, 0), "top_k": k, "top_p": number(d.TopP, 1), "min_p": number(d.MinP, 0), "typical_p": number(d.TypicalP, 1),
-				"repeat_penalty": number(d.RepetitionPenalty, 1), "presence_penalty": number(d.PresencePenalty, 0), "frequency_penalty": number(d.FrequencyPenalty, 0), "n_predict": -1,
-			},
+			"n_ctx":  m.Info().Context,
+			"params": params,
 		},
 		"total_slots": m.Stats().Usage.Slots / max(1, m.Info().Context), "model_alias": m.Info().Name, "model_path": filepath.Base(m.Info().Path),
 		"chat_template": m.Info().Template, "chat_template_caps": map[string]bool{"system": caps.System, "tools": caps.Tools, "tool_calls": caps.ToolCalls},
@@ -298,6 +293,8 @@ type reply struct {
 	Truncated bool          `json:"truncated"`
 	Timings   *wire.Timings `json:"timings,omitempty"`
 	Probs     []tokenProb   `json:"completion_probabilities,omitempty"`
+	// In the last piece only.
+	Settings map[string]any `json:"generation_settings,omitempty"`
 }
 
 func (s *API) completion(w http.ResponseWriter, r *http.Request) error {
@@ -352,7 +349,7 @@ func (s *API) answer(w http.ResponseWriter, r *http.Request, m *run.Model, b *re
 	if err := s.Run(r.Context(), plans[0], &t, each, s.Wait(live, m)); err != nil {
 		return openai.StreamError(e, r, err)
 	}
-	rep := &reply{Stop: true, Tokens: []int32{}, Model: m.Info().Name, Predicted: t.Tokens, Evaluated: t.Prompt, StopWord: a.StopText, StopType: "eos", Truncated: t.Truncated > 0, Timings: wire.NewTimings(&t)}
+	rep := &reply{Stop: true, Tokens: []int32{}, Model: m.Info().Name, Predicted: t.Tokens, Evaluated: t.Prompt, StopWord: a.StopText, StopType: "eos", Truncated: t.Truncated > 0, Timings: wire.NewTimings(&t), Settings: settings(plans[0], b)}
 	switch {
 	case a.Finish == run.FinishLength:
 		rep.StopType = "limit"
@@ -371,6 +368,23 @@ func (s *API) answer(w http.ResponseWriter, r *http.Request, m *run.Model, b *re
 	}
 	wire.WriteJSON(w, http.StatusOK, rep)
 	return nil
+}
+
+// settings are how an answer was made, with llama-server's names.
+func settings(p *run.Plan, b *request) map[string]any {
+	o := wire.Settings(p.Sampling)
+	n := p.Request.MaxTokens
+	if n == 0 {
+		n = -1 // as many as fit
+	}
+	biases := []map[string]any{}
+	for _, id := range slices.Sorted(maps.Keys(p.Request.Sampling.LogitBias)) {
+		biases = append(biases, map[string]any{"token": id, "bias": max(-math.MaxFloat32, p.Request.Sampling.LogitBias[id])})
+	}
+	maps.Copy(o, map[string]any{
+		"n_predict": n, "max_tokens": n, "stop": append([]string{}, b.Stop...), "ignore_eos": p.Request.IgnoreEOS, "stream": b.Stream, "n_probs": b.NProbs.Value(0), "logit_bias": biases,
+	})
+	return o
 }
 
 // topToken is a token among llama-server's log-probabilities, which have its id.

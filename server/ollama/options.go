@@ -24,6 +24,7 @@ type options struct {
 	Seed        *wire.Seed      `json:"seed"`
 	Stop        wire.StringList `json:"stop"`
 	NumPredict  *wire.Integer   `json:"num_predict"`
+	wire.SamplerFields
 
 	// Memory and speed, which are the server's matter, and what is kept of a
 	// context that is shifted, which none is.
@@ -43,8 +44,10 @@ type options struct {
 
 // sampling is what the options say of that.
 func (o *options) sampling() run.Sampling {
-	return run.Sampling{Temperature: o.Temperature, TopK: o.TopK.Pointer(), TopP: o.TopP, MinP: o.MinP, TypicalP: o.TypicalP, PenaltyLastN: o.RepeatLastN.Pointer(),
+	s := run.Sampling{Temperature: o.Temperature, TopK: o.TopK.Pointer(), TopP: o.TopP, MinP: o.MinP, TypicalP: o.TypicalP, PenaltyLastN: o.RepeatLastN.Pointer(),
 		RepetitionPenalty: o.Repeat, PresencePenalty: o.Presence, FrequencyPenalty: o.Frequency, Seed: o.Seed.Pointer()}
+	o.Into(&s)
+	return s
 }
 
 // window looks at num_ctx, the tokens that prompt and answer must at least have

@@ -188,9 +188,8 @@ func (m *Model) templateArgs(asked map[string]any) map[string]any {
 
 // fill puts the common fields into a plan.
 func (c *Options) fill(p *Plan, s, defaults Sampling) error {
-	var err error
 	r := &p.Request
-	if r.Sampling, err = s.params(p.Model, defaults); err != nil {
+	if err := s.settle(p, defaults); err != nil {
 		return err
 	}
 	if p.Probs {

@@ -25,6 +25,10 @@ type Plan struct {
 	opening    string // of a chat: the end of the prompt, see chat.Prompt.Opening
 	// Left is what of the request the model does not get.
 	Left []fault.Left
+	// Ignored names the fields that ask for what others take the place of.
+	Ignored []string
+	// Sampling is how tokens are chosen: what the request says, with all defaults.
+	Sampling Sampling
 
 	slot int // whose last sequence this is
 

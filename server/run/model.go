@@ -16,6 +16,7 @@ import (
 
 	"ridge/engine"
 	"ridge/model"
+	"ridge/sample"
 	"ridge/text/chat"
 	"ridge/text/constraint"
 	"ridge/text/tokenizer"
@@ -204,7 +205,7 @@ func (m *Model) Syntax() *chat.Syntax { return &m.syntax }
 
 // Defaults is what a request gets that says nothing, in an API with defaults of
 // its own.
-func (m *Model) Defaults(api Sampling) Sampling { return m.defaults.or(api) }
+func (m *Model) Defaults(api Sampling) Sampling { return m.defaults.Or(api) }
 
 // MaxTokens is what an answer has at most to a request that does not say, nil for as
 // many as fit.
@@ -249,8 +250,10 @@ func (m *Model) describe(c *ModelConfig, template string, d *model.Defaults, f *
 		return err
 	}
 	m.info.Quant, m.info.Digest, m.info.Size, m.info.Modified = cmp.Or(c.Quant, m.info.Quant), c.Digest, c.Size, c.Modified
-	m.setDefaults(d)
-	m.defaults = c.Sampling.or(m.defaults)
+	if err := m.setDefaults(d); err != nil {
+		return err
+	}
+	m.defaults = c.Sampling.Or(m.defaults)
 	m.maxTokens, m.system, m.args = c.MaxTokens, c.System, c.TemplateArgs
 	m.readMeta(f)
 	// What was known of the file holds as long as nobody has written to it.
@@ -318,7 +321,7 @@ func (m *Model) Named(name string) bool {
 }
 
 // setDefaults takes over what a model's files recommend.
-func (m *Model) setDefaults(d *model.Defaults) {
+func (m *Model) setDefaults(d *model.Defaults) error {
 	switch d.Pooling {
 	case model.PoolingUnsaid:
 	case model.PoolingMean:
@@ -332,7 +335,14 @@ func (m *Model) setDefaults(d *model.Defaults) {
 	}
 	s := &d.Sampling
 	m.defaults = Sampling{Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK, MinP: s.MinP, TypicalP: s.TypicalP,
-		RepetitionPenalty: s.RepetitionPenalty, PenaltyLastN: s.PenaltyLastN}
+		RepetitionPenalty: s.RepetitionPenalty, PenaltyLastN: s.PenaltyLastN, XTCProbability: s.XTCProbability, XTCThreshold: s.XTCThreshold,
+		Mirostat: s.Mirostat, MirostatTau: s.MirostatTau, MirostatEta: s.MirostatEta}
+	order, err := sample.ParseOrder(s.Samplers)
+	if err != nil {
+		return fmt.Errorf("server: %s: %s: %w", m.info.Path, s.From, err)
+	}
+	m.defaults.Samplers = order
+	return nil
 }
 
 // readMeta takes over what a file says of itself.

@@ -12,8 +12,12 @@ import (
 
 // NoteUnenforced names in the header X-Ridge-Unenforced what of the request's
 // schemas the answer is not held to and what of the request the model does not get,
-// one value for each. The latter is in the log, too.
+// one value for each. The latter is in the log, too. X-Ridge-Ignored has the fields
+// that others take the place of.
 func NoteUnenforced(w http.ResponseWriter, r *http.Request, p *run.Plan) {
+	for _, name := range p.Ignored {
+		w.Header().Add("X-Ridge-Ignored", headerText(name))
+	}
 	for _, u := range p.Unenforced {
 		w.Header().Add("X-Ridge-Unenforced", headerText(u.String()))
 	}

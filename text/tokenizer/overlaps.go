@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 )
@@ -23,6 +24,17 @@ type Overlap struct{ Token, Tail int32 }
 type Overlaps struct {
 	Tails  [][]int32 // each once; the first is empty: the token has all of the text
 	Tokens []Overlap // by token; a token may be there with several tails
+}
+
+// All goes through the tokens and the places of their tails.
+func (o *Overlaps) All() iter.Seq2[int32, int32] {
+	return func(yield func(token, tail int32) bool) {
+		for _, x := range o.Tokens {
+			if !yield(x.Token, x.Tail) {
+				return
+			}
+		}
+	}
 }
 
 // overlapCache has the results that were asked for last, the latest first.
