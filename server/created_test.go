@@ -127,7 +127,7 @@ func TestCreateRefuses(t *testing.T) {
 		`{"model":"x","from":"fake","adapters":{"a":"sha256:1"}}`:                 "adapters",
 		`{"model":"x","modelfile":"FROM fake"}`:                                   "modelfile",
 		`{"model":"x","from":"fake","template":"{{ if .System }}x{{ end }}"}`:     "template",
-		`{"model":"x","from":"fake","parameters":{"mirostat":1}}`:                 "mirostat",
+		`{"model":"x","from":"fake","parameters":{"tfs_z":1}}`:                    "tfs_z",
 		`{"model":"x","from":"fake","parameters":{"temperature":"hot"}}`:          "temperature",
 		`{"model":"x","from":"fake","messages":[{"role":"robot","content":"x"}]}`: "robot",
 	} {
