@@ -25,6 +25,7 @@ func (e *Engine) outcome(r *sched.Run, run *runState) {
 		}
 	}
 	if r.Outputs == 0 {
+		g.progress(r.Start + r.N)
 		return
 	}
 	if !g.told && g.info.Computed == 0 {

@@ -51,6 +51,7 @@ type loop struct {
 	chunk    int  // pages that are asked for before they are needed
 	inserted bool // the tree has got something since sequences were matched with it
 	counts   counters
+	took     time.Duration // by the last step
 	ends     time.Duration // when the last request ended
 }
 
@@ -335,6 +336,7 @@ func (e *Engine) planned(p *sched.Plan, now time.Duration) {
 			g.info.Cached = s.Computed
 			g.info.Queued = now - g.arrived
 			e.waiting.Add(-1)
+			g.progress(s.Computed)
 		}
 	}
 	for _, s := range p.Shed {
@@ -342,6 +344,13 @@ func (e *Engine) planned(p *sched.Plan, now time.Duration) {
 			delete(e.seqs, s)
 			e.abort(q.g, FinishError, ErrDeadline)
 		}
+	}
+}
+
+// progress tells who asked for it that so many tokens of the prompt are there.
+func (g *group) progress(computed int) {
+	if g.req.Progress && !g.told {
+		g.stream.progress(Progress{Tokens: g.info.Tokens, Cached: g.info.Cached, Computed: computed})
 	}
 }
 

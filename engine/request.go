@@ -106,6 +106,9 @@ type Request struct {
 	// is before the token before it may come from the prefix tree.
 	ScoreFrom int
 
+	// Progress asks for events that say how far the prompt is, see Event.Progress.
+	Progress bool
+
 	// Embed asks for an embedding, scaled to length 1, in place of an answer.
 	Embed Pooling
 }

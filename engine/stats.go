@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"time"
@@ -69,22 +68,61 @@ type SequenceStats struct {
 // time in proportion to the queue.
 const maxListed = 100
 
-// statsPatience is how long Stats waits for a step to end.
-const statsPatience = 2 * time.Second
+// statsPatience is how long Stats waits for a step to end, and stepPatience how long
+// for one of whose beginning there are figures.
+const (
+	statsPatience = 2 * time.Second
+	stepPatience  = 20 * time.Millisecond
+)
+
+// longStep is the number of rows from which on a step counts as one that takes long.
+const longStep = 64
 
 // Stats returns counters and a row for each sequence, as of the end of the step
-// at hand; if that takes long, as of the last time that they were asked for, or
-// of the engine's start.
+// at hand; if that takes long, as of its beginning, of the last time that they were
+// asked for, or of the engine's start.
 func (e *Engine) Stats() Stats {
-	ctx, cancel := context.WithTimeout(context.Background(), statsPatience)
-	defer cancel()
 	// If the wait is given up, the loop still runs the function, later: it must
 	// write where nobody else reads.
-	st := new(Stats)
-	if e.call(ctx, func() { *st = e.stats(); e.last.Store(st) }) == nil {
-		return *st
+	st, ran := new(Stats), make(chan struct{})
+	fresh := func() { *st = e.stats(); e.last.Store(st); close(ran) }
+	if e.post(command{kind: callFunc, call: fresh}) != nil {
+		return *e.last.Load()
 	}
-	return *e.last.Load()
+	patience := time.NewTimer(stepPatience)
+	defer patience.Stop()
+	for long := false; ; long = true {
+		select {
+		case <-ran:
+			return *st
+		case <-e.done:
+			select {
+			case <-ran:
+				return *st
+			default:
+				return *e.last.Load()
+			}
+		case <-patience.C:
+		}
+		if long || e.noted.Load() {
+			return *e.last.Load()
+		}
+		patience.Reset(statsPatience - stepPatience)
+	}
+}
+
+// note keeps figures of now if the step that begins will take long: who asks for them
+// meanwhile gets those.
+func (e *Engine) note(p *sched.Plan) {
+	rows := 0
+	for i := range p.Runs {
+		rows += p.Runs[i].N
+	}
+	if rows >= longStep || e.took > stepPatience {
+		st := e.stats()
+		e.last.Store(&st)
+		e.noted.Store(true)
+	}
 }
 
 func (e *Engine) stats() Stats {

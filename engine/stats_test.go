@@ -2,9 +2,12 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"ridge/sched"
 )
 
 // Who asks during a long step and gives up does the engine no harm.
@@ -53,4 +56,62 @@ func TestLoopFails(t *testing.T) {
 	if e.Healthy() == nil {
 		t.Error("it is healthy")
 	}
+}
+
+// Who asks during a long step gets at once what held at its beginning, and a request
+// that asked for it is told how far its prompt is, step by step, before its first token.
+func TestProgress(t *testing.T) {
+	e := start(t, openTiny(t, "llama", 64), Options{Sched: &sched.Config{Split: true, MaxTokens: 64, MaxSeqs: 4}})
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	steps := 0
+	if err := e.call(t.Context(), func() {
+		e.inject = func() {
+			if steps++; steps <= 2 {
+				begun <- struct{}{}
+				<-goOn
+			}
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	r := long(2)
+	for len(r.Tokens) < 100 {
+		r.Tokens = append(r.Tokens, int32(len(r.Tokens)%50))
+	}
+	r.Progress = true
+	s := submit(t, e, r)
+	var got []int
+	next := func() Event {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		ev, ok := s.Next(ctx)
+		if !ok {
+			t.Fatal("no event came")
+		}
+		return ev
+	}
+	for want := 0; want < 100; want += 64 {
+		<-begun // the step with the tokens from want on
+		ev := next()
+		if ev.Progress == nil || ev.Token != -1 || ev.Prompt != nil {
+			t.Fatalf("got %+v before the prompt is there", ev)
+		}
+		got = append(got, ev.Progress.Computed)
+		begin := time.Now()
+		if want > 0 { // a short step
+			goOn <- struct{}{}
+			break
+		}
+		if st := e.Stats(); len(st.Sequences) != 1 || st.Sequences[0].State != "running" {
+			t.Errorf("after %v: %+v", time.Since(begin), st.Sequences)
+		}
+		goOn <- struct{}{}
+	}
+	if !slices.Equal(got, []int{0, 64}) {
+		t.Errorf("progress: got %v", got)
+	}
+	if ev := next(); ev.Progress != nil || ev.Prompt == nil || ev.Prompt.Tokens != 100 {
+		t.Errorf("got %+v, want the first token with what is known of the prompt", ev)
+	}
+	s.Close()
 }

@@ -27,6 +27,7 @@ type runState struct {
 func (e *Engine) step(p *sched.Plan) {
 	begin := e.now()
 	e.stepAt.Store(int64(begin))
+	e.note(p)
 	e.build(p)
 	err := e.compute(p)
 	for i := range p.Runs {
@@ -46,8 +47,10 @@ func (e *Engine) step(p *sched.Plan) {
 	clear(e.runs)
 	clear(e.jobs)
 	e.stepAt.Store(0)
+	e.noted.Store(false)
 	e.counts.steps++
-	e.counts.busy += e.now() - begin
+	e.took = e.now() - begin
+	e.counts.busy += e.took
 }
 
 // build makes the model's batch and the jobs for its outputs.

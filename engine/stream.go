@@ -29,10 +29,21 @@ type Event struct {
 	StopToken int32 // that ended the choice, else -1
 	LogProb   float32
 	Top       []sample.TokenProb // see sample.Params.LogProbs
-	Prompt    *PromptInfo        // in the first event of a stream
-	Finish    Finish             // in the last event of each choice, else ""
-	Embedding []float32          // in the last event, if it was asked for
-	Err       error              // with FinishError
+	Prompt    *PromptInfo        // in the first event of a stream, those with Progress not counted
+	// Progress is in events of their own, without a token, before all others, if the
+	// request asked for them: one when its computation begins, then one for each step
+	// of the prompt, or for several whose events were not read.
+	Progress  *Progress
+	Finish    Finish    // in the last event of each choice, else ""
+	Embedding []float32 // in the last event, if it was asked for
+	Err       error     // with FinishError
+}
+
+// Progress says how far a prompt is.
+type Progress struct {
+	Tokens   int // of the prompt
+	Cached   int // of these, how many did not have to be computed
+	Computed int // tokens whose keys and values are there, the cached ones too
 }
 
 // PromptInfo is what is known once a prompt has been computed.
@@ -198,6 +209,22 @@ func (s *Stream) push(ev *Event) (full bool) {
 	s.mu.Unlock()
 	s.signal()
 	return full
+}
+
+// progress adds an event that says how far the prompt is, or brings the last one up to
+// date if it was not read yet. It never pauses the request.
+func (s *Stream) progress(p Progress) {
+	s.mu.Lock()
+	switch {
+	case s.closed:
+	case s.n > 0:
+		s.ring[s.head].Progress = &p // there are no others yet
+	default:
+		s.mu.Unlock()
+		s.push(&Event{Token: -1, StopToken: -1, Progress: &p})
+		return
+	}
+	s.mu.Unlock()
 }
 
 func (s *Stream) grow() {

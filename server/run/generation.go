@@ -76,7 +76,10 @@ type Delta struct {
 	Choice int
 	Parts  []chat.Part
 	Tokens []Token            // at most one
-	Prompt *engine.PromptInfo // in the first delta of a generation
+	Prompt *engine.PromptInfo // in the first delta of a generation, those with Progress not counted
+	// Progress, in deltas of its own, says how far the prompt is, if the plan's
+	// request asks for it.
+	Progress *engine.Progress
 	Finish string             // in the last delta of a choice, else ""
 	// StopText or StopToken (else -1) is what ended the choice with FinishStop;
 	// with FinishLength StopText is LoopText or "".
@@ -87,7 +90,7 @@ type Delta struct {
 }
 
 func (d *Delta) empty() bool {
-	return len(d.Parts) == 0 && len(d.Tokens) == 0 && d.Finish == "" && d.Prompt == nil
+	return len(d.Parts) == 0 && len(d.Tokens) == 0 && d.Finish == "" && d.Prompt == nil && d.Progress == nil
 }
 
 // Text is the text for the user in a delta.
@@ -218,7 +221,7 @@ func (g *generation) waiting(rest time.Duration) context.Context {
 
 // event turns an event into a delta.
 func (g *generation) event(ev *engine.Event) Delta {
-	d := Delta{Choice: ev.Choice, StopToken: -1, embedding: ev.Embedding}
+	d := Delta{Choice: ev.Choice, StopToken: -1, embedding: ev.Embedding, Progress: ev.Progress}
 	if ev.Prompt != nil {
 		g.prompt = *ev.Prompt
 		d.Prompt = ev.Prompt

@@ -74,6 +74,10 @@ func (d *Door) Alive(e *Events, m *run.Model) error {
 	return e.Comment("ping")
 }
 
+// Early asks that a stream begins when the computation of its prompt does, and that it
+// is told how far that is.
+func Early(p *run.Plan) { p.Request.Progress = true }
+
 // Wait is what to do while nothing comes: a sign of life in streams, nothing if e
 // is nil.
 func (d *Door) Wait(e *Events, m *run.Model) func() error {
