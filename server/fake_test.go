@@ -70,11 +70,12 @@ type script struct {
 	delay time.Duration // before each token
 	// hold returns what the token of a number waits for, nil for nothing: so a
 	// request is where a test wants it, however fast the machine is.
-	hold  func(r *engine.Request, token int) <-chan struct{}
-	full  error // of requests before they are submitted
-	fail  error // in place of a stream
-	broke error // after the first token
-	end   int32 // stop token that ends answers, 0 for none
+	hold   func(r *engine.Request, token int) <-chan struct{}
+	queued bool  // it tells nobody how far prompts are, as if they had to wait
+	full   error // of requests before they are submitted
+	fail   error // in place of a stream
+	broke  error // after the first token
+	end    int32 // stop token that ends answers, 0 for none
 
 	mu       sync.Mutex
 	requests []engine.Request
@@ -129,6 +130,7 @@ type scriptStream struct {
 	ended  []bool
 	turn   int
 	told   bool
+	begun  bool      // it was told how far the prompt is
 	due    time.Time // when the next event comes
 	closed atomic.Bool
 }
@@ -155,6 +157,10 @@ func (s *scriptStream) Next(ctx context.Context) (engine.Event, bool) {
 		return engine.Event{}, false
 	}
 	s.turn = (s.turn + 1) % len(s.ended)
+	if s.r.Progress && !s.begun && !s.b.queued {
+		s.begun = true
+		return engine.Event{Token: -1, StopToken: -1, Progress: &engine.Progress{Tokens: len(s.r.Tokens), Cached: len(s.r.Tokens) / 2, Computed: len(s.r.Tokens) / 2}}, true
+	}
 	if s.b.hold != nil {
 		select {
 		case <-cmp.Or(s.b.hold(&s.r, s.at[i]), open):

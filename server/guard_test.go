@@ -360,6 +360,7 @@ func TestTimeLimit(t *testing.T) {
 func TestPing(t *testing.T) {
 	pinged := make(chan struct{})
 	srv, _ := scripted(t, "a", func(o *Options, b *script) {
+		b.queued = true
 		o.Ping, b.hold = 20*time.Millisecond, func(*engine.Request, int) <-chan struct{} { return pinged }
 	})
 	resp, err := http.Post(srv.URL+"/v1/chat/completions", "application/json", strings.NewReader(`{`+hello+`,"stream":true}`))

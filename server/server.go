@@ -57,7 +57,7 @@ type Options struct {
 	RequestTimeout time.Duration // for a whole request; 0 for any time
 	FreeAfter      time.Duration // without requests, when memory is given back; 0 means ten seconds
 	Deadline       time.Duration // of the first token of requests that name none; 0 for at no time
-	Ping           time.Duration // between signs of life in a silent stream; 0 means 15 seconds
+	Ping           time.Duration // between signs of life in a silent stream; 0 means 4 seconds
 
 	DataDir string // where files, batches, responses and created models are kept; "": in memory, or not at all
 	Version string // of the program
@@ -80,7 +80,7 @@ func (o *Options) complete() {
 	for _, d := range []struct {
 		v *time.Duration
 		d time.Duration
-	}{{&o.BodyTimeout, time.Minute}, {&o.WriteTimeout, time.Minute}, {&o.Ping, 15 * time.Second}, {&o.FreeAfter, 10 * time.Second}} {
+	}{{&o.BodyTimeout, time.Minute}, {&o.WriteTimeout, time.Minute}, {&o.Ping, 4 * time.Second}, {&o.FreeAfter, 10 * time.Second}} {
 		if *d.v == 0 {
 			*d.v = d.d
 		}

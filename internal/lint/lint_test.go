@@ -54,7 +54,7 @@ var mayImport = map[string][]string{
 	"server/offer":        {"server/fault", "server/run", "server/wire", "text/chat"},
 	"server/openai":       {"server/caller", "server/fault", "server/internal/folder", "server/offer", "server/probs", "server/run", "server/wire", "text/chat", "text/tokenizer", "engine", "sample"},
 	"server/ollama":       {"server/caller", "server/fault", "server/internal/folder", "server/probs", "server/run", "server/wire", "text/chat", "hub"},
-	"server/anthropic":    {"server/caller", "server/fault", "server/offer", "server/run", "server/wire", "text/chat"},
+	"server/anthropic":    {"server/caller", "server/fault", "server/offer", "server/run", "server/wire", "text/chat", "engine"},
 	"server/llama":        {"server/caller", "server/fault", "server/internal/folder", "server/openai", "server/probs", "server/run", "server/wire", "text/tokenizer", "engine"},
 	".":                   {"engine", "hub", "measure/machine", "model", "sample", "sched", "text/chat", "text/constraint", "text/tokenizer", "weights/tensor"},
 	"cmd/ridge":           {"*"},

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"ridge/engine"
 	"ridge/server/caller"
 	"ridge/server/fault"
 	"ridge/server/run"
@@ -61,13 +62,14 @@ type output struct {
 
 	// Of a stream: whether message_start is out, the block that is open, and how
 	// many there were.
-	begun  bool
-	open   string
-	blocks int
-	input  int
-	cached int
-	tokens int
-	finish *run.Delta
+	begun    bool
+	progress *engine.Progress // while the prompt is computed
+	open     string
+	blocks   int
+	input    int
+	cached   int
+	tokens   int
+	finish   *run.Delta
 }
 
 // stopReason is why an answer ended, in Anthropic's words.
@@ -140,12 +142,8 @@ func toolUseID(id string) string {
 
 func (o *output) stream(w http.ResponseWriter) error {
 	e := o.s.Events(w, o.r)
-	err := o.s.Run(o.r.Context(), o.p, &o.t, func(d *run.Delta) error { return o.delta(e, d) }, func() error {
-		if !o.begun { // message_start is the first event
-			return e.Comment("ping")
-		}
-		return e.Named("ping", map[string]string{"type": "ping"})
-	})
+	o.p.Request.Progress = true
+	err := o.s.Run(o.r.Context(), o.p, &o.t, func(d *run.Delta) error { return o.delta(e, d) }, func() error { return o.ping(e) })
 	if err == nil && o.finish != nil {
 		err = o.end(e)
 	}
@@ -155,14 +153,43 @@ func (o *output) stream(w http.ResponseWriter) error {
 	return e.Failed(err, func(api *fault.Error) error { return e.Named("error", Error(api, caller.RequestID(o.r.Context()))) })
 }
 
+// ping shows a client that waits that it was not forgotten, and how far the prompt is.
+func (o *output) ping(e *wire.Events) error {
+	if !o.begun { // message_start is the first event
+		return e.Comment("ping")
+	}
+	f := map[string]any{"type": "ping"}
+	if p := o.progress; p != nil {
+		f["progress"] = map[string]int{"prompt_tokens": p.Tokens, "computed_tokens": p.Computed}
+	}
+	return e.Named("ping", f)
+}
+
+// begin writes message_start, if it was not written.
+func (o *output) begin(e *wire.Events, tokens, cached int) error {
+	if o.begun {
+		return nil
+	}
+	o.begun = true
+	o.input, o.cached = tokens-cached, cached
+	rep := o.rep
+	rep.Usage = usage{Input: o.input, Read: o.cached, Output: 1}
+	return e.Named("message_start", map[string]any{"type": "message_start", "message": &rep})
+}
+
 // delta writes the events of a delta.
 func (o *output) delta(e *wire.Events, d *run.Delta) error {
-	if d.Prompt != nil {
-		o.begun = true
-		o.input, o.cached = d.Prompt.Tokens-d.Prompt.Cached, d.Prompt.Cached
-		rep := o.rep
-		rep.Usage = usage{Input: o.input, Read: o.cached, Output: 1}
-		if err := e.Named("message_start", map[string]any{"type": "message_start", "message": &rep}); err != nil {
+	if p := d.Progress; p != nil {
+		if o.progress = p; o.begun && e.Quiet() {
+			return o.ping(e)
+		}
+		return o.begin(e, p.Tokens, p.Cached)
+	}
+	if p := d.Prompt; p != nil {
+		if o.progress = nil; o.begun { // it may have been found in the cache meanwhile
+			o.input, o.cached = p.Tokens-p.Cached, p.Cached
+		}
+		if err := o.begin(e, p.Tokens, p.Cached); err != nil {
 			return err
 		}
 	}

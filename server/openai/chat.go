@@ -3,6 +3,7 @@ package openai
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -253,6 +254,7 @@ func (o *chatOutput) whole(w http.ResponseWriter) error {
 func (o *chatOutput) stream(w http.ResponseWriter) error {
 	e := o.s.Events(w, o.r)
 	o.reply.Object = "chat.completion.chunk"
+	o.p.Request.Progress = !o.promptProbs // which are in the first chunk
 	o.calls = make([]callStream, max(1, o.p.Request.N))
 	err := o.s.Run(o.r.Context(), o.p, &o.t, func(d *run.Delta) error { return o.delta(e, d) }, func() error { return o.s.Alive(e, o.m) })
 	if err == nil && o.usage {
@@ -267,6 +269,12 @@ func (o *chatOutput) stream(w http.ResponseWriter) error {
 
 // delta writes a chunk.
 func (o *chatOutput) delta(e *wire.Events, d *run.Delta) error {
+	if p := d.Progress; p != nil {
+		o.live.Prompt, o.live.PromptMore.Cached, o.live.PromptMore.Cut, o.live.Total = p.Tokens, p.Cached, o.p.Truncated, p.Tokens
+		if o.begun && e.Quiet() {
+			return e.Comment(fmt.Sprintf("prompt: %d of %d tokens", p.Computed, p.Tokens))
+		}
+	}
 	if d.Prompt != nil {
 		o.live.Prompt, o.live.PromptMore.Cached, o.live.PromptMore.Cut = d.Prompt.Tokens, d.Prompt.Cached, o.p.Truncated
 		o.live.Total = o.live.Prompt
@@ -276,6 +284,9 @@ func (o *chatOutput) delta(e *wire.Events, d *run.Delta) error {
 		if err := o.begin(e, d); err != nil {
 			return err
 		}
+	}
+	if d.Progress != nil {
+		return nil
 	}
 	o.live.Completion += len(d.Tokens)
 	o.live.Total = o.live.Prompt + o.live.Completion

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"ridge/engine"
 	"ridge/server/caller"
 	"ridge/server/fault"
 	"ridge/server/offer"
@@ -56,6 +57,9 @@ type responsesOutput struct {
 	probs  []probs.ChatToken
 	finish string
 	said   chat.Message // the answer as a turn of the conversation
+
+	begun    bool             // the first events are out
+	progress *engine.Progress // nil before the computation of the prompt begins
 }
 
 func (o *responsesOutput) whole(w http.ResponseWriter) error {
@@ -68,6 +72,7 @@ func (o *responsesOutput) whole(w http.ResponseWriter) error {
 
 func (o *responsesOutput) stream(w http.ResponseWriter) error {
 	o.e = o.s.Events(w, o.r)
+	o.p.Request.Progress = true
 	err := o.run()
 	if err == nil {
 		_ = o.event("response."+o.rep.Status, map[string]any{"response": &o.rep}) // a client that is gone is noticed by others
@@ -88,7 +93,11 @@ func (o *responsesOutput) stream(w http.ResponseWriter) error {
 // run runs the plan and keeps the answer, if it should be kept. Items are put
 // together the same way whether or not somebody is told about them.
 func (o *responsesOutput) run() error {
-	err := o.s.Run(o.r.Context(), o.p, &o.t, o.delta, o.s.Wait(o.e, o.p.Model))
+	var wait func() error
+	if o.e != nil {
+		wait = o.alive
+	}
+	err := o.s.Run(o.r.Context(), o.p, &o.t, o.delta, wait)
 	if err != nil {
 		return err
 	}
@@ -109,12 +118,14 @@ func (o *responsesOutput) event(typ string, fields map[string]any) error {
 }
 
 func (o *responsesOutput) delta(d *run.Delta) error {
-	if d.Prompt != nil {
-		for _, typ := range []string{"response.created", "response.in_progress"} {
-			if err := o.event(typ, map[string]any{"response": &o.rep}); err != nil {
-				return err
-			}
+	if p := d.Progress; p != nil {
+		o.progress = p
+		if o.begun && o.e.Quiet() {
+			return o.alive()
 		}
+	}
+	if err := o.begin("in_progress"); err != nil || d.Progress != nil {
+		return err
 	}
 	if o.c.Probs && len(d.Tokens) > 0 {
 		o.probs = append(o.probs, probs.NewChat(o.p.Model, d.Tokens).Content...)
@@ -128,6 +139,40 @@ func (o *responsesOutput) delta(d *run.Delta) error {
 		o.finish = d.Finish
 	}
 	return nil
+}
+
+// begin sends the first events, if they were not sent, and that of a state, queued or
+// in_progress, when it is reached.
+func (o *responsesOutput) begin(state string) error {
+	if o.e == nil || o.rep.Status == state && o.begun {
+		return nil
+	}
+	o.rep.Status = state
+	if !o.begun {
+		o.begun = true
+		if err := o.event("response.created", map[string]any{"response": &o.rep}); err != nil {
+			return err
+		}
+	}
+	return o.event("response."+state, map[string]any{"response": &o.rep})
+}
+
+// alive shows a client that waits that it was not forgotten: with an event, since some
+// count comments as silence. It says how far the prompt is, or where in the queue the
+// request.
+func (o *responsesOutput) alive() error {
+	if o.progress == nil && !o.begun {
+		if err := o.begin("queued"); err != nil {
+			return err
+		}
+	}
+	f := map[string]any{"response": &o.rep}
+	if p := o.progress; p != nil {
+		f["progress"] = map[string]int{"prompt_tokens": p.Tokens, "computed_tokens": p.Computed}
+	} else if at := o.s.Position(o.r.Context(), o.p.Model); at > 0 {
+		f["queue_position"] = at
+	}
+	return o.event("response."+o.rep.Status, f)
 }
 
 func (o *responsesOutput) part(p *chat.Part) error {

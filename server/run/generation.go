@@ -80,7 +80,7 @@ type Delta struct {
 	// Progress, in deltas of its own, says how far the prompt is, if the plan's
 	// request asks for it.
 	Progress *engine.Progress
-	Finish string             // in the last delta of a choice, else ""
+	Finish   string // in the last delta of a choice, else ""
 	// StopText or StopToken (else -1) is what ended the choice with FinishStop;
 	// with FinishLength StopText is LoopText or "".
 	StopText  string

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"time"
@@ -65,18 +66,23 @@ func (d *Door) Plan(r *http.Request, name string, c *run.Chat) (*run.Plan, *run.
 // Alive shows a client that waits that it was not forgotten, and where in the
 // queue it is; the next one is at 1.
 func (d *Door) Alive(e *Events, m *run.Model) error {
-	id := caller.RequestID(e.ctx)
-	for _, q := range m.Stats().Sequences {
-		if q.ID == id && q.Position >= 0 {
-			return e.Comment("queue position " + strconv.Itoa(q.Position+1))
-		}
+	if at := d.Position(e.ctx, m); at > 0 {
+		return e.Comment("queue position " + strconv.Itoa(at))
 	}
 	return e.Comment("ping")
 }
 
-// Early asks that a stream begins when the computation of its prompt does, and that it
-// is told how far that is.
-func Early(p *run.Plan) { p.Request.Progress = true }
+// Position is where in the queue the request of ctx is: the next one is at 1, and one
+// that does not wait at 0.
+func (d *Door) Position(ctx context.Context, m *run.Model) int {
+	id := caller.RequestID(ctx)
+	for _, q := range m.Stats().Sequences {
+		if q.ID == id && q.Position >= 0 {
+			return q.Position + 1
+		}
+	}
+	return 0
+}
 
 // Wait is what to do while nothing comes: a sign of life in streams, nothing if e
 // is nil.

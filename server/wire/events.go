@@ -20,6 +20,7 @@ type Events struct {
 	until   time.Time // the deadline of writes
 	kind    string    // content type
 	started bool
+	sent    time.Time // when the last piece was
 	b       Buffer
 }
 
@@ -69,6 +70,7 @@ func (e *Events) flush() error {
 		e.until = now.Add(e.timeout)
 		_ = e.rc.SetWriteDeadline(e.until) // writers of tests have no deadlines
 	}
+	e.sent = time.Now()
 	_, err := e.w.Write(e.b)
 	e.b = e.b[:0]
 	if err == nil {
@@ -76,6 +78,10 @@ func (e *Events) flush() error {
 	}
 	return err
 }
+
+// Quiet reports whether nothing was sent for a second: the client may be told how far
+// its prompt is.
+func (e *Events) Quiet() bool { return time.Since(e.sent) > time.Second }
 
 // Data sends an event without a name.
 func (e *Events) Data(v any) error {
