@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// agent is a program that works with a server, and how it is told of one.
+type agent struct {
+	name, program, from string // what installs it
+	// settings are the environment and the arguments that point it at a server's address
+	// and a model.
+	settings func(url, model string) (env, args []string)
+}
+
+var agents = []agent{
+	{"claude", "claude", "npm install -g @anthropic-ai/claude-code", func(url, model string) ([]string, []string) {
+		return []string{"ANTHROPIC_BASE_URL=" + url, "ANTHROPIC_AUTH_TOKEN=none", "ANTHROPIC_MODEL=" + model, "ANTHROPIC_DEFAULT_HAIKU_MODEL=" + model}, nil
+	}},
+	{"codex", "codex", "npm install -g @openai/codex", func(url, model string) ([]string, []string) {
+		return nil, []string{"-c", "model=" + strconv.Quote(model), "-c", `model_provider="ridge"`, "-c", `model_providers.ridge={name="ridge",base_url=` + strconv.Quote(url+"/v1") + `,wire_api="responses"}`}
+	}},
+	{"opencode", "opencode", "npm install -g opencode-ai", func(url, model string) ([]string, []string) {
+		type object map[string]any
+		b, _ := json.Marshal(object{"model": "ridge/" + model, "provider": object{"ridge": object{ // strings encode
+			"npm": "@ai-sdk/openai-compatible", "name": "ridge", "options": object{"baseURL": url + "/v1"}, "models": object{model: object{"name": model}}}}})
+		return []string{"OPENCODE_CONFIG_CONTENT=" + string(b)}, nil
+	}},
+}
+
+func agentCommand() *cobra.Command {
+	var url, model string
+	var show bool
+	var names []string
+	for _, a := range agents {
+		names = append(names, a.name)
+	}
+	c := &cobra.Command{
+		Use:   "agent PROGRAM [ARG...]",
+		Short: "Start a coding agent on a model of this machine",
+		Long: `Start a coding agent (` + strings.Join(names, ", ") + `) with a server beside it, which ends with it, or
+with one that runs (--url). No file of the program's is changed: it is told by
+its environment and arguments. With --print they are printed and nothing starts.`,
+		Example: `  ridge agent claude --model qwen2.5-coder:0.5b
+  ridge agent codex --url http://localhost:8080 -- exec "explain this folder"
+  ridge agent opencode --print`,
+		Args:      cobra.MinimumNArgs(1),
+		ValidArgs: names,
+		RunE: func(c *cobra.Command, args []string) error {
+			i := slices.Index(names, args[0])
+			if i < 0 {
+				return fmt.Errorf("program: expected one of %s, found %q", strings.Join(names, ", "), args[0])
+			}
+			a := &agents[i]
+			if show {
+				at := url
+				if at == "" {
+					at = "http://localhost:8080"
+				}
+				return a.print(c, at, model, args[1:])
+			}
+			return a.start(c.Context(), url, model, args[1:])
+		},
+	}
+	c.Flags().StringVar(&url, "url", "", "address of a server that runs (default: one is started)")
+	c.Flags().StringVarP(&model, "model", "m", defaultModel(), "model to work with")
+	c.Flags().BoolVar(&show, "print", false, "print what the program is told, and start nothing")
+	return c
+}
+
+// print writes the command line that start would run.
+func (a *agent) print(c *cobra.Command, url, model string, args []string) error {
+	env, own := a.settings(url, model)
+	for i, e := range env {
+		name, value, _ := strings.Cut(e, "=")
+		env[i] = name + "=" + quoted(value)
+	}
+	words := append(env, a.program)
+	for _, w := range append(own, args...) {
+		words = append(words, quoted(w))
+	}
+	_, err := fmt.Fprintln(c.OutOrStdout(), strings.Join(words, " "))
+	return err
+}
+
+// quoted is a word for a shell.
+func quoted(s string) string {
+	if s != "" && !strings.ContainsFunc(s, func(c rune) bool {
+		return !(c >= '0' && c <= '9' || c|32 >= 'a' && c|32 <= 'z' || strings.ContainsRune("-_./:=,@", c))
+	}) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// start runs the program until it ends, on the server at url or on one of its own.
+func (a *agent) start(ctx context.Context, url, model string, args []string) error {
+	path, err := exec.LookPath(a.program)
+	if err != nil {
+		return fmt.Errorf("%s: not installed: %s", a.program, a.from)
+	}
+	if url == "" {
+		var end func()
+		if url, end, err = serveBeside(ctx, model); err != nil {
+			return err
+		}
+		defer end()
+	}
+	env, own := a.settings(strings.TrimSuffix(url, "/"), model)
+	p := exec.CommandContext(ctx, path, append(own, args...)...)
+	p.Env, p.Stdin, p.Stdout, p.Stderr = append(os.Environ(), env...), os.Stdin, os.Stdout, os.Stderr
+	if err := p.Run(); err != nil {
+		return fmt.Errorf("%s: %w", a.program, err)
+	}
+	return nil
+}
+
+// serveBeside starts a server of a model on a free port, and returns when it is ready.
+// end ends it.
+func serveBeside(ctx context.Context, model string) (url string, end func(), err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, fmt.Errorf("a port for the server: %w", err)
+	}
+	addr := l.Addr().(*net.TCPAddr)
+	_ = l.Close() // the server takes the port
+	self, err := os.Executable()
+	if err != nil {
+		return "", nil, fmt.Errorf("ridge's own path: %w", err)
+	}
+	s := exec.Command(self, "serve", model, "--port", strconv.Itoa(addr.Port), "--any-model-name", "--log-level", "error")
+	s.Stdout, s.Stderr = os.Stderr, os.Stderr
+	if err := s.Start(); err != nil {
+		return "", nil, fmt.Errorf("the server: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Wait() }()
+	end = func() {
+		if s.Process.Signal(syscall.SIGTERM) != nil { // it has ended, or the system has no signals
+			_ = s.Process.Kill()
+		}
+		<-ended
+	}
+	url = "http://" + addr.String()
+	for {
+		if r, err := http.Get(url + "/ready"); err == nil {
+			_ = r.Body.Close()
+			if r.StatusCode == http.StatusOK {
+				return url, end, nil
+			}
+		}
+		select {
+		case err := <-ended:
+			return "", nil, errors.Join(errors.New("the server ended before it was ready"), err)
+		case <-ctx.Done():
+			end()
+			return "", nil, ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
