@@ -321,6 +321,7 @@ func (e *Engine) catchUp() {
 		e.pool.Free(s.KV)
 		if !q.g.told {
 			q.g.info.Cached += n - s.Computed
+			q.g.info.Known = max(q.g.info.Known, q.g.info.Cached)
 		}
 		s.KV, s.Computed, q.published = kv, n, n
 	}

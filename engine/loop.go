@@ -334,6 +334,7 @@ func (e *Engine) planned(p *sched.Plan, now time.Duration) {
 		if g := q.g; !g.admitted {
 			g.admitted, g.begun = true, now
 			g.info.Cached = s.Computed
+			e.compare(q)
 			g.info.Queued = now - g.arrived
 			e.waiting.Add(-1)
 			g.progress(s.Computed)
@@ -352,6 +353,19 @@ func (g *group) progress(computed int) {
 	if g.req.Progress && !g.told {
 		g.stream.progress(Progress{Tokens: g.info.Tokens, Cached: g.info.Cached, Computed: computed})
 	}
+}
+
+// insteadTokens is how many tokens PromptInfo.Instead has at most.
+const insteadTokens = 8
+
+// compare notes where the prompt of q leaves what the prefix tree knows.
+func (e *Engine) compare(q *sequence) {
+	if e.tree == nil {
+		return
+	}
+	info := &q.g.info
+	info.Known, info.Instead = e.tree.Known(q.salt(), q.tokens[:q.Prompt], insteadTokens)
+	info.Known = max(info.Known, info.Cached)
 }
 
 // sleep waits until something happens.

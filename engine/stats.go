@@ -55,6 +55,8 @@ type SequenceStats struct {
 	State    string // "running", "waiting", "swapped" or "paused"
 	Position int    // among those that wait, else -1
 	Prompt   int    // tokens
+	Cached   int    // of these, those that were found
+	Known    int    // see PromptInfo
 	Computed int    // tokens whose keys and values are there
 	Tokens   int    // of the answer
 	Max      int    // tokens that the answer can have
@@ -168,7 +170,7 @@ func (e *Engine) stats() Stats {
 func (q *sequence) stats(now time.Duration) SequenceStats {
 	s := SequenceStats{
 		ID: q.g.req.ID, Choice: q.choice, Position: -1, State: "waiting",
-		Prompt: q.Prompt, Computed: q.Computed, Tokens: q.n, Max: q.g.req.MaxTokens,
+		Prompt: q.Prompt, Cached: q.g.info.Cached, Known: q.g.info.Known, Computed: q.Computed, Tokens: q.n, Max: q.g.req.MaxTokens,
 		Tenant: q.Tenant, Priority: q.Priority, Age: now - q.g.arrived,
 	}
 	switch {

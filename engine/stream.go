@@ -50,6 +50,8 @@ type Progress struct {
 type PromptInfo struct {
 	Tokens   int           // of the prompt
 	Cached   int           // of these, how many did not have to be computed
+	Known    int           // of these, how many another sequence begins with, too: Cached, or more where layers cannot be continued; the next one is the first that differs
+	Instead  []int32       // the next few of that sequence
 	Queued   time.Duration // from Submit until its computation began
 	Computed time.Duration // from there until the first token
 	// LogProbs has an entry for each token of the prompt, if they were asked

@@ -128,7 +128,7 @@ func (s *Server) logRequest(r *http.Request, w *watchedWriter, l *caller.Record)
 		slog.Float64("took_ms", wire.Milliseconds(took.Seconds())), slog.Int64("bytes", w.bytes), slog.String("client", r.RemoteAddr),
 	}
 	if l.Model != "" {
-		a = append(a, slog.String("model", l.Model), slog.Int("prompt_tokens", l.Prompt), slog.Int("cached_tokens", l.Cached), slog.Int("tokens", l.Tokens),
+		a = append(a, slog.String("model", l.Model), slog.Int("prompt_tokens", l.Prompt), slog.Int("cached_tokens", l.Cached), slog.Int("known_tokens", l.Known), slog.Int("tokens", l.Tokens),
 			slog.Float64("queue_ms", wire.Milliseconds(l.Queue.Seconds())), slog.Float64("first_token_ms", wire.Milliseconds(l.TTFT.Seconds())), slog.String("finish", strings.Join(l.Finishes, ",")), slog.Bool("stream", l.Stream))
 	}
 	if l.Key != "" {

@@ -97,6 +97,8 @@ type SequenceStatus struct {
 	Tenant   string  `json:"tenant"`
 	Priority int     `json:"priority"`
 	Prompt   int     `json:"prompt_tokens"`
+	Cached   int     `json:"cached_tokens"`   // of the prompt, found in the prefix cache
+	Known    int     `json:"known_tokens"`    // of the prompt, that another one begins with, too: the next is the first that differs
 	Computed int     `json:"computed_tokens"` // keys and values that are there
 	Tokens   int     `json:"generated_tokens"`
 	Max      int     `json:"max_tokens"`
@@ -146,7 +148,7 @@ func statusOf(m *run.Model) ModelStatus {
 		q := &st.Sequences[i]
 		x.Sequences = append(x.Sequences, SequenceStatus{
 			ID: q.ID, Choice: q.Choice, State: q.State, Position: q.Position, Tenant: q.Tenant, Priority: q.Priority, Prompt: q.Prompt,
-			Computed: q.Computed, Tokens: q.Tokens, Max: q.Max, Pages: q.Pages, Age: q.Age.Seconds(),
+			Cached: q.Cached, Known: q.Known, Computed: q.Computed, Tokens: q.Tokens, Max: q.Max, Pages: q.Pages, Age: q.Age.Seconds(),
 		})
 	}
 	return x

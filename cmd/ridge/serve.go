@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -54,6 +55,7 @@ type serveOptions struct {
 	port                 int
 	template, reasoning  string
 	trustMarks           bool
+	omit                 []string
 	jumpAhead            bool
 	endLoops             bool
 	keepAlive            time.Duration
@@ -139,6 +141,7 @@ func (o *serveOptions) add(c *cobra.Command) {
 	fs.StringVar(&o.template, "template", "", "file with a Jinja chat template to use in place of the first model's own")
 	fs.StringVar(&o.reasoning, "reasoning", "", "tag of the first model's reasoning, such as think; none leaves it in the text")
 	fs.BoolVar(&o.trustMarks, "trust-marks", false, trustMarksHelp)
+	fs.StringArrayVar(&o.omit, "omit", nil, "lines of system messages that are no text for the model, beside x-anthropic-billing-header: a regular expression that a whole line matches; none keeps all lines; may be repeated")
 	fs.BoolVar(&o.endLoops, "end-loops", false, "end answers that only repeat themselves, unless a request says otherwise (end_loops)")
 	fs.BoolVar(&o.jumpAhead, "jump-ahead", false, "take text that a grammar forces without drawing its tokens, unless a request says otherwise")
 	fs.DurationVar(&o.keepAlive, "keep-alive", 5*time.Minute, "how long a model loaded on demand stays when it is idle; below 0 for ever")
@@ -284,6 +287,11 @@ func (o *serveOptions) check() error {
 	}
 	if !(o.watts >= 0 && o.watts <= 1e6) {
 		return fmt.Errorf("--watts: expected 0 to 1e6, found %g", o.watts)
+	}
+	for _, p := range o.omit {
+		if _, err := regexp.Compile(p); err != nil {
+			return fmt.Errorf("--omit: expected none or a regular expression, found %q: %w", p, err)
+		}
 	}
 	_, badKV := parseKV(o.kv)
 	_, badAct := parseAct(o.act)

@@ -24,9 +24,10 @@ type serveShelf struct {
 	any    bool // any name means the first model
 	wild   []wildName
 	common requestDefaults
-	loops  bool // answers end that only repeat themselves
-	jump   bool // forced text is not drawn
-	trust  bool // marks in messages are control tokens
+	loops  bool     // answers end that only repeat themselves
+	jump   bool     // forced text is not drawn
+	trust  bool     // marks in messages are control tokens
+	omit   []string // lines of system messages that are left out
 	hub    hub.Options
 
 	mu     sync.Mutex
@@ -43,7 +44,7 @@ func (o *serveOptions) shelf(ctx context.Context, args []string) (*serveShelf, e
 	if err != nil {
 		return nil, err
 	}
-	s := &serveShelf{local: o.local || o.pull, jump: o.jumpAhead, loops: o.endLoops, trust: o.trustMarks, any: o.anyName, common: o.defaults, paths: map[string]string{}, hub: hub.Options{Offline: true}}
+	s := &serveShelf{local: o.local || o.pull, jump: o.jumpAhead, loops: o.endLoops, trust: o.trustMarks, omit: o.omit, any: o.anyName, common: o.defaults, paths: map[string]string{}, hub: hub.Options{Offline: true}}
 	var models []servedModel
 	for _, arg := range args {
 		models = append(models, servedModel{model: arg})
@@ -97,7 +98,7 @@ func (s *serveShelf) model(m *hub.Model) server.ModelConfig {
 
 // bare is m without what requests get.
 func (s *serveShelf) bare(m *hub.Model) server.ModelConfig {
-	return server.ModelConfig{JumpAhead: s.jump, EndLoops: s.loops, TrustMarks: s.trust, Name: m.Name, Path: m.Path(), Digest: m.SHA256, Size: m.Size, Modified: m.Modified, Quant: m.Quant}
+	return server.ModelConfig{JumpAhead: s.jump, EndLoops: s.loops, TrustMarks: s.trust, Omit: s.omit, Name: m.Name, Path: m.Path(), Digest: m.SHA256, Size: m.Size, Modified: m.Modified, Quant: m.Quant}
 }
 
 // find is the model that a client means by name.

@@ -37,7 +37,7 @@ func statusLines(st, before *server.Status, url string, width, height int) []str
 		rows = append(rows, sequenceRows(m, old, seconds, len(st.Models) > 1)...)
 	}
 	if len(rows) > 0 {
-		lines = append(lines, "", fmt.Sprintf("%-18s %-8s %7s %7s %7s %6s %7s %6s  %s", "REQUEST", "STATE", "PROMPT", "READ", "TOKENS", "TOK/S", "AGE", "PAGES", "OF"))
+		lines = append(lines, "", fmt.Sprintf("%-14s %-8s %7s %7s %7s %7s %6s %6s %5s  %s", "REQUEST", "STATE", "PROMPT", "KNOWN", "READ", "TOKENS", "TOK/S", "AGE", "PAGES", "OF"))
 		if room := height - len(lines); height > 0 && len(rows) > room {
 			left := len(rows) - max(room-1, 0)
 			rows = append(rows[:len(rows)-left:len(rows)-left], fmt.Sprintf("… and %d more", left))
@@ -156,7 +156,7 @@ func sequenceRows(m, old *server.ModelStatus, seconds float64, many bool) []stri
 		if many {
 			of = strings.TrimSpace(m.Name + " " + of)
 		}
-		rows = append(rows, fmt.Sprintf("%-18s %-8s %7d %7d %7d %6s %7s %6d  %s", fit(id, 18), fit(state, 8), q.Prompt, min(q.Computed, q.Prompt), q.Tokens, speed, span(q.Age), q.Pages, printable(of)))
+		rows = append(rows, fmt.Sprintf("%-14s %-8s %7d %7d %7d %7d %6s %6s %5d  %s", fit(id, 14), fit(state, 8), q.Prompt, q.Known, min(q.Computed, q.Prompt), q.Tokens, speed, span(q.Age), q.Pages, printable(of)))
 	}
 	return rows
 }

@@ -31,7 +31,8 @@ type usage struct {
 	Output int `json:"output_tokens"`
 	Create int `json:"cache_creation_input_tokens"`
 	Read   int `json:"cache_read_input_tokens"`
-	Forced int `json:"jump_ahead_tokens,omitempty"` // of the output, not drawn
+	Known  int `json:"cache_known_input_tokens,omitempty"` // of the whole prompt, that another one begins with, too
+	Forced int `json:"jump_ahead_tokens,omitempty"`        // of the output, not drawn
 }
 
 type textBlock struct {
@@ -68,6 +69,7 @@ type output struct {
 	blocks   int
 	input    int
 	cached   int
+	known    int
 	tokens   int
 	finish   *run.Delta
 }
@@ -99,7 +101,7 @@ func (o *output) whole(w http.ResponseWriter) error {
 	o.rep.Content = append(o.rep.Content, contents(a)...)
 	reason, seq := o.stopReason(a.Finish, a.StopText)
 	o.rep.Stop, o.rep.Sequence = &reason, seq
-	o.rep.Usage = usage{Input: o.t.Prompt - o.t.Cached, Output: o.t.Tokens, Read: o.t.Cached, Forced: o.t.Forced}
+	o.rep.Usage = usage{Input: o.t.Prompt - o.t.Cached, Output: o.t.Tokens, Read: o.t.Cached, Known: o.t.Known, Forced: o.t.Forced}
 	wire.WriteJSON(w, http.StatusOK, &o.rep)
 	return nil
 }
@@ -173,7 +175,7 @@ func (o *output) begin(e *wire.Events, tokens, cached int) error {
 	o.begun = true
 	o.input, o.cached = tokens-cached, cached
 	rep := o.rep
-	rep.Usage = usage{Input: o.input, Read: o.cached, Output: 1}
+	rep.Usage = usage{Input: o.input, Read: o.cached, Known: o.known, Output: 1}
 	return e.Named("message_start", map[string]any{"type": "message_start", "message": &rep})
 }
 
@@ -186,6 +188,7 @@ func (o *output) delta(e *wire.Events, d *run.Delta) error {
 		return o.begin(e, p.Tokens, p.Cached)
 	}
 	if p := d.Prompt; p != nil {
+		o.known = p.Known
 		if o.progress = nil; o.begun { // it may have been found in the cache meanwhile
 			o.input, o.cached = p.Tokens-p.Cached, p.Cached
 		}
@@ -268,7 +271,7 @@ func (o *output) end(e *wire.Events) error {
 	err := e.Named("message_delta", map[string]any{
 		"type":  "message_delta",
 		"delta": map[string]any{"stop_reason": reason, "stop_sequence": seq},
-		"usage": usage{Input: o.input, Read: o.cached, Output: o.tokens, Forced: o.t.Forced},
+		"usage": usage{Input: o.input, Read: o.cached, Known: o.known, Output: o.tokens, Forced: o.t.Forced},
 	})
 	if err != nil {
 		return err

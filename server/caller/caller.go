@@ -13,6 +13,7 @@ type Record struct {
 	ID, Model, Key string
 	Err            error
 	Prompt, Cached int
+	Known          int // tokens of the prompt that another one begins with, too
 	Tokens         int
 	TTFT, Queue    time.Duration
 	Finishes       []string

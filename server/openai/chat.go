@@ -276,7 +276,8 @@ func (o *chatOutput) delta(e *wire.Events, d *run.Delta) error {
 		}
 	}
 	if d.Prompt != nil {
-		o.live.Prompt, o.live.PromptMore.Cached, o.live.PromptMore.Cut = d.Prompt.Tokens, d.Prompt.Cached, o.p.Truncated
+		o.live.Prompt, o.live.PromptMore.Cut = d.Prompt.Tokens, o.p.Truncated
+		o.live.PromptMore.Cached, o.live.PromptMore.Known = d.Prompt.Cached, d.Prompt.Known
 		o.live.Total = o.live.Prompt
 	}
 	if !o.begun { // a sign of life may have started the stream before

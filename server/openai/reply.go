@@ -90,6 +90,7 @@ type usage struct {
 	Total      int `json:"total_tokens"`
 	PromptMore struct {
 		Cached int `json:"cached_tokens"`
+		Known  int `json:"known_tokens,omitempty"` // that another prompt begins with, too
 		Audio  int `json:"audio_tokens"`
 		Cut    int `json:"truncated_tokens,omitempty"` // off the prompt, not among its tokens
 	} `json:"prompt_tokens_details"`
@@ -104,7 +105,7 @@ type usage struct {
 
 func newUsage(t *run.Totals) usage {
 	u := usage{Prompt: t.Prompt, Completion: t.Tokens, Total: t.Prompt + t.Tokens}
-	u.PromptMore.Cached, u.PromptMore.Cut = t.Cached, t.Truncated
+	u.PromptMore.Cached, u.PromptMore.Known, u.PromptMore.Cut = t.Cached, t.Known, t.Truncated
 	u.CompletionMore.Reasoning, u.CompletionMore.Forced = t.Reasoning, t.Forced
 	return u
 }

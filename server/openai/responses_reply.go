@@ -298,8 +298,12 @@ func responseUsage(t *run.Totals) map[string]any {
 	if t.Forced > 0 {
 		details["jump_ahead_tokens"] = t.Forced
 	}
+	prompt := map[string]int{"cached_tokens": t.Cached}
+	if t.Known > 0 {
+		prompt["known_tokens"] = t.Known
+	}
 	return map[string]any{
-		"input_tokens": t.Prompt, "input_tokens_details": map[string]int{"cached_tokens": t.Cached},
+		"input_tokens": t.Prompt, "input_tokens_details": prompt,
 		"output_tokens": t.Tokens, "output_tokens_details": details, "total_tokens": t.Prompt + t.Tokens,
 	}
 }

@@ -66,6 +66,8 @@ type Chat struct {
 	Defaults      Sampling     // of the API
 	Left          []fault.Left // what of the request the model does not get
 	Options
+
+	omitted []string // patterns of lines that were left out of the prompt
 }
 
 // Limits of requests.
@@ -90,7 +92,7 @@ func (c *Chat) Plan(ctx context.Context, m *Model) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.text, p.Request.Tokens = prompt.Text, prompt.Tokens
+	p.text, p.omitted, p.Request.Tokens = prompt.Text, c.omitted, prompt.Tokens
 	if c.AddSpecial != nil {
 		tok := m.fits(c.Truncate != nil)
 		p.Request.Tokens = prompt.Encode(tok, *c.AddSpecial)
@@ -154,7 +156,9 @@ func (c *Chat) prompt(ctx context.Context, m *Model, tools []Tool) (chat.Prompt,
 	if len(c.Messages) == 0 {
 		return chat.Prompt{}, fault.BadRequest("messages", "expected at least one message, found none")
 	}
-	in := chat.Input{Messages: m.opening(c.Messages), AddGenerationPrompt: !c.NoGenerate && !c.Continue, Continue: c.Continue, Extra: m.templateArgs(c.Args), Now: time.Now()}
+	var msgs []chat.Message
+	msgs, c.omitted = m.omit.from(c.Messages)
+	in := chat.Input{Messages: m.opening(msgs), AddGenerationPrompt: !c.NoGenerate && !c.Continue, Continue: c.Continue, Extra: m.templateArgs(c.Args), Now: time.Now()}
 	for _, t := range tools {
 		in.Tools = append(in.Tools, t.raw)
 	}

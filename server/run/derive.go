@@ -51,7 +51,7 @@ func (m *Model) Derive(d *Derivation) (*Model, error) {
 	out.ends = m.ends // of the vocabulary that grammars are compiled for
 	out.hold = m.hold.With(out.syntax)
 	out.defaults, out.stops, out.maxTokens = d.Sampling.Or(m.defaults), d.Stop, cmp.Or(d.MaxTokens, m.maxTokens)
-	out.system, out.before, out.args = cmp.Or(d.System, m.system), d.Before, m.args
+	out.system, out.before, out.args, out.omit = cmp.Or(d.System, m.system), d.Before, m.args, m.omit
 	return out, nil
 }
 

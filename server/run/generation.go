@@ -20,9 +20,10 @@ type Plan struct {
 	Request engine.Request
 	// Unenforced is what of the request's schemas the answer is not held to.
 	Unenforced []grammar.Unenforced
-	Truncated  int    // tokens of the prompt that were cut off, since the client said so
-	text       string // the prompt's text, "" if it came as tokens
-	opening    string // of a chat: the end of the prompt, see chat.Prompt.Opening
+	Truncated  int      // tokens of the prompt that were cut off, since the client said so
+	text       string   // the prompt's text, "" if it came as tokens
+	omitted    []string // patterns of lines that were left out of it
+	opening    string   // of a chat: the end of the prompt, see chat.Prompt.Opening
 	// Left is what of the request the model does not get.
 	Left []fault.Left
 	// Ignored names the fields that ask for what others take the place of.

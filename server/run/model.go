@@ -64,6 +64,10 @@ type ModelConfig struct {
 	// TrustMarks makes control tokens of their texts in messages too, see
 	// chat.Options.
 	TrustMarks bool
+	// Omit are regular expressions for lines of system messages that are no text for
+	// the model and left out, beside Claude Code's x-anthropic-billing-header; "none"
+	// forgets those before it.
+	Omit []string
 	// JumpAhead is what requests for structured output get that do not say
 	// whether forced text is drawn, see jump_ahead in docs/grammars.md.
 	JumpAhead bool
@@ -104,6 +108,7 @@ type Model struct {
 	stops     []string
 	maxTokens *int
 	args      map[string]any // of the template
+	omit      *omission      // of system messages
 
 	loadTime atomic.Int64 // nanoseconds
 	close    func() error
@@ -255,6 +260,10 @@ func (m *Model) describe(c *ModelConfig, template string, d *model.Defaults, f *
 	}
 	m.defaults = c.Sampling.Or(m.defaults)
 	m.maxTokens, m.system, m.args = c.MaxTokens, c.System, c.TemplateArgs
+	var err error
+	if m.omit, err = newOmission(c.Omit); err != nil {
+		return fmt.Errorf("server: omit: %w", err)
+	}
 	m.readMeta(f)
 	// What was known of the file holds as long as nobody has written to it.
 	size, modified := sizeOf(c.Path)

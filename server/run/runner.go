@@ -24,6 +24,8 @@ type Runner struct {
 	// itself, after its arrival; 0 for at no time. Requests of patient accounts
 	// have none.
 	Deadline time.Duration
+
+	omitted sync.Map // patterns that the log has named
 }
 
 // Watcher is told what generations do. Its methods may be called at the same
@@ -113,6 +115,7 @@ func (a *Answer) Add(d *Delta) {
 // Totals are the sums over the generations of a request.
 type Totals struct {
 	Prompt, Cached, Tokens, Reasoning, Forced int
+	Known                                     int // of Prompt, see engine.PromptInfo
 	Truncated                                 int // tokens that were cut off prompts, not among Prompt
 	Queued, Prefill, Decode, TTFT             time.Duration
 	begun                                     time.Time // the first one
@@ -166,13 +169,18 @@ func (p *Plan) charge(ctx context.Context) {
 // note puts the sums into the log.
 func (t *Totals) note(ctx context.Context) {
 	caller.Note(ctx, func(l *caller.Record) {
-		l.Prompt, l.Cached, l.Tokens, l.Queue, l.TTFT, l.Decode, l.Begun = t.Prompt, t.Cached, t.Tokens, t.Queued, t.TTFT, t.Decode, t.begun
+		l.Prompt, l.Cached, l.Known, l.Tokens, l.Queue, l.TTFT, l.Decode, l.Begun = t.Prompt, t.Cached, t.Known, t.Tokens, t.Queued, t.TTFT, t.Decode, t.begun
 		l.Finishes = t.finishes[:min(len(t.finishes), 8)]
 	})
 }
 
 func (s *Runner) runOne(ctx context.Context, p *Plan, t *Totals, each func(*Delta) error, wait func() error) error {
 	p.charge(ctx)
+	for _, pattern := range p.omitted {
+		if _, known := s.omitted.LoadOrStore(pattern, true); !known {
+			s.Log.Info("lines of system messages are no text for the model and left out of prompts; --omit none keeps them", "pattern", pattern, "request", p.Request.ID)
+		}
+	}
 	p.Request.Deadline = s.due(ctx, p)
 	if s.LogPrompts {
 		answers := make([]Answer, max(1, p.Request.N))
@@ -218,6 +226,7 @@ func (s *Runner) runOne(ctx context.Context, p *Plan, t *Totals, each func(*Delt
 		}
 		if d.Prompt != nil {
 			s.Meter.add(d.Prompt.Tokens - d.Prompt.Cached)
+			s.logLeft(ctx, p, d.Prompt)
 		}
 		s.Meter.add(len(d.Tokens))
 		if err := each(&d); err != nil {
@@ -235,6 +244,7 @@ func (s *Runner) account(ctx context.Context, g *generation, finishes []string, 
 		Submitted: g.submitted, First: g.first, Last: g.last, Finishes: finishes})
 	t.Prompt += g.prompt.Tokens
 	t.Cached += g.prompt.Cached
+	t.Known += g.prompt.Known
 	t.Tokens += g.tokens
 	t.Reasoning += g.reasoning
 	t.Forced += g.forced
@@ -341,6 +351,7 @@ func (s *Runner) patient(ctx context.Context, p *Plan, t *Totals, each func(*Del
 func (t *Totals) add(o *Totals) {
 	t.Prompt += o.Prompt
 	t.Cached += o.Cached
+	t.Known += o.Known
 	t.Tokens += o.Tokens
 	t.Reasoning += o.Reasoning
 	t.Forced += o.Forced
@@ -352,6 +363,19 @@ func (t *Totals) add(o *Totals) {
 	if t.begun.IsZero() || !o.begun.IsZero() && o.begun.Before(t.begun) {
 		t.begun = o.begun
 	}
+}
+
+// logLeft writes into the log where a prompt leaves the longest beginning that
+// another one has, too: what is before, and how both go on.
+func (s *Runner) logLeft(ctx context.Context, p *Plan, info *engine.PromptInfo) {
+	at, tokens := info.Known, p.Request.Tokens
+	if !s.LogPrompts || at == 0 || at >= len(tokens) || len(info.Instead) == 0 {
+		return
+	}
+	text := p.Model.tok.DecodeSpecial
+	around := len(info.Instead)
+	s.Log.Info("a prompt leaves what is known", "request", caller.RequestID(ctx), "token", at, "of", len(tokens),
+		"before", text(tokens[max(at-around, 0):at]), "goes_on", text(tokens[at:min(at+around, len(tokens))]), "known", text(info.Instead))
 }
 
 // logAnswers writes prompt and answers into the log.
