@@ -220,6 +220,7 @@ func (e *Engine) commit(err error) {
 	}
 	for i := range e.runs {
 		q := e.runs[i].q
+		e.notePrefixes(q)
 		if q.done {
 			if !slices.Contains(e.removes, q) {
 				delete(e.seqs, &q.Seq)
@@ -287,7 +288,7 @@ func (e *Engine) publish(q *sequence) {
 	if n <= q.published {
 		return
 	}
-	if n < q.Prompt && !(e.pool.Stateful() && n == q.Prompt-1) {
+	if n < q.Prompt && !(e.pool.Stateful() && n == q.Prompt-1) && !q.breaksAt(n) {
 		e.tree.InsertPart(q.salt(), q.tokens[:n], q.KV)
 	} else {
 		e.tree.Insert(q.salt(), q.tokens[:n], q.KV)

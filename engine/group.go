@@ -24,6 +24,8 @@ type group struct {
 	begun    time.Duration // when it was admitted
 	info     PromptInfo
 	told     bool // info was sent
+	stored   storedPrefix
+	noted    bool // its breakpoints are known
 
 	scored int       // prompt tokens whose next one was scored, or whose state was taken
 	fault  error     // of Request.PromptLogits
@@ -146,6 +148,7 @@ func (e *Engine) newGroup(r *Request) (*group, error) {
 		g.seqs = append(g.seqs, q)
 	}
 	g.live = n
+	g.stored = e.storedFor(g)
 	return g, nil
 }
 
@@ -186,6 +189,9 @@ func (e *Engine) newSequence(g *group, choice int) (*sequence, error) {
 	q.Seq = sched.Seq{
 		Tenant: r.Tenant, Weight: r.Weight, Priority: r.Priority,
 		Prompt: len(r.Tokens), MaxNew: max(r.MaxTokens, 1), Arrived: g.arrived,
+	}
+	for _, b := range r.Breakpoints {
+		q.Cuts = append(q.Cuts, b.Tokens)
 	}
 	if !r.Deadline.IsZero() {
 		// 0 means none, and the deadline may be before the start of the engine.

@@ -48,7 +48,10 @@ type loop struct {
 
 	blame string // part of the model that gave the first numbers that are none, once they came up
 
-	chunk    int  // pages that are asked for before they are needed
+	chunk    int // pages that are asked for before they are needed
+	prefixes prefixes
+	saved    time.Duration // when the last of them was written
+
 	inserted bool // the tree has got something since sequences were matched with it
 	counts   counters
 	took     time.Duration // by the last step
@@ -107,17 +110,21 @@ func (e *Engine) run() {
 		e.resume(now)
 		e.share()
 		e.rotateAnew()
+		e.pinPrefixes()
 		plan := e.sched.Next(now)
 		e.pool.Ask()
 		e.planned(plan, now)
 		if len(plan.Runs) > 0 {
 			e.step(plan)
+			e.savePrefixes(e.now(), false)
 			// The pool keeps all processors: now those who read streams get one.
 			runtime.Gosched()
 			continue
 		}
 		e.sched.Done(0, now)
-		e.sleep(plan, now)
+		if !e.savePrefixes(now, false) {
+			e.sleep(plan, now)
+		}
 	}
 }
 
@@ -149,6 +156,7 @@ func (e *Engine) end() {
 	for g := range e.groups {
 		e.abort(g, FinishAbort, nil)
 	}
+	e.saveAll()
 	e.endErr = e.check()
 	if e.tree != nil {
 		e.tree.Clear()
@@ -193,7 +201,7 @@ func (e *Engine) handle(c command) {
 	}
 }
 
-// submit gives a new request to the scheduler.
+// submit takes a new request.
 func (e *Engine) submit(g *group) {
 	g.known = true
 	e.groups[g] = struct{}{}
@@ -202,6 +210,13 @@ func (e *Engine) submit(g *group) {
 		e.abort(g, FinishAbort, nil)
 		return
 	}
+	if !e.load(g) {
+		e.begin(g)
+	}
+}
+
+// begin gives the sequences of a new request to the scheduler.
+func (e *Engine) begin(g *group) {
 	first := g.seqs
 	if !e.o.Contiguous {
 		first = first[:1] // the others are forks of it

@@ -35,6 +35,12 @@ type Options struct {
 	Reserve int
 	// NoPrefixCache turns the sharing of prefixes between requests off.
 	NoPrefixCache bool
+	// PinShare is the part of the pages, 0 to 1, that prefixes which breakpoints of
+	// requests name take at most and that is evicted last; 0 for none.
+	PinShare float64
+	// Prefixes is where such prefixes are kept beyond the engine's life; nil for
+	// nowhere.
+	Prefixes PrefixStore
 	// Swap is where preempted sequences are written to; nil for nowhere.
 	Swap sched.Store
 
@@ -63,6 +69,9 @@ func (o *Options) complete() error {
 	}
 	if o.Events < 0 || o.DropAfter < 0 || o.StepLimit < 0 || o.Reserve < 0 {
 		return fmt.Errorf("engine: options: expected no negative limits, found %d events, %v, %v and %d tokens", o.Events, o.DropAfter, o.StepLimit, o.Reserve)
+	}
+	if !(o.PinShare >= 0 && o.PinShare <= 1) {
+		return fmt.Errorf("engine: options: expected a part of the pages from 0 to 1, found %g", o.PinShare)
 	}
 	o.NoPrefixCache = o.NoPrefixCache || o.Contiguous
 	for _, d := range []struct {

@@ -91,6 +91,10 @@ type Request struct {
 	Weight    int       // the tenant's share under fair policies, 0 means 1
 	CacheSalt string    // prefixes are shared only under the same salt
 
+	// Breakpoints are lengths of the prompt up to which others are likely to begin
+	// alike, at most 4.
+	Breakpoints []Breakpoint
+
 	// PromptLogProbs asks for the log-probability of each prompt token, given
 	// those before it, and of so many most probable ones in its place; below 1
 	// it is off. The whole prompt is computed then, cached or not.
@@ -157,6 +161,9 @@ func (r *Request) complete(l limits) error {
 		return badRequest("embed", "an embedding cannot be combined with scores of the prompt")
 	case r.Embed > PoolingLast:
 		return badRequest("embed", "unknown pooling %d", r.Embed)
+	}
+	if err := r.breakpoints(); err != nil {
+		return err
 	}
 	if err := r.completeChoices(); err != nil {
 		return err

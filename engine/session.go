@@ -25,6 +25,7 @@ type sessionMeta struct {
 	Model  string  `json:"model"` // its fingerprint
 	Tokens []int32 `json:"tokens"`
 	Rope   int     `json:"rope,omitempty"` // length that they are rotated for, see model.RopeLength
+	Salt   string  `json:"salt,omitempty"` // of a stored prefix: whose it is
 }
 
 // errNoTree is returned where nothing is shared by prefix.
@@ -48,7 +49,7 @@ func (e *Engine) SaveSession(ctx context.Context, w io.Writer, s Session) (token
 		}
 		defer e.pool.Free(kv)
 		tokens = kv.Len()
-		meta, err := json.Marshal(sessionMeta{e.m.Fingerprint(), s.Tokens[:tokens], rope})
+		meta, err := json.Marshal(sessionMeta{Model: e.m.Fingerprint(), Tokens: s.Tokens[:tokens], Rope: rope})
 		if err == nil {
 			file.Grow(int(e.pool.SnapshotBytes(kv, len(meta))))
 			err = e.pool.Snapshot(&file, kv, meta)

@@ -45,6 +45,8 @@ type Stats struct {
 	Usage kvcache.Usage
 	Tree  kvcache.TreeStats // zero without a prefix tree
 
+	Prefixes PrefixStats
+
 	Sequences []SequenceStats // the running ones, then those that wait, in order
 }
 
@@ -141,6 +143,7 @@ func (e *Engine) stats() Stats {
 	if w, ok := e.o.Swap.(interface{ SwapStats() SwapStats }); ok {
 		st.Swap = w.SwapStats()
 	}
+	st.Prefixes = e.prefixStats()
 	st.Predicted = e.sched.Cost().Accuracy()
 	if e.tree != nil {
 		st.Tree = e.tree.Stats()

@@ -15,6 +15,7 @@ import "slices"
 type mark struct {
 	node         int32 // none if it is unused
 	n            int   // tokens before it
+	pinned       bool  // it goes after those that are not
 	firm         bool  // it stays when its sequence is published further
 	windows      []windowPages
 	state        []int32
@@ -231,10 +232,11 @@ func (t *Tree) forget(i int32) (freed int) {
 
 // evictMarks is Evict for a tree with marks.
 func (t *Tree) evictMarks(pages int) (freed int) {
-	for _, any := range [2]bool{false, true} {
+	for pass := range 4 {
+		any, pinned := pass%2 == 1, pass >= 2
 		for i := t.marks[listEnd].newer; i != listEnd && freed < pages && t.pool.reclaimable > 0; {
 			newer := t.marks[i].newer
-			if any || t.frees(i) {
+			if (pinned || !t.marks[i].pinned) && (any || t.frees(i)) {
 				freed += t.dropMark(i)
 			}
 			i = newer

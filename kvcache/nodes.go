@@ -96,17 +96,19 @@ func (t *Tree) remove(i int32) {
 // that was not used for longest from its end, then the next. Leaves that a
 // sequence uses are passed over as long as there are others. In a tree with
 // marks it is these that go, the one that was not used for longest first, and
-// what only led to them: then more pages may become free.
+// what only led to them: then more pages may become free. What is pinned goes
+// last.
 func (t *Tree) Evict(pages int) int {
 	if t.Marked() {
 		return t.evictMarks(pages)
 	}
 	freed := 0
-	for _, used := range [2]bool{false, true} {
+	for pass := range 4 {
+		used, pinned := pass%2 == 1, pass >= 2
 		for i := t.nodes[listEnd].newer; i != listEnd && freed < pages && t.pool.reclaimable > 0; {
 			newer := t.nodes[i].newer
 			if t.nodes[i].child == none {
-				freed += t.trim(i, pages-freed, used)
+				freed += t.trim(i, pages-freed, used, pinned)
 			}
 			i = newer
 		}
@@ -120,7 +122,7 @@ func (t *Tree) Clear() {
 	t.eachMark(func(i int32) { t.dropMark(i) })
 	for i := t.nodes[listEnd].newer; i != listEnd; {
 		newer := t.nodes[i].newer
-		t.trim(i, len(t.pool.pages)+1, true)
+		t.trim(i, len(t.pool.pages)+1, true, true)
 		i = newer
 	}
 }
@@ -139,15 +141,15 @@ func (t *Tree) Forget(salt string, tokens []int32) {
 			t.dropMark(t.nodes[i].marks[len(t.nodes[i].marks)-1])
 		}
 		if len(t.nodes[i].pages) > 0 { // else its last mark took it along
-			t.trim(i, len(t.pool.pages)+1, true)
+			t.trim(i, len(t.pool.pages)+1, true, true)
 		}
 	}
 }
 
 // trim shortens leaf i of a tree without marks by whole pages until that has freed the given number,
 // and returns how many it freed. It stops at a page that a sequence holds
-// unless used is set. When the first page goes, too, the leaf is removed.
-func (t *Tree) trim(i int32, pages int, used bool) int {
+// unless used is set, and at one that is pinned unless pinned is. When the first page goes, too, the leaf is removed.
+func (t *Tree) trim(i int32, pages int, used, pinned bool) int {
 	n, size, freed := &t.nodes[i], t.pool.cfg.PageTokens, 0
 	for freed < pages && len(n.pages) > 0 {
 		last := len(n.pages) - 1
@@ -156,6 +158,12 @@ func (t *Tree) trim(i int32, pages int, used bool) int {
 			return freed
 		}
 		at := (n.start/size + last) * size
+		if at < n.keep {
+			if !pinned {
+				return freed
+			}
+			n.keep = 0
+		}
 		if at > n.start {
 			n.tokens = n.tokens[:at-n.start]
 		} else if p := &t.nodes[n.parent]; at < n.start && p.child == i && n.next == none {

@@ -64,7 +64,7 @@ func (w *world) step() error {
 	if len(w.seqs) > 0 {
 		i = w.pick(len(w.seqs))
 	}
-	switch op := w.pick(12); {
+	switch op := w.pick(13); {
 	case i < 0 || op == 0 && len(w.seqs) < worldSeqs:
 		err = w.start()
 	case op <= 4:
@@ -81,6 +81,8 @@ func (w *world) step() error {
 		err = w.evict()
 	case op == 10:
 		err = w.swap(i)
+	case op == 12:
+		err = w.pin(i)
 	case op == 11:
 		w.p.Checkpoint(w.seqs[i])
 		w.p.Slide(w.seqs[i], w.seqs[i].Len()-w.pick(40))
@@ -92,6 +94,32 @@ func (w *world) step() error {
 		return err
 	}
 	return w.usage()
+}
+
+// pin pins some of what was published, or ends all pins; a sequence that is only
+// looked at changes nothing.
+func (w *world) pin(i int) error {
+	if w.tree == nil {
+		return nil
+	}
+	if w.pick(3) == 0 {
+		w.tree.Unpin()
+		return nil
+	}
+	salt, tokens, before := w.salts[i], w.tokens[i], w.tree.Stats()
+	tokens = tokens[:w.pick(len(tokens)+1)]
+	found, _, _ := w.tree.Peek(salt, tokens)
+	s := w.tree.Hold(salt, tokens)
+	if (s != nil) != (found > 0 && found == len(tokens)) || w.tree.Stats() != before {
+		return fmt.Errorf("hold of %d tokens, of which %d are found: %v", len(tokens), found, s != nil)
+	}
+	if s != nil {
+		w.p.Free(s)
+	}
+	if _, ok := w.tree.Pin(salt, tokens); ok != (s != nil) {
+		return fmt.Errorf("pin of %d tokens, of which %d are found: %v", len(tokens), found, ok)
+	}
+	return nil
 }
 
 func (w *world) add(s *Seq, tokens []int32, state uint64, salt string) {

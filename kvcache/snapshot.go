@@ -4,9 +4,9 @@ import (
 	"bufio"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
 )
 
 // ErrSnapshot is returned for a snapshot that is damaged or was made for
@@ -29,46 +29,12 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // name of the model. The format does not depend on the page size; docs/memory.md
 // has it. Checkpoints are not kept.
 func (p *Pool) Snapshot(w io.Writer, s *Seq, meta []byte) error {
-	if len(meta) > MaxMeta {
-		return fmt.Errorf("kvcache: snapshot: description: expected at most %d bytes, found %d", MaxMeta, len(meta))
+	c, err := p.Parts(s, meta)
+	if err != nil {
+		return err
 	}
-	out := &snapshotWriter{w: bufio.NewWriterSize(w, 64<<10)}
-	out.write(append([]byte(snapshotMagic), snapshotVersion))
-	for _, x := range p.shape(snapshotVersion) {
-		out.number32(x)
-	}
-	out.number(uint64(s.n))
-	out.number(uint64(len(meta)))
-	for i := range p.layers {
-		out.number32(uint32(p.firstTile(s, i)))
-	}
-	out.write(meta)
-	last := make([]byte, p.largestTile)
-	for t := range (s.n + TileTokens - 1) / TileTokens {
-		p.tiles(s, t, func(k, v []byte, l LayerShape) {
-			if slot := s.n - t*TileTokens; slot < TileTokens {
-				// What others have written behind the last token is no
-				// part of s.
-				both := last[:len(k)+len(v)]
-				copy(both, k)
-				copy(both[len(k):], v)
-				k, v = both[:len(k)], both[len(k):]
-				clearTile(k, v, slot, l, p.cfg.DType)
-			}
-			out.write(k)
-			out.write(v)
-		})
-	}
-	p.eachState(s, out.write)
-	out.number(uint64(out.sum))
-	out.write([]byte(snapshotEnd))
-	if out.err == nil {
-		out.err = out.w.Flush()
-	}
-	if out.err != nil {
-		return fmt.Errorf("kvcache: snapshot: %w", out.err)
-	}
-	return nil
+	_, err = c.Write(w, s, math.MaxInt)
+	return err
 }
 
 // SnapshotBytes returns the size of a snapshot of s with a description of the
@@ -139,15 +105,17 @@ func (p *Pool) eachState(s *Seq, do func([]byte)) {
 
 // snapshotWriter writes and sums; the first error stays.
 type snapshotWriter struct {
-	w   *bufio.Writer
-	sum uint32
-	err error
+	w     *bufio.Writer
+	sum   uint32
+	bytes int // of the part at hand
+	err   error
 }
 
 func (o *snapshotWriter) write(b []byte) {
 	if o.err == nil {
 		_, o.err = o.w.Write(b)
 		o.sum = crc32.Update(o.sum, castagnoli, b)
+		o.bytes += len(b)
 	}
 }
 

@@ -52,6 +52,7 @@ type edge struct{ node, token int32 }
 type node struct {
 	tokens []int32
 	start  int     // tokens before the run
+	keep   int     // length up to which it is pinned, 0 for not at all
 	pages  []int32 // from page start/PageTokens on, of each full group: all of a leaf's, the full ones of others
 	marks  []int32 // by length
 
@@ -166,7 +167,6 @@ func (t *Tree) tailPages(i int32) []int32 {
 // which stay as long as the sequence has them. A caller that wants logits leaves
 // the last token out: one must be computed.
 func (t *Tree) Match(salt string, tokens []int32) *Seq {
-	s := t.pool.NewSeq()
 	n, m := t.resume(t.walk(salt, tokens))
 	if m != none {
 		t.touchMark(m)
@@ -175,10 +175,19 @@ func (t *Tree) Match(salt string, tokens []int32) *Seq {
 	t.stats.Lookups++
 	t.stats.HitTokens += int64(n)
 	t.stats.MissTokens += int64(len(tokens) - n)
+	if n > 0 {
+		t.stats.Hits++
+	}
+	return t.take(n, m)
+}
+
+// take returns a sequence of the first n tokens of t.path, which continues with
+// what mark m has.
+func (t *Tree) take(n int, m int32) *Seq {
+	s := t.pool.NewSeq()
 	if n == 0 {
 		return s
 	}
-	t.stats.Hits++
 	t.prefixPages(n, func(i int, id int32) {
 		t.pool.share(id)
 		t.pool.push(&s.tables[i%t.full], id)
@@ -405,5 +414,6 @@ func (t *Tree) split(i int32, n int) int32 {
 	t.link(i, up, tail.tokens[0])
 	t.list(up, i)
 	t.splitMarks(i, up, n)
+	t.splitPin(i, up, n)
 	return up
 }

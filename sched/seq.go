@@ -18,6 +18,7 @@ type Seq struct {
 	MaxNew   int           // tokens that it may be extended by
 	Arrived  time.Duration // when the request came
 	Deadline time.Duration // when its first new token is due; 0 for no deadline
+	Cuts     []int         // lengths at which a step of its prompt ends if layers have windows or states, ascending: others are likely to begin alike up to there
 
 	// The caller may change these between Done and Next.
 	Draft int // tokens guessed behind the wanted ones, to be verified in one step

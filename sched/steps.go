@@ -146,6 +146,13 @@ func (s *Scheduler) schedule(q *Seq, n int) int {
 	if last := q.Prompt - 1; s.cfg.Split && s.mem.Stateful() && q.Computed < last && q.Computed+n > last {
 		n = last - q.Computed
 	}
+	if s.cfg.Split && s.mem.Bounded() {
+		for _, cut := range q.Cuts {
+			if q.Computed < cut && q.Computed+n > cut {
+				n = cut - q.Computed
+			}
+		}
+	}
 	need := s.mem.Need(q, n)
 	for need > s.mem.Available(need+s.reserved)-s.reserved {
 		v := s.victim(q)
