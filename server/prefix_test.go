@@ -137,3 +137,53 @@ func TestSecondConversation(t *testing.T) {
 		t.Errorf("with the header %d of %d tokens were found", cached, prompt)
 	}
 }
+
+// After a restart the first conversation of an agent reads what instructions and
+// tools are from the disk, and its answer is the same. What Claude Code marks is
+// written at once, of others what has come twice.
+func TestConversationAfterRestart(t *testing.T) {
+	for name := range agents {
+		dir := t.TempDir()
+		open := func() (string, func()) {
+			d, err := engine.NewPrefixDisk(1<<30, dir, func(file string, why error) { t.Errorf("%s: %v", file, why) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			store, err := d.Store("tiny")
+			if err != nil {
+				t.Fatal(err)
+			}
+			mm, err := model.Open(testdata.Tiny, model.Options{Workers: 2, PageTokens: 16, Context: 32768, KVBytes: 64 << 20, KV: tensor.F16})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, srv := serveAs(t, mm, run.ModelConfig{Path: testdata.Tiny}, engine.Options{Prefixes: store, PinShare: .5})
+			return srv.URL, func() {
+				files := 1
+				if name == "Claude Code" { // it marks the end of its prompt, too
+					files = 2
+				}
+				until(t, "the prefixes are written", func() bool { return store.PrefixStats().Files == files })
+			}
+		}
+		url, written := open()
+		usageOf(t, url, name, 1)
+		if name != "Claude Code" {
+			usageOf(t, url, name, 2)
+		}
+		written()
+		url, _ = open()
+		prompt, cached, _ := usageOf(t, url, name, 3)
+		if cached*100 < prompt*95 {
+			t.Errorf("%s: of %d tokens %d were found after the restart", name, prompt, cached)
+		}
+		st := get(t, url+"/ridge/status", 200)
+		if n, ok := st.at("models", 0, "prefixes", "disk_tokens").(float64); !ok || int(n) > cached || n == 0 {
+			t.Errorf("%s: the status says that %v tokens were read", name, n)
+		}
+		_, _, m := send(t, "GET", url+"/metrics", "")
+		if !strings.Contains(string(m), `ridge_prefix_disk_hits_total{model="tiny"} 1`) {
+			t.Errorf("%s: no hit in the metrics", name)
+		}
+	}
+}

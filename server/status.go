@@ -53,6 +53,7 @@ type ModelStatus struct {
 
 	Memory    MemoryStatus     `json:"kv"`
 	Swap      SwapStatus       `json:"swap"`
+	Prefixes  PrefixStatus     `json:"prefixes"`
 	Sequences []SequenceStatus `json:"sequences"` // the running ones, then those that wait, in order; at most some hundred
 }
 
@@ -86,6 +87,17 @@ type SwapStatus struct {
 	Out       int64 `json:"out"`
 	In        int64 `json:"in"`
 	Failures  int64 `json:"failures"` // computed again instead
+}
+
+// PrefixStatus is what is kept of beginnings of prompts that come again.
+type PrefixStatus struct {
+	Pinned  int   `json:"pinned_pages"` // that the prefix cache lets go last
+	Files   int   `json:"files"`        // of this model
+	Bytes   int64 `json:"disk_bytes"`   // of all models
+	Hits    int64 `json:"disk_hits"`
+	Tokens  int64 `json:"disk_tokens"` // read in place of being computed
+	Written int64 `json:"files_written"`
+	Refused int64 `json:"files_refused"` // damaged, or not what they should be
 }
 
 // SequenceStatus describes a sequence.
@@ -139,6 +151,7 @@ func statusOf(m *run.Model) ModelStatus {
 		Swap: SwapStatus{
 			Now: st.Sched.Swapped, RAMBytes: st.Swap.RAMBytes, DiskBytes: st.Swap.DiskBytes, Out: st.Sched.SwapOuts, In: st.Sched.SwapIns, Failures: st.Swap.Failures,
 		},
+		Prefixes:  PrefixStatus(st.Prefixes),
 		Sequences: []SequenceStatus{},
 	}
 	for f, n := range st.Finished {

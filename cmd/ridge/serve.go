@@ -44,6 +44,7 @@ type serveOptions struct {
 	hubFlags
 	threadFlags
 	packFlag
+	prefixFlags
 	context, page int
 	kv, act       string
 	memory        string
@@ -129,6 +130,7 @@ func (o *serveOptions) add(c *cobra.Command) {
 	fs.IntVarP(&o.port, "port", "p", 8080, "port to listen on; 0 picks one")
 	o.threadFlags.add(fs)
 	o.packFlag.add(fs)
+	o.prefixFlags.add(fs)
 	fs.IntVarP(&o.context, "ctx", "c", 0, fmt.Sprintf("tokens that a sequence may have (default: the model's own, at most %d)", serveContext))
 	fs.IntVar(&o.page, "page-size", servePage, "tokens in a page of keys and values, a multiple of 16")
 	fs.StringVar(&o.kv, "kv", "f16", kvHelp)
@@ -395,6 +397,9 @@ func (o *serveOptions) listen() (net.Listener, error) {
 // registry returns the registry of the engines. warn is told what does not keep
 // a model from being loaded.
 func (o *serveOptions) registry(s *serveShelf, swap *engine.SwapSpace, warn func(string)) (*engine.Registry, error) {
+	if err := o.openPrefixes(o.data, warn); err != nil {
+		return nil, err
+	}
 	if o.maxModels == 0 {
 		o.maxModels = max(1, len(s.models))
 		if s.local {
@@ -459,7 +464,7 @@ func (o *serveOptions) load(s *serveShelf, swap *engine.SwapSpace, warn func(str
 		if err := room(kvcache.ReadLimits(), s.size(name), pages.Stats()); err != nil {
 			return nil, eo, err
 		}
-		m, err := model.Open(s.path(name), mo)
+		m, err := o.open(s.path(name), mo, &eo)
 		if err == nil && o.contiguous {
 			eo.Contiguous, eo.Reserve = true, m.Context()
 		}

@@ -87,6 +87,10 @@ func modelLines(m, old *server.ModelStatus, now time.Time, seconds float64, widt
 		lines = append(lines, fmt.Sprintf("  swap: %d sequences, %s in memory, %s on disk; %d out, %d back, %d failed",
 			w.Now, hub.FormatBytes(w.RAMBytes), hub.FormatBytes(w.DiskBytes), w.Out, w.In, w.Failures))
 	}
+	if f := &m.Prefixes; f.Pinned > 0 || f.Bytes > 0 || f.Refused > 0 {
+		lines = append(lines, fmt.Sprintf("  prefixes: %d pages pinned, %d on disk, %s; %d read, %d tokens; %d refused",
+			f.Pinned, f.Files, hub.FormatBytes(f.Bytes), f.Hits, f.Tokens, f.Refused))
+	}
 	if m.Shed > 0 {
 		lines = append(lines, fmt.Sprintf("  %d dropped: their deadline could not be met", m.Shed))
 	}

@@ -46,6 +46,10 @@ func TestSwapLines(t *testing.T) {
 			t.Errorf("%q is not in %s", want, got)
 		}
 	}
+	m.Prefixes = server.PrefixStatus{Pinned: 9, Files: 2, Bytes: 3 << 20, Hits: 4, Tokens: 500, Refused: 1}
+	if got := strings.Join(modelLines(&m, nil, time.Time{}, 0, 0), "\n"); !strings.Contains(got, "prefixes: 9 pages pinned, 2 on disk, 3.1 MB; 4 read, 500 tokens; 1 refused") {
+		t.Errorf("prefixes are not in %s", got)
+	}
 	if got := strings.Join(modelLines(&server.ModelStatus{}, nil, time.Time{}, 0, 0), "\n"); strings.Contains(got, "swap") || strings.Contains(got, "dropped") {
 		t.Errorf("without either: %s", got)
 	}

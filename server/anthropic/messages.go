@@ -74,6 +74,7 @@ func (b *request) request(count bool) (*run.Chat, error) {
 	if err := b.readTools(c); err != nil {
 		return nil, err
 	}
+	c.PinOpening, c.PinPrompt = b.pins()
 	if t := b.Thinking; t != nil {
 		switch t.Type {
 		case "enabled", "adaptive", "disabled":
@@ -101,6 +102,31 @@ func (b *request) request(count bool) (*run.Chat, error) {
 	}
 	c.Format, err = wire.ResponseFormat(field, form)
 	return c, err
+}
+
+// pins says whether a breakpoint (cache_control) is at the tools or the system
+// message, and whether one is at a message.
+func (b *request) pins() (opening, prompt bool) {
+	marked := func(raw json.RawMessage) bool {
+		var blocks []struct {
+			Cache json.RawMessage `json:"cache_control"`
+		}
+		_ = json.Unmarshal(raw, &blocks) // a string has none
+		for _, x := range blocks {
+			if wire.Present(x.Cache) {
+				return true
+			}
+		}
+		return false
+	}
+	opening = marked(b.System)
+	for i := range b.Tools {
+		opening = opening || wire.Present(b.Tools[i].Cache)
+	}
+	for i := range b.Messages {
+		prompt = prompt || marked(b.Messages[i].Content)
+	}
+	return opening, prompt
 }
 
 // prefill has the last turn continued, if it is the assistant's.

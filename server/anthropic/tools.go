@@ -18,6 +18,7 @@ type tool struct {
 	Schema      json.RawMessage `json:"input_schema"`
 	Strict      bool            `json:"strict"`
 	Server      string          `json:"mcp_server_name"`
+	Cache       json.RawMessage `json:"cache_control"`
 }
 
 // clientTools are the tools that Anthropic defines and clients run, by the beginning

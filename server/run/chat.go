@@ -58,6 +58,8 @@ type Chat struct {
 	Template      string         // in place of the model's
 	NoGenerate    bool           // do not begin the assistant's turn
 	Continue      bool           // continue the last message
+	PinOpening    bool           // system messages and tools will come again
+	PinPrompt     bool           // and so will the whole prompt
 	KeepReasoning bool           // reasoning stays in the text
 	Budget        *int           // tokens of reasoning, after which it is closed; nil or below 0: any
 	Probs         bool
@@ -130,7 +132,11 @@ func (c *Chat) Plan(ctx context.Context, m *Model) (*Plan, error) {
 			p.addMasker(func() engine.Masker { return budget() })
 		}
 	}
-	return p, p.finish(ctx, &c.Options)
+	if err := p.finish(ctx, &c.Options); err != nil {
+		return nil, err
+	}
+	p.Request.Breakpoints = c.breakpoints(m, tools, p.Request.Tokens)
+	return p, nil
 }
 
 // setFormat holds a plan's text to a format.
