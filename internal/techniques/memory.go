@@ -36,11 +36,11 @@ var memory = []Technique{
 	},
 	{
 		ID:    "prompt-precompute",
-		What:  "sessions kept on disk and taken up again",
-		Use:   "ridge serve: /slots",
-		Code:  "kvcache/snapshot.go",
-		Tests: []string{"server TestSessions", "kvcache TestSnapshotFormat"},
-		Show:  "go test -v -run 'TestSessions' ./server",
+		What:  "sessions, and beginnings of prompts that come again, kept on disk and taken up again",
+		Use:   "ridge serve --prefix-disk BYTES; /slots",
+		Code:  "engine/prefix_load.go",
+		Tests: []string{"engine TestPrefixesSurvive", "engine TestPrefixesRefused", "server TestConversationAfterRestart", "server TestSessions", "kvcache TestSnapshotFormat"},
+		Show:  "go test -v -run 'TestConversationAfterRestart|TestSessions' ./server",
 	},
 	{
 		ID:    "contiguous-kv",
