@@ -44,6 +44,7 @@ type prefix struct {
 	rope   int
 	tokens []int32
 	pin    bool
+	whole  bool // a whole prompt, as far as is known: few others will begin so
 	uses   int
 	used   int64 // clock of the last use
 	stored bool  // or it cannot be
@@ -68,6 +69,12 @@ func worth(a, b *prefix) int {
 		return 1
 	}
 	return cmp.Or(cmp.Compare(b.uses, a.uses), cmp.Compare(b.used, a.used))
+}
+
+// toStore says whether p is to be written: it was used twice, or is pinned, or
+// the engine ends, and it is more than one conversation's.
+func (p *prefix) toStore(all bool) bool {
+	return !p.stored && (p.uses > 1 || !p.whole && (all || p.pin))
 }
 
 // prefixKeys returns names for the beginnings of tokens that have the given
@@ -132,12 +139,13 @@ func (e *Engine) notePrefixes(q *sequence) {
 		k := slices.IndexFunc(known.all, func(p *prefix) bool { return p.key == key })
 		if k < 0 {
 			k = len(known.all)
-			p := &prefix{key: key, salt: q.salt(), rope: q.rope, tokens: slices.Clone(q.tokens[:lengths[i]])}
+			p := &prefix{key: key, salt: q.salt(), rope: q.rope, whole: true, tokens: slices.Clone(q.tokens[:lengths[i]])}
 			p.stored = e.o.Prefixes != nil && e.o.Prefixes.Has(key, lengths[i])
 			known.all = append(known.all, p)
 		}
 		p := known.all[k]
 		known.clock++
+		p.whole = p.whole && lengths[i] == q.Prompt
 		p.uses, p.used, p.pin = p.uses+1, known.clock, p.pin || points[i].Pin
 	}
 	slices.SortStableFunc(known.all, worth)

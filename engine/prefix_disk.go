@@ -43,29 +43,16 @@ type PrefixStore interface {
 // PrefixDisk is a folder for the prefixes of several models, which outlives the
 // process. Files are those of sessions; processes may share the folder.
 type PrefixDisk struct {
-	most int64
-	dir  string
-	warn func(file string, why error)
+	Bytes int64                        // at most
+	Dir   string                       // made if it is not there
+	Warn  func(file string, why error) // is told of files that cannot be used
 
-	mu    sync.Mutex // of what changes in the folder
-	bytes int64
+	mu   sync.Mutex // of what changes in the folder
+	used int64
 }
 
 // prefixEnd ends the names of files.
 const prefixEnd = ".kv"
-
-// NewPrefixDisk returns room for so many bytes in a folder, which it makes. warn
-// is told of files that cannot be used.
-func NewPrefixDisk(most int64, dir string, warn func(file string, why error)) (*PrefixDisk, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("engine: prefixes: %w", err)
-	}
-	d := &PrefixDisk{most: most, dir: dir, warn: warn}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.shrink(0)
-	return d, nil
-}
 
 // prefixFile is a file of the folder.
 type prefixFile struct {
@@ -78,9 +65,9 @@ type prefixFile struct {
 // size bytes, and what was left half-written long ago. The folder is locked.
 func (d *PrefixDisk) shrink(size int64) {
 	var files []prefixFile
-	d.bytes = 0
+	d.used = 0
 	// What cannot be read is not counted: others may be removing it.
-	_ = filepath.WalkDir(d.dir, func(path string, e fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(d.Dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
 			return nil
 		}
@@ -91,7 +78,7 @@ func (d *PrefixDisk) shrink(size int64) {
 		switch {
 		case strings.HasSuffix(path, prefixEnd):
 			files = append(files, prefixFile{path, info.Size(), info.ModTime()})
-			d.bytes += info.Size()
+			d.used += info.Size()
 		case strings.HasSuffix(path, atomicfile.Suffix) && time.Since(info.ModTime()) > time.Hour:
 			_ = os.Remove(path)
 		}
@@ -99,11 +86,11 @@ func (d *PrefixDisk) shrink(size int64) {
 	})
 	slices.SortFunc(files, func(a, b prefixFile) int { return cmp.Or(a.used.Compare(b.used), strings.Compare(a.path, b.path)) })
 	for _, f := range files {
-		if d.bytes+size <= d.most {
+		if d.used+size <= d.Bytes {
 			return
 		}
 		if os.Remove(f.path) == nil {
-			d.bytes -= f.size
+			d.used -= f.size
 		}
 	}
 }
@@ -112,10 +99,13 @@ func (d *PrefixDisk) shrink(size int64) {
 // weights, arithmetic and type of elements.
 func (d *PrefixDisk) Store(identity string) (PrefixStore, error) {
 	sum := sha256.Sum256([]byte(identity))
-	s := &prefixStore{d: d, dir: filepath.Join(d.dir, hex.EncodeToString(sum[:8])), files: map[string]int{}}
+	s := &prefixStore{d: d, dir: filepath.Join(d.Dir, hex.EncodeToString(sum[:8])), files: map[string]int{}}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("engine: prefixes: %w", err)
 	}
+	d.mu.Lock()
+	d.shrink(0)
+	d.mu.Unlock()
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return nil, fmt.Errorf("engine: prefixes: %w", err)
@@ -165,8 +155,8 @@ func (s *prefixStore) Has(key string, tokens int) bool {
 
 // Put writes a file.
 func (s *prefixStore) Put(key string, tokens int, size int64, write func(io.Writer) error) error {
-	if size > s.d.most {
-		return fmt.Errorf("engine: prefixes: expected at most %d bytes, found %d", s.d.most, size)
+	if size > s.d.Bytes {
+		return fmt.Errorf("engine: prefixes: expected at most %d bytes, found %d", s.d.Bytes, size)
 	}
 	s.d.mu.Lock()
 	s.d.shrink(size)
@@ -225,13 +215,13 @@ func (s *prefixStore) Refuse(key string, tokens int, why error) {
 	s.mu.Lock()
 	s.stats.Refused++
 	s.mu.Unlock()
-	s.d.warn(path, why)
+	s.d.Warn(path, why)
 }
 
 // PrefixStats describe the files.
 func (s *prefixStore) PrefixStats() PrefixStats {
 	s.d.mu.Lock()
-	bytes := s.d.bytes
+	bytes := s.d.used
 	s.d.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,10 +18,7 @@ import (
 func prefixDisk(t *testing.T, dir, identity string, most int64) (PrefixStore, *[]error) {
 	t.Helper()
 	refused := new([]error)
-	d, err := NewPrefixDisk(most, dir, func(_ string, why error) { *refused = append(*refused, why) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := &PrefixDisk{Bytes: most, Dir: dir, Warn: func(_ string, why error) { *refused = append(*refused, why) }}
 	s, err := d.Store(identity)
 	if err != nil {
 		t.Fatal(err)

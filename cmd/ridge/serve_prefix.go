@@ -61,12 +61,12 @@ func (f *prefixFlags) openPrefixes(data string, warn func(string)) error {
 			dir = filepath.Join(cache, "ridge", "prefixes")
 		}
 	}
-	f.folder, err = engine.NewPrefixDisk(most, dir, func(file string, why error) {
-		warn(fmt.Sprintf("%s: a prefix that cannot be used was removed and is computed again: %v", file, why))
-	})
-	if err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("--prefix-disk: %w", err)
 	}
+	f.folder = &engine.PrefixDisk{Bytes: most, Dir: dir, Warn: func(file string, why error) {
+		warn(fmt.Sprintf("%s: a prefix that cannot be used was removed and is computed again: %v", file, why))
+	}}
 	return nil
 }
 
