@@ -22,7 +22,12 @@ type Generation struct {
 	// nothing off, and where it has no repetition penalty, it is what the model's
 	// files recommend, see Model.Recommended; greedy if they recommend nothing. With
 	// a TopK of 1 it is greedy whatever they say.
-	Sampling  sample.Params
+	Sampling sample.Params
+	// Exact has Sampling taken as it is: what the files recommend does not count.
+	Exact bool
+	// Breakers are the texts that become Sampling.DRY.Breakers where those are nil: nil
+	// for sample.DefaultBreakers, none if it is empty. See Model.Breakers.
+	Breakers  []string
 	Stop      []string // texts that end the answer; they are not part of it
 	IgnoreEOS bool     // go on after end-of-answer tokens
 	// EndLoops ends an answer that only repeats itself, with FinishLoop: the same
@@ -158,11 +163,16 @@ func (m *Model) generate(ctx context.Context, g *Generation, prepare func(r *run
 		}
 		*g.Stats = Stats{}
 		r := run{m: m, g: &g, o: chat.AnswerOptions{Stops: g.Stop, MinTokens: g.MinTokens, OneCall: g.OneCall}}
-		r.req = engine.Request{Sampling: m.sampling(g.Sampling), MaxTokens: g.MaxTokens, MinTokens: g.MinTokens, StopTokens: m.ends, N: g.N, EndLoops: g.EndLoops}
+		sampling, err := m.sampling(&g)
+		if err != nil {
+			yield(Token{ID: -1}, err)
+			return
+		}
+		r.req = engine.Request{Sampling: sampling, MaxTokens: g.MaxTokens, MinTokens: g.MinTokens, StopTokens: m.ends, N: g.N, EndLoops: g.EndLoops}
 		if g.IgnoreEOS {
 			r.req.StopTokens = nil
 		}
-		err := prepare(&r)
+		err = prepare(&r)
 		if err == nil {
 			err = r.read(ctx, yield)
 		}

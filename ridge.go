@@ -29,6 +29,7 @@ import (
 	"ridge/hub"
 	"ridge/measure/machine"
 	"ridge/model"
+	"ridge/sample"
 	"ridge/sched"
 	"ridge/text/chat"
 	"ridge/text/constraint"
@@ -167,7 +168,7 @@ func OpenFile(path string, o Options) (*Model, error) {
 	m := &Model{Name: path, Path: path, m: mm, tok: mm.Tokenizer()}
 	if m.tok == nil {
 		err = fmt.Errorf("ridge: %s: tokenizer: expected one in the file or beside it, found none", path)
-	} else {
+	} else if _, err = recommend(sample.Params{}, m.Recommended()); err == nil {
 		err = m.compileTemplate(o.Template, &o)
 	}
 	if err == nil {

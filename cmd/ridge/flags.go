@@ -13,7 +13,6 @@ import (
 	"ridge/hub"
 	"ridge/internal/cpu"
 	"ridge/model"
-	"ridge/sample"
 )
 
 // hubFlags are the flags of commands that may fetch a model.
@@ -152,75 +151,4 @@ func (f *modelFlags) open(c *cobra.Command, name, template string) (*ridge.Model
 	f.measured(c.Context()) // kept where Open finds it
 	o.Progress = bars.load(name)
 	return ridge.Open(c.Context(), name, o)
-}
-
-// sampleFlags are the flags that choose tokens.
-type sampleFlags struct {
-	p      sample.Params
-	bias   []string
-	stop   []string
-	max    int
-	ignore bool
-	loops  bool
-}
-
-func (f *sampleFlags) add(c *cobra.Command) {
-	fs := c.Flags()
-	fs.Float32Var(&f.p.Temperature, "temp", 0, "temperature; 0 takes the most probable token (default: what the model's files recommend, as of all of these, else 0)")
-	fs.IntVar(&f.p.TopK, "top-k", 0, "choose among the k most probable tokens; 0 for all")
-	fs.Float32Var(&f.p.TopP, "top-p", 1, "choose among the tokens that make up this probability")
-	fs.Float32Var(&f.p.MinP, "min-p", 0, "drop tokens less probable than this times the best one")
-	fs.Float32Var(&f.p.TypicalP, "typical", 1, "locally typical sampling: probability to keep")
-	fs.Float32Var(&f.p.RepetitionPenalty, "repeat-penalty", 1, "divide the scores of tokens that occurred (1.1 in chats of small models whose files recommend nothing, if no flag says how tokens are chosen)")
-	fs.IntVar(&f.p.PenaltyLastN, "repeat-last-n", 64, "tokens that the penalties look back on; -1 for all")
-	fs.Float32Var(&f.p.PresencePenalty, "presence-penalty", 0, "subtract from the scores of tokens that occurred")
-	fs.Float32Var(&f.p.FrequencyPenalty, "frequency-penalty", 0, "subtract per occurrence")
-	fs.Uint64Var(&f.p.Seed, "seed", 0, "seed of the random choices; the same seed gives the same text")
-	fs.StringArrayVar(&f.bias, "logit-bias", nil, "TOKEN=VALUE added to the score of a token id; may be repeated")
-	fs.StringArrayVar(&f.stop, "stop", nil, "text that ends the answer; may be repeated")
-	fs.IntVarP(&f.max, "max-tokens", "n", 0, "tokens of the answer at most (default: what the context holds)")
-	fs.BoolVar(&f.loops, "end-loops", true, "end an answer that only repeats itself: the same text 8 times or more, over at least 400 tokens; off with --ignore-eos")
-	fs.BoolVar(&f.ignore, "ignore-eos", false, "go on after the model ends its answer")
-}
-
-// recommend takes over what a model's files recommend where no flag says otherwise.
-func (f *sampleFlags) recommend(fs *pflag.FlagSet, r model.Sampling, g *ridge.Generation) {
-	p := &g.Sampling
-	for _, x := range []struct {
-		flag string
-		dst  *float32
-		v    *float64
-	}{
-		{"temp", &p.Temperature, r.Temperature}, {"top-p", &p.TopP, r.TopP}, {"min-p", &p.MinP, r.MinP}, {"typical", &p.TypicalP, r.TypicalP},
-		{"repeat-penalty", &p.RepetitionPenalty, r.RepetitionPenalty},
-	} {
-		if x.v != nil && !fs.Changed(x.flag) {
-			*x.dst = float32(*x.v)
-		}
-	}
-	if r.TopK != nil && !fs.Changed("top-k") {
-		p.TopK = max(0, *r.TopK)
-	}
-	if r.PenaltyLastN != nil && !fs.Changed("repeat-last-n") {
-		p.PenaltyLastN = *r.PenaltyLastN
-	}
-}
-
-func (f *sampleFlags) generation() (ridge.Generation, error) {
-	g := ridge.Generation{MaxTokens: f.max, Sampling: f.p, Stop: f.stop, IgnoreEOS: f.ignore, EndLoops: f.loops && !f.ignore, Stats: new(ridge.Stats)}
-	if f.max < 0 {
-		return g, fmt.Errorf("--max-tokens: expected 0 or more, found %d", f.max)
-	}
-	for _, b := range f.bias {
-		var id int32
-		var v float32
-		if _, err := fmt.Sscanf(b, "%d=%g", &id, &v); err != nil {
-			return g, fmt.Errorf("--logit-bias: expected TOKEN=VALUE such as 42=-5, found %q", b)
-		}
-		if g.Sampling.LogitBias == nil {
-			g.Sampling.LogitBias = map[int32]float32{}
-		}
-		g.Sampling.LogitBias[id] = v
-	}
-	return g, nil
 }

@@ -22,7 +22,7 @@ const replHelp = `/set system TEXT            set the system message
 /set verbose, /set quiet    print speeds after each answer, or not
 /set overflow shift|stop    when the context is full: drop the oldest turns, or stop
 /show info                  the model
-/show parameters            sampling parameters
+/show parameters            sampling parameters, of samplers that are off only what turns them on
 /show system                the system message
 /show template              the chat template
 /save NAME, /load NAME      keep this conversation, or take one up again
@@ -78,6 +78,34 @@ var setParams = []setParam{
 	intParam("repeat_last_n", func(s *session) *int { return &s.g.Sampling.PenaltyLastN }),
 	float32Param("presence_penalty", func(s *session) *float32 { return &s.g.Sampling.PresencePenalty }),
 	float32Param("frequency_penalty", func(s *session) *float32 { return &s.g.Sampling.FrequencyPenalty }),
+	float32Param("top_n_sigma", func(s *session) *float32 { return &s.g.Sampling.TopNSigma }),
+	float32Param("xtc_probability", func(s *session) *float32 { return &s.g.Sampling.XTCProbability }),
+	float32Param("xtc_threshold", func(s *session) *float32 { return &s.g.Sampling.XTCThreshold }),
+	float32Param("dynatemp_range", func(s *session) *float32 { return &s.g.Sampling.TemperatureRange }),
+	float32Param("dynatemp_exponent", func(s *session) *float32 { return &s.g.Sampling.TemperatureExponent }),
+	float32Param("dry_multiplier", func(s *session) *float32 { return &s.g.Sampling.DRY.Multiplier }),
+	float32Param("dry_base", func(s *session) *float32 { return &s.g.Sampling.DRY.Base }),
+	intParam("dry_allowed_length", func(s *session) *int { return &s.g.Sampling.DRY.AllowedLength }),
+	intParam("dry_penalty_last_n", func(s *session) *int { return &s.g.Sampling.DRY.LastN }),
+	intParam("mirostat", func(s *session) *int { return &s.g.Sampling.Mirostat }),
+	float32Param("mirostat_tau", func(s *session) *float32 { return &s.g.Sampling.MirostatTau }),
+	float32Param("mirostat_eta", func(s *session) *float32 { return &s.g.Sampling.MirostatEta }),
+	{"samplers",
+		func(s *session) string {
+			if s.g.Sampling.Order == nil {
+				return "default"
+			}
+			return strings.Join(sample.StepNames(s.g.Sampling.Order), ";")
+		},
+		func(s *session, v string) (err error) {
+			if s.g.Sampling.Order = nil; v == "default" {
+				return nil
+			}
+			if s.g.Sampling.Order, err = parseSamplers(v); err != nil {
+				return fmt.Errorf("samplers: %w", err)
+			}
+			return nil
+		}},
 	intParam("num_predict", func(s *session) *int { return &s.g.MaxTokens }),
 	{"seed",
 		func(s *session) string { return strconv.FormatUint(s.g.Sampling.Seed, 10) },
@@ -186,7 +214,9 @@ func (s *session) show(what string) error {
 	switch what {
 	case "parameters":
 		for _, p := range setParams {
-			fmt.Fprintf(s.out, "%-18s %s\n", p.name, p.get(s))
+			if !s.idle(p.name) {
+				fmt.Fprintf(s.out, "%-18s %s\n", p.name, p.get(s))
+			}
 		}
 		fmt.Fprintf(s.out, "%-18s %s\n", "overflow", s.o.overflow)
 	case "system":

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -223,7 +222,7 @@ func (s *session) ask(ctx context.Context, prompt string) error {
 // generate answers the prompt, with the conversation before it.
 func (s *session) generate(ctx context.Context, prompt string) iter.Seq2[ridge.Token, error] {
 	g := s.g
-	g.Sampling.RepetitionPenalty = cmp.Or(g.Sampling.RepetitionPenalty, 1) // both are off, but 0 leaves it to the model's files
+	g.Sampling, g.Exact = exact(g.Sampling), true // what the files recommend is in it
 	if s.o.raw {
 		return s.m.Generate(ctx, prompt, g)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/spf13/pflag"
@@ -27,6 +28,24 @@ var defaultNames = [][2]string{
 	{"top-p", "top_p of requests that say none"},
 	{"min-p", "min_p of requests that say none"},
 	{"top-k", "top_k of requests that say none; 0 for all tokens"},
+	{"typical", "typical_p of requests that say none"},
+	{"repeat-penalty", "repeat_penalty of requests that say none"},
+	{"repeat-last-n", "repeat_last_n of requests that say none; 0 for none, -1 for all"},
+	{"presence-penalty", "presence_penalty of requests that say none"},
+	{"frequency-penalty", "frequency_penalty of requests that say none"},
+	{"top-n-sigma", "top_n_sigma of requests that say none"},
+	{"xtc-probability", "xtc_probability of requests that say none"},
+	{"xtc-threshold", "xtc_threshold of requests that say none"},
+	{"dynatemp-range", "dynatemp_range of requests that say none"},
+	{"dynatemp-exp", "dynatemp_exponent of requests that say none"},
+	{"dry-multiplier", "dry_multiplier of requests that say none"},
+	{"dry-base", "dry_base of requests that say none"},
+	{"dry-allowed-length", "dry_allowed_length of requests that say none"},
+	{"dry-penalty-last-n", "dry_penalty_last_n of requests that say none; 0 for none, -1 for all"},
+	{"mirostat", "mirostat of requests that say none: 0, 1 or 2"},
+	{"mirostat-ent", "mirostat_tau of requests that say none"},
+	{"mirostat-lr", "mirostat_eta of requests that say none"},
+	{"samplers", "samplers of requests that say none: names in their order, separated by ';'"},
 	{"seed", "seed of requests that say none; -1 for a random one each"},
 	{"max-tokens", "tokens of answers to requests that say none; -1 for as many as fit"},
 	{"think", "on or off: reasoning of models that may or may not, where a request says nothing"},
@@ -34,35 +53,70 @@ var defaultNames = [][2]string{
 	{"chat-template-kwargs", "JSON object with variables of the chat template, where a request does not set them"},
 }
 
+// defaultNumbers are the defaults that are numbers, with their ranges.
+var defaultNumbers = map[string]struct {
+	at     func(*serving.Sampling) **float64
+	lo, hi float64
+}{
+	"temp":              {func(s *serving.Sampling) **float64 { return &s.Temperature }, 0, 100},
+	"top-p":             {func(s *serving.Sampling) **float64 { return &s.TopP }, 0, 1},
+	"min-p":             {func(s *serving.Sampling) **float64 { return &s.MinP }, 0, 1},
+	"typical":           {func(s *serving.Sampling) **float64 { return &s.TypicalP }, 0, 1},
+	"repeat-penalty":    {func(s *serving.Sampling) **float64 { return &s.RepetitionPenalty }, 0.01, 100},
+	"presence-penalty":  {func(s *serving.Sampling) **float64 { return &s.PresencePenalty }, -100, 100},
+	"frequency-penalty": {func(s *serving.Sampling) **float64 { return &s.FrequencyPenalty }, -100, 100},
+	"top-n-sigma":       {func(s *serving.Sampling) **float64 { return &s.TopNSigma }, -1, 1000},
+	"xtc-probability":   {func(s *serving.Sampling) **float64 { return &s.XTCProbability }, 0, 1},
+	"xtc-threshold":     {func(s *serving.Sampling) **float64 { return &s.XTCThreshold }, 0, 1},
+	"dynatemp-range":    {func(s *serving.Sampling) **float64 { return &s.DynatempRange }, 0, 100},
+	"dynatemp-exp":      {func(s *serving.Sampling) **float64 { return &s.DynatempExponent }, 0, 100},
+	"dry-multiplier":    {func(s *serving.Sampling) **float64 { return &s.DRYMultiplier }, 0, 1000},
+	"dry-base":          {func(s *serving.Sampling) **float64 { return &s.DRYBase }, 1, 1000},
+	"mirostat-ent":      {func(s *serving.Sampling) **float64 { return &s.MirostatTau }, 0, 1000},
+	"mirostat-lr":       {func(s *serving.Sampling) **float64 { return &s.MirostatEta }, 0, 1000},
+}
+
+// defaultCounts are those that are whole numbers, with their ranges.
+var defaultCounts = map[string]struct {
+	at     func(*requestDefaults) **int
+	lo, hi int
+}{
+	"top-k":              {func(d *requestDefaults) **int { return &d.sampling.TopK }, -1, math.MaxInt32},
+	"max-tokens":         {func(d *requestDefaults) **int { return &d.maxTokens }, -1, math.MaxInt32},
+	"repeat-last-n":      {func(d *requestDefaults) **int { return &d.sampling.PenaltyLastN }, -1, 1 << 24},
+	"dry-allowed-length": {func(d *requestDefaults) **int { return &d.sampling.DRYAllowedLength }, 0, 1 << 24},
+	"dry-penalty-last-n": {func(d *requestDefaults) **int { return &d.sampling.DRYLastN }, -1, 1 << 24},
+	"mirostat":           {func(d *requestDefaults) **int { return &d.sampling.Mirostat }, 0, 2},
+}
+
 // set reads the value of a flag or key.
 func (d *requestDefaults) set(name, value string) error {
-	number := func(dst **float64, lo, hi float64) error {
+	if f, ok := defaultNumbers[name]; ok {
 		v, err := strconv.ParseFloat(value, 64)
-		if err != nil || !(v >= lo && v <= hi) {
-			return fmt.Errorf("expected %g to %g, found %q", lo, hi, value)
+		if err != nil || !(v >= f.lo && v <= f.hi) {
+			return fmt.Errorf("expected %g to %g, found %q", f.lo, f.hi, value)
 		}
-		*dst = &v
+		*f.at(&d.sampling) = &v
 		return nil
 	}
-	whole := func(dst **int) error {
-		v, err := strconv.ParseInt(value, 10, 32)
-		if err != nil || v < -1 {
-			return fmt.Errorf("expected a whole number, -1 or more, found %q", value)
+	if f, ok := defaultCounts[name]; ok {
+		v, err := strconv.Atoi(value)
+		if err != nil || v < f.lo || v > f.hi {
+			if f.hi == math.MaxInt32 {
+				return fmt.Errorf("expected a whole number, -1 or more, found %q", value)
+			}
+			return fmt.Errorf("expected a whole number from %d to %d, found %q", f.lo, f.hi, value)
 		}
-		*dst = new(int(v))
+		*f.at(d) = &v
 		return nil
 	}
 	switch name {
-	case "temp":
-		return number(&d.sampling.Temperature, 0, 100)
-	case "top-p":
-		return number(&d.sampling.TopP, 0, 1)
-	case "min-p":
-		return number(&d.sampling.MinP, 0, 1)
-	case "top-k":
-		return whole(&d.sampling.TopK)
-	case "max-tokens":
-		return whole(&d.maxTokens)
+	case "samplers":
+		order, err := parseSamplers(value)
+		if err != nil {
+			return err
+		}
+		d.sampling.Samplers = order
 	case "seed":
 		d.sampling.Seed = nil
 		if value == "-1" {
@@ -101,18 +155,7 @@ func (d *requestDefaults) arg(name string, v any) {
 
 // put fills in what c does not say.
 func (d *requestDefaults) put(c *server.ModelConfig) {
-	s, o := &c.Sampling, &d.sampling
-	for _, f := range []struct{ dst, src **float64 }{{&s.Temperature, &o.Temperature}, {&s.TopP, &o.TopP}, {&s.MinP, &o.MinP}} {
-		if *f.dst == nil {
-			*f.dst = *f.src
-		}
-	}
-	if s.TopK == nil {
-		s.TopK = o.TopK
-	}
-	if s.Seed == nil {
-		s.Seed = o.Seed
-	}
+	c.Sampling = c.Sampling.Or(d.sampling)
 	if c.MaxTokens == nil {
 		c.MaxTokens = d.maxTokens
 	}
@@ -154,11 +197,15 @@ func (f *defaultFlag) Set(v string) error {
 
 // Type names the kind of value in the help.
 func (f *defaultFlag) Type() string {
-	switch f.name {
-	case "temp", "top-p", "min-p":
+	if _, ok := defaultNumbers[f.name]; ok {
 		return "float"
-	case "top-k", "seed", "max-tokens":
+	}
+	if _, ok := defaultCounts[f.name]; ok || f.name == "seed" {
 		return "int"
+	}
+	switch f.name {
+	case "samplers":
+		return "names"
 	case "chat-template-kwargs":
 		return "json"
 	}

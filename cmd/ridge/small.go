@@ -23,7 +23,8 @@ const (
 
 // choosing are the flags that say how tokens are chosen: whoever gives one decides
 // about all of them.
-var choosing = []string{"temp", "top-k", "top-p", "min-p", "typical", "repeat-penalty", "repeat-last-n", "presence-penalty", "frequency-penalty"}
+var choosing = []string{"temp", "top-k", "top-p", "min-p", "typical", "repeat-penalty", "repeat-last-n", "presence-penalty", "frequency-penalty",
+	"top-n-sigma", "xtc-probability", "dynatemp-range", "dry-multiplier", "mirostat", "samplers"}
 
 // isSmall reports whether a model is one whose chats get the penalty: it has few
 // weights, and its files recommend nothing.
@@ -43,7 +44,7 @@ func (s *session) samplingText() string {
 	penalty := false
 	for _, p := range setParams {
 		v := p.get(s)
-		off := v == "0" || v == "1" || v == "[]"
+		off := v == "0" || v == "1" && p.name != "mirostat" || v == "[]" || v == "default"
 		switch p.name {
 		case "num_predict", "seed", "stop":
 			continue
@@ -54,9 +55,26 @@ func (s *session) samplingText() string {
 		case "repeat_last_n":
 			off = !penalty
 		}
-		if !off {
+		if !off && !s.idle(p.name) {
 			parts = append(parts, p.name+" "+v)
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// idle reports whether a parameter is one of a sampler that is off, but for the one
+// that turns it on.
+func (s *session) idle(name string) bool {
+	p := &s.g.Sampling
+	switch name {
+	case "xtc_threshold":
+		return p.XTCProbability == 0
+	case "dynatemp_exponent":
+		return p.TemperatureRange == 0
+	case "dry_base", "dry_allowed_length", "dry_penalty_last_n":
+		return p.DRY.Multiplier == 0
+	case "mirostat_tau", "mirostat_eta":
+		return p.Mirostat == 0
+	}
+	return false
 }

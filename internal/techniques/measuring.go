@@ -4,11 +4,11 @@ package techniques
 var measuring = []Technique{
 	{
 		ID:    "sampling",
-		What:  "greedy, temperature, top-k, top-p, min-p, typical, penalties, bias, seed",
-		Use:   "ridge run --temp …",
+		What:  "greedy, temperature, top-k, top-p, min-p, typical, penalties, bias, seed; llama.cpp's top-n-sigma, XTC, dynamic temperature, DRY, mirostat 1 and 2, any order",
+		Use:   "ridge run --temp …, --dry-multiplier …",
 		Code:  "sample/sampler.go",
-		Tests: []string{"sample TestNaiveModel", "sample TestDistribution", "engine TestOneAnswer"},
-		Show:  "go test -v -run 'TestNaiveModel|TestDistribution|TestGreedy' ./sample",
+		Tests: []string{"sample TestNaiveModel", "sample TestDistribution", "sample TestStepsAgainstLlamaCpp", "sample TestOrderAgainstLlamaCpp", ". TestBreakersAgainstLlamaCpp", "server TestSamplersOfRequests", "engine TestOneAnswer"},
+		Show:  "go test -v -run 'TestNaiveModel|TestDistribution|TestGreedy|TestStepsAgainstLlamaCpp|TestOrderAgainstLlamaCpp' ./sample",
 		Bench: "sample BenchmarkSample",
 	},
 	{

@@ -188,6 +188,11 @@ func (v *variant) recommended(m *run.Model) *variant {
 	add("typical_p", d.TypicalP)
 	add("repeat_penalty", d.RepetitionPenalty)
 	add("repeat_last_n", d.PenaltyLastN)
+	add("xtc_probability", d.XTCProbability)
+	add("xtc_threshold", d.XTCThreshold)
+	add("mirostat", d.Mirostat)
+	add("mirostat_tau", d.MirostatTau)
+	add("mirostat_eta", d.MirostatEta)
 	maps.Copy(out.Parameters, v.Parameters)
 	return &out
 }
