@@ -131,6 +131,15 @@ func TestFormatNamedTwice(t *testing.T) {
 			t.Errorf("%q: allowed is %v", text, !want)
 		}
 	}
+	const lark = `"start: \"x\" DIGIT\nDIGIT: /[0-9]/"`
+	post(t, srv.URL+"/v1/chat/completions", chat+`"structured_outputs":{"grammar":`+lark+`},"guided_grammar":`+strings.Replace(lark, `]/"`, `]/\n"`, 1)+`}`, 200)
+	for text, want := range map[string]bool{"x1": true, "y1": false, "x": false} {
+		if writes(b.tok, b.last().NewMasker(), text) != want {
+			t.Errorf("Lark: %q: allowed is %v", text, !want)
+		}
+	}
+	o := post(t, srv.URL+"/v1/chat/completions", chat+`"guided_grammar":"start: x"}`, 400)
+	equal(t, "a wrong grammar", o.at("error", "message"), `guided_grammar: grammar: lark: line 1, column 8: rule "x" not defined`)
 	post(t, srv.URL+"/v1/chat/completions", chat+`"structured_outputs":{"choice":["a","b"]},"guided_choice":["a","b"]}`, 200)
 	post(t, srv.URL+"/v1/chat/completions", chat+`"structured_outputs":{"choice":["a","b"]},"guided_choice":["a","c"]}`, 400)
 }

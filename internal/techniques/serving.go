@@ -29,10 +29,10 @@ var serving = []Technique{
 	},
 	{
 		ID:    "constrained-decoding",
-		What:  "JSON schema, regular expressions, GBNF and structural tags compiled to token masks, also for calls of tools; budgets of reasoning; jump-ahead of forced text",
+		What:  "JSON schema, regular expressions, GBNF, Lark and structural tags compiled to token masks, also for calls of tools; budgets of reasoning; jump-ahead of forced text",
 		Use:   "response_format, structured_outputs, tools, thinking_token_budget, jump_ahead",
 		Code:  "text/grammar/doc.go",
-		Tests: []string{"text/grammar/schema TestSchemaGenerations", "text/grammar/schema TestFieldTypes", "text/constraint TestCalls", "server TestReasoningBudget"},
+		Tests: []string{"text/grammar/schema TestSchemaGenerations", "text/grammar/schema TestFieldTypes", "text/grammar/schema TestLark", "text/constraint TestCalls", "server TestReasoningBudget"},
 		Show:  "go test -v -run 'TestSchemaGenerations' ./text/grammar/schema",
 		Bench: "text/grammar/schema BenchmarkMaskTime",
 	},

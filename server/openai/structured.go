@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 
@@ -27,7 +28,7 @@ type Structured struct {
 	GuidedRegex   string          `json:"guided_regex"`
 	GuidedChoice  []string        `json:"guided_choice"`
 	GuidedGrammar string          `json:"guided_grammar"`
-	Grammar       string          `json:"grammar"`     // llama-server: GBNF
+	Grammar       string          `json:"grammar"`     // llama-server: GBNF, here Lark too
 	JSONSchema    json.RawMessage `json:"json_schema"` // llama-server
 	Regex         string          `json:"regex"`       // SGLang
 	EBNF          string          `json:"ebnf"`        // SGLang
@@ -73,7 +74,7 @@ func (s *Structured) Format() (run.Format, error) {
 	// What is said twice, as clients do that fill in the fields of several servers, is
 	// said once.
 	found = slices.CompactFunc(found, func(a, b run.Format) bool {
-		return a.Kind == b.Kind && string(a.Source) == string(b.Source) && slices.Equal(a.Choices, b.Choices)
+		return a.Kind == b.Kind && bytes.Equal(bytes.TrimSpace(a.Source), bytes.TrimSpace(b.Source)) && slices.Equal(a.Choices, b.Choices)
 	})
 	if len(found) > 1 {
 		return f, fault.BadRequest(found[1].Field, "expected at most one field that says what the answer looks like, found %s too", found[0].Field)

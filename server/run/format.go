@@ -13,7 +13,7 @@ import (
 // Format is what the text of an answer must look like. The zero value allows
 // anything.
 type Format struct {
-	Kind    string // "", "json", "schema", "regex", "choice", "gbnf" or "tag"
+	Kind    string // "", "json", "schema", "regex", "choice", "gbnf" (also Lark) or "tag"
 	Field   string // of the request that asks for it
 	Source  []byte
 	Choices []string
@@ -35,7 +35,9 @@ func (f Format) constraint() (c constraint.Format) {
 	case "tag":
 		c = constraint.StructuralTag(f.Source)
 	case "gbnf":
-		c = constraint.GBNF(string(f.Source))
+		if c = constraint.GBNF(string(f.Source)); grammar.IsLark(string(f.Source)) {
+			c = constraint.Lark(string(f.Source))
+		}
 	}
 	if f.jumps() {
 		c = c.JumpAhead()

@@ -37,6 +37,7 @@ const (
 	regex
 	choice
 	gbnf
+	lark
 	structuralTag
 )
 
@@ -55,6 +56,10 @@ func Choice(texts ...string) Format { return Format{kind: choice, texts: texts} 
 
 // GBNF is a text of the grammar, in llama.cpp's notation.
 func GBNF(source string) Format { return Format{kind: gbnf, source: source} }
+
+// Lark is a text of the grammar, in the variant of Lark's notation that llguidance
+// reads.
+func Lark(source string) Format { return Format{kind: lark, source: source} }
 
 // StructuralTag is free text in which what follows some tags is held to formats:
 // source is JSON as [schema.StructuralTag] takes it.
@@ -106,6 +111,8 @@ func (f Format) compile(ctx context.Context, v *grammar.Vocabulary) (*grammar.Gr
 		return schema.Compile(v, []byte(f.source), o)
 	case structuralTag:
 		return schema.StructuralTag(v, []byte(f.source), o)
+	case lark:
+		return schema.Lark(v, f.source, o)
 	case regex:
 		b.Source = "regex"
 		root, err = b.Regex(f.source)
@@ -133,6 +140,9 @@ func (f Format) part() schema.Part {
 		return schema.Part{Regex: f.source}
 	case choice:
 		return schema.Part{Choice: f.texts}
+	}
+	if f.kind == lark {
+		return schema.Part{Lark: f.source}
 	}
 	return schema.Part{GBNF: f.source}
 }

@@ -21,7 +21,7 @@ const (
 // when it is returned.
 type Error struct {
 	Kind   Kind
-	Source string // "schema", "regex", "gbnf", "choice", "tools", "json", "union" or "structural tag"
+	Source string // "schema", "regex", "gbnf", "lark", "choice", "tools", "json", "union" or "structural tag"
 	// Where is a JSON pointer into the schema ("#/properties/a"), a line and
 	// column of a grammar ("line 3, column 7"), or empty.
 	Where   string

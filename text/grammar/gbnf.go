@@ -23,7 +23,7 @@ func GBNF(v *Vocabulary, source string) (*Grammar, error) {
 
 // GBNF adds the rule of a grammar in GBNF, see the function of that name.
 func (b *Builder) GBNF(source string) (*Rule, error) {
-	p := &gbnfParser{b: b, src: source, rules: map[string]*gbnfRule{}}
+	p := &gbnfParser{b: b, src: source, rules: map[string]*ebnfRule{}}
 	if err := p.parse(); err != nil {
 		return nil, err
 	}
@@ -31,60 +31,16 @@ func (b *Builder) GBNF(source string) (*Rule, error) {
 	if root == nil || !root.defined {
 		return nil, &Error{Kind: Invalid, Source: "gbnf", Keyword: "root", Why: "rule not defined"}
 	}
-	e := &gbnfEmitter{b: b, rules: map[*gbnfRule]*Rule{}}
-	r := e.rule(root)
-	for len(e.pending) > 0 && b.err == nil {
-		next := e.pending[len(e.pending)-1]
-		e.pending = e.pending[:len(e.pending)-1]
-		to := e.rules[next]
-		e.add(to, to.Start, next.body, to.End)
-	}
-	return r, b.err
+	return b.ebnf(root)
 }
-
-// gbnfExpr is a parsed expression.
-type gbnfExpr struct {
-	op     gbnfOp
-	set    RuneSet
-	sub    []*gbnfExpr
-	rule   *gbnfRule
-	lo, hi int // of a repetition; hi < 0: no bound
-	size   int // states that it takes, roughly
-}
-
-type gbnfOp uint8
-
-const (
-	gbnfSet gbnfOp = iota // one character of set
-	gbnfSeq
-	gbnfAlt
-	gbnfRepeat
-	gbnfRef
-)
-
-type gbnfRule struct {
-	name      string
-	defined   bool
-	where     int // offset of the first use
-	body      *gbnfExpr
-	state     uint8 // while looking for recursion
-	recursive bool
-	small     bool // written out where it is used
-}
-
-const (
-	gbnfNew = iota
-	gbnfLooking
-	gbnfKnown
-)
 
 type gbnfParser struct {
 	b     *Builder
 	src   string
 	at    int
 	depth int
-	rules map[string]*gbnfRule
-	order []*gbnfRule
+	rules map[string]*ebnfRule
+	order []*ebnfRule
 }
 
 func (p *gbnfParser) fail(kind Kind, at int, format string, args ...any) error {
@@ -111,48 +67,9 @@ func (p *gbnfParser) parse() error {
 		}
 	}
 	for _, r := range p.order {
-		p.findSmall(r)
+		r.findSmall()
 	}
 	return nil
-}
-
-// maxInline is the size up to which a rule that does not call itself is written
-// out where it is used: what is read in one state then shows more.
-const maxInline = 24
-
-// findSmall decides whether a rule is written out where it is used, and returns
-// the size of a use.
-func (p *gbnfParser) findSmall(r *gbnfRule) int {
-	switch r.state {
-	case gbnfLooking:
-		r.recursive = true
-		return 1
-	case gbnfNew:
-		r.state = gbnfLooking
-		p.measure(r.body)
-		r.small = !r.recursive && r.body.size <= maxInline
-		r.state = gbnfKnown
-	}
-	if r.small {
-		return r.body.size
-	}
-	return 1
-}
-
-// measure fills in the size of an expression.
-func (p *gbnfParser) measure(e *gbnfExpr) int {
-	n := 1
-	for _, s := range e.sub {
-		n += p.measure(s)
-	}
-	switch e.op {
-	case gbnfRepeat:
-		n *= max(1, e.lo, e.hi)
-	case gbnfRef:
-		n += p.findSmall(e.rule)
-	}
-	e.size = min(n, 1<<30)
-	return e.size
 }
 
 // space skips white space and comments; line ends only if lines is set.
@@ -190,10 +107,10 @@ func (p *gbnfParser) name() string {
 	return p.src[start:p.at]
 }
 
-func (p *gbnfParser) rule(name string, at int) *gbnfRule {
+func (p *gbnfParser) rule(name string, at int) *ebnfRule {
 	r := p.rules[name]
 	if r == nil {
-		r = &gbnfRule{name: name, where: at}
+		r = &ebnfRule{name: name, where: at}
 		p.rules[name] = r
 		p.order = append(p.order, r)
 	}

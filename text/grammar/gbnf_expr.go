@@ -9,8 +9,8 @@ import (
 )
 
 // alternatives parses SEQUENCE | SEQUENCE ...
-func (p *gbnfParser) alternatives(nested bool) (*gbnfExpr, error) {
-	alt := &gbnfExpr{op: gbnfAlt}
+func (p *gbnfParser) alternatives(nested bool) (*ebnfExpr, error) {
+	alt := &ebnfExpr{op: ebnfAlt}
 	for {
 		e, err := p.sequence(nested)
 		if err != nil {
@@ -32,8 +32,8 @@ func (p *gbnfParser) alternatives(nested bool) (*gbnfExpr, error) {
 	return alt, nil
 }
 
-func (p *gbnfParser) sequence(nested bool) (*gbnfExpr, error) {
-	seq := &gbnfExpr{op: gbnfSeq}
+func (p *gbnfParser) sequence(nested bool) (*ebnfExpr, error) {
+	seq := &ebnfExpr{op: ebnfSeq}
 	for {
 		e, err := p.operand()
 		if err != nil {
@@ -54,7 +54,7 @@ func (p *gbnfParser) sequence(nested bool) (*gbnfExpr, error) {
 }
 
 // operand parses what a repetition can follow; nil if there is none.
-func (p *gbnfParser) operand() (*gbnfExpr, error) {
+func (p *gbnfParser) operand() (*ebnfExpr, error) {
 	at := p.at
 	switch c := p.peek(); {
 	case c == '"' || c == '\'':
@@ -63,7 +63,7 @@ func (p *gbnfParser) operand() (*gbnfExpr, error) {
 		return p.class()
 	case c == '.':
 		p.at++
-		return &gbnfExpr{op: gbnfSet, set: RuneSet{0, maxRune}}, nil
+		return &ebnfExpr{op: ebnfSet, set: RuneSet{0, maxRune}}, nil
 	case c == '(':
 		if p.depth++; p.depth > MaxNesting {
 			return nil, p.fail(TooLarge, at, "too large: groups nested deeper than %d", MaxNesting)
@@ -79,20 +79,20 @@ func (p *gbnfParser) operand() (*gbnfExpr, error) {
 		}
 		p.at++
 		p.depth--
-		return &gbnfExpr{op: gbnfSeq, sub: []*gbnfExpr{e}}, nil
+		return &ebnfExpr{op: ebnfSeq, sub: []*ebnfExpr{e}}, nil
 	case c == '<' || c == '!':
 		return nil, p.fail(Unsupported, at, "tokens in grammars are not supported")
 	case isName(c):
 		name := p.name()
-		return &gbnfExpr{op: gbnfRef, rule: p.rule(name, at)}, nil
+		return &ebnfExpr{op: ebnfRef, rule: p.rule(name, at)}, nil
 	}
 	return nil, nil
 }
 
 // repetition parses * + ? {m} {m,} {m,n} {,n} after e.
-func (p *gbnfParser) repetition(e *gbnfExpr) (*gbnfExpr, error) {
+func (p *gbnfParser) repetition(e *ebnfExpr) (*ebnfExpr, error) {
 	at := p.at
-	r := &gbnfExpr{op: gbnfRepeat, sub: []*gbnfExpr{e}, hi: -1}
+	r := &ebnfExpr{op: ebnfRepeat, sub: []*ebnfExpr{e}, hi: -1}
 	p.at++
 	switch p.src[at] {
 	case '+':
@@ -138,16 +138,16 @@ func (p *gbnfParser) repetition(e *gbnfExpr) (*gbnfExpr, error) {
 }
 
 // literal parses text between quotes.
-func (p *gbnfParser) literal(quote byte) (*gbnfExpr, error) {
+func (p *gbnfParser) literal(quote byte) (*ebnfExpr, error) {
 	at := p.at
 	p.at++
-	seq := &gbnfExpr{op: gbnfSeq}
+	seq := &ebnfExpr{op: ebnfSeq}
 	for p.at < len(p.src) && p.src[p.at] != quote {
 		r, err := p.char()
 		if err != nil {
 			return nil, err
 		}
-		seq.sub = append(seq.sub, &gbnfExpr{op: gbnfSet, set: RuneSet{r, r}})
+		seq.sub = append(seq.sub, &ebnfExpr{op: ebnfSet, set: RuneSet{r, r}})
 	}
 	if p.at >= len(p.src) {
 		return nil, p.fail(Invalid, at, "literal without an end")
@@ -157,7 +157,7 @@ func (p *gbnfParser) literal(quote byte) (*gbnfExpr, error) {
 }
 
 // class parses [a-z...] and [^a-z...].
-func (p *gbnfParser) class() (*gbnfExpr, error) {
+func (p *gbnfParser) class() (*ebnfExpr, error) {
 	at := p.at
 	p.at++
 	not := p.peek() == '^'
@@ -193,7 +193,7 @@ func (p *gbnfParser) class() (*gbnfExpr, error) {
 	if len(set) == 0 {
 		return nil, p.fail(Invalid, at, "empty class of characters")
 	}
-	return &gbnfExpr{op: gbnfSet, set: set}, nil
+	return &ebnfExpr{op: ebnfSet, set: set}, nil
 }
 
 // char parses one character or escape of a literal or class.
@@ -238,89 +238,4 @@ func (p *gbnfParser) char() (rune, error) {
 		return 0, p.fail(Invalid, at, "U+%X is not a character", x)
 	}
 	return rune(x), nil
-}
-
-// gbnfEmitter adds parsed rules to a Builder.
-type gbnfEmitter struct {
-	b       *Builder
-	rules   map[*gbnfRule]*Rule
-	pending []*gbnfRule
-}
-
-func (e *gbnfEmitter) rule(r *gbnfRule) *Rule {
-	g := e.rules[r]
-	if g == nil {
-		g = e.b.Rule(r.name)
-		e.rules[r] = g
-		e.pending = append(e.pending, r)
-	}
-	return g
-}
-
-// maxUnrolled is the size up to which counted repetitions are written out.
-const maxUnrolled = 128
-
-// add adds an expression between two states.
-func (e *gbnfEmitter) add(g *Rule, from int32, x *gbnfExpr, to int32) {
-	if e.b.err != nil {
-		return
-	}
-	switch x.op {
-	case gbnfSet:
-		g.Runes(from, x.set, to, Tails{})
-	case gbnfSeq:
-		for i, s := range x.sub {
-			next := to
-			if i < len(x.sub)-1 {
-				next = g.State()
-			}
-			e.add(g, from, s, next)
-			from = next
-		}
-		if len(x.sub) == 0 {
-			g.Skip(from, to)
-		}
-	case gbnfAlt:
-		for _, s := range x.sub {
-			e.add(g, from, s, to)
-		}
-	case gbnfRef:
-		if x.rule.small {
-			e.add(g, from, x.rule.body, to)
-		} else {
-			g.Call(from, e.rule(x.rule), to)
-		}
-	case gbnfRepeat:
-		e.repeat(g, from, x, to)
-	}
-}
-
-func (e *gbnfEmitter) repeat(g *Rule, from int32, x *gbnfExpr, to int32) {
-	body := x.sub[0]
-	if max(x.lo, x.hi) > 1 && max(x.lo, x.hi)*body.size > maxUnrolled {
-		rule := e.b.Rule("repetition")
-		e.add(rule, rule.Start, body, rule.End)
-		g.Call(from, e.b.Loop("repetition", rule, x.lo, x.hi), to)
-		return
-	}
-	for range x.lo {
-		next := g.State()
-		e.add(g, from, body, next)
-		from = next
-	}
-	if x.hi < 0 {
-		again := g.State()
-		g.Skip(from, again)
-		e.add(g, again, body, again)
-		g.Skip(again, to)
-		return
-	}
-	for range x.hi - x.lo {
-		next, begin := g.State(), g.State()
-		g.Skip(from, begin)
-		e.add(g, begin, body, next)
-		g.Skip(from, to)
-		from = next
-	}
-	g.Skip(from, to)
 }

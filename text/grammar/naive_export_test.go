@@ -13,11 +13,11 @@ type naive struct {
 }
 
 type naiveKey struct {
-	e  *gbnfExpr
+	e  *ebnfExpr
 	at int
 }
 
-func (n *naive) ends(e *gbnfExpr, at int) []int {
+func (n *naive) ends(e *ebnfExpr, at int) []int {
 	key := naiveKey{e, at}
 	if ends, ok := n.known[key]; ok {
 		return ends
@@ -28,7 +28,7 @@ func (n *naive) ends(e *gbnfExpr, at int) []int {
 	n.known[key] = nil // left recursion is left only where nothing can be spelled
 	set := map[int]bool{}
 	switch e.op {
-	case gbnfSet:
+	case ebnfSet:
 		if at < len(n.text) {
 			for i := 0; i < len(e.set); i += 2 {
 				if r := n.text[at]; e.set[i] <= r && r <= e.set[i+1] {
@@ -36,7 +36,7 @@ func (n *naive) ends(e *gbnfExpr, at int) []int {
 				}
 			}
 		}
-	case gbnfSeq:
+	case ebnfSeq:
 		now := map[int]bool{at: true}
 		for _, s := range e.sub {
 			next := map[int]bool{}
@@ -48,17 +48,17 @@ func (n *naive) ends(e *gbnfExpr, at int) []int {
 			now = next
 		}
 		set = now
-	case gbnfAlt:
+	case ebnfAlt:
 		for _, s := range e.sub {
 			for _, q := range n.ends(s, at) {
 				set[q] = true
 			}
 		}
-	case gbnfRef:
+	case ebnfRef:
 		for _, q := range n.ends(e.rule.body, at) {
 			set[q] = true
 		}
-	case gbnfRepeat:
+	case ebnfRepeat:
 		now := map[int]bool{at: true}
 		for i := 0; len(now) > 0 && i <= e.lo+len(n.text)+1; i++ {
 			if i >= e.lo {
@@ -90,7 +90,7 @@ func (n *naive) ends(e *gbnfExpr, at int) []int {
 // Naive says whether a text is one of a grammar, and whether that is known: not
 // if finding out takes too long.
 func Naive(source, text string) (match, known bool) {
-	p := &gbnfParser{b: &Builder{}, src: source, rules: map[string]*gbnfRule{}}
+	p := &gbnfParser{b: &Builder{}, src: source, rules: map[string]*ebnfRule{}}
 	if err := p.parse(); err != nil {
 		panic(err) // it was compiled
 	}

@@ -44,3 +44,35 @@ func FuzzSchema(f *testing.F) {
 		}
 	})
 }
+
+func FuzzLark(f *testing.F) {
+	for _, c := range larkCases(f) {
+		f.Add(c.Grammar, uint64(1))
+	}
+	f.Add("start: "+strings.Repeat("[\"a\"] ", 40)+"\n%ignore \" \"", uint64(1))
+	v := grammartest.Small()
+	f.Fuzz(func(t *testing.T, source string, seed uint64) {
+		if len(source) > 4096 {
+			return
+		}
+		grammar.IsLark(source)
+		start := cpu.Time()
+		g, err := Lark(v, source, Options{Loose: seed&1 != 0})
+		grammartest.InTime(t, start, source)
+		if err != nil {
+			var e *grammar.Error
+			if !errors.As(err, &e) || strings.ContainsAny(err.Error(), "\n\r") {
+				t.Fatalf("%T %v", err, err)
+			}
+			return
+		}
+		text, ok := grammartest.Walk(t, g, seed)
+		grammartest.InTime(t, start, source)
+		if !ok {
+			return
+		}
+		if err := grammartest.Accepts(g, text); err != nil && !errors.Is(err, grammar.ErrTooAmbiguous) {
+			t.Errorf("%s: generated %q: %v", source, text, err)
+		}
+	})
+}

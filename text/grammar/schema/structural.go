@@ -156,6 +156,9 @@ func (c *tagCompiler) format(raw json.RawMessage, where string, stops []string, 
 	case "regex":
 		return part(Part{Regex: f.Pattern})
 	case "grammar":
+		if grammar.IsLark(f.Grammar) {
+			return part(Part{Lark: f.Grammar})
+		}
 		return part(Part{GBNF: f.Grammar})
 	case "any_text":
 		return c.anyText(&f, where, stops)

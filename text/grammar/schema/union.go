@@ -10,6 +10,7 @@ type Part struct {
 	Regex   string
 	Choice  []string
 	GBNF    string
+	Lark    string
 	Tools   []Tool
 	Calling ToolOptions // of Tools
 	Strict  bool        // despite Loose, refuses what of Schema cannot be enforced
@@ -62,6 +63,9 @@ func (p *Part) rule(j *jsonText, o Options) (*grammar.Rule, error) {
 	case p.GBNF != "":
 		b.Source = "gbnf"
 		return b.GBNF(p.GBNF)
+	case p.Lark != "":
+		b.Source = "lark"
+		return larkRule(j, p.Lark, o)
 	case p.Tools != nil:
 		b.Source = "tools"
 		calling := p.Calling
