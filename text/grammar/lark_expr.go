@@ -375,8 +375,8 @@ func (p *larkParser) literal() (string, error) {
 // regex parses /EXPRESSION/FLAGS.
 func (p *larkParser) regex() (*ebnfExpr, error) {
 	at := p.at
-	end, class := at+1, false
-	for ; end < len(p.src) && p.src[end] != '\n' && (p.src[end] != '/' || class); end++ {
+	end := at + 1
+	for ; end < len(p.src) && p.src[end] != '\n' && p.src[end] != '/'; end++ {
 		if p.src[end] == '\\' && end+1 < len(p.src) {
 			end++
 		}
