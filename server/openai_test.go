@@ -182,16 +182,6 @@ func TestChatTools(t *testing.T) {
 	post(t, srv.URL+"/v1/chat/completions", `{"messages":[{"role":"user","content":"Hi"},{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"get","arguments":"{city"}}]}],`+tools+`}`, 200)
 }
 
-func TestBrokenCallIsText(t *testing.T) {
-	raw := "<tool_call>{\"name\": \"get\", \"arguments\": {\"a\": 1]}}</tool_call>"
-	srv, _ := scripted(t, raw)
-	o := post(t, srv.URL+"/v1/chat/completions", `{`+hello+`,"tools":[{"type":"function","function":{"name":"get"}}]}`, 200)
-	equal(t, "finish", o.at("choices", 0, "finish_reason"), "stop")
-	if s := o.at("choices", 0, "message", "content").(string); !strings.Contains(s, `{"a": 1]}`) {
-		t.Errorf("got %q", s)
-	}
-}
-
 func TestParallelCallsOff(t *testing.T) {
 	one := "<tool_call>\n{\"name\": \"get\", \"arguments\": {}}\n</tool_call>"
 	srv, _ := scripted(t, one+"\n"+one)

@@ -58,7 +58,7 @@ type serveOptions struct {
 	trustMarks           bool
 	omit                 []string
 	jumpAhead            bool
-	endLoops             bool
+	endLoops             loopsFlag
 	keepAlive            time.Duration
 	maxModels            int
 	local, pull          bool
@@ -144,7 +144,8 @@ func (o *serveOptions) add(c *cobra.Command) {
 	fs.StringVar(&o.reasoning, "reasoning", "", "tag of the first model's reasoning, such as think; none leaves it in the text")
 	fs.BoolVar(&o.trustMarks, "trust-marks", false, trustMarksHelp)
 	fs.StringArrayVar(&o.omit, "omit", nil, "lines of system messages that are no text for the model, beside x-anthropic-billing-header: a regular expression that a whole line matches; none keeps all lines; may be repeated")
-	fs.BoolVar(&o.endLoops, "end-loops", false, "end answers that only repeat themselves, unless a request says otherwise (end_loops)")
+	fs.Var(&o.endLoops, "end-loops", "end answers that only repeat themselves, unless a request says otherwise (end_loops): auto is those without a limit of tokens, or with one of 8192 and more")
+	fs.Lookup("end-loops").NoOptDefVal = "true"
 	fs.BoolVar(&o.jumpAhead, "jump-ahead", false, "take text that a grammar forces without drawing its tokens, unless a request says otherwise")
 	fs.DurationVar(&o.keepAlive, "keep-alive", 5*time.Minute, "how long a model loaded on demand stays when it is idle; below 0 for ever")
 	fs.IntVar(&o.maxModels, "max-models", 0, "models loaded at one time (default: as many as are named, and one more with --local)")

@@ -112,3 +112,16 @@ func TestFlagsOfTheFirstModel(t *testing.T) {
 		}
 	}
 }
+
+// The flag for answers that repeat themselves has three values.
+func TestLoopsFlag(t *testing.T) {
+	for flag, want := range map[string]*bool{"": nil, "--end-loops": new(true), "--end-loops=false": new(false), "--end-loops=auto": nil} {
+		s, err := shelfOf(t, "models: [tiny]\n", strings.Fields(flag)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.models[0].EndLoops; (got == nil) != (want == nil) || got != nil && *got != *want {
+			t.Errorf("%q: got %v", flag, got)
+		}
+	}
+}

@@ -211,3 +211,29 @@ func (f *defaultFlag) Type() string {
 	}
 	return "string"
 }
+
+// loopsFlag is a flag that is on, off or, with no value, as the server finds best.
+type loopsFlag struct{ value *bool }
+
+func (f *loopsFlag) String() string {
+	if f.value == nil {
+		return "auto"
+	}
+	return strconv.FormatBool(*f.value)
+}
+
+// Set reads a value.
+func (f *loopsFlag) Set(s string) error {
+	if f.value = nil; s == "auto" {
+		return nil
+	}
+	v, err := strconv.ParseBool(s)
+	if err != nil {
+		return fmt.Errorf("expected auto, true or false, found %q", s)
+	}
+	f.value = &v
+	return nil
+}
+
+// Type names the kind of value in the help.
+func (f *loopsFlag) Type() string { return "auto|true|false" }

@@ -24,7 +24,7 @@ type serveShelf struct {
 	any    bool // any name means the first model
 	wild   []wildName
 	common requestDefaults
-	loops  bool     // answers end that only repeat themselves
+	loops  *bool    // answers end that only repeat themselves
 	jump   bool     // forced text is not drawn
 	trust  bool     // marks in messages are control tokens
 	omit   []string // lines of system messages that are left out
@@ -44,7 +44,7 @@ func (o *serveOptions) shelf(ctx context.Context, args []string) (*serveShelf, e
 	if err != nil {
 		return nil, err
 	}
-	s := &serveShelf{local: o.local || o.pull, jump: o.jumpAhead, loops: o.endLoops, trust: o.trustMarks, omit: o.omit, any: o.anyName, common: o.defaults, paths: map[string]string{}, hub: hub.Options{Offline: true}}
+	s := &serveShelf{local: o.local || o.pull, jump: o.jumpAhead, loops: o.endLoops.value, trust: o.trustMarks, omit: o.omit, any: o.anyName, common: o.defaults, paths: map[string]string{}, hub: hub.Options{Offline: true}}
 	var models []servedModel
 	for _, arg := range args {
 		models = append(models, servedModel{model: arg})

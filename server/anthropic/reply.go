@@ -66,6 +66,7 @@ type output struct {
 	begun    bool
 	progress *engine.Progress // while the prompt is computed
 	open     string
+	call     run.Call // that is under way
 	blocks   int
 	input    int
 	cached   int
@@ -113,11 +114,7 @@ func contents(a *run.Answer) (out []any) {
 		kind := a.Parts[i].Kind
 		if kind == chat.PartCall {
 			c := calls[0]
-			input := json.RawMessage("{}")
-			if c.Valid { // else it was cut off
-				input = json.RawMessage(c.Args.String())
-			}
-			out = append(out, toolBlock{"tool_use", toolUseID(c.ID), c.Name, input})
+			out = append(out, toolBlock{"tool_use", toolUseID(c.ID), c.Name, c.Input()})
 			calls = calls[1:]
 			i++
 			continue
@@ -220,8 +217,21 @@ func (o *output) part(e *wire.Events, p *chat.Part) error {
 		}
 		return o.openBlock(e, "tool_use", toolBlock{"tool_use", toolUseID(p.ID), p.Name, json.RawMessage("{}")})
 	case chat.PartArguments:
-		return o.blockDelta(e, map[string]string{"type": "input_json_delta", "partial_json": p.Text})
+		o.call.Args.WriteString(p.Text)
 	case chat.PartCallEnd:
+		// Clients fail on arguments that are no JSON: they are sent when they are known
+		// to be some, as Anthropic does.
+		args := o.call.Args.String()
+		if !p.Valid && p.Text != "" { // else it was cut off
+			o.call.Raw = p.Text
+			args = string(o.call.Input())
+		}
+		o.call = run.Call{}
+		if args != "" {
+			if err := o.blockDelta(e, map[string]string{"type": "input_json_delta", "partial_json": args}); err != nil {
+				return err
+			}
+		}
 		return o.closeBlock(e)
 	}
 	return nil

@@ -258,6 +258,10 @@ func (c *Options) fill(p *Plan, s, defaults Sampling) error {
 	return c.fillEnds(p)
 }
 
+// highLimit is a limit of tokens that is none in practice. Coding agents set one, or
+// no limit at all: an answer that only repeats itself would fill the context.
+const highLimit = 8192
+
 // fillEnds sets what ends an answer and what may not be in it.
 func (c *Options) fillEnds(p *Plan) error {
 	r, m := &p.Request, p.Model
@@ -268,7 +272,11 @@ func (c *Options) fillEnds(p *Plan) error {
 		return err
 	}
 	r.StopTokens = append(r.StopTokens, c.StopTokens...)
-	if r.EndLoops = m.info.EndLoops && !c.IgnoreEOS; c.EndLoops != nil {
+	r.EndLoops = r.MaxTokens == 0 || r.MaxTokens >= highLimit
+	if m.info.EndLoops != nil {
+		r.EndLoops = *m.info.EndLoops
+	}
+	if r.EndLoops = r.EndLoops && !c.IgnoreEOS; c.EndLoops != nil {
 		r.EndLoops = *c.EndLoops
 	}
 	if n := c.PromptLogProbs; n != nil {

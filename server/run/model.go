@@ -72,8 +72,9 @@ type ModelConfig struct {
 	// whether forced text is drawn, see jump_ahead in docs/grammars.md.
 	JumpAhead bool
 	// EndLoops is what requests get that do not say whether an answer ends that
-	// only repeats itself, see engine.Request.
-	EndLoops bool
+	// only repeats itself, see engine.Request; nil: it does if they set no limit of
+	// tokens, or one of 8192 and more.
+	EndLoops *bool
 	// What requests get that do not say otherwise, before what the file recommends:
 	// sampling, tokens of an answer (nil: as many as fit), the system message of
 	// conversations that have none, variables of the template.
@@ -144,7 +145,7 @@ type Info struct {
 	Workers    int
 	Pooling    engine.Pooling        // how states become an embedding, as the file says
 	NoPooling  string                // name of a pooling that the file says and that cannot be computed
-	EndLoops   bool                  // answers end that only repeat themselves, unless a request says otherwise
+	EndLoops   *bool                 // which answers end that only repeat themselves, unless a request says otherwise
 	JumpAhead  bool                  // forced text is not drawn unless a request says otherwise
 	TrustMarks bool                  // the texts of control tokens in messages are control tokens
 	Crosses    bool                  // it reads a query and a text at once

@@ -49,14 +49,6 @@ type Outcome struct {
 	Finishes    []string  // how each choice ended; "abort" for those that did not
 }
 
-// Call is a tool call of an answer.
-type Call struct {
-	ID, Name string
-	Args     strings.Builder
-	Valid    bool
-	Raw      string // all that the model wrote for it
-}
-
 // Answer is a choice put together from its deltas.
 type Answer struct {
 	Text, Reasoning strings.Builder
@@ -96,19 +88,10 @@ func (a *Answer) Add(d *Delta) {
 		case chat.PartCallEnd:
 			c := a.Calls[len(a.Calls)-1]
 			c.Valid, c.Raw = p.Valid, p.Text
-			if !c.Valid && d.Finish != FinishLength && c.Raw != "" {
-				// Not a call after all: nothing was shown yet, so it can be text.
-				a.Calls = a.Calls[:len(a.Calls)-1]
-				a.Text.WriteString(c.Raw)
-				a.Parts[len(a.Parts)-1] = chat.Part{Kind: chat.PartText, Text: c.Raw}
-			}
 		}
 	}
 	if d.Finish != "" {
 		a.Finish, a.StopText, a.StopToken, a.Ender = d.Finish, d.StopText, d.StopToken, d.Ender
-		if a.Finish == FinishToolCalls && len(a.Calls) == 0 {
-			a.Finish = FinishStop
-		}
 	}
 }
 

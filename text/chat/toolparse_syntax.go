@@ -60,6 +60,9 @@ var openers = []opener{
 	{"<|message_sep|>\n\nfunction call<|role_sep|>", func(p *Parser) bool { return p.jsonCalls(false) }},
 	{"```tool_code", func(p *Parser) bool { return p.codeCalls("```") }},
 	{"```json", func(p *Parser) bool { return p.jsonCalls(true, "```") }},
+	{"```tool_call", func(p *Parser) bool { return p.jsonCalls(true, "```") }},
+	{"```\n{", func(p *Parser) bool { p.pos--; return p.jsonCalls(true, "```") }},
+	{"<tools>", func(p *Parser) bool { return p.jsonCalls(true, "</tools>") }}, // Qwen 2.5 Coder
 	{"<｜DSML｜function_calls>", func(p *Parser) bool { return p.invokes("<｜DSML｜", "</｜DSML｜function_calls>") }},
 	{"<｜DSML｜tool_calls>", func(p *Parser) bool { return p.invokes("<｜DSML｜", "</｜DSML｜tool_calls>") }},
 	{"<tool_calls>", func(p *Parser) bool { return p.jsonCalls(false, "</tool_calls>") }},
