@@ -25,5 +25,6 @@ func (s *API) Routes() map[string]wire.Handler {
 		"POST /tokenize": s.tokenize, "POST /detokenize": s.detokenize, "POST /apply-template": s.applyTemplate, "POST /v1/chat/completions/render": s.applyTemplate,
 		"GET /tokenizer_info": s.tokenizerInfo, "POST /infill": s.infill, "POST /embedding": s.rawEmbedding,
 		"POST /completion": s.completion, "GET /lora-adapters": s.noAdapters,
+		"POST /{$}": s.tgiRoot, "POST /generate": s.tgiGenerate, "POST /generate_stream": s.tgiStream,
 	}
 }

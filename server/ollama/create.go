@@ -56,7 +56,7 @@ func (b *createRequest) check() error {
 	case b.Modelfile != "":
 		return fault.Unsupported("modelfile", "not read; say from, template, system, parameters, messages and license as fields, as Ollama's clients do")
 	case b.Quantize != "" || b.Quant != "":
-		return fault.Unsupported("quantize", "models are not quantized by this server; serve a file that is")
+		return fault.Unsupported("quantize", "models are not quantized by this server, nor by ridge; ridge pull fetches files that are, such as ridge pull hf:ORG/REPO:Q4_K_M, and ridge list --all names some")
 	case len(b.Files) > 0:
 		return fault.Unsupported("files", "a model is created from one that this server has (from); files of your own are served with ridge serve FILE")
 	case len(b.Adapters) > 0:
@@ -214,7 +214,8 @@ func (s *API) variantModel(v *variant) modelCard {
 	x := modelCard{Name: v.Name, Model: v.Name, Modified: v.Modified.Format(time.RFC3339Nano), Digest: hex.EncodeToString(h[:]),
 		Details: details{Parent: v.From, Format: "gguf", Families: []string{}}}
 	if c, ok := s.Models.Find(v.From); ok {
-		x.Size, x.Details.Quant = c.Size, c.Quant
+		x.Size, x.Details = c.Size, s.outline(&c)
+		x.Details.Parent = v.From
 	}
 	for _, m := range s.Models.Loaded() {
 		if m.Named(v.From) {
@@ -227,7 +228,7 @@ func (s *API) variantModel(v *variant) modelCard {
 
 // push answers that nothing is sent anywhere.
 func (s *API) push(w http.ResponseWriter, r *http.Request) error {
-	return fault.NotImplemented("push is not offered: this server has no account at a registry and sends models nowhere; copy the model's file, or upload it with the registry's own tools")
+	return fault.NotImplemented("push is not offered: this server has no account at a registry and sends models nowhere; ridge show NAME says where the model's file is, to be copied or uploaded with the registry's own tools")
 }
 
 // blob answers that files are not taken: a blob is never there.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"ridge/server/fault"
@@ -76,22 +78,45 @@ func newModel(m *run.Model) modelCard {
 		Details: newDetails(m), Capabilities: capabilities(m)}
 }
 
-// tags lists the models that can be used.
+// tags lists the models that can be used, those that clients copied under each name.
 func (s *API) tags(w http.ResponseWriter, _ *http.Request) error {
 	out := []modelCard{}
 	for _, x := range s.Models.List() {
-		if x.Model != nil {
-			out = append(out, newModel(x.Model))
-			continue
+		c := s.card(&x)
+		out = append(out, c)
+		for _, name := range x.Given {
+			c.Name, c.Model = name, name
+			out = append(out, c)
 		}
-		out = append(out, modelCard{Name: x.Name, Model: x.Name, Modified: x.Config.Modified.Format(time.RFC3339Nano), Size: x.Config.Size, Digest: x.Config.Digest,
-			Details: details{Format: "gguf", Families: []string{}, Quant: x.Config.Quant}})
 	}
 	for _, v := range s.created.list() {
 		out = append(out, s.variantModel(v))
 	}
 	wire.WriteJSON(w, http.StatusOK, map[string]any{"models": out})
 	return nil
+}
+
+// card is a model in the list. Of one that is not loaded the headers of its file
+// tell the details.
+func (s *API) card(x *run.Listed) modelCard {
+	if x.Model != nil {
+		return newModel(x.Model)
+	}
+	c := &x.Config
+	return modelCard{Name: x.Name, Model: x.Name, Modified: c.Modified.Format(time.RFC3339Nano), Size: c.Size, Digest: c.Digest, Details: s.outline(c)}
+}
+
+// outline are the details of a model that is not loaded, as far as its file tells.
+func (s *API) outline(c *run.ModelConfig) details {
+	d := details{Format: "safetensors", Families: []string{}, Quant: c.Quant}
+	if strings.EqualFold(filepath.Ext(c.Path), ".gguf") {
+		d.Format = "gguf"
+	}
+	if info, err := s.Models.Outline(c); err == nil { // else loading it tells
+		d.Family, d.Families, d.Parameters, d.Quant = info.Arch, []string{info.Arch}, humanCount(info.Parameters), info.Quant
+		d.Context, d.EmbeddingLen = info.Context, info.Hidden
+	}
+	return d
 }
 
 // ps lists the models that are loaded.
@@ -197,15 +222,31 @@ func (v *variant) recommended(m *run.Model) *variant {
 	return &out
 }
 
+// inputs are texts; an empty one alone, and an empty list, are none.
+type inputs struct {
+	wire.Prompts
+	none bool
+}
+
+// UnmarshalJSON reads them.
+func (i *inputs) UnmarshalJSON(b []byte) error {
+	if i.none = string(b) == `""` || string(b) == "[]"; i.none {
+		return nil
+	}
+	return i.Prompts.UnmarshalJSON(b)
+}
+
 // embed is POST /api/embed.
 func (s *API) embed(w http.ResponseWriter, r *http.Request) error {
 	var b struct {
-		Truncate *bool `json:"truncate"`
+		Truncate *bool  `json:"truncate"`
+		Input    inputs `json:"input"`
 		wire.EmbeddingRequest
 	}
 	if err := wire.DecodeBody(r, &b); err != nil {
 		return err
 	}
+	b.EmbeddingRequest.Input = b.Input.Prompts
 	start := time.Now()
 	m, err := s.Model(r, b.Model)
 	if err != nil {
@@ -217,9 +258,11 @@ func (s *API) embed(w http.ResponseWriter, r *http.Request) error {
 		b.Keep = new(wire.Integer(-1))
 	}
 	var t run.Totals
-	vectors, err := s.Embed(r.Context(), m.Model, b.Embedding(), &t)
-	if err != nil {
-		return err
+	vectors := [][]float32{}
+	if !b.Input.none {
+		if vectors, err = s.Embed(r.Context(), m.Model, b.Embedding(), &t); err != nil {
+			return err
+		}
 	}
 	wire.WriteJSON(w, http.StatusOK, map[string]any{"model": b.Model, "embeddings": vectors, "total_duration": time.Since(start).Nanoseconds(),
 		"load_duration": load.Nanoseconds(), "prompt_eval_count": t.Prompt})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -40,6 +41,8 @@ type Library struct {
 	stale   map[string]bool    // those of models of which the source says something else now
 	failed  map[string]failure // why models could not be loaded when that was tried last
 	aliases map[string]string  // names that clients gave
+
+	outlines outlines
 }
 
 // failure is why a model could not be loaded, and the file that it was then.
@@ -342,6 +345,7 @@ func (l *Library) Unalias(name string) bool {
 type Listed struct {
 	Name   string
 	Names  []string    // all of it, that first
+	Given  []string    // of these, those that clients gave it
 	Config ModelConfig // if it is not loaded
 	Model  *Model      // if it is, else nil
 }
@@ -352,7 +356,8 @@ func (l *Library) List() (out []Listed) {
 	loaded := l.Loaded()
 	if l.src != nil && l.src.List != nil {
 		for _, c := range l.src.List() {
-			x := Listed{Name: c.Name, Names: l.names(c.Name, c.Aliases), Config: c}
+			x := Listed{Name: c.Name, Config: c}
+			x.Names, x.Given = l.names(c.Name, c.Aliases)
 			if i := slices.IndexFunc(loaded, func(m *Model) bool { return m.info.Name == c.Name }); i >= 0 {
 				x.Model = loaded[i]
 				loaded = slices.Delete(loaded, i, i+1)
@@ -364,7 +369,9 @@ func (l *Library) List() (out []Listed) {
 		if !l.Taken(m.info.Name) {
 			continue // the source has it no more
 		}
-		out = append(out, Listed{Name: m.info.Name, Names: l.names(m.info.Name, m.info.Aliases), Model: m})
+		x := Listed{Name: m.info.Name, Model: m}
+		x.Names, x.Given = l.names(m.info.Name, m.info.Aliases)
+		out = append(out, x)
 	}
 	return out
 }
@@ -378,18 +385,29 @@ func (l *Library) Derived() []Derived {
 }
 
 // names are all names of a model: its own, other ones that it has, and those that
-// clients gave it.
-func (l *Library) names(name string, others []string) []string {
+// clients gave it, which are returned alone too. One that differs from another in
+// case or in Ollama's tag alone is the same.
+func (l *Library) names(name string, others []string) (all, given []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := append([]string{name}, others...)
-	for alias, real := range l.aliases {
-		if real == name && !slices.Contains(out, alias) {
-			out = append(out, alias)
+	all = []string{name}
+	add := func(other string) bool {
+		if slices.ContainsFunc(all, func(n string) bool { return strings.EqualFold(PlainName(n), PlainName(other)) }) {
+			return false
+		}
+		all = append(all, other)
+		return true
+	}
+	for _, other := range others {
+		add(other)
+	}
+	for _, alias := range slices.Sorted(maps.Keys(l.aliases)) {
+		if l.aliases[alias] == name && add(alias) {
+			given = append(given, alias)
 		}
 	}
-	slices.Sort(out[1:])
-	return out
+	slices.Sort(all[1:])
+	return all, given
 }
 
 // Expiry says when a model will be unloaded; zero means never.

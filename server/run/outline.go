@@ -1,8 +1,10 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"ridge/model"
@@ -61,4 +63,45 @@ func headerModel(c *ModelConfig, f *gguf.File) (*Model, error) {
 		return nil, err
 	}
 	return m, m.describe(c, f.String("tokenizer.chat_template", ""), &d, f)
+}
+
+// outlines keeps what the headers of files say, as long as these stay as they are.
+type outlines struct {
+	mu    sync.Mutex
+	known map[string]outlined // by path
+}
+
+type outlined struct {
+	size     int64
+	modified time.Time
+	info     Info
+	err      error
+}
+
+// maxOutlines bounds what is kept.
+const maxOutlines = 1024
+
+// Outline is what the headers of a model's files say, for lists: its architecture,
+// parameters, quantization and sizes. They are read once.
+func (l *Library) Outline(c *ModelConfig) (Info, error) {
+	size, modified := sizeOf(c.Path)
+	o := &l.outlines
+	o.mu.Lock()
+	x, ok := o.known[c.Path]
+	o.mu.Unlock()
+	if ok && x.size == size && x.modified.Equal(modified) {
+		return x.info, x.err
+	}
+	x = outlined{size: size, modified: modified}
+	out, err := model.ReadOutline(c.Path)
+	if x.err = err; err == nil {
+		x.info = Info{Arch: out.Config.Arch, Parameters: out.Parameters, Hidden: out.Config.Hidden, Context: out.Config.Context, Quant: cmp.Or(c.Quant, out.FileType)}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.known == nil || len(o.known) >= maxOutlines {
+		o.known = map[string]outlined{}
+	}
+	o.known[c.Path] = x
+	return x.info, x.err
 }
