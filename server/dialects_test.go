@@ -236,9 +236,13 @@ func TestTokenizeRoutes(t *testing.T) {
 	for _, path := range []string{"/health", "/v1/health", "/live", "/ready", "/ping", "/version", "/load"} {
 		get(t, srv.URL+path, 200)
 	}
-	if status, _, b := send(t, http.MethodGet, srv.URL+"/slots", ""); status != 200 || string(b) != "[]" {
-		t.Errorf("slots: %d %s", status, b)
+	status, _, b := send(t, http.MethodGet, srv.URL+"/slots", "")
+	var slots []object
+	if err := json.Unmarshal(b, &slots); status != 200 || err != nil || len(slots) != 4 {
+		t.Fatalf("slots: %d %s", status, b)
 	}
+	equal(t, "idle slot", []any{slots[3]["id"], slots[3]["is_processing"], slots[3]["n_ctx"], slots[3].at("next_token", "n_remain")}, []any{3, false, 4096, -1})
+	equal(t, "total slots", get(t, srv.URL+"/props", 200)["total_slots"], 4)
 	o = post(t, srv.URL+"/completion", `{"prompt":"a","n_predict":5}`, 200)
 	equal(t, "completion", []any{o["content"], o["stop"], o["stop_type"], o["tokens_predicted"]}, []any{"x", true, "eos", 1})
 }

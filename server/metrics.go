@@ -27,6 +27,8 @@ type metrics struct {
 	ttft, itl, e2e, queue, prefill     *twinHistogram
 	decode, tpot                       *twinHistogram
 	promptSize, answerSize, choices    *twinHistogram
+	inference, computed                *twinHistogram
+	llama                              *llamaMetrics
 }
 
 // twin is a counter under ridge's name and the one that vLLM's users expect.
@@ -60,8 +62,8 @@ var (
 )
 
 func newMetrics(models func() []*run.Model) *metrics {
-	m := &metrics{registry: prometheus.NewRegistry()}
-	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &engineCollector{models: models})
+	m := &metrics{registry: prometheus.NewRegistry(), llama: &llamaMetrics{models: models}}
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &engineCollector{models: models}, m.llama)
 	m.requests = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "ridge_http_requests_total", Help: "HTTP requests by route and status."}, []string{"route", "status"})
 	m.duration = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "ridge_http_request_duration_seconds", Help: "Time from a request's headers to the end of its answer.", Buckets: seconds}, []string{"route"})
 	m.inFlight = prometheus.NewGauge(prometheus.GaugeOpts{Name: "ridge_http_requests_in_flight", Help: "HTTP requests being answered."})
@@ -99,6 +101,8 @@ func newMetrics(models func() []*run.Model) *metrics {
 	m.decode = histogram("request_decode_seconds", "request_decode_time_seconds", "Time from the first token to the last.", seconds)
 	m.promptSize = histogram("request_prompt_tokens", "request_prompt_tokens", "Tokens of a prompt.", tokenSteps)
 	m.answerSize = histogram("request_generated_tokens", "request_generation_tokens", "Tokens of a request's answers.", tokenSteps)
+	m.inference = histogram("request_inference_seconds", "request_inference_time_seconds", "Time from the beginning of the computation to the last token.", seconds)
+	m.computed = histogram("request_prompt_computed_tokens", "request_prefill_kv_computed_tokens", "Tokens of a prompt that were not found in the prefix cache.", tokenSteps)
 	m.choices = histogram("request_choices", "request_params_n", "Answers that were asked for.", []float64{1, 2, 5, 10, 20})
 	return m
 }
@@ -121,6 +125,7 @@ func (m *metrics) TokenTimes(model string) func(time.Duration) {
 
 // Generation counts what a generation did, complete or not.
 func (m *metrics) Generation(o *run.Outcome) {
+	m.llama.add(o)
 	m.promptTokens.add(float64(o.Prompt.Tokens), o.Model)
 	m.cachedTokens.add(float64(o.Prompt.Cached), o.Model)
 	m.tokens.add(float64(o.Tokens), o.Model)
@@ -135,7 +140,10 @@ func (m *metrics) Generation(o *run.Outcome) {
 	m.choices.observe(float64(o.Choices), o.Model)
 	m.queue.observe(o.Prompt.Queued.Seconds(), o.Model)
 	m.prefill.observe(o.Prompt.Computed.Seconds(), o.Model)
-	m.e2e.observe(time.Since(o.Submitted).Seconds(), o.Model)
+	took := time.Since(o.Submitted)
+	m.e2e.observe(took.Seconds(), o.Model)
+	m.inference.observe(max(0, took-o.Prompt.Queued).Seconds(), o.Model)
+	m.computed.observe(float64(o.Prompt.Tokens-o.Prompt.Cached), o.Model)
 	if o.Tokens > 0 {
 		m.ttft.observe(o.First.Sub(o.Submitted).Seconds(), o.Model)
 		m.decode.observe(o.Last.Sub(o.First).Seconds(), o.Model)

@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
+	"ridge/server/caller"
 	"ridge/server/fault"
 	"ridge/server/openai"
 	"ridge/server/probs"
@@ -56,7 +58,7 @@ func (s *API) props(w http.ResponseWriter, r *http.Request) error {
 			"n_ctx":  m.Info().Context,
 			"params": params,
 		},
-		"total_slots": m.Stats().Usage.Slots / max(1, m.Info().Context), "model_alias": m.Info().Name, "model_path": filepath.Base(m.Info().Path),
+		"total_slots": m.Info().Slots, "model_alias": m.Info().Name, "model_path": filepath.Base(m.Info().Path),
 		"chat_template": m.Info().Template, "chat_template_caps": map[string]bool{"system": caps.System, "tools": caps.Tools, "tool_calls": caps.ToolCalls},
 		"bos_token": m.Piece(m.Tokenizer().BOS()), "eos_token": m.Piece(m.Tokenizer().EOS()), "modalities": map[string]bool{"vision": false, "audio": false},
 		"build_info": "ridge " + s.Version, "n_ctx": m.Info().Context, "n_ctx_train": m.Info().Train, "n_vocab": m.Tokenizer().VocabSize(), "tool_call_format": m.Syntax().Name,
@@ -64,7 +66,8 @@ func (s *API) props(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// slots lists the sequences, running and waiting.
+// slots lists the sequences that run, and the places for more of them. Those that
+// wait are no slots; GET /ridge/status has them.
 func (s *API) slots(w http.ResponseWriter, r *http.Request) error {
 	m, err := s.query(r)
 	if err != nil {
@@ -91,10 +94,37 @@ func (s *API) slots(w http.ResponseWriter, r *http.Request) error {
 	}
 	out := []slot{}
 	for i, q := range m.Stats().Sequences {
+		if q.State == "waiting" {
+			continue
+		}
 		out = append(out, slot{i, q.ID, m.Info().Context, q.State == "running", q.State, q.Position, q.Prompt, q.Computed, q.Pages, q.Age.Seconds(),
 			next{q.Tokens < q.Max, q.Max - q.Tokens, q.Tokens}})
 	}
+	busy := len(out)
+	for len(out) < m.Info().Slots {
+		out = append(out, slot{ID: len(out), Task: "-1", Context: m.Info().Context, State: "idle", Next: next{Remain: -1}})
+	}
+	if r.URL.Query().Get("fail_on_no_slot") != "" && len(out) == busy {
+		return fault.Unavailable(time.Second, "no slot available")
+	}
 	wire.WriteJSON(w, http.StatusOK, out)
+	return nil
+}
+
+// resetPrefixes is vLLM's POST /reset_prefix_cache. It is for the one user of a
+// server without keys: prefixes are everybody's time.
+func (s *API) resetPrefixes(w http.ResponseWriter, r *http.Request) error {
+	if caller.Owner(r.Context()) != "" {
+		return fault.NotImplemented("POST /reset_prefix_cache is not offered by a server with keys")
+	}
+	for _, m := range s.Models.Loaded() {
+		if e := m.Engine(); e != nil {
+			if err := e.ForgetPrefixes(r.Context()); err != nil {
+				return err
+			}
+		}
+	}
+	w.WriteHeader(http.StatusOK) // vLLM's answer is empty
 	return nil
 }
 

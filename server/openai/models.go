@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"ridge/server/caller"
 	"ridge/server/fault"
 	"ridge/server/run"
 	"ridge/server/wire"
@@ -143,4 +144,40 @@ func littleEndian(v []float32) []byte {
 		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
 	}
 	return b
+}
+
+// pool is vLLM's POST /pooling: the embeddings of texts, in a form of its own.
+func (s *API) pool(w http.ResponseWriter, r *http.Request) error {
+	var b wire.EmbeddingRequest
+	m, err := s.Lend(r, &b, &b.Model)
+	if err != nil {
+		return err
+	}
+	defer m.Release()
+	if b.Format != "" && b.Format != "float" {
+		return fault.BadRequest("encoding_format", "expected float, found %q", b.Format)
+	}
+	var t run.Totals
+	vectors, err := s.Embed(r.Context(), m.Model, b.Embedding(), &t)
+	if err != nil {
+		return err
+	}
+	type item struct {
+		Index  int       `json:"index"`
+		Object string    `json:"object"`
+		Data   []float32 `json:"data"`
+	}
+	data := make([]item, len(vectors))
+	for i, v := range vectors {
+		data[i] = item{i, "pooling", v}
+	}
+	wire.WriteJSON(w, http.StatusOK, struct {
+		ID      string     `json:"id"`
+		Object  string     `json:"object"`
+		Created int64      `json:"created"`
+		Model   string     `json:"model"`
+		Data    []item     `json:"data"`
+		Usage   scoreUsage `json:"usage"`
+	}{caller.NewID("pool-"), "list", time.Now().Unix(), m.Info().Name, data, scoreUsage{t.Prompt, 0, t.Prompt}})
+	return nil
 }

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"math"
@@ -147,9 +148,18 @@ func (s *API) rerank(w http.ResponseWriter, r *http.Request) error {
 		Documents passages      `json:"documents"`
 		TopN      *wire.Integer `json:"top_n"`
 		Return    *bool         `json:"return_documents"`
+		teiFields
 	}
 	if err := wire.DecodeBody(r, &b); err != nil {
 		return err
+	}
+	tei := b.Texts != nil
+	if tei {
+		if b.Documents != nil {
+			return fault.BadRequest("texts", "expected one of documents and texts, found both")
+		}
+		b.Documents = b.Texts
+		b.teiFields.cut(&b.relevance)
 	}
 	var err error
 	switch top := b.TopN.Value(0); {
@@ -191,17 +201,13 @@ func (s *API) rerank(w http.ResponseWriter, r *http.Request) error {
 			results[i].Document = &rerankDocument{string(b.Documents[i])}
 		}
 	}
-	slices.SortStableFunc(results, func(x, y rerankResult) int {
-		switch {
-		case x.Score > y.Score:
-			return -1
-		case x.Score < y.Score:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(results, func(x, y rerankResult) int { return cmp.Compare(y.Score, x.Score) })
 	if n := b.TopN.Value(0); n > 0 {
 		results = results[:min(n, len(results))]
+	}
+	if tei {
+		wire.WriteJSON(w, http.StatusOK, newRanks(results, b.Documents, b.ReturnText))
+		return nil
 	}
 	wire.WriteJSON(w, http.StatusOK, struct {
 		ID      string         `json:"id"`
