@@ -159,6 +159,8 @@ var allPeerFields = []peerFields{
 	{"/completion", `"prompt":"Hello"`, "", append([]field{
 		{"n_probs", "2", followed, ""},
 		{"return_tokens", "true", followed, ""},
+		{"response_fields", `["content"]`, followed, ""},
+		{"n_cmpl", "2", followed, ""},
 		{"image_data", `[{"id":1}]`, refused, ""},
 	}, samplingFields...)},
 	{"/api/chat", `"model":"fake","stream":false,` + hello, "options", []field{

@@ -98,3 +98,62 @@ func TestLlamaMetrics(t *testing.T) {
 		}
 	}
 }
+
+// As llama-server's test_completion.py: several prompts, several answers, and the
+// fields that are asked for.
+func TestCompletionForms(t *testing.T) {
+	srv, _ := scripted(t, "one\ntwo")
+	list := func(body string) []object {
+		t.Helper()
+		status, _, b := send(t, http.MethodPost, srv.URL+"/completion", body)
+		var out []object
+		if err := json.Unmarshal(b, &out); status != 200 || err != nil {
+			t.Fatalf("%s: %d %s", body, status, b)
+		}
+		return out
+	}
+	out := list(`{"prompt":["a",[98,99]],"n_cmpl":2,"n_predict":5}`)
+	equal(t, "answers", len(out), 4)
+	for i, o := range out {
+		equal(t, "answer", []any{o["index"], o["content"], o["prompt"], o["tokens_evaluated"], o["stop_type"], o["has_new_line"]}, []any{i, "one\nt", []string{"a", "bc"}[i/2], 1 + i/2, "limit", true})
+	}
+	equal(t, "n is its other name", len(list(`{"prompt":"a","n":3}`)), 3)
+	equal(t, "one of a list", post(t, srv.URL+"/completion", `{"prompt":["a"]}`, 200)["content"], "one\ntwo")
+
+	o := post(t, srv.URL+"/completion", `{"prompt":"abcd","n_predict":7,"response_fields":["content","generation_settings/n_predict","prompt","none","content/deeper"]}`, 200)
+	equal(t, "fields", []any{len(o), o["content"], o["generation_settings/n_predict"], o["prompt"]}, []any{3, "one\ntwo", 7, "abcd"})
+	o = post(t, srv.URL+"/completion", `{"prompt":"abcd","seed":3,"id_slot":2}`, 200)
+	equal(t, "whole", []any{o["id_slot"], o["tokens_cached"], o.at("generation_settings", "seed"), o.at("generation_settings", "n_predict")}, []any{2, 2, 3, -1})
+
+	_, evs := sse(t, srv.URL+"/completion", `{"prompt":["a","b"],"stream":true,"response_fields":["index","stop","stop_type"]}`)
+	texts, ends := map[any]string{}, 0
+	for _, e := range evs {
+		if e["stop"] == true {
+			ends++
+			equal(t, "end", []any{len(e), e["stop_type"]}, []any{3, "eos"})
+			continue
+		}
+		texts[e["index"]] += e["content"].(string)
+	}
+	equal(t, "streams", []any{ends, texts[0.0], texts[1.0]}, []any{2, "one\ntwo", "one\ntwo"})
+
+	equal(t, "a bad one", post(t, srv.URL+"/completion", `{"prompt":["a",[]]}`, 400).at("error", "param"), "prompt")
+}
+
+// With echo and logprobs 0 each token has itself alone, as in vLLM: the same for the
+// prompt's tokens as for the answer's.
+func TestEchoWithoutAlternatives(t *testing.T) {
+	srv := tiny(t)
+	o := post(t, srv.URL+"/v1/completions", `{"prompt":[5,6,7,8],"max_tokens":2,"ignore_eos":true,"temperature":0,"echo":true,"logprobs":0}`, 200)
+	top, _ := o.at("choices", 0, "logprobs", "top_logprobs").([]any)
+	if len(top) != 6 || top[0] != nil {
+		t.Fatalf("got %v", top)
+	}
+	for i := 1; i < len(top); i++ {
+		own, _ := top[i].(map[string]any)
+		name := o.at("choices", 0, "logprobs", "tokens", i).(string)
+		if len(own) != 1 || own[name] != o.at("choices", 0, "logprobs", "token_logprobs", i) {
+			t.Errorf("token %d, %q: %v", i, name, own)
+		}
+	}
+}

@@ -1,11 +1,8 @@
 package llama
 
 import (
-	"maps"
-	"math"
 	"net/http"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -13,7 +10,6 @@ import (
 	"ridge/server/caller"
 	"ridge/server/fault"
 	"ridge/server/openai"
-	"ridge/server/probs"
 	"ridge/server/run"
 	"ridge/server/wire"
 	"ridge/text/tokenizer"
@@ -296,148 +292,6 @@ func (s *API) infill(w http.ResponseWriter, r *http.Request) error {
 	}
 	b.Prompt = wire.Prompts{{Tokens: ids}}
 	return s.answer(w, r, m.Model, &b.request)
-}
-
-// request is the body of llama-server's own POST /completion.
-type request struct {
-	Prompt       wire.Prompts  `json:"prompt"`
-	NProbs       *wire.Integer `json:"n_probs"`
-	ReturnTokens bool          `json:"return_tokens"`
-	Images       wire.Refused  `json:"image_data"`
-	wire.SamplingFields
-	openai.Common
-	openai.Structured
-}
-
-// reply is its answer, and a piece of it in a stream.
-type reply struct {
-	Index     int           `json:"index"`
-	Content   string        `json:"content"`
-	Tokens    []int32       `json:"tokens"`
-	Stop      bool          `json:"stop"`
-	Model     string        `json:"model,omitempty"`
-	Predicted int           `json:"tokens_predicted"`
-	Evaluated int           `json:"tokens_evaluated"`
-	StopType  string        `json:"stop_type,omitempty"`
-	StopWord  string        `json:"stopping_word"`
-	Truncated bool          `json:"truncated"`
-	Timings   *wire.Timings `json:"timings,omitempty"`
-	Probs     []tokenProb   `json:"completion_probabilities,omitempty"`
-	// In the last piece only.
-	Settings map[string]any `json:"generation_settings,omitempty"`
-}
-
-func (s *API) completion(w http.ResponseWriter, r *http.Request) error {
-	var b request
-	m, err := s.Lend(r, &b, &b.Model)
-	if err != nil {
-		return err
-	}
-	defer m.Release()
-	return s.answer(w, r, m.Model, &b)
-}
-
-func (s *API) answer(w http.ResponseWriter, r *http.Request, m *run.Model, b *request) error {
-	c := &run.Completion{Prompts: b.Prompt, Sampling: b.Sampling(), Defaults: wire.Defaults, Options: b.Options()}
-	var err error
-	if c.Format, err = b.Structured.Format(); err == nil && len(b.Prompt) != 1 {
-		err = fault.BadRequest("prompt", "expected one prompt, found %d", len(b.Prompt))
-	}
-	if err == nil && b.N.Value(1) != 1 {
-		err = fault.BadRequest("n", "expected 1, found %d", b.N.Value(1))
-	}
-	c.Top = b.NProbs.Value(0)
-	if c.Probs = c.Top > 0; err == nil && (c.Top < 0 || c.Top > run.MaxTopProbs) {
-		err = fault.BadRequest("n_probs", "expected 0 to %d, found %d", run.MaxTopProbs, c.Top)
-	}
-	var plans []*run.Plan
-	if err == nil {
-		plans, err = c.Plans(r.Context(), m)
-	}
-	if err != nil {
-		return err
-	}
-	wire.NoteUnenforced(w, r, plans[0])
-	var t run.Totals
-	var a run.Answer
-	e := s.Events(w, r)
-	var live *wire.Events
-	if b.Stream {
-		live = e
-	}
-	each := func(d *run.Delta) error {
-		a.Add(d)
-		if !b.Stream {
-			return nil
-		}
-		rep := &reply{Content: d.Text(), Tokens: wire.IDs(d.Tokens), Model: m.Info().Name}
-		if c.Probs && len(d.Tokens) > 0 {
-			rep.Probs = newProbs(m, d.Tokens)
-		}
-		return e.Data(rep)
-	}
-	if err := s.Run(r.Context(), plans[0], &t, each, s.Wait(live, m)); err != nil {
-		return openai.StreamError(e, r, err)
-	}
-	rep := &reply{Stop: true, Tokens: []int32{}, Model: m.Info().Name, Predicted: t.Tokens, Evaluated: t.Prompt, StopWord: a.StopText, StopType: "eos", Truncated: t.Truncated > 0, Timings: wire.NewTimings(&t), Settings: settings(plans[0], b)}
-	switch {
-	case a.Finish == run.FinishLength:
-		rep.StopType = "limit"
-	case a.StopText != "":
-		rep.StopType = "word"
-	}
-	if b.Stream {
-		_ = e.Data(rep) // a client that is gone is noticed by others
-		return nil
-	}
-	if rep.Content = a.Text.String(); b.ReturnTokens {
-		rep.Tokens = wire.IDs(a.Tokens)
-	}
-	if c.Probs {
-		rep.Probs = newProbs(m, a.Tokens)
-	}
-	wire.WriteJSON(w, http.StatusOK, rep)
-	return nil
-}
-
-// settings are how an answer was made, with llama-server's names.
-func settings(p *run.Plan, b *request) map[string]any {
-	o := wire.Settings(p.Sampling)
-	n := p.Request.MaxTokens
-	if n == 0 {
-		n = -1 // as many as fit
-	}
-	biases := []map[string]any{}
-	for _, id := range slices.Sorted(maps.Keys(p.Request.Sampling.LogitBias)) {
-		biases = append(biases, map[string]any{"token": id, "bias": max(-math.MaxFloat32, p.Request.Sampling.LogitBias[id])})
-	}
-	maps.Copy(o, map[string]any{
-		"n_predict": n, "max_tokens": n, "stop": append([]string{}, b.Stop...), "ignore_eos": p.Request.IgnoreEOS, "stream": b.Stream, "n_probs": b.NProbs.Value(0), "logit_bias": biases,
-	})
-	return o
-}
-
-// topToken is a token among llama-server's log-probabilities, which have its id.
-type topToken struct {
-	ID int32 `json:"id"`
-	probs.Entry
-}
-
-type tokenProb struct {
-	topToken
-	Top []topToken `json:"top_logprobs"`
-}
-
-// newProbs are the log-probabilities of some tokens.
-func newProbs(m *run.Model, tokens []run.Token) []tokenProb {
-	out := make([]tokenProb, len(tokens))
-	for i, t := range tokens {
-		out[i] = tokenProb{topToken{t.ID, probs.NewEntry(m, t.ID, t.Prob)}, []topToken{}}
-		for _, o := range t.Top {
-			out[i].Top = append(out[i].Top, topToken{o.Token, probs.NewEntry(m, o.Token, o.LogProb)})
-		}
-	}
-	return out
 }
 
 // rawEmbedding is llama-server's POST /embedding.

@@ -75,9 +75,7 @@ func (w *probWriter) addPrompt(out *legacyProbs, p *run.Plan, info *engine.Promp
 				prob = t.LogProb
 			}
 		}
-		// With top 0 the best one still is there: who asks for the prompt's
-		// log-probabilities wants to know whether each token was the best.
-		w.add(out, id, &prob, tops[:min(len(tops), max(1, top))])
+		w.add(out, id, &prob, tops[:min(len(tops), top)])
 	}
 }
 
