@@ -121,7 +121,7 @@ func TestBadRequests(t *testing.T) {
 		{"/api/pull", `{"model":"http://localhost/x"}`, 400, "catalogue"},
 		{"/tokenize", `{}`, 400, "content"},
 		{"/detokenize", `{"tokens":[-1]}`, 400, "token ids"},
-		{"/infill", `{"prompt":["a","b"],"n":3}`, 400, "n:"},
+		{"/infill", `{"prompt":["a","b"],"n":1000}`, 400, "n:"},
 		{"/completion", `{}`, 400, "prompt"},
 		{"/nowhere", `{}`, 404, "no such route"},
 		{"/v1/models", `{}`, 405, "GET"},
