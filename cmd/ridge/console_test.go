@@ -20,7 +20,13 @@ import (
 // nothing, on a terminal of 60 columns and 20 rows.
 func startChat(t *testing.T, home string, flags ...string) *terminal {
 	t.Helper()
-	p := startScreen(t, 60, 20, home, nil, append([]string{"run", tinyLlama, "-n", "3", "--raw"}, flags...)...)
+	return startTallChat(t, 20, home, flags...)
+}
+
+// startTallChat is startChat on a terminal of so many rows.
+func startTallChat(t *testing.T, rows int, home string, flags ...string) *terminal {
+	t.Helper()
+	p := startScreen(t, 60, rows, home, nil, append([]string{"run", tinyLlama, "-n", "3", "--raw"}, flags...)...)
 	p.sees("/? for help")
 	p.sees(">>>")
 	return p
@@ -144,7 +150,7 @@ func TestChatTab(t *testing.T) {
 
 // /set refuses a bad value when it is set.
 func TestChatSetRefuses(t *testing.T) {
-	p := startChat(t, t.TempDir())
+	p := startTallChat(t, 40, t.TempDir()) // all that can be set is on the screen
 	for _, c := range []struct{ set, says string }{
 		{"top_p 2", "\nridge: top_p: expected a number in [0, 1], found 2"},
 		{"temperature -1", "temperature: expected 0 or a positive number, found -1"},
