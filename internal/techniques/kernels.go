@@ -78,10 +78,10 @@ var kernels = []Technique{
 	},
 	{
 		ID:      "flash-attention",
-		What:    "attention by blocks with an online softmax, no matrix of scores",
-		Use:     "always on",
+		What:    "attention by blocks with an online softmax, no matrix of scores; bfloat16 tiles on processors with AMX",
+		Use:     "always on, --kv bf16 for the tiles",
 		Code:    "kernel/attn.go",
-		Tests:   []string{"kernel TestAttendAgainstNaive"},
+		Tests:   []string{"kernel TestAttendAgainstNaive", "kernel TestAttendBrain", "kernel TestAttendBrainLaw1"},
 		Show:    "go test -run - -bench AttendPrefill ./kernel",
 		Bench:   "kernel BenchmarkAttendPrefill",
 		Missing: "the error against float64 by tile and type; speed and memory beside naive attention from 4K tokens",
