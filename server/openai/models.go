@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"ridge/server/caller"
 	"ridge/server/fault"
 	"ridge/server/run"
 	"ridge/server/wire"
@@ -171,13 +170,6 @@ func (s *API) pool(w http.ResponseWriter, r *http.Request) error {
 	for i, v := range vectors {
 		data[i] = item{i, "pooling", v}
 	}
-	wire.WriteJSON(w, http.StatusOK, struct {
-		ID      string     `json:"id"`
-		Object  string     `json:"object"`
-		Created int64      `json:"created"`
-		Model   string     `json:"model"`
-		Data    []item     `json:"data"`
-		Usage   scoreUsage `json:"usage"`
-	}{caller.NewID("pool-"), "list", time.Now().Unix(), m.Info().Name, data, scoreUsage{t.Prompt, 0, t.Prompt}})
+	writeList(w, "pool-", m.Model, data, &t)
 	return nil
 }

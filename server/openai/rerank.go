@@ -277,13 +277,19 @@ func (s *API) score(w http.ResponseWriter, r *http.Request) error {
 	for i, v := range scores {
 		data[i] = item{i, "score", v}
 	}
+	writeList(w, "score-", m.Model, data, &t)
+	return nil
+}
+
+// writeList answers with vLLM's list of what a model found in texts; ids begin
+// with prefix.
+func writeList[T any](w http.ResponseWriter, prefix string, m *run.Model, data []T, t *run.Totals) {
 	wire.WriteJSON(w, http.StatusOK, struct {
 		ID      string     `json:"id"`
 		Object  string     `json:"object"`
 		Created int64      `json:"created"`
 		Model   string     `json:"model"`
-		Data    []item     `json:"data"`
+		Data    []T        `json:"data"`
 		Usage   scoreUsage `json:"usage"`
-	}{caller.NewID("score-"), "list", time.Now().Unix(), m.Info().Name, data, scoreUsage{t.Prompt, 0, t.Prompt}})
-	return nil
+	}{caller.NewID(prefix), "list", time.Now().Unix(), m.Info().Name, data, scoreUsage{t.Prompt, 0, t.Prompt}})
 }

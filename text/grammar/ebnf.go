@@ -1,5 +1,10 @@
 package grammar
 
+import (
+	"slices"
+	"strings"
+)
+
 // ebnfExpr is a parsed expression of GBNF or Lark.
 type ebnfExpr struct {
 	op     ebnfOp
@@ -217,4 +222,24 @@ func (e *ebnfEmitter) repeat(g *Rule, from int32, x *ebnfExpr, to int32) {
 		from = next
 	}
 	g.Skip(from, to)
+}
+
+// skipSpace returns the place in src, from at on, behind white space and
+// comments, which begin with one of the marks; behind line ends only if lines is
+// set.
+func skipSpace(src string, at int, lines bool, marks ...string) int {
+	for at < len(src) {
+		c := src[at]
+		switch {
+		case slices.ContainsFunc(marks, func(m string) bool { return strings.HasPrefix(src[at:], m) }):
+			for at < len(src) && src[at] != '\n' && src[at] != '\r' {
+				at++
+			}
+		case c == ' ' || c == '\t' || lines && (c == '\n' || c == '\r'):
+			at++
+		default:
+			return at
+		}
+	}
+	return at
 }

@@ -73,20 +73,7 @@ func (p *gbnfParser) parse() error {
 }
 
 // space skips white space and comments; line ends only if lines is set.
-func (p *gbnfParser) space(lines bool) {
-	for p.at < len(p.src) {
-		switch c := p.src[p.at]; {
-		case c == '#':
-			for p.at < len(p.src) && p.src[p.at] != '\n' && p.src[p.at] != '\r' {
-				p.at++
-			}
-		case c == ' ' || c == '\t' || lines && (c == '\n' || c == '\r'):
-			p.at++
-		default:
-			return
-		}
-	}
-}
+func (p *gbnfParser) space(lines bool) { p.at = skipSpace(p.src, p.at, lines, "#") }
 
 func (p *gbnfParser) peek() byte {
 	if p.at < len(p.src) {

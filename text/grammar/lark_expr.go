@@ -12,20 +12,7 @@ import (
 )
 
 // space skips blanks and comments; line ends only if lines is set.
-func (p *larkParser) space(lines bool) {
-	for p.at < len(p.src) {
-		switch c := p.src[p.at]; {
-		case c == '#' || strings.HasPrefix(p.src[p.at:], "//"):
-			for p.at < len(p.src) && p.src[p.at] != '\n' && p.src[p.at] != '\r' {
-				p.at++
-			}
-		case c == ' ' || c == '\t' || lines && (c == '\n' || c == '\r'):
-			p.at++
-		default:
-			return
-		}
-	}
-}
+func (p *larkParser) space(lines bool) { p.at = skipSpace(p.src, p.at, lines, "#", "//") }
 
 func (p *larkParser) peek() byte {
 	if p.at < len(p.src) {
