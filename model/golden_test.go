@@ -18,6 +18,7 @@ import (
 type golden struct {
 	dir     string
 	Context int     `json:"context"`
+	Every   int     `json:"every"` // one row in so many has its logits here; 0 for all
 	Vocab   int     `json:"vocab"`
 	Prompt  []int32 `json:"prompt"`
 	logits  []float32
@@ -45,8 +46,9 @@ func readGolden(t *testing.T, dir string) *golden {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(b) != 4*g.Vocab*len(g.Prompt) {
-		t.Fatalf("logits.f32: %d bytes, want %d rows of %d", len(b), len(g.Prompt), g.Vocab)
+	g.Every = max(g.Every, 1)
+	if rows := len(g.Prompt) / g.Every; len(b) != 4*g.Vocab*rows {
+		t.Fatalf("logits.f32: %d bytes, want %d rows of %d", len(b), rows, g.Vocab)
 	}
 	for ; len(b) > 0; b = b[4:] {
 		g.logits = append(g.logits, math.Float32frombits(binary.LittleEndian.Uint32(b)))
@@ -118,6 +120,23 @@ func compute(t testing.TB, m *Model, tokens []int32, chunk int) []float32 {
 	return out
 }
 
+// diff returns the largest difference of the logits of all rows of the prompt
+// from those that are kept, and their place among the kept ones.
+func (g *golden) diff(t testing.TB, got []float32) (diff float64, at int) {
+	t.Helper()
+	if len(got) != len(g.Prompt)*g.Vocab {
+		t.Fatalf("%s: %d logits, want %d", g.dir, len(got), len(g.Prompt)*g.Vocab)
+	}
+	var kept []float32
+	for row := g.Every - 1; row < len(g.Prompt); row += g.Every {
+		kept = append(kept, got[row*g.Vocab:][:g.Vocab]...)
+	}
+	return maxDiff(kept, g.logits)
+}
+
+// row returns the row of the prompt that a place among the kept logits is of.
+func (g *golden) row(at int) int { return (at/g.Vocab+1)*g.Every - 1 }
+
 func maxDiff(a, b []float32) (diff float64, at int) {
 	for i := range a {
 		d := math.Abs(float64(a[i]) - float64(b[i]))
@@ -156,13 +175,10 @@ func TestAgainstTransformers(t *testing.T) {
 			for kind, path := range g.files() {
 				m := openTiny(t, path, g.Context, Options{KV: tensor.F32, Workers: 2})
 				got := compute(t, m, g.Prompt, len(g.Prompt))
-				if len(got) != len(g.logits) {
-					t.Fatalf("%s: %d logits, want %d", kind, len(got), len(g.logits))
-				}
-				d, at := maxDiff(got, g.logits)
+				d, at := g.diff(t, got)
 				t.Logf("%s: %d rows, logits differ by at most %.1e", kind, len(g.Prompt), d)
 				if !(d <= logitTolerance) {
-					t.Errorf("%s: row %d token %d: logit %v, want %v", kind, at/g.Vocab, at%g.Vocab, got[at], g.logits[at])
+					t.Errorf("%s: row %d token %d: logits differ by %v from %v", kind, g.row(at), at%g.Vocab, d, g.logits[at])
 				}
 				if one := compute(t, m, g.Prompt, 1); !equalBits(one, got) {
 					d, at := maxDiff(one, got)
@@ -227,8 +243,8 @@ func TestReferenceTier(t *testing.T) {
 			g := readGolden(t, dir)
 			defer cpu.Set(cpu.Ref)()
 			m := openTiny(t, dir, g.Context, Options{KV: tensor.F32, Workers: 1})
-			if d, at := maxDiff(compute(t, m, g.Prompt, len(g.Prompt)), g.logits); !(d <= logitTolerance) {
-				t.Errorf("row %d: logits differ by %v", at/g.Vocab, d)
+			if d, at := g.diff(t, compute(t, m, g.Prompt, len(g.Prompt))); !(d <= logitTolerance) {
+				t.Errorf("row %d: logits differ by %v", g.row(at), d)
 			}
 		})
 	}

@@ -14,8 +14,8 @@ func TestRotationFollowsSequence(t *testing.T) {
 		g := readGolden(t, filepath.Join(tinyModels, name))
 		for _, context := range []int{len(g.Prompt), 512, 4096} {
 			m := openTiny(t, g.dir, context, Options{KV: tensor.F32, Workers: 2})
-			if d, at := maxDiff(compute(t, m, g.Prompt, 24), g.logits); !(d <= logitTolerance) {
-				t.Errorf("%s with a context of %d: row %d: logits differ by %v", name, context, at/g.Vocab, d)
+			if d, at := g.diff(t, compute(t, m, g.Prompt, 24)); !(d <= logitTolerance) {
+				t.Errorf("%s with a context of %d: row %d: logits differ by %v", name, context, g.row(at), d)
 			}
 		}
 	}

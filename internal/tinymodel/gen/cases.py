@@ -12,31 +12,14 @@ config is what config.json says, spelled as checkpoints on the hub spell it. Opt
     attention         the implementation of attention in transformers, if not eager
     generate          the greedy continuation is that of transformers' generate, which computes all keys again where longrope
                       changes its factors
+    prompt            the length of the prompt, a multiple of 4, if not 64
     context           the context length to open the model with, where the computation depends on it
 """
 
-BASE = {"vocab_size": 128, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
-        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 128}
-IDS = {"bos_token_id": 1, "eos_token_id": 2, "torch_dtype": "float32"}
-WINDOW = 16
-SLIM = {"intermediate_size": 32, "tie_word_embeddings": True}     # keeps the variations small
-ROPE = {**SLIM, "head_dim": 16, "num_attention_heads": 2, "num_key_value_heads": 1}
-
-
-def case(name, note, arch, model_type, config, **options):
-    return {"name": name, "note": note, "gguf": True, **options,
-            "config": {"architectures": [arch], "model_type": model_type, **IDS, **config}}
-
-
-def family(arch, model_type, defaults, **family_options):
-    """Returns a function that makes cases of one architecture from what differs."""
-    def make(name, note, config=None, drop=(), **options):
-        conf = {**defaults, **(config or {})}
-        for key in drop:
-            del conf[key]
-        return case(name, note, arch, model_type, conf, **{**family_options, **options})
-    return make
-
+import dense
+import experts
+import latent
+from base import BASE, ROPE, SLIM, WINDOW, case, family
 
 llama = family("LlamaForCausalLM", "llama", {
     **BASE, "hidden_act": "silu", "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "rope_scaling": None,
@@ -341,4 +324,4 @@ CONV_CASES = [
 ]
 
 CASES = (LLAMA_CASES + QWEN_GEMMA_CASES + PHI_CASES + GPT_CASES + OTHER_CASES + COHERE_GRANITE_CASES + EXPERT_CASES
-         + CONV_CASES)
+         + CONV_CASES + dense.CASES + experts.CASES + latent.CASES)

@@ -6,9 +6,10 @@ Every case of cases.CASES becomes a folder testdata/NAME with
 
     config.json, model.safetensors, tokenizer.json, tokenizer_config.json   the model as Hugging Face stores it
     NAME.gguf     the same model as llama.cpp's own converter writes it (F32)
-    golden.json   the prompt (64 ids), the vocabulary size, the seed
+    golden.json   the prompt (64 ids, or what the case says), the vocabulary size, the seed
     greedy.json   the 16 ids that greedy decoding with a KV cache appends to the prompt
-    logits.f32    the logits of the prompt, [64][vocab] little-endian float32
+    logits.f32    the logits of the prompt, [rows][vocab] little-endian float32; of a prompt of more than 64 ids those of every
+                  EVERY-th row, the last one included
 
 DIR is a checkout of llama.cpp: its conversion scripts and gguf-py are imported from there.
 The logits are computed from the files just written, by transformers in float32.
@@ -36,6 +37,7 @@ from vocab import write_tokenizer, gguf_vocab
 HERE = pathlib.Path(__file__).resolve().parent
 OUT = HERE.parent / "testdata"
 PROMPT = 64
+EVERY = 4            # of the rows of longer prompts, one in so many is kept
 GREEDY = 16
 GRID = 1 / 64        # weights are multiples of this: exact in bf16, f16 and f32, and they compress well
 EFFECT = 0.05        # rolling the values of any one tensor by one place moves some logit by at least this
@@ -186,7 +188,7 @@ def make(case):
         write_model(folder, case, seed)
         model = load(folder, case.get("attention", "eager"))
         rng = np.random.default_rng(seed)
-        prompt = [int(t) for t in rng.integers(3, case.get("vocab", vocab), PROMPT)]
+        prompt = [int(t) for t in rng.integers(3, case.get("vocab", vocab), case.get("prompt", PROMPT))]
         with torch.inference_mode():
             logits = model(input_ids=torch.tensor([prompt])).logits[0].float()
             ids, lead = (generated if case.get("generate") else greedy)(model, prompt)
@@ -197,9 +199,13 @@ def make(case):
     with torch.inference_mode():
         check_every_tensor(name, model, prompt, logits)
     logits = logits.numpy()
+    every = EVERY if len(prompt) > PROMPT else 1
+    logits = logits[every - 1::every]
     logits.astype("<f4").tofile(folder / "logits.f32")
     golden = {"arch": case["config"]["architectures"][0], "note": case["note"], "seed": seed, "vocab": vocab,
               **{k: case[k] for k in ("context", "gguf_extra") if k in case}, "prompt": prompt}
+    if every > 1:
+        golden["every"] = every
     (folder / "golden.json").write_text(json.dumps(golden) + "\n")
     (folder / "greedy.json").write_text(json.dumps(ids) + "\n")
     if case["gguf"]:

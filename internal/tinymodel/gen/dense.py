@@ -1,0 +1,3 @@
+"""Tiny models of families of dense decoders."""
+
+CASES = []

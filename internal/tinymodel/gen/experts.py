@@ -1,0 +1,3 @@
+"""Tiny models of families with experts."""
+
+CASES = []

@@ -1,0 +1,3 @@
+"""Tiny models of families with latent attention."""
+
+CASES = []
