@@ -32,6 +32,7 @@ type architecture struct {
 var architectures = []*architecture{
 	&llama, &smollm3, &qwen2, &qwen3, &gemma, &gemma2, &gemma3, &phi2, &phi3,
 	&commandR, &cohere2, &granite, &gpt2, &starcoder, &starcoder2, &gptneox, &mpt, &bloom, &falcon, &olmo, &olmo2, &stablelm,
+	&arcee, &seedoss, &exaone4, &apertus, &mistral3, &nemotron, &helium,
 	&qwen2moe, &qwen3moe, &olmoe, &granitemoe, &gptoss, &lfm2, &lfm2moe,
 }
 
@@ -156,7 +157,7 @@ func (a *architecture) activation(d *description, c *Config) {
 		return
 	}
 	acts := map[string]nn.Activation{
-		"silu": nn.SiLU, "swish": nn.SiLU, "relu": nn.ReLU, "gelu": nn.GELUErf,
+		"silu": nn.SiLU, "swish": nn.SiLU, "relu": nn.ReLU, "relu2": nn.ReLU2, "gelu": nn.GELUErf,
 		"gelu_new": nn.GELUTanh, "gelu_fast": nn.GELUTanh, "gelu_pytorch_tanh": nn.GELUTanh,
 	}
 	act, ok := a.acts[name]
@@ -165,7 +166,7 @@ func (a *architecture) activation(d *description, c *Config) {
 	}
 	if !ok {
 		key, _, _ := d.find("", keys, "a string")
-		d.fail(key, "silu, relu, gelu or gelu_new", strconv.Quote(name))
+		d.fail(key, "silu, relu, relu2, gelu or gelu_new", strconv.Quote(name))
 	}
 	c.Act = act
 }

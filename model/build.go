@@ -158,7 +158,7 @@ func (b *builder) attention(i int, at func(string) string) *nn.Attention {
 	c := b.c
 	a := &nn.Attention{
 		Heads: c.Heads, KVHeads: c.KVHeads[i], HeadDim: c.HeadDim, Clip: c.ClipQKV,
-		Scale: c.AttnScale, Softcap: c.AttnSoftcap, Window: c.Window[i], Slopes: b.slopes,
+		Scale: c.AttnScale, Softcap: c.AttnSoftcap, Window: c.Window[i], Slopes: b.slopes, Temper: c.Temper,
 	}
 	if c.ScaleByLayer {
 		a.Scale /= float32(i + 1)

@@ -21,12 +21,7 @@ var cohere2 = architecture{
 	describe: func(d *description, c *Config) {
 		cohereLike(d, c)
 		c.Window = d.windows(c.Layers, everyButNth(d.int("", "sliding_window_pattern", 4)))
-		c.LayerRope = everyLayer(c.Layers, 0)
-		for i, w := range c.Window {
-			if w == 0 {
-				c.LayerRope[i] = -1
-			}
-		}
+		c.rotateWindows()
 	},
 	names: hfNames{layers: "layers.", names: llamaNames(nil)},
 	build: (*builder).decoder,

@@ -31,7 +31,8 @@ type Config struct {
 	NormResid bool // the residual stream continues from the normalized rows
 
 	Act     nn.Activation
-	Gated   bool // MLP is down(act(gate) * up) and not down(act(up))
+	XIELU   [][]float32 // of a GGUF file: the numbers of Act XIELU, each for each layer
+	Gated   bool        // MLP is down(act(gate) * up) and not down(act(up))
 	Experts ExpertConfig
 	Conv    ConvConfig
 
@@ -43,13 +44,14 @@ type Config struct {
 	AlibiScale float32      // multiplier of the slopes, 0 for 1
 	Window     []int        // per layer: keys that a query sees at most, 0 for all
 
-	AttnScale    float32 // scale of query·key
-	ScaleByLayer bool    // scores of layer i are divided by i+1 as well
-	AttnSoftcap  float32 // 0 for none
-	FinalSoftcap float32 // 0 for none
-	ClipQKV      float32 // 0 for none
-	EmbScale     float32 // embedding multiplier
-	ResidScale   float32 // multiplier of what a block adds
+	AttnScale    float32   // scale of query·key
+	Temper       nn.Temper // of queries by their position
+	ScaleByLayer bool      // scores of layer i are divided by i+1 as well
+	AttnSoftcap  float32   // 0 for none
+	FinalSoftcap float32   // 0 for none
+	ClipQKV      float32   // 0 for none
+	EmbScale     float32   // embedding multiplier
+	ResidScale   float32   // multiplier of what a block adds
 	LogitScale   float32
 
 	Tied bool // output matrix is the embedding

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"ridge/weights/gguf"
@@ -17,7 +18,8 @@ import (
 // error that names the key.
 //
 // A value has a key in either kind of file. "a|b" are names for the same value
-// in different files of a kind; "" says that files of that kind do not have it.
+// in different files of a kind; "" says that files of that kind do not have it. A
+// GGUF key is of the architecture, unless it begins with a dot.
 type description struct {
 	file string // for errors
 	hf   bool   // it is a config.json
@@ -33,12 +35,17 @@ type description struct {
 	// were read of those of the class.
 	json  map[string]any
 	class *class
-	read  map[string]bool
+	// around is the architecture of the model that it is one part of.
+	around *architecture
+	read   map[string]bool
 }
 
 // ggufDescription reads the metadata of an architecture.
 func ggufDescription(f *gguf.File, arch string) *description {
 	return &description{file: f.Name(), err: new(error), present: map[string]presence{}, get: func(key string) (any, bool) {
+		if whole, ok := strings.CutPrefix(key, "."); ok {
+			return f.Lookup(whole)
+		}
 		return f.Lookup(arch + "." + key)
 	}, in: arch + "."}
 }
@@ -65,8 +72,8 @@ func hfDescription(dir string) (*description, error) {
 				text.json[key] = v
 			}
 		}
-		if a := byType(kind); a != nil {
-			kind = text.str("", "model_type", a.hf[0])
+		if text.around = byType(kind); text.around != nil {
+			kind = text.str("", "model_type", text.around.hf[0])
 		}
 		text.json["model_type"], text.in = kind, ""
 		d = text
@@ -291,6 +298,21 @@ func (d *description) floats(hfKey string) []float32 {
 		return nil
 	}
 	return out
+}
+
+// layerFloats reads a number of a GGUF file that is the same for all layers, or one
+// of each.
+func (d *description) layerFloats(ggufKey string, layers int) []float32 {
+	key, v, ok := d.find(ggufKey, "", "numbers")
+	if f, one := asFloat(v); one && layers <= 1<<12 {
+		return slices.Repeat([]float32{float32(f)}, max(layers, 0))
+	}
+	list, isList := v.([]float32)
+	if !ok || !isList || len(list) != layers {
+		d.fail(key, fmt.Sprintf("a number or %d numbers", layers), describe(v))
+		return nil
+	}
+	return list
 }
 
 // object returns an object of a config.json, which shares the error, or nil if

@@ -51,24 +51,14 @@ var gemma3 = architecture{
 			c.Rope[0].Base = 1e6
 		}
 		local := RopeConfig{Base: d.float("rope.freq_base_swa|rope.local.freq_base", "rope_local_base_freq", 10000)}
-		if p := d.object("rope_parameters"); p != nil {
-			if d.object("rope_scaling") != nil {
-				d.fail("rope_scaling", "nothing beside rope_parameters", "both")
-			}
-			if full := p.object("full_attention"); full != nil {
-				c.Rope[0] = d.ropeOf(full, c)
-			}
-			if sliding := p.object("sliding_attention"); sliding != nil {
-				local = d.ropeOf(sliding, c)
-			}
-		}
+		local = d.ropePerType(c, local)
 		c.Rope = append(c.Rope, local)
 		c.localRope()
 		d.must(qkNorms...)
 	},
 	names:  gemma2Names,
 	build:  (*builder).decoder,
-	unused: []string{"*vision_tower.*", "*multi_modal_projector.*", "v.*", "mm.*"}, // what looks at images
+	unused: visionParts,
 }
 
 var gemma2Names = hfNames{layers: "layers.", names: llamaNames(map[string]string{

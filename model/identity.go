@@ -27,6 +27,9 @@ func (c *Config) identity() string {
 	d.add("post_norms", c.PostNorms)
 	d.add("norm_resid", c.NormResid)
 	d.add("act", int(c.Act))
+	for i, x := range c.XIELU {
+		d.add(fmt.Sprintf("xielu_%d", i), x)
+	}
 	d.add("gated", c.Gated)
 	c.Experts.describe(&d)
 	d.add("conv.taps", c.Conv.Taps)
@@ -43,6 +46,8 @@ func (c *Config) identity() string {
 	d.add("alibi_scale", c.AlibiScale)
 	d.add("window", c.Window)
 	d.add("attn_scale", c.AttnScale)
+	d.add("temper_beta", c.Temper.Beta)
+	d.add("temper_period", c.Temper.Period)
 	d.add("scale_by_layer", c.ScaleByLayer)
 	d.add("attn_softcap", c.AttnSoftcap)
 	d.add("final_softcap", c.FinalSoftcap)

@@ -78,3 +78,14 @@ func ropeBut(layers, n int) []int {
 	}
 	return s
 }
+
+// rotateWindows leaves positions to the layers with a window: others rotate
+// nothing.
+func (c *Config) rotateWindows() {
+	c.LayerRope = everyLayer(c.Layers, 0)
+	for i, w := range c.Window {
+		if w == 0 {
+			c.LayerRope[i] = -1
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 
 	"ridge/internal/mmap"
@@ -167,6 +168,11 @@ func (m *Model) openHF(dir string) error {
 	}
 	if err := m.arch.read(d, &m.cfg); err != nil {
 		return err
+	}
+	if d.around != nil && d.around != m.arch { // its other parts lie beside the language model
+		both := *m.arch
+		both.unused = slices.Concat(both.unused, d.around.unused)
+		m.arch = &both
 	}
 	m.present = d.present
 	st, err := safetensors.Open(dir)

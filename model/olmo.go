@@ -18,14 +18,25 @@ var olmo = architecture{
 }
 
 // OLMo 2: norms only after attention and MLP, queries and keys normalized over
-// all heads.
+// all heads. OLMo 3 adds a window in three layers of four, whose positions are not
+// stretched.
 var olmo2 = architecture{
-	name: "olmo2", head: true, hf: []string{"olmo2"},
+	name: "olmo2", head: true, hf: []string{"olmo2", "olmo3"},
 	describe: func(d *description, c *Config) {
 		llamaLike(c, nn.RopeNeox)
 		c.PostNorms = true
 		d.must(qkNorms...)
 		d.with(d.bool("", "attention_bias", false), attnBias...)
+		c.Window = d.windows(c.Layers, everyButNth(4))
+		local := RopeConfig{Base: 500000} // whatever rope_theta is, in transformers
+		if !d.hf {
+			local.Base = d.float("rope.freq_base_swa", "", c.Rope[0].Base)
+		}
+		local = d.ropePerType(c, local)
+		if d.int("attention.sliding_window", "sliding_window", 0) > 0 {
+			c.Rope = append(c.Rope, local)
+			c.localRope()
+		}
 	},
 	names: hfNames{layers: "layers.", names: llamaNames(map[string]string{
 		"attn_norm": "", "ffn_norm": "",

@@ -111,6 +111,26 @@ func (d *description) ropeOf(p *description, c *Config) RopeConfig {
 	return r
 }
 
+// ropePerType reads a rotary set for each type of layer from a config.json that has
+// them: the main one of those that see all, which becomes the first of c, and that
+// of those with a window, which is local if there is none.
+func (d *description) ropePerType(c *Config, local RopeConfig) RopeConfig {
+	p := d.object("rope_parameters")
+	if p == nil {
+		return local
+	}
+	if d.object("rope_scaling") != nil {
+		d.fail("rope_scaling", "nothing beside rope_parameters", "both")
+	}
+	if full := p.object("full_attention"); full != nil {
+		c.Rope[0] = d.ropeOf(full, c)
+	}
+	if sliding := p.object("sliding_attention"); sliding != nil {
+		local = d.ropeOf(sliding, c)
+	}
+	return local
+}
+
 // rotation returns the rotation of dim elements of each head by a rotary set.
 // factors, when not nil, divide the frequencies (the tensor rope_freqs of GGUF
 // files).

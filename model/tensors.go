@@ -166,3 +166,6 @@ func (a *architecture) passedOver(name string) bool {
 	match := func(pattern string) bool { ok, _ := path.Match(pattern, name); return ok }
 	return slices.ContainsFunc(passedOver, match) || slices.ContainsFunc(a.unused, match)
 }
+
+// visionParts are tensors of what looks at images beside a language model.
+var visionParts = []string{"*vision_tower.*", "*multi_modal_projector.*", "v.*", "mm.*"}

@@ -70,6 +70,9 @@ func (t *appendTask) rotate(r int) {
 		kernel.Mul(q, a.balance.q)
 		kernel.Mul(k, a.balance.k)
 	}
+	if f := a.Temper.scale(t.rows[r].pos); f != 1 {
+		kernel.Scale(q, f)
+	}
 	if t.table == nil {
 		return
 	}

@@ -1,6 +1,8 @@
 package nn
 
 import (
+	"math"
+
 	"ridge/kernel"
 	"ridge/kvcache"
 )
@@ -18,12 +20,28 @@ type Attention struct {
 	Rope         *Rope   // shared by layers that rotate alike; nil for none
 
 	Scale   float32   // of query·key
+	Temper  Temper    // of queries by their position
 	Softcap float32   // 0 for none
 	Window  int       // keys that a query sees at most, itself included; 0 for all
 	Slopes  []float32 // ALiBi, per head; nil for none
 	Sinks   []float32 // per head, the score of a key that is not there (Xiao et al. 2024); nil for none
 
 	balance balance // see Balance
+}
+
+// Temper makes the queries of late positions larger: by 1 + Beta·ln(1 + ⌊position /
+// Period⌋), as Llama 4 and Ministral 3 do. Beta 0 is none.
+type Temper struct {
+	Beta   float32
+	Period int
+}
+
+// scale returns the factor of a position's queries.
+func (t *Temper) scale(pos int) float32 {
+	if t.Beta == 0 || t.Period <= 0 {
+		return 1
+	}
+	return 1 + t.Beta*float32(math.Log1p(float64(pos/t.Period)))
 }
 
 // attnRows is what attention computes on the way from its input to the rows for

@@ -12,6 +12,7 @@ type MLP struct {
 	Down     Linear // [hidden][ffn]
 	Gated    bool
 	Act      Activation
+	XIELU    *XIELUCurve // of Act XIELU
 }
 
 // mlpRows is what an MLP computes on the way, [rows][ffn].
@@ -93,7 +94,11 @@ func (t *gluTask) part(g0, g1 int) {
 				kernel.Add(gate, b[c0:c1])
 			}
 		}
-		activate(t.m.Act, up, gate)
+		if t.m.Act == XIELU {
+			t.m.XIELU.apply(up)
+		} else {
+			activate(t.m.Act, up, gate)
+		}
 		if t.quant {
 			t.up.Quantize(r, c0, c1)
 		}
@@ -127,6 +132,9 @@ func activate(a Activation, up, gate []float32) {
 		kernel.GELUErf(up, up)
 	case ReLU:
 		kernel.ReLU(up, up)
+	case ReLU2:
+		kernel.ReLU(up, up)
+		kernel.Mul(up, up)
 	}
 }
 

@@ -33,6 +33,10 @@ const (
 	// ClampedSwiGLU is gpt-oss': x·sigmoid(1.702x) of a gate of at most 7, times 1
 	// more than what is gated, limited to ±7.
 	ClampedSwiGLU
+	// ReLU2 is the square of ReLU (So et al., Primer, 2021).
+	ReLU2
+	// XIELU is MLP.XIELU's.
+	XIELU
 )
 
 // Exec runs blocks on a pool of workers. It holds the state of the region that

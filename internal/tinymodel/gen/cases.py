@@ -12,6 +12,7 @@ config is what config.json says, spelled as checkpoints on the hub spell it. Opt
     attention         the implementation of attention in transformers, if not eager
     generate          the greedy continuation is that of transformers' generate, which computes all keys again where longrope
                       changes its factors
+    converter         the class within the converter's class that does the work
     prompt            the length of the prompt, a multiple of 4, if not 64
     context           the context length to open the model with, where the computation depends on it
 """

@@ -21,9 +21,9 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 OUT = pathlib.Path(__file__).resolve().parents[3] / "model/classes.jsonl"
 
-TYPES = ["bloom", "cohere", "cohere2", "falcon", "gemma", "gemma2", "gemma3_text", "gpt2", "gpt_bigcode", "gpt_neox", "gpt_oss",
-         "granite", "granitemoe", "granitemoeshared", "lfm2", "lfm2_moe", "llama", "mistral", "mixtral", "mpt", "olmo", "olmo2",
-         "olmoe", "phi", "phi3", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "smollm3", "stablelm", "starcoder2"]
+TYPES = ["apertus", "arcee", "bloom", "cohere", "cohere2", "exaone4", "falcon", "gemma", "gemma2", "gemma3_text", "gpt2", "gpt_bigcode", "gpt_neox", "gpt_oss",
+         "granite", "granitemoe", "granitemoeshared", "helium", "lfm2", "lfm2_moe", "llama", "ministral3", "mistral", "mixtral", "mpt", "nemotron", "olmo", "olmo2", "olmo3",
+         "olmoe", "phi", "phi3", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "seed_oss", "smollm3", "stablelm", "starcoder2"]
 
 # Types of checkpoints with code of their own, whose keys had other names.
 LEGACY = {
@@ -97,7 +97,7 @@ def describe(cls):
                   "partial_rotary_factor": None, "original_max_position_embeddings": None}
         keys = {**rotary, **keys}
         if "self.rope_parameters =" in inspect.getsource(cls.__post_init__):
-            keys["rope_parameters"] = {k: v for k, v in cls().rope_parameters.items() if k != "rope_theta"}
+            keys["rope_parameters"] = {k: v for k, v in cls().rope_parameters.items() if k != "rope_theta" or v != theta}
     if "attn_config" in own:
         from transformers.models.mpt.configuration_mpt import MptAttentionConfig
         keys.update({f"attn_config: {k}": v for k, v in fields(MptAttentionConfig).items() if not neutral(k)})

@@ -97,7 +97,7 @@ def check_every_tensor(name, model, prompt, logits):
         if "vision" in tensor or "projector" in tensor:
             continue    # not part of the language model
         kept = p.data.clone()
-        p.data.copy_(kept.flatten().roll(1).view(kept.shape))
+        p.data.copy_(kept + 0.5 if kept.numel() == 1 else kept.flatten().roll(1).view(kept.shape))
         moved = float((model(input_ids=torch.tensor([prompt])).logits[0] - logits).abs().max())
         p.data.copy_(kept)
         if moved < EFFECT:
@@ -152,6 +152,7 @@ def write_gguf(folder, path, case):
     import gguf
     hparams = {**case["config"], **ModelBase.load_hparams(folder, False), **case.get("hparams", {})}
     cls = get_model_class(get_model_architecture(hparams, ModelType.TEXT))
+    cls = getattr(cls, case.get("converter", ""), cls)
     vocab = vocab_size(case)
 
     class Tiny(cls):

@@ -17,6 +17,7 @@ int main(int argc, char **argv) {
     llama_backend_init();
     struct llama_model_params params = llama_model_default_params();
     params.n_gpu_layers = 0;
+    params.use_extra_bufts = false; // what lies in these cannot be saved
     struct llama_model *model = llama_model_load_from_file(argv[1], params);
     if (!model) {
         fprintf(stderr, "%s: llama.cpp cannot load it\n", argv[1]);
