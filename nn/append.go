@@ -64,18 +64,29 @@ func (t *appendTask) rotate(r int) {
 		clip(k, a.Clip)
 		clip(v, a.Clip)
 	}
+	if a.NormRotated {
+		t.turn(r, q, k)
+	}
 	heads(q, &a.QNorm)
 	heads(k, &a.KNorm)
 	if a.balance.k != nil && t.kv.DType() == tensor.Q8_0 {
 		kernel.Mul(q, a.balance.q)
 		kernel.Mul(k, a.balance.k)
 	}
+	if !a.NormRotated {
+		t.turn(r, q, k)
+	}
 	if f := a.Temper.scale(t.rows[r].pos); f != 1 {
 		kernel.Scale(q, f)
 	}
+}
+
+// turn rotates the heads of a row's queries and keys.
+func (t *appendTask) turn(r int, q, k []float32) {
 	if t.table == nil {
 		return
 	}
+	a := t.a
 	half := len(a.Rope.Inv)
 	cos, sin := t.table.cos[r*half:][:half], t.table.sin[r*half:][:half]
 	for _, x := range [2][]float32{q, k} {

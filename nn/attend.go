@@ -86,6 +86,9 @@ func (t *attnTask) plan() {
 			if a.Window > 0 {
 				t.start[run.row+r] = int32(max(0, end-a.Window))
 			}
+			if a.Chunk > 0 {
+				t.start[run.row+r] = max(t.start[run.row+r], int32((end-1)/a.Chunk*a.Chunk))
+			}
 		}
 		for h := range a.KVHeads {
 			t.cut(i, h)

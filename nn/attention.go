@@ -3,6 +3,7 @@ package nn
 import (
 	"math"
 
+	"ridge/internal/pool"
 	"ridge/kernel"
 	"ridge/kvcache"
 )
@@ -12,10 +13,14 @@ import (
 // or ALiBi, norms of queries and keys.
 type Attention struct {
 	Q, K, V, Out Linear // [heads·dim][hidden], twice [kv heads·dim][hidden], [hidden][heads·dim]
+	// Gate, [heads·dim][hidden], multiplies what the heads give by the sigmoid of
+	// its product (Qiu et al. 2025, arXiv 2505.06708); without weights: none.
+	Gate Linear
 
 	Heads, KVHeads, HeadDim int
 
-	QNorm, KNorm Norm    // applied before rotation; per head or over all heads, by their length
+	QNorm, KNorm Norm    // per head or over all heads, by their length
+	NormRotated  bool    // they are applied after the rotation, and not before it
 	Clip         float32 // queries, keys and values are limited to ±Clip first; 0 for none
 	Rope         *Rope   // shared by layers that rotate alike; nil for none
 
@@ -23,17 +28,19 @@ type Attention struct {
 	Temper  Temper    // of queries by their position
 	Softcap float32   // 0 for none
 	Window  int       // keys that a query sees at most, itself included; 0 for all
+	Chunk   int       // positions in a chunk: queries see the keys of their own one alone; 0 for all
 	Slopes  []float32 // ALiBi, per head; nil for none
 	Sinks   []float32 // per head, the score of a key that is not there (Xiao et al. 2024); nil for none
 
 	balance balance // see Balance
 }
 
-// Temper makes the queries of late positions larger: by 1 + Beta·ln(1 + ⌊position /
-// Period⌋), as Llama 4 and Ministral 3 do. Beta 0 is none.
+// Temper makes the queries of late positions larger: by 1 + Beta·ln(1 + ⌊(position +
+// Shift) / Period⌋), as Llama 4 and Ministral 3 do (Nakanishi 2025, arXiv
+// 2501.19399). Beta 0 is none.
 type Temper struct {
-	Beta   float32
-	Period int
+	Beta          float32
+	Period, Shift int
 }
 
 // scale returns the factor of a position's queries.
@@ -41,7 +48,7 @@ func (t *Temper) scale(pos int) float32 {
 	if t.Beta == 0 || t.Period <= 0 {
 		return 1
 	}
-	return 1 + t.Beta*float32(math.Log1p(float64(pos/t.Period)))
+	return 1 + t.Beta*float32(math.Log1p(float64((pos+t.Shift)/t.Period)))
 }
 
 // attnRows is what attention computes on the way from its input to the rows for
@@ -49,27 +56,73 @@ func (t *Temper) scale(pos int) float32 {
 type attnRows struct {
 	q, k, v kernel.Acts // [rows][heads·dim], twice [rows][kv heads·dim]
 	out     kernel.Acts // [rows][heads·dim]
+	gate    kernel.Acts // [rows][heads·dim]
 }
 
 // Form returns the form of the rows that queries, keys and values are computed from.
-func (a *Attention) Form() Form { return FormOf(&a.Q, &a.K, &a.V) }
+func (a *Attention) Form() Form { return FormOf(&a.Q, &a.K, &a.V, &a.Gate) }
 
 // Keeps returns the shape of the keys and values of a sequence.
 func (a *Attention) Keeps() kvcache.LayerShape {
-	return kvcache.LayerShape{Heads: a.KVHeads, KDim: a.HeadDim, VDim: a.HeadDim, Window: a.Window}
+	window := a.Window
+	if a.Chunk > 0 && (window == 0 || a.Chunk < window) {
+		window = a.Chunk
+	}
+	return kvcache.LayerShape{Heads: a.KVHeads, KDim: a.HeadDim, VDim: a.HeadDim, Window: window}
 }
 
 // Reads returns the two regions of attention's matrices.
 func (a *Attention) Reads() Reads {
-	return Reads{Regions: []Region{reads(1, &a.Q, &a.K, &a.V), reads(1, &a.Out)}, Queries: a.Heads}
+	in := reads(1, &a.Q, &a.K, &a.V)
+	if a.Gate.W != nil {
+		in.Mats = append(in.Mats, &a.Gate)
+	}
+	return Reads{Regions: []Region{in, reads(1, &a.Out)}, Queries: a.Heads}
 }
 
 // Mix appends the rows' keys and values to their sequences, and computes what
 // the rows' queries see of them.
 func (a *Attention) Mix(e *Exec, s *Step, layer int, x *kernel.Acts) (*kernel.Acts, *Linear) {
 	r := scratch[attnRows](e)
-	e.Linear(x, Out{&a.Q, &r.q}, Out{&a.K, &r.k}, Out{&a.V, &r.v})
+	if a.Gate.W == nil {
+		e.Linear(x, Out{&a.Q, &r.q}, Out{&a.K, &r.k}, Out{&a.V, &r.v})
+	} else {
+		e.Linear(x, Out{&a.Q, &r.q}, Out{&a.K, &r.k}, Out{&a.V, &r.v}, Out{&a.Gate, &r.gate})
+	}
 	e.appendKV(a, s, layer, &r.q, &r.k, &r.v)
-	e.attend(a, s, layer, &r.out, &r.q, FormOf(&a.Out))
+	form := FormOf(&a.Out)
+	if a.Gate.W == nil {
+		e.attend(a, s, layer, &r.out, &r.q, form)
+		return &r.out, &a.Out
+	}
+	e.attend(a, s, layer, &r.out, &r.q, Form{})
+	e.openGate(&r.out, &r.gate, form)
 	return &r.out, &a.Out
+}
+
+// gateTask multiplies rows of x by the sigmoids of rows of gate.
+type gateTask struct {
+	x, gate *kernel.Acts
+	quant   bool
+}
+
+// openGate multiplies the rows of x by the sigmoids of those of gate, and gives
+// them the form f.
+func (e *Exec) openGate(x, gate *kernel.Acts, f Form) {
+	formRows(x, x.N, x.K, f)
+	e.gate = gateTask{x, gate, f.Quant()}
+	e.run(&e.gate, 8*x.N*x.K)
+}
+
+func (t *gateTask) Do(worker, workers int) {
+	lo, hi := pool.Split(t.x.N, worker, workers)
+	for r := lo; r < hi; r++ {
+		x, gate := Row(t.x, r), Row(t.gate, r)
+		for i, g := range gate {
+			x[i] *= sigmoid(g)
+		}
+		if t.quant {
+			t.x.Quantize(r, 0, t.x.K)
+		}
+	}
 }

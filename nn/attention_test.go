@@ -18,7 +18,7 @@ type attnCase struct {
 	heads, kvHeads, headDim int
 	lens, rows              []int // per sequence: tokens, and how many of the last are rows
 	softcap                 float32
-	window                  int
+	window, chunk           int
 	slopes, sinks           []float32
 }
 
@@ -28,6 +28,7 @@ var attnCases = []attnCase{
 	{name: "prompt", heads: 3, kvHeads: 3, headDim: 24, lens: []int{75}, rows: []int{75}},
 	{name: "mixed", heads: 8, kvHeads: 1, headDim: 16, lens: []int{1, 33, 600, 256, 700}, rows: []int{1, 33, 1, 2, 5}},
 	{name: "window", heads: 2, kvHeads: 1, headDim: 16, lens: []int{900, 40}, rows: []int{2, 40}, window: 300},
+	{name: "chunks", heads: 2, kvHeads: 1, headDim: 16, lens: []int{900, 40, 601}, rows: []int{2, 40, 3}, chunk: 300},
 	{name: "soft cap and slopes", heads: 4, kvHeads: 2, headDim: 16, lens: []int{530, 20}, rows: []int{1, 20}, softcap: 3, slopes: []float32{0.5, 0.25, 0.1, 0}},
 	{name: "sinks", heads: 4, kvHeads: 2, headDim: 16, lens: []int{530, 20, 1}, rows: []int{1, 20, 1}, window: 300, sinks: []float32{1, -2, 0, 40}},
 }
@@ -59,7 +60,7 @@ func newAttnInput(t *testing.T, c *attnCase) *attnInput {
 	r := rand.New(rand.NewPCG(1, uint64(c.headDim)))
 	in := &attnInput{kv: p, attn: Attention{
 		Heads: c.heads, KVHeads: c.kvHeads, HeadDim: c.headDim,
-		Scale: 0.3, Softcap: c.softcap, Window: c.window, Slopes: c.slopes, Sinks: c.sinks,
+		Scale: 0.3, Softcap: c.softcap, Window: c.window, Chunk: c.chunk, Slopes: c.slopes, Sinks: c.sinks,
 	}}
 	random := func(n int) []float32 {
 		x := make([]float32, n)
@@ -104,6 +105,9 @@ func (in *attnInput) naive(s, i, head int) []float64 {
 	first := 0
 	if a.Window > 0 {
 		first = max(0, pos+1-a.Window)
+	}
+	if a.Chunk > 0 {
+		first = pos - pos%a.Chunk
 	}
 	for j := first; j <= pos; j++ {
 		score := 0.0

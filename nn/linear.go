@@ -46,8 +46,8 @@ type Out struct {
 	Dst *kernel.Acts
 }
 
-// maxOuts is the number of matrices that can share an input: q, k and v.
-const maxOuts = 3
+// maxOuts is the number of matrices that can share an input: q, k, v and a gate.
+const maxOuts = 4
 
 type linearTask struct {
 	outs  [maxOuts]Out
@@ -59,7 +59,7 @@ type linearTask struct {
 	shares pool.Shares // of all groups of the matrices, one after the other
 }
 
-// Linear multiplies the rows of x by up to three matrices in one region. The
+// Linear multiplies the rows of x by up to four matrices in one region. The
 // inputs must be quantized if one of the matrices needs it.
 func (e *Exec) Linear(x *kernel.Acts, outs ...Out) {
 	t := &e.linear

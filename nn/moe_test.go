@@ -112,6 +112,9 @@ func (m *testMoE) route(x []float64) []float64 {
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmpDown(by[a], by[b]) })
 	chosen := order[:r.TopK]
+	if r.Score == ScoreSparseMixer {
+		return mixed(r, s, chosen)
+	}
 	weights := make([]float64, r.TopK)
 	sum := 0.0
 	for i, e := range chosen {
@@ -129,6 +132,21 @@ func (m *testMoE) route(x []float64) []float64 {
 			weights[i] /= sum
 		}
 		out[e] = weights[i] * float64(r.Scale)
+	}
+	return out
+}
+
+// mixed is ScoreSparseMixer by its definition.
+func mixed(r *Router, s []float64, chosen []int) []float64 {
+	out := make([]float64, len(s))
+	for i, e := range chosen {
+		sum := 0.0
+		for j, v := range s {
+			if near := (s[e]-v)/max(math.Abs(v), s[e]) <= 2*float64(r.Near); near && !slices.Contains(chosen[:i], j) {
+				sum += math.Exp(v - s[e])
+			}
+		}
+		out[e] = float64(r.Scale) / sum
 	}
 	return out
 }
@@ -177,6 +195,7 @@ var routers = map[string]Router{
 	"sigmoid":    {TopK: 4, Scale: 2.5, Score: ScoreSigmoid, Normalize: true, Prefer: []float32{0, 0.5, -0.3, 0.1, 0, 0.2, -0.1, 0.4, 0, 0, 0.3, -0.5}},
 	"groups":     {TopK: 3, Scale: 1, Groups: 4, TopGroups: 2, GroupTop: 1},
 	"group sums": {TopK: 3, Scale: 1, Score: ScoreSigmoid, Groups: 3, TopGroups: 1, GroupTop: 2},
+	"mixer":      {TopK: 2, Scale: 1, Score: ScoreSparseMixer, Near: 0.3},
 	"top 1":      {TopK: 1, Scale: 1, Score: ScoreSigmoid, WeighInput: true},
 }
 

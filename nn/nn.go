@@ -58,6 +58,7 @@ type Exec struct {
 	attn    attnTask
 	quant   quantTask
 	addNorm addNormTask
+	gate    gateTask
 
 	ropes     []*ropeTable
 	scratches map[reflect.Type]any

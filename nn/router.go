@@ -21,6 +21,7 @@ type Router struct {
 	TopK                        int
 	Normalize                   bool    // the weights of a row sum to 1
 	Scale                       float32 // of the weights, after that
+	Near                        float32 // of ScoreSparseMixer
 	// WeighInput multiplies what an expert reads, not what it gives (Llama 4).
 	WeighInput bool
 }
@@ -34,6 +35,11 @@ const (
 	ScoreSoftmax RouterScore = iota // over all experts
 	ScoreChosen                     // softmax over the chosen ones
 	ScoreSigmoid
+	// ScoreSparseMixer chooses one expert after the other; the weight of each is its
+	// softmax over those left whose logits are at most 2·Near below its own, as a part
+	// of the larger of that and their size (SparseMixer, Liu et al. 2023, arXiv
+	// 2310.00811).
+	ScoreSparseMixer
 )
 
 // choice is which experts a row was given, in the order of their scores, and
@@ -94,6 +100,10 @@ func (r *Router) choose(experts []int32, weights, scores []float32, order *[]flo
 		r.closeGroups(by)
 	}
 	for i := range experts {
+		if r.Score == ScoreSparseMixer {
+			experts[i], weights[i] = r.mix(by, scores)
+			continue
+		}
 		best := takeBest(by)
 		experts[i], weights[i] = int32(best), scores[best]
 	}
@@ -108,6 +118,20 @@ func (r *Router) choose(experts []int32, weights, scores []float32, order *[]flo
 		kernel.Scale(weights, 1/sum)
 	}
 	kernel.Scale(weights, r.Scale)
+}
+
+// mix takes the best expert out of left, and returns it with its weight by
+// ScoreSparseMixer. Those that were taken before are not left.
+func (r *Router) mix(left, logits []float32) (int32, float32) {
+	best := takeBest(left)
+	top, sum := logits[best], 1.0
+	for i, v := range left {
+		size := max(float32(math.Abs(float64(logits[i]))), top)
+		if v != taken && !((top-v)/size > 2*r.Near) {
+			sum += math.Exp(float64(v - top))
+		}
+	}
+	return int32(best), float32(1 / sum)
 }
 
 // taken marks what takeBest has given.
