@@ -34,6 +34,7 @@ var architectures = []*architecture{
 	&commandR, &cohere2, &granite, &gpt2, &starcoder, &starcoder2, &gptneox, &mpt, &bloom, &falcon, &olmo, &olmo2, &stablelm,
 	&arcee, &seedoss, &exaone4, &apertus, &mistral3, &nemotron, &helium,
 	&qwen2moe, &qwen3moe, &olmoe, &granitemoe, &gptoss, &lfm2, &lfm2moe,
+	&glm4, &glm4moe, &ernie4_5, &ernie4_5moe, &dots1, &minimaxM2,
 }
 
 // Architectures returns the names of the architectures that Open knows, as
@@ -90,8 +91,14 @@ func (a *architecture) read(d *description, c *Config) error {
 	}
 	c.Vocab = d.int("", "vocab_size", required)
 	c.Layers = d.int("block_count", "num_hidden_layers|n_layer|n_layers", required)
+	// A GGUF file counts the layers that predict further tokens among the others.
+	all := c.Layers
+	if c.Ahead = d.int("nextn_predict_layers", "num_nextn_predict_layers|num_mtp_layers", 0); !d.hf {
+		c.Layers -= c.Ahead
+	}
 	c.Heads = d.int("attention.head_count", "num_attention_heads|n_head|n_heads", required)
-	c.KVHeads = d.perLayer("attention.head_count_kv", "num_key_value_heads", c.Layers, c.Heads)
+	c.KVHeads = d.perLayer("attention.head_count_kv", "num_key_value_heads", all, c.Heads)
+	c.KVHeads = c.KVHeads[:max(min(len(c.KVHeads), c.Layers), 0)]
 	c.HeadDim = d.int("attention.key_length", "head_dim", 0)
 	if c.HeadDim == 0 && c.Heads > 0 && d.hf {
 		c.HeadDim = c.Hidden / c.Heads

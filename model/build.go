@@ -159,6 +159,10 @@ func (b *builder) attention(i int, at func(string) string) *nn.Attention {
 	a := &nn.Attention{
 		Heads: c.Heads, KVHeads: c.KVHeads[i], HeadDim: c.HeadDim, Clip: c.ClipQKV,
 		Scale: c.AttnScale, Softcap: c.AttnSoftcap, Window: c.Window[i], Slopes: b.slopes, Temper: c.Temper,
+		NormRotated: c.NormRotated,
+	}
+	if c.Chunk != nil {
+		a.Chunk = c.Chunk[i]
 	}
 	if c.ScaleByLayer {
 		a.Scale /= float32(i + 1)
@@ -179,6 +183,13 @@ func (b *builder) attention(i int, at func(string) string) *nn.Attention {
 	a.Out = b.linear(at("attn_output"), c.Hidden, q)
 	a.QNorm = b.headNorm(at("attn_q_norm"), c.Heads)
 	a.KNorm = b.headNorm(at("attn_k_norm"), c.KVHeads[i])
+	if c.UnitQK && a.Rope != nil {
+		a.QNorm = nn.Norm{Kind: c.Norm, Eps: c.NormEps, W: ones(c.HeadDim)}
+		a.KNorm = a.QNorm
+	}
+	if b.present["attn_gate.weight"] == must {
+		a.Gate = b.linear(at("attn_gate"), q, c.Hidden)
+	}
 	a.Sinks = b.bias(at("attn_sinks.weight"), c.Heads)
 	a.Balance()
 	return a

@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -12,16 +13,16 @@ import (
 	"testing"
 )
 
-// described reads the config.json of a directory as Open does: what follows from
-// it is the configuration and the weights that must be there.
-func described(dir string) (string, error) {
-	d, err := hfDescription(dir)
+// describedBy reads the text of a config.json as Open does: what follows from it
+// is the configuration and the weights that must be there.
+func describedBy(raw []byte) (string, error) {
+	d, err := parseHF("config.json", raw)
 	if err != nil {
 		return "", err
 	}
 	a := byType(d.str("", "model_type", ""))
 	if a == nil {
-		return "", fmt.Errorf("%s: no such type", dir)
+		return "", errors.New("no such type")
 	}
 	var c Config
 	err = a.read(d, &c)
@@ -33,18 +34,14 @@ func described(dir string) (string, error) {
 	return c.identity() + strings.Join(present, "\n"), err
 }
 
-// describedWith is described for a config.json with the keys of config.
+// describedWith is describedBy for a config.json with the keys of config.
 func describedWith(t *testing.T, config map[string]any) (string, error) {
 	t.Helper()
-	dir := t.TempDir()
 	raw, err := json.Marshal(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "config.json"), raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return described(dir)
+	return describedBy(raw)
 }
 
 // configOf reads the config.json of a tiny model. text is the object in it that
@@ -121,6 +118,8 @@ var noEffect = map[string][]string{
 	"rope_parameters":                  {"rope_scaling"},
 	"use_sliding_window":               {"sliding_window"}, // which is null
 	"decoder_sparse_step":              {"mlp_only_layers"},
+	"moe_layer_interval":               {"moe_layer_start_index"},
+	"moe_layer_start_index":            {"moe_layer_interval"},
 	"partial_rotary_factor":            {"rope_parameters", "alibi", "rotary_pct"},
 	"rotary_emb_base":                  {"rope_parameters"},
 	"rotary_pct":                       {"rope_parameters"},
@@ -178,6 +177,9 @@ func another(key string, v any) any {
 	case float64:
 		if strings.HasSuffix(key, "_eps") || strings.HasSuffix(key, "epsilon") {
 			return x * 2
+		}
+		if x == 0 {
+			return 1.0
 		}
 		if x != float64(int(x)) || strings.HasSuffix(key, "pct") || strings.HasSuffix(key, "factor") {
 			return x / 2

@@ -19,6 +19,9 @@ type Config struct {
 	HeadDim int
 	FFN     int // width of the MLP
 	Context int // positions that the model was made for
+	// Ahead is the number of layers behind those in a file that predict further
+	// tokens, of which nothing is computed.
+	Ahead int
 
 	Norm    nn.NormKind
 	NormEps float32
@@ -43,6 +46,10 @@ type Config struct {
 	AlibiBias  float32      // maximum ALiBi bias, 0 for none
 	AlibiScale float32      // multiplier of the slopes, 0 for 1
 	Window     []int        // per layer: keys that a query sees at most, 0 for all
+	Chunk      []int        // per layer: positions in a chunk, whose keys alone a query sees, 0 for all; nil for none
+
+	NormRotated bool // norms of queries and keys come after the rotation
+	UnitQK      bool // queries and keys are normalized without weights where they are rotated
 
 	AttnScale    float32   // scale of query·key
 	Temper       nn.Temper // of queries by their position
@@ -82,8 +89,13 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("layer %d: key-value head count: expected a divisor of %d heads, found %d", i, c.Heads, n)
 		}
 	}
-	if len(c.Window) != c.Layers || len(c.LayerRope) != c.Layers {
-		return fmt.Errorf("per-layer settings: expected %d, found %d windows and %d rotary sets", c.Layers, len(c.Window), len(c.LayerRope))
+	if len(c.Window) != c.Layers || len(c.LayerRope) != c.Layers || c.Chunk != nil && len(c.Chunk) != c.Layers {
+		return fmt.Errorf("per-layer settings: expected %d, found %d windows, %d chunks and %d rotary sets", c.Layers, len(c.Window), len(c.Chunk), len(c.LayerRope))
+	}
+	for i, n := range c.Chunk {
+		if n < 0 {
+			return fmt.Errorf("layer %d: chunk: expected a positive number of positions, found %d", i, n)
+		}
 	}
 	if c.RopeStyle != nn.RopeNone && (c.RopeDim <= 0 || c.RopeDim > c.HeadDim || c.RopeDim%2 != 0) {
 		return fmt.Errorf("rotary dimension: expected an even number up to %d, found %d", c.HeadDim, c.RopeDim)

@@ -57,6 +57,11 @@ func hfDescription(dir string) (*description, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model: %s: %w", dir, err)
 	}
+	return parseHF(path, b)
+}
+
+// parseHF reads the description in a config.json, path being where it lies.
+func parseHF(path string, b []byte) (*description, error) {
 	m := map[string]any{}
 	if err := json.Unmarshal(strictJSON(b), &m); err != nil {
 		return nil, fmt.Errorf("model: %s: expected a JSON object: %w", path, err)

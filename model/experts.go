@@ -23,6 +23,7 @@ type ExpertConfig struct {
 	GroupTop          int // experts that a group is judged by
 	Normalize         bool
 	Scale             float32
+	Near              float32 // of nn.ScoreSparseMixer
 	WeighInput        bool
 }
 
@@ -52,8 +53,10 @@ func (x *ExpertConfig) validate(layers int) error {
 			return fmt.Errorf("expert groups of a token: expected enough for %d experts, found %d of %d experts each", x.TopK, x.TopGroups, size)
 		}
 	}
-	if v := float64(x.Scale); math.IsInf(v, 0) || math.IsNaN(v) {
-		return fmt.Errorf("expert weights' scale: expected a finite number, found %v", v)
+	for _, f := range [2]float32{x.Scale, x.Near} {
+		if v := float64(f); math.IsInf(v, 0) || math.IsNaN(v) {
+			return fmt.Errorf("expert weights' scale: expected a finite number, found %v", v)
+		}
 	}
 	return nil
 }
@@ -62,8 +65,8 @@ func (x *ExpertConfig) validate(layers int) error {
 // has what a file means that does not say it. Every layer from the first mixture
 // on is one.
 func (d *description) experts(c *Config, x ExpertConfig) ExpertConfig {
-	x.Count = d.int("expert_count", "num_local_experts|num_experts|n_routed_experts", required)
-	x.TopK = d.int("expert_used_count", "num_experts_per_tok|num_experts_per_token", required)
+	x.Count = d.int("expert_count", "num_local_experts|num_experts|n_routed_experts|moe_num_experts", required)
+	x.TopK = d.int("expert_used_count", "num_experts_per_tok|num_experts_per_token|moe_k", required)
 	// llama.cpp writes 0 and false for what it takes from the architecture.
 	x.FFN = cmp.Or(d.int("expert_feed_forward_length", "moe_intermediate_size|expert_ffn_hidden_size", 0), c.FFN)
 	x.Groups = d.int("expert_group_count", "n_group", 1)
@@ -95,6 +98,12 @@ func (d *description) experts(c *Config, x ExpertConfig) ExpertConfig {
 	return x
 }
 
+// sharedExperts reads how wide the MLP is that all rows read: so many experts.
+func (d *description) sharedExperts(x *ExpertConfig) {
+	n := d.int("expert_shared_count", "n_shared_experts|num_shared_experts|moe_num_shared_experts", 0)
+	x.SharedFFN = max(min(n, 1<<12), 0) * x.FFN
+}
+
 // expertLayers returns for each layer whether it has experts.
 func expertLayers(layers int, has func(layer int) bool) []bool {
 	out := make([]bool, max(min(layers, 1<<12), 0))
@@ -110,7 +119,7 @@ func (b *builder) moe(at func(string) string) *nn.MoE {
 	m := &nn.MoE{Router: nn.Router{
 		Logits: b.linear(at("ffn_gate_inp"), x.Count, c.Hidden), Prefer: b.bias(at("exp_probs_b.bias"), x.Count),
 		Score: x.Score, Groups: x.Groups, TopGroups: x.TopGroups, GroupTop: x.GroupTop, TopK: x.TopK,
-		Normalize: x.Normalize, Scale: x.Scale, WeighInput: x.WeighInput,
+		Normalize: x.Normalize, Scale: x.Scale, Near: x.Near, WeighInput: x.WeighInput,
 	}}
 	m.Experts = make([]nn.MLP, x.Count)
 	for i := range m.Experts {

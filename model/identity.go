@@ -20,6 +20,7 @@ func (c *Config) identity() string {
 	d.add("head_dim", c.HeadDim)
 	d.add("ffn", c.FFN)
 	d.add("context", c.Context)
+	d.add("ahead", c.Ahead)
 	d.add("norm", int(c.Norm))
 	d.add("norm_eps", c.NormEps)
 	d.add("plain_norms", c.PlainNorms)
@@ -45,9 +46,13 @@ func (c *Config) identity() string {
 	d.add("alibi_bias", c.AlibiBias)
 	d.add("alibi_scale", c.AlibiScale)
 	d.add("window", c.Window)
+	d.add("chunk", c.Chunk)
+	d.add("norm_rotated", c.NormRotated)
+	d.add("unit_qk", c.UnitQK)
 	d.add("attn_scale", c.AttnScale)
 	d.add("temper_beta", c.Temper.Beta)
 	d.add("temper_period", c.Temper.Period)
+	d.add("temper_shift", c.Temper.Shift)
 	d.add("scale_by_layer", c.ScaleByLayer)
 	d.add("attn_softcap", c.AttnSoftcap)
 	d.add("final_softcap", c.FinalSoftcap)
@@ -74,6 +79,7 @@ func (x *ExpertConfig) describe(d *nameList) {
 	d.add("experts.normalize", x.Normalize)
 	d.add("experts.scale", x.Scale)
 	d.add("experts.weigh_input", x.WeighInput)
+	d.add("experts.near", x.Near)
 }
 
 func (r *RopeConfig) describe(d *nameList, in string) {

@@ -189,10 +189,7 @@ func (b *builder) floats(m tensor.Mat, ok bool) []float32 {
 func (b *builder) norm(name string, n int) nn.Norm {
 	norm := nn.Norm{Kind: b.c.Norm, Eps: b.c.NormEps}
 	if b.c.PlainNorms {
-		norm.W = make([]float32, n)
-		for i := range norm.W {
-			norm.W[i] = 1
-		}
+		norm.W = ones(n)
 		return norm
 	}
 	if norm.W = b.vector(name+".weight", n); norm.W == nil {
@@ -200,6 +197,15 @@ func (b *builder) norm(name string, n int) nn.Norm {
 	}
 	norm.B = b.bias(name+".bias", n)
 	return norm
+}
+
+// ones returns the weights of a norm that has none.
+func ones(n int) []float32 {
+	w := make([]float32, n)
+	for i := range w {
+		w[i] = 1
+	}
+	return w
 }
 
 // optionalNorm is norm for one that not every model has: without it rows pass

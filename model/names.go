@@ -141,6 +141,8 @@ func llamaNames(more map[string]string) map[string]string {
 		"ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
 		"ffn_gate_inp": "mlp.gate", "exp_probs_b.bias": "mlp.gate.e_score_correction_bias", "ffn_gate_exps.#": "mlp.experts.#.gate_proj",
 		"ffn_up_exps.#": "mlp.experts.#.up_proj", "ffn_down_exps.#": "mlp.experts.#.down_proj",
+		"ffn_gate_shexp": "mlp.shared_experts.gate_proj", "ffn_up_shexp": "mlp.shared_experts.up_proj",
+		"ffn_down_shexp": "mlp.shared_experts.down_proj",
 	}
 	for k, v := range more {
 		if v == "" {

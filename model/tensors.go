@@ -145,9 +145,11 @@ func (b *builder) checkUnused(a *architecture) {
 		if b.used[name] || a.passedOver(name) {
 			continue
 		}
-		if layer := b.src.layer(name); layer >= b.c.Layers {
+		if layer := b.src.layer(name); layer >= b.c.Layers+b.c.Ahead {
 			b.fail("tensor %q: expected layers 0 to %d, found layer %d", name, b.c.Layers-1, layer)
 			return
+		} else if layer >= b.c.Layers {
+			continue
 		}
 		b.fail("tensor %q: expected no such tensor in a model of type %s, found one", name, a.name)
 		return

@@ -250,3 +250,31 @@ func checkOpen(t *testing.T, what, path, want string) {
 		t.Errorf("%s: the outline gives %v", what, outline)
 	}
 }
+
+// Layers that predict further tokens are known, and nothing of them is computed.
+func TestLayersAhead(t *testing.T) {
+	add := func(ahead uint32) string {
+		return rewrite(t, t.TempDir(), "glm4moe", func(b *gguf.Builder) {
+			b.Set("glm4moe.nextn_predict_layers", ahead)
+			b.Set("glm4moe.block_count", 2+ahead)
+			addVector(t, b, "blk.2.nextn.enorm.weight", 32)
+			addVector(t, b, "blk.2.attn_norm.weight", 32)
+		})
+	}
+	checkOpen(t, "layers that are not counted", add(0), "expected layers 0 to 1, found layer 2")
+	path := add(1)
+	checkOpen(t, "layers ahead", path, "")
+	g := readGolden(t, filepath.Join(tinyModels, "glm4moe"))
+	m := openTiny(t, path, g.Context, Options{KV: tensor.F32, Workers: 1})
+	if d, _ := g.diff(t, compute(t, m, g.Prompt, len(g.Prompt))); !(d <= logitTolerance) {
+		t.Errorf("with layers ahead: logits differ by %v", d)
+	}
+	dir := copyCheckpoint(t, "glm4moe", map[string]any{"num_nextn_predict_layers": 1}, func(c *checkpoint) {
+		c.set("model.layers.2.enorm.weight", []int{32}, make([]float32, 32))
+	})
+	checkOpen(t, "a checkpoint's layers ahead", dir, "")
+	dir = copyCheckpoint(t, "glm4moe", map[string]any{"num_nextn_predict_layers": 1}, func(c *checkpoint) {
+		c.set("model.layers.3.enorm.weight", []int{32}, make([]float32, 32))
+	})
+	checkOpen(t, "a layer more", dir, "found layer 3")
+}

@@ -25,6 +25,8 @@ TYPES = ["apertus", "arcee", "bloom", "cohere", "cohere2", "exaone4", "falcon", 
          "granite", "granitemoe", "granitemoeshared", "helium", "lfm2", "lfm2_moe", "llama", "ministral3", "mistral", "mixtral", "mpt", "nemotron", "olmo", "olmo2", "olmo3",
          "olmoe", "phi", "phi3", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "seed_oss", "smollm3", "stablelm", "starcoder2"]
 
+EXPERTS = ["dots1", "ernie4_5", "ernie4_5_moe", "glm4", "glm4_moe", "minimax_m2"]
+
 # Types of checkpoints with code of their own, whose keys had other names.
 LEGACY = {
     "RefinedWeb": ("falcon", {"n_layer": "num_hidden_layers", "n_head": "num_attention_heads", "n_head_kv": "num_kv_heads"}),
@@ -70,7 +72,10 @@ def looked_up(cls, values):
             default = ast.unparse(n.args[1]) if len(n.args) > 1 else "None"
             if default.removeprefix("self.") in values:
                 default = "None"    # it goes before another key
-            out[n.args[0].value] = eval(default, {"self": cls, "default_theta": cls.default_theta})
+            try:
+                out[n.args[0].value] = eval(default, {"self": cls, "default_theta": cls.default_theta})
+            except (AttributeError, NameError):
+                out[n.args[0].value] = None    # it follows from other keys
     return out
 
 
@@ -106,7 +111,7 @@ def describe(cls):
 
 def main():
     lines = {}
-    for kind in TYPES:
+    for kind in [*TYPES, *EXPERTS]:
         cls = CONFIG_MAPPING[kind]
         aliases = {**cls.attribute_map, **ALIASES.get(kind, {})}
         keys = describe(cls)
