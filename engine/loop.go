@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"ridge/engine/trace"
 	"ridge/kvcache"
 	"ridge/model"
 	"ridge/sample"
@@ -52,7 +53,9 @@ type loop struct {
 	prefixes prefixes
 	saved    time.Duration // when the last of them was written
 
-	inserted bool // the tree has got something since sequences were matched with it
+	ring     *trace.Ring
+	rows     []trace.Row // of the step at hand
+	inserted bool        // the tree has got something since sequences were matched with it
 	counts   counters
 	took     time.Duration // by the last step
 	ends     time.Duration // when the last request ended
@@ -80,6 +83,7 @@ func (e *Engine) init(cfg sched.Config) error {
 		return err
 	}
 	e.limits.seqs = e.sched.Config().MaxSeqs
+	e.ring = trace.New(e.limits.seqs)
 	if cfg := e.sched.Config(); cfg.Split { // else prompts are computed at once
 		paged.Step = cfg.MaxTokens
 	}
@@ -312,6 +316,7 @@ func (e *Engine) complete(g *group) {
 	if !g.admitted {
 		e.waiting.Add(-1)
 	}
+	e.move(trace.Finished, g, 0)
 	g.stream.end(e.deliver(g))
 	delete(e.groups, g)
 	if i := slices.Index(e.held, g); i >= 0 {
@@ -345,6 +350,7 @@ func (e *Engine) send(g *group, ev *Event) {
 func (e *Engine) planned(p *sched.Plan, now time.Duration) {
 	for _, s := range p.Admitted {
 		q := e.seqs[s]
+		e.move(trace.Admitted, q.g, q.choice)
 		q.published, q.rope = s.Computed, e.m.RopeLength(s.Prompt, s.Wanted)
 		if g := q.g; !g.admitted {
 			g.admitted, g.begun = true, now
@@ -353,6 +359,11 @@ func (e *Engine) planned(p *sched.Plan, now time.Duration) {
 			g.info.Queued = now - g.arrived
 			e.waiting.Add(-1)
 			g.progress(s.Computed)
+		}
+	}
+	for _, s := range p.Preempted {
+		if q := e.seqs[s.Seq]; q != nil {
+			e.move(trace.Preempted, q.g, q.choice)
 		}
 	}
 	for _, s := range p.Shed {

@@ -27,6 +27,8 @@ type runState struct {
 func (e *Engine) step(p *sched.Plan) {
 	begin := e.now()
 	e.stepAt.Store(int64(begin))
+	kernels := e.counts.kernels
+	runs := p.Runs // Done takes them out of the plan
 	e.note(p)
 	e.build(p)
 	err := e.compute(p)
@@ -44,13 +46,14 @@ func (e *Engine) step(p *sched.Plan) {
 		e.sched.Done(end-begin, end)
 	}
 	e.commit(err)
-	clear(e.runs)
-	clear(e.jobs)
 	e.stepAt.Store(0)
 	e.noted.Store(false)
 	e.counts.steps++
 	e.took = e.now() - begin
 	e.counts.busy += e.took
+	e.record(p, runs, begin, kernels)
+	clear(e.runs)
+	clear(e.jobs)
 }
 
 // build makes the model's batch and the jobs for its outputs.

@@ -132,6 +132,9 @@ type Run struct {
 	Draft    int
 	Outputs  int // how many of the last tokens want logits: none within a prompt, else 1 + Draft
 
+	// Decodes says that the sequence only waited for its next token.
+	Decodes bool
+
 	// The caller sets these before Done, where Outputs > 0: how many tokens
 	// the sequence was extended by (1, one more for each guess that was right,
 	// and Seq.Forced), and whether it is complete.

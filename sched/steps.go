@@ -185,12 +185,12 @@ func (s *Scheduler) schedule(q *Seq, n int) int {
 
 // appendRun appends a run to the plan.
 func (s *Scheduler) appendRun(q *Seq, n, need int) {
-	r := Run{Seq: q, Start: q.Computed, N: n}
+	r := Run{Seq: q, Start: q.Computed, N: n, Decodes: q.decodes()}
 	if end := q.Computed + n; end >= q.Wanted {
 		r.Draft = end - q.Wanted
 		r.Outputs = 1 + r.Draft
 	}
-	if q.decodes() {
+	if r.Decodes {
 		s.decoding++
 	} else {
 		s.prompting++

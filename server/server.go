@@ -23,6 +23,7 @@ import (
 	"ridge/server/ollama"
 	"ridge/server/openai"
 	"ridge/server/run"
+	"ridge/server/watch"
 	"ridge/server/wire"
 )
 
@@ -197,7 +198,9 @@ func (s *Server) routes(created *ollama.Store) error {
 	}
 	oll := ollama.New(d, created)
 	oll.Version, oll.Hub = s.o.Version, s.o.Hub
-	for _, routes := range []map[string]wire.Handler{s.own(), open.Routes(), anthropic.New(d).Routes(), oll.Routes(), extra.Routes()} {
+	inside := watch.New(d)
+	inside.Version, inside.Draining = s.o.Version, s.draining.Load
+	for _, routes := range []map[string]wire.Handler{s.own(), inside.Routes(), open.Routes(), anthropic.New(d).Routes(), oll.Routes(), extra.Routes()} {
 		for pattern, h := range routes {
 			s.mux.Handle(pattern, handler(h))
 		}
@@ -215,7 +218,6 @@ func (s *Server) own() map[string]wire.Handler {
 		"GET /v1/files/{id}/content": s.fileContent, "DELETE /v1/files/{id}": s.deleteFile,
 		"POST /v1/batches": s.postBatch, "GET /v1/batches": s.listBatches, "GET /v1/batches/{id}": s.getBatch, "POST /v1/batches/{id}/cancel": s.cancelBatch,
 		"GET /health": s.health, "GET /v1/health": s.health, "GET /live": s.live, "GET /ready": s.ready, "GET /ping": s.live,
-		"GET /ridge/status": s.status,
 	}
 }
 

@@ -2,7 +2,9 @@ package caller
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"strings"
 	"time"
@@ -64,6 +66,7 @@ type Account struct {
 	Name     string              // the tenant
 	Weight   int                 // its share under fair scheduling; 0 for the usual one
 	Patient  bool                // no deadline holds but those that its requests name
+	Admin    bool                // it may see the requests of others, and change what all have
 	Priority func(asked int) int // of its requests, given the one that they ask for
 	Use      func(tokens int)    // is told what a generation took; nil for nobody
 }
@@ -85,6 +88,36 @@ func Owner(ctx context.Context) string {
 		return a.Name
 	}
 	return ""
+}
+
+// Sees says whether the caller of a request may know ids and texts of the requests of
+// a tenant.
+func Sees(ctx context.Context, tenant string) bool {
+	a := AccountOf(ctx)
+	return a == nil || a.Admin || a.Name == tenant
+}
+
+// secret makes the names of requests that others may not know.
+var secret = func() (b [sha256.Size]byte) {
+	_, _ = rand.Read(b[:]) // never fails
+	return b
+}()
+
+// Shown is what the caller of a request may know of a request of a tenant: its id and
+// the tenant, or in place of the id a name that says nothing and stays the same.
+func Shown(ctx context.Context, tenant, id string) (string, string) {
+	if Sees(ctx, tenant) {
+		return id, tenant
+	}
+	h := hmac.New(sha256.New, secret[:])
+	h.Write([]byte(tenant + "\n" + id))
+	return "other-" + hex.EncodeToString(h.Sum(nil)[:6]), ""
+}
+
+// Administers says whether the caller of a request may change what all have.
+func Administers(ctx context.Context) bool {
+	a := AccountOf(ctx)
+	return a == nil || a.Admin
 }
 
 // CleanID takes over a client's request id if it is harmless.

@@ -93,7 +93,8 @@ func (s *API) slots(w http.ResponseWriter, r *http.Request) error {
 		if q.State == "waiting" {
 			continue
 		}
-		out = append(out, slot{i, q.ID, m.Info().Context, q.State == "running", q.State, q.Position, q.Prompt, q.Computed, q.Pages, q.Age.Seconds(),
+		id, _ := caller.Shown(r.Context(), q.Tenant, q.ID)
+		out = append(out, slot{i, id, m.Info().Context, q.State == "running", q.State, q.Position, q.Prompt, q.Computed, q.Pages, q.Age.Seconds(),
 			next{q.Tokens < q.Max, q.Max - q.Tokens, q.Tokens}})
 	}
 	busy := len(out)

@@ -3,9 +3,9 @@
 // A key file has one key per line, with its limits behind it:
 //
 //	sk-secret  name=alice  requests=60  tokens=20000  day=1000000  parallel=4  weight=2  priority=1
-//	sha256:2c26b4...  name=bob
+//	sha256:2c26b4...  name=bob  admin=1
 //
-// requests and tokens are per minute, day is the tokens of a day (UTC),
+// A key with admin=1 sees what others do, and loads and unloads models. requests and tokens are per minute, day is the tokens of a day (UTC),
 // parallel the requests at one time; what is absent is unlimited. A key may be
 // given by its SHA-256, so that the file does not tell it. # begins a comment.
 // The file is read again when it changes; a file that is wrong then changes
@@ -37,8 +37,9 @@ type Limits struct {
 type Key struct {
 	Name     string
 	Limits   Limits
-	Weight   int // share under fair scheduling, 0 for 1
-	Priority int // class, lower comes first
+	Weight   int  // share under fair scheduling, 0 for 1
+	Priority int  // class, lower comes first
+	Admin    bool // may see the requests of others, and change what all have
 
 	mu       sync.Mutex
 	requests bucket
@@ -85,6 +86,14 @@ func New(given []string, path string, notify func(error)) (*Set, error) {
 
 // Empty reports whether there are no keys: then everybody may use the server.
 func (s *Set) Empty() bool { return s == nil || s.path == "" && len(s.fixed) == 0 }
+
+// Single reports whether there is one key only: then nobody's requests are hidden
+// from anybody.
+func (s *Set) Single() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.keys) == 1
+}
 
 // Find returns the key with the given secret.
 func (s *Set) Find(secret string) (*Key, bool) {
@@ -197,13 +206,20 @@ func parse(fields []string) (hash [32]byte, k *Key, err error) {
 			k.Name = value
 			continue
 		}
+		if name == "admin" {
+			if value != "0" && value != "1" {
+				return hash, nil, fmt.Errorf("admin: expected 0 or 1, found %q", value)
+			}
+			k.Admin = value == "1"
+			continue
+		}
 		n, err := strconv.Atoi(value)
 		dst := map[string]*int{
 			"requests": &k.Limits.Requests, "tokens": &k.Limits.Tokens, "day": &k.Limits.Day, "parallel": &k.Limits.Parallel,
 			"weight": &k.Weight, "priority": &k.Priority,
 		}[name]
 		if dst == nil || err != nil || n < 0 {
-			return hash, nil, fmt.Errorf("expected name=..., or requests, tokens, day, parallel, weight or priority with a number, found %q", f)
+			return hash, nil, fmt.Errorf("expected name=..., or admin, requests, tokens, day, parallel, weight or priority with a number, found %q", f)
 		}
 		*dst = n
 	}
