@@ -34,13 +34,21 @@ type AttnSpec struct {
 	Scale             float32      // factor of the scores, positive, usually 1/√HeadDim
 	Softcap           float32      // scores become Softcap·tanh(score/Softcap); 0 for none
 	KV                tensor.DType // element type of the tiles: F16, F32, BF16 or Q8_0; keys as BF16 need an even HeadDim
+	// ValuesInKeys says that a value is the first VHeadDim elements of its key:
+	// tiles have keys alone. With Q8_0 both share the key's scale.
+	ValuesInKeys bool
 }
 
 // KeyTileBytes returns the size of the keys of a tile.
 func (s *AttnSpec) KeyTileBytes() int { return KVTileBytes(s.HeadDim, s.KV) }
 
 // ValueTileBytes returns the size of the values of a tile.
-func (s *AttnSpec) ValueTileBytes() int { return KVTileBytes(s.VHeadDim, s.KV) }
+func (s *AttnSpec) ValueTileBytes() int {
+	if s.ValuesInKeys {
+		return 0
+	}
+	return KVTileBytes(s.VHeadDim, s.KV)
+}
 
 // AttnCall is attention of Rows query rows of one sequence, each with the Heads
 // query heads that share one kv head. For row r and head h, with the scores
@@ -94,6 +102,9 @@ func (c *AttnCall) check() {
 	kvElem(s.KV) // panics if it is none
 	if c.Rows <= 0 || c.Heads <= 0 || s.HeadDim <= 0 || s.VHeadDim <= 0 {
 		panic(fmt.Sprintf("kernel: attention: shape: %d rows, %d heads of %d and %d", c.Rows, c.Heads, s.HeadDim, s.VHeadDim))
+	}
+	if s.ValuesInKeys && s.VHeadDim > s.HeadDim {
+		panic(fmt.Sprintf("kernel: attention: values in keys of %d: expected at most as many elements, found %d", s.HeadDim, s.VHeadDim))
 	}
 	if s.KV == tensor.BF16 && s.HeadDim%2 != 0 {
 		panic(fmt.Sprintf("kernel: attention: BF16 keys: expected an even number of values, found %d", s.HeadDim))

@@ -220,27 +220,39 @@ func (g *attnGroupState) loadBlock(first int) {
 		// A tile that nobody reads is replaced by one that is there; its
 		// scores are masked.
 		i := min(max(first/TileTokens+t, lo), hi)
-		g.k[t], g.v[t] = tiles.key(i), tiles.value(i)
+		if g.k[t] = tiles.key(i); !spec.ValuesInKeys {
+			g.v[t] = tiles.value(i)
+		}
 	}
 	g.next, g.ahead = address(g.k[0]), false
 	if elem == elemI8 {
 		g.ks, g.vs = g.k, g.v
+		if spec.ValuesInKeys {
+			g.vs = g.k
+		}
 		for t := range g.k {
 			g.k[t] = (*byte)(unsafe.Add(unsafe.Pointer(g.k[t]), kvScales))
-			g.v[t] = (*byte)(unsafe.Add(unsafe.Pointer(g.v[t]), kvScales))
+			if !spec.ValuesInKeys {
+				g.v[t] = (*byte)(unsafe.Add(unsafe.Pointer(g.v[t]), kvScales))
+			}
 		}
 	}
 	if g.wide {
+		if spec.ValuesInKeys {
+			g.turnPairs()
+		}
 		g.scratch.brain.values(g, first)
 		g.many = g.n > attnWide
 		g.fetch(first / TileTokens)
 		return
 	}
-	g.many = g.kernels == nil || g.n > 2*attnTile || elem == elemBF16
+	g.many = g.kernels == nil || g.n > 2*attnTile || elem == elemBF16 || spec.ValuesInKeys
 	if g.many && elem != elemF32 {
 		g.convertKeys()
 	}
-	if vd := spec.VHeadDim; g.many && elem != elemF32 || vd != padded(vd) {
+	if spec.ValuesInKeys {
+		g.turnKeys()
+	} else if vd := spec.VHeadDim; g.many && elem != elemF32 || vd != padded(vd) {
 		g.convertValues()
 	}
 	g.fetch(first / TileTokens)

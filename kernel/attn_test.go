@@ -49,6 +49,16 @@ type kvSeq struct {
 // newKVSeq stores random keys and values in pages of perPage tiles. Slots
 // after the last token hold NaN.
 func newKVSeq(r *rand.Rand, s *AttnSpec, n, perPage int) *kvSeq {
+	var k, v [][]float32
+	for range n {
+		k, v = append(k, randomRow(r, s.HeadDim, 1)), append(v, randomRow(r, s.VHeadDim, 1))
+	}
+	return newKVSeqOf(s, k, v, perPage)
+}
+
+// newKVSeqOf is newKVSeq for given keys and values, which it rounds. Values that
+// are part of the keys are taken from these.
+func newKVSeqOf(s *AttnSpec, ks, vs [][]float32, perPage int) *kvSeq {
 	seq := &kvSeq{}
 	kb, vb := s.KeyTileBytes(), s.ValueTileBytes()
 	seq.tiles = Tiles{PerPage: perPage, K: 64, V: 64 + kb, Step: kb + vb}
@@ -56,7 +66,7 @@ func newKVSeq(r *rand.Rand, s *AttnSpec, n, perPage int) *kvSeq {
 		mem := seq.keep[p/TileTokens/perPage][64+p/TileTokens%perPage*(kb+vb):]
 		return mem[:kb:kb], mem[kb : kb+vb : kb+vb]
 	}
-	for p := range n {
+	for p, k := range ks {
 		if p%(TileTokens*perPage) == 0 {
 			page := make([]byte, 64+perPage*(kb+vb))
 			for i := range page {
@@ -65,10 +75,16 @@ func newKVSeq(r *rand.Rand, s *AttnSpec, n, perPage int) *kvSeq {
 			seq.keep = append(seq.keep, page)
 			seq.tiles.Pages = append(seq.tiles.Pages, &page[0])
 		}
-		k, v := randomRow(r, s.HeadDim, 1), randomRow(r, s.VHeadDim, 1)
 		kt, vt := tile(p)
+		v := vs[p]
+		if s.ValuesInKeys {
+			v = nil
+		}
 		StoreKV(kt, vt, p%TileTokens, k, v, s.KV)
 		loadKV(k, v, kt, vt, p%TileTokens, s.KV)
+		if s.ValuesInKeys {
+			v = k[:s.VHeadDim]
+		}
 		seq.k, seq.v = append(seq.k, k), append(seq.v, v)
 	}
 	return seq

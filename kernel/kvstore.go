@@ -64,20 +64,23 @@ func StoreKV(kTile, vTile []byte, slot int, k, v []float32, kv tensor.DType) {
 }
 
 // StoreKVTile is StoreKV for the 16 tokens of a whole tile: token i has the kd
-// elements of its key at k[i·ldk] and the vd elements of its value at v[i·ldv].
+// elements of its key at k[i·ldk] and the vd elements of its value at v[i·ldv];
+// with vd 0 there are no values.
 func StoreKVTile(kTile, vTile []byte, k []float32, ldk, kd int, v []float32, ldv, vd int, kv tensor.DType) {
 	e := kvElem(kv)
 	if e == elemF32 || e == elemBF16 || cpu.Current() < cpu.NEON || kd%8 != 0 {
 		for i := range TileTokens {
-			StoreKV(kTile, vTile, i, k[i*ldk:][:kd], v[i*ldv:][:vd], kv)
+			StoreKV(kTile, vTile, i, k[i*ldk:][:kd], v[min(i*ldv, len(v)):][:vd], kv)
 		}
 		return
 	}
 	var inv [TileTokens]float32
 	for i := range TileTokens {
-		row := v[i*ldv:][:vd]
-		at := e.head() + i*vd*e.bytes()
-		e.encode(vTile[at:at+vd*e.bytes()], row, e.putScale(vTile, i, row))
+		if vd > 0 {
+			row := v[i*ldv:][:vd]
+			at := e.head() + i*vd*e.bytes()
+			e.encode(vTile[at:at+vd*e.bytes()], row, e.putScale(vTile, i, row))
+		}
 		inv[i] = e.putScale(kTile, i, k[i*ldk:][:kd])
 	}
 	var rows [TileTokens][2 * kvPart]byte

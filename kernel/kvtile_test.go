@@ -148,6 +148,10 @@ func TestAttendQuantError(t *testing.T) {
 // of which may be nil.
 func loadKV(k, v []float32, kTile, vTile []byte, slot int, kv tensor.DType) {
 	e := kvElem(kv)
+	if e == elemBF16 {
+		loadPairs(k, v, kTile, vTile, slot)
+		return
+	}
 	if len(v) > 0 {
 		e.decode(v, &vTile[e.head() : e.head()+(slot+1)*len(v)*e.bytes()][slot*len(v)*e.bytes()])
 	}
@@ -156,6 +160,21 @@ func loadKV(k, v []float32, kTile, vTile []byte, slot int, kv tensor.DType) {
 	}
 	if e == elemI8 {
 		Scale(k, actFloat(kTile, 4*slot))
-		Scale(v, actFloat(vTile, 4*slot))
+		if len(v) > 0 {
+			Scale(v, actFloat(vTile, 4*slot))
+		}
+	}
+}
+
+// loadPairs is loadKV for bfloat16.
+func loadPairs(k, v []float32, kTile, vTile []byte, slot int) {
+	at := func(tile []byte, i int) float32 {
+		return math.Float32frombits(uint32(tile[2*i])<<16 | uint32(tile[2*i+1])<<24)
+	}
+	for d := range k {
+		k[d] = at(kTile, d/2*2*TileTokens+2*slot+d%2)
+	}
+	for d := range v {
+		v[d] = at(vTile, slot/2*2*len(v)+2*d+slot%2)
 	}
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // LayerShape is what one layer keeps of a sequence. A layer with attention has
-// Heads keys of KDim and Heads values of VDim elements for each token; a
-// recurrent layer has State bytes for the whole sequence and no heads.
+// Heads keys of KDim and Heads values of VDim elements for each token, VDim being
+// 0 where values are part of the keys (latent attention); a recurrent layer has State bytes for the whole sequence and no heads.
 type LayerShape struct {
 	Heads, KDim, VDim int
 
@@ -95,7 +95,7 @@ func (l *layout) measure() (windows []int, classes [][]item, parts []item, err e
 			}
 			continue
 		}
-		if s.Heads <= 0 || s.KDim <= 0 || s.VDim <= 0 || s.Window < 0 || s.State != 0 || s.Parts != 0 {
+		if s.Heads <= 0 || s.KDim <= 0 || s.VDim < 0 || s.Window < 0 || s.State != 0 || s.Parts != 0 {
 			return nil, nil, nil, fmt.Errorf("kvcache: layer %d: expected heads and dimensions of keys and values, or a state in equal parts, found %+v", i, s)
 		}
 		if l.cfg.DType == tensor.BF16 && s.KDim%2 != 0 {

@@ -290,13 +290,13 @@ func clearTile(k, v []byte, slot int, l LayerShape, t tensor.DType) {
 	head, size := tileElem(t)
 	if head > 0 {
 		clear(k[scaleBytes*slot : head])
-		clear(v[scaleBytes*slot : head])
+		clear(v[min(scaleBytes*slot, len(v)):min(head, len(v))])
 	}
 	if t == tensor.BF16 {
 		clearPairs(k, v, slot, l)
 		return
 	}
-	k, v = k[head:], v[head:]
+	k, v = k[head:], v[min(head, len(v)):]
 	for d := range l.KDim {
 		clear(k[(d*TileTokens+slot)*size : (d+1)*TileTokens*size])
 	}

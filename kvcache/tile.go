@@ -6,11 +6,14 @@ import "ridge/weights/tensor"
 const scaleBytes = 4
 
 // TileBytes returns the size of the keys, or of the values, of a tile with dim
-// elements per token, and 0 for types that a pool cannot have. F16, F32 and
+// elements per token, and 0 for none and for types that a pool cannot have. F16, F32 and
 // BF16 are 16·dim elements; Q8_0 is a float32 scale for each of the 16 tokens, then
 // 16·dim bytes.
 func TileBytes(dim int, t tensor.DType) int {
 	head, size := tileElem(t)
+	if dim == 0 {
+		return 0
+	}
 	return head + TileTokens*dim*size
 }
 
