@@ -30,7 +30,7 @@ func (e *Exec) appendKV(a *Attention, s *Step, layer int, q, k, v *kernel.Acts) 
 func (t *appendTask) Do(worker, workers int) {
 	r, hi := pool.Split(len(t.rows), worker, workers)
 	for r < hi {
-		n := t.tileRows(r, hi)
+		n := tileRows(t.rows, r, hi)
 		for i := range n {
 			t.rotate(r + i)
 		}
@@ -41,9 +41,8 @@ func (t *appendTask) Do(worker, workers int) {
 
 // tileRows returns how many rows from r on are stored at once: those of a whole
 // tile, or one.
-func (t *appendTask) tileRows(r, hi int) int {
+func tileRows(rows []rowRef, r, hi int) int {
 	const n = kvcache.TileTokens
-	rows := t.rows
 	if rows[r].pos%n != 0 || hi-r < n {
 		return 1
 	}
@@ -91,11 +90,7 @@ func (t *appendTask) turn(r int, q, k []float32) {
 	cos, sin := t.table.cos[r*half:][:half], t.table.sin[r*half:][:half]
 	for _, x := range [2][]float32{q, k} {
 		for ; len(x) > 0; x = x[a.HeadDim:] {
-			if a.Rope.Style == RopeNorm {
-				kernel.RopeNorm(x[:2*half], cos, sin)
-			} else {
-				kernel.RopeNeox(x[:2*half], cos, sin)
-			}
+			a.Rope.rotate(x, cos, sin)
 		}
 	}
 }

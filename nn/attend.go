@@ -51,13 +51,13 @@ type attnWorker struct {
 }
 
 // attend writes the attention of the rows of q over the keys and values of
-// their sequences to dst, both [rows][heads·dim]. The rows' own keys and values
+// their sequences to dst, [rows][heads·value dim]; q is [rows][heads·dim]. The rows' own keys and values
 // must be stored. The result has the form f.
 func (e *Exec) attend(a *Attention, s *Step, layer int, dst, q *kernel.Acts, f Form) {
-	formRows(dst, q.N, a.Heads*a.HeadDim, f)
+	formRows(dst, q.N, a.Heads*a.valueDim(), f)
 	t := &e.attn
 	t.dst, t.q, t.a, t.runs, t.layer, t.kv = dst, q, a, s.Runs, layer, e.KV
-	t.spec = kernel.AttnSpec{HeadDim: a.HeadDim, VHeadDim: a.HeadDim, Scale: a.Scale, Softcap: a.Softcap, KV: e.KV.DType()}
+	t.spec = kernel.AttnSpec{HeadDim: a.HeadDim, VHeadDim: a.valueDim(), Scale: a.Scale, Softcap: a.Softcap, KV: e.KV.DType(), ValuesInKeys: a.valuesInKeys > 0}
 	t.plan()
 	// Kernels fetch the keys behind those at hand: a worker takes units that lie
 	// one after the other.
@@ -134,11 +134,10 @@ func grow(s []float32, n int) []float32 {
 func (t *attnTask) call(c *kernel.AttnCall, u attnUnit) {
 	a, run := t.a, &t.runs[u.run]
 	group, row := a.Heads/a.KVHeads, run.row+u.row
-	off := u.head * group * a.HeadDim
 	pl := t.kv.Place(t.layer, u.head)
 	c.Spec, c.Rows, c.Heads = &t.spec, u.rows, group
-	c.Q, c.LDQ = t.q.F32[row*t.q.LDF+off:], t.q.LDF
-	c.Out, c.LDO = t.dst.F32[row*t.dst.LDF+off:], t.dst.LDF
+	c.Q, c.LDQ = t.q.F32[row*t.q.LDF+u.head*group*a.HeadDim:], t.q.LDF
+	c.Out, c.LDO = t.dst.F32[row*t.dst.LDF+u.head*group*a.valueDim():], t.dst.LDF
 	c.Start, c.End = t.start[row:row+u.rows], t.end[row:row+u.rows]
 	c.Slope, c.Sink = nil, nil
 	if a.Sinks != nil {

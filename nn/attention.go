@@ -33,6 +33,17 @@ type Attention struct {
 	Sinks   []float32 // per head, the score of a key that is not there (Xiao et al. 2024); nil for none
 
 	balance balance // see Balance
+	// valuesInKeys is how many elements of a key are its value, 0 where values are
+	// kept beside keys: see Latent.
+	valuesInKeys int
+}
+
+// valueDim returns the elements of a head's value.
+func (a *Attention) valueDim() int {
+	if a.valuesInKeys > 0 {
+		return a.valuesInKeys
+	}
+	return a.HeadDim
 }
 
 // Temper makes the queries of late positions larger: by 1 + Beta·ln(1 + ⌊(position +

@@ -44,6 +44,9 @@ type Reads struct {
 	// Queries is the number of query heads, each of which is multiplied with all
 	// keys and values that a row sees; 0 for blocks without attention.
 	Queries int
+	// ValueDim is how many elements of a key are its value, where values are part of
+	// the keys that are kept; 0 elsewhere.
+	ValueDim int
 }
 
 // Region is a parallel region of a block: matrices that are multiplied with the

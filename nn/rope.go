@@ -38,6 +38,15 @@ func (r *Rope) frequencies(buf []float32, length int) []float32 {
 	return buf
 }
 
+// rotate rotates the first elements of x, by the cosines and sines of its position.
+func (r *Rope) rotate(x, cos, sin []float32) {
+	if r.Style == RopeNorm {
+		kernel.RopeNorm(x[:2*len(cos)], cos, sin)
+	} else {
+		kernel.RopeNeox(x[:2*len(cos)], cos, sin)
+	}
+}
+
 // ropeTable is the cosines and sines of a step's rows, [rows][len(Inv)].
 type ropeTable struct {
 	rope     *Rope

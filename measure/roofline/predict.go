@@ -282,7 +282,7 @@ func (e *estimate) elements(p *Parts, rows int) {
 		run(c.Hidden, 1)
 		run(c.Hidden, 1)
 		run(l.queries*l.keeps.KDim+l.keeps.Heads*(l.keeps.KDim+l.keeps.VDim), 1)
-		run(l.queries*l.keeps.VDim, 1)
+		run(l.queries*l.values, 1)
 		if c.PostNorms {
 			run(2*c.Hidden, 2)
 		}

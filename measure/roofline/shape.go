@@ -38,11 +38,21 @@ type Shape struct {
 type layer struct {
 	keeps   kvcache.LayerShape
 	queries int
+	values  int // elements of a value, which may be part of the key
+}
+
+func newLayer(m nn.Mixer) layer {
+	reads := m.Reads()
+	l := layer{m.Keeps(), reads.Queries, reads.ValueDim}
+	if l.values == 0 {
+		l.values = l.keeps.VDim
+	}
+	return l
 }
 
 // attnOps are the operations of a query row with one key and value: a
 // multiplication and an addition per element, in all heads.
-func (l *layer) attnOps() float64 { return 2 * float64(l.queries*(l.keeps.KDim+l.keeps.VDim)) }
+func (l *layer) attnOps() float64 { return 2 * float64(l.queries*(l.keeps.KDim+l.values)) }
 
 // kvBytes returns the bytes of the keys and values of a token in a layer.
 func (s *Shape) kvBytes(l *layer) int64 {
@@ -111,7 +121,7 @@ func NewShape(o *model.Outline, kv tensor.DType) (*Shape, error) {
 	s := &Shape{Outline: o, KV: kv}
 	for i := range o.Net.Layers {
 		mix := o.Net.Layers[i].Mix
-		s.layers = append(s.layers, layer{mix.Keeps(), mix.Reads().Queries})
+		s.layers = append(s.layers, newLayer(mix))
 		s.KVBytes += s.kvBytes(&s.layers[i])
 	}
 	planes := map[model.Act]map[*nn.Linear]int{}
