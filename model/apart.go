@@ -83,6 +83,8 @@ func (n *Net) inputs() []*input {
 		switch m := l.Mix.(type) {
 		case *nn.Attention:
 			first, out = []*nn.Linear{&m.Q, &m.K, &m.V}, []*nn.Linear{&m.Out}
+		case *nn.Latent:
+			first, out = m.Inputs(), []*nn.Linear{&m.Out}
 		case *nn.ShortConv:
 			first, out = []*nn.Linear{&m.In}, []*nn.Linear{&m.Out}
 		}

@@ -21,6 +21,7 @@ type architecture struct {
 	// alone, such as "post_attention_norm" for "ffn_norm".
 	aliases map[string]string
 	build   func(b *builder) *Net
+	latent  bool     // keys and values are products with latents: their sizes are described elsewhere
 	head    bool     // a GGUF file has the output matrix always
 	unused  []string // patterns of tensors that files have and the network does not need
 
@@ -35,6 +36,7 @@ var architectures = []*architecture{
 	&arcee, &seedoss, &exaone4, &apertus, &mistral3, &nemotron, &helium,
 	&qwen2moe, &qwen3moe, &olmoe, &granitemoe, &gptoss, &lfm2, &lfm2moe,
 	&glm4, &glm4moe, &ernie4_5, &ernie4_5moe, &dots1, &minimaxM2,
+	&deepseek, &deepseek2,
 }
 
 // Architectures returns the names of the architectures that Open knows, as
@@ -103,7 +105,7 @@ func (a *architecture) read(d *description, c *Config) error {
 	if c.HeadDim == 0 && c.Heads > 0 && d.hf {
 		c.HeadDim = c.Hidden / c.Heads
 	}
-	if v := d.int("attention.value_length", "", c.HeadDim); v != c.HeadDim && c.HeadDim != 0 {
+	if v := d.int("attention.value_length", "", c.HeadDim); v != c.HeadDim && c.HeadDim != 0 && !a.latent {
 		d.fail("attention.value_length", fmt.Sprintf("%d as the key length", c.HeadDim), v)
 	}
 	c.FFN = d.int("feed_forward_length", "intermediate_size|n_inner|ffn_hidden_size", ffn)

@@ -129,6 +129,9 @@ var noEffect = map[string][]string{
 	"block_multiple_of":                {"block_auto_adjust_ff_dim"},
 	"block_ffn_dim_multiplier":         {"block_auto_adjust_ff_dim"},
 	"tie_word_embeddings":              {"tie_embedding"},
+	"head_dim":                         {"kv_lora_rank"},
+	"n_group":                          {"topk_method"},
+	"topk_group":                       {"topk_method"},
 }
 
 // Every key that the class of a model has is read, and changes what is computed,
@@ -183,6 +186,9 @@ func another(key string, v any) any {
 		}
 		if x != float64(int(x)) || strings.HasSuffix(key, "pct") || strings.HasSuffix(key, "factor") {
 			return x / 2
+		}
+		if x == 0 {
+			return 6.0
 		}
 		return x * 2
 	case string:

@@ -38,6 +38,7 @@ type Config struct {
 	Gated   bool        // MLP is down(act(gate) * up) and not down(act(up))
 	Experts ExpertConfig
 	Conv    ConvConfig
+	Latent  LatentConfig
 
 	RopeStyle  nn.RopeStyle
 	RopeDim    int
@@ -122,6 +123,9 @@ func (c *Config) Validate() error {
 		return err
 	}
 	if err := c.Conv.validate(c.Layers); err != nil {
+		return err
+	}
+	if err := c.Latent.validate(); err != nil {
 		return err
 	}
 	if !(c.NormEps >= 0 && c.NormEps < 1) {

@@ -234,7 +234,7 @@ func checkGreedy(t *testing.T, m *Model, g *golden, kind string) {
 
 // The reference tier computes the same as the kernels do.
 func TestReferenceTier(t *testing.T) {
-	for _, name := range []string{"llama", "gemma3", "gpt2"} {
+	for _, name := range []string{"llama", "gemma3", "gpt2", "deepseek3"} {
 		dir := filepath.Join(tinyModels, name)
 		if !exists(dir) {
 			t.Fatalf("no tiny model %s", name)

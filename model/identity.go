@@ -37,6 +37,7 @@ func (c *Config) identity() string {
 	for i, has := range c.Conv.Layers {
 		d.add(fmt.Sprintf("conv.layer_%d", i), has)
 	}
+	c.Latent.describe(&d)
 	d.add("rope_style", int(c.RopeStyle))
 	d.add("rope_dim", c.RopeDim)
 	for i, r := range c.Rope {

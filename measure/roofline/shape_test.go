@@ -103,9 +103,15 @@ func naive(t *testing.T, path string, c model.Config, kv tensor.DType, st Step) 
 					}
 					seen[key] = true
 					out.AttnOps += 4 * float64(c.Heads*c.HeadDim)
+					if l := c.Latent; l.Rank > 0 {
+						out.AttnOps += 2 * float64(c.Heads*(2*l.Rank+l.RopeDim-2*c.HeadDim))
+					}
 				}
 			}
 			perKey := int64(2 * c.KVHeads[layer] * c.HeadDim * kv.BlockBytes())
+			if l := c.Latent; l.Rank > 0 {
+				perKey = int64((l.Rank + l.RopeDim) * kv.BlockBytes())
+			}
 			out.KVRead += perKey * int64(len(seen))
 			out.KVWrite += perKey * int64(g.Rows)
 		}

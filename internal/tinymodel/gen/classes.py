@@ -26,12 +26,24 @@ TYPES = ["apertus", "arcee", "bloom", "cohere", "cohere2", "exaone4", "falcon", 
          "olmoe", "phi", "phi3", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "seed_oss", "smollm3", "stablelm", "starcoder2"]
 
 EXPERTS = ["dots1", "ernie4_5", "ernie4_5_moe", "glm4", "glm4_moe", "minimax_m2"]
+LATENT = ["deepseek_v2", "deepseek_v3", "glm4_moe_lite", "youtu"]
 
 # Types of checkpoints with code of their own, whose keys had other names.
 LEGACY = {
     "RefinedWeb": ("falcon", {"n_layer": "num_hidden_layers", "n_head": "num_attention_heads", "n_head_kv": "num_kv_heads"}),
     "RefinedWebModel": ("falcon", {"n_layer": "num_hidden_layers", "n_head": "num_attention_heads", "n_head_kv": "num_kv_heads"}),
+    "kimi_k2": ("deepseek_v3", {}),
     "stablelm_epoch": ("stablelm", {"norm_eps": "layer_norm_eps", "rope_pct": "partial_rotary_factor"}),
+}
+
+# Types whose configuration class is the authors' own, beside their checkpoints.
+REMOTE = {
+    "deepseek": {
+        "vocab_size": 102400, "hidden_size": 4096, "intermediate_size": 11008, "moe_intermediate_size": 1407, "num_hidden_layers": 30,
+        "num_attention_heads": 32, "num_key_value_heads": None, "n_shared_experts": None, "n_routed_experts": None,
+        "num_experts_per_tok": None, "moe_layer_freq": 1, "first_k_dense_replace": 0, "norm_topk_prob": False,
+        "scoring_func": "softmax", "hidden_act": "silu", "max_position_embeddings": 2048, "rms_norm_eps": 1e-6,
+        "tie_word_embeddings": False, "rope_theta": 10000.0, "rope_scaling": None, "attention_bias": False},
 }
 
 # What a class takes under a name of its first checkpoints.
@@ -111,7 +123,7 @@ def describe(cls):
 
 def main():
     lines = {}
-    for kind in [*TYPES, *EXPERTS]:
+    for kind in [*TYPES, *EXPERTS, *LATENT]:
         cls = CONFIG_MAPPING[kind]
         aliases = {**cls.attribute_map, **ALIASES.get(kind, {})}
         keys = describe(cls)
@@ -120,6 +132,8 @@ def main():
         keys.update(dict.fromkeys(TOLD.get(kind, [])))
         aliases = dict((a, k) if k in keys else (k, a) for a, k in aliases.items())
         lines[kind] = {"type": kind, "aliases": aliases, "keys": keys}
+    for kind, keys in REMOTE.items():
+        lines[kind] = {"type": kind, "aliases": {}, "keys": keys}
     for kind, (like, aliases) in LEGACY.items():
         lines[kind] = {"type": kind, "aliases": {**lines[like]["aliases"], **aliases}, "keys": lines[like]["keys"]}
     with open(OUT, "w") as f:

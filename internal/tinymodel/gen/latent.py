@@ -1,3 +1,32 @@
 """Tiny models of families with latent attention."""
+from base import BASE, family
 
-CASES = []
+# Two layers, the second with experts. A rank is a multiple of 64.
+LATENT = {**BASE, "hidden_size": 32, "intermediate_size": 24, "num_attention_heads": 2, "num_key_value_heads": 2,
+          "max_position_embeddings": 256, "kv_lora_rank": 64, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 16,
+          "torch_dtype": "bfloat16", "rms_norm_eps": 1e-6, "tie_word_embeddings": True}
+EXPERTS = {"moe_intermediate_size": 8, "n_routed_experts": 8, "num_experts_per_tok": 3, "n_shared_experts": 1,
+           "first_k_dense_replace": 1}
+YARN = {"type": "yarn", "factor": 8.0, "original_max_position_embeddings": 32, "beta_fast": 32.0, "beta_slow": 1.0}
+
+v2 = family("DeepseekV2ForCausalLM", "deepseek_v2", {**LATENT, **EXPERTS, "q_lora_rank": None, "topk_method": "greedy",
+                                                   "routed_scaling_factor": 1.5, "n_shared_experts": 2})
+v3 = family("DeepseekV3ForCausalLM", "deepseek_v3", {**LATENT, **EXPERTS, "q_lora_rank": 24, "n_group": 4, "topk_group": 2,
+                                                   "routed_scaling_factor": 2.5, "num_mtp_layers": 0,
+                                                   "scoring_func": "sigmoid", "topk_method": "noaux_tc"})
+glm = family("Glm4MoeLiteForCausalLM", "glm4_moe_lite", {**LATENT, **EXPERTS, "q_lora_rank": 24}, drop=[])
+youtu = family("YoutuForCausalLM", "youtu", {**LATENT, "q_lora_rank": 24})
+
+CASES = [
+    v2("deepseek2", "V2-Lite: queries without a low rank, a softmax over all experts, yarn with both of DeepSeek's factors", {
+        "rope_scaling": {**YARN, "mscale": 0.707, "mscale_all_dim": 0.707}}, prompt=200),
+    v2("deepseek2-groups", "V2: queries of a low rank, experts of the two best of four groups, biases, two factors of yarn", {
+        "q_lora_rank": 24, "topk_method": "group_limited_greedy", "n_group": 4, "topk_group": 2, "num_experts_per_tok": 2,
+        "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": False,
+        "rope_scaling": {**YARN, "mscale": 1.5, "mscale_all_dim": 0.5}}, gguf=False),
+    v3("deepseek3", "V3: sigmoids with a bias, groups by their two best experts, weights that sum to the scaling factor, yarn", {
+        "rope_scaling": {**YARN, "mscale": 1.0, "mscale_all_dim": 1.0}}, prompt=200),
+    v3("deepseek3-plain", "Moonlight: one group, queries without a low rank, halves that are rotated, weights as they are", {
+        "q_lora_rank": None, "n_group": 1, "topk_group": 1, "norm_topk_prob": False, "rope_interleave": False,
+        "attention_bias": True, "tie_word_embeddings": False}, gguf=False),
+]
