@@ -3,7 +3,6 @@ package model
 import (
 	"fmt"
 
-	"ridge/internal/mmap"
 	"ridge/kernel"
 	"ridge/nn"
 )
@@ -37,7 +36,7 @@ func (m *Model) probe(s *Step) (where string, err error) {
 	m.exec.Begin()
 	// In rows of its own: those of the last step may still be read.
 	rows := new(netRows)
-	err = mmap.Guard(func() { m.net.embed(s, rows) })
+	err = m.lookUp(s, rows)
 	if err == nil {
 		err = m.guard(func() { where = m.probeRows(s, rows) })
 	}

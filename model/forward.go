@@ -87,7 +87,10 @@ func (m *Model) shrink(runs []Run) {
 // lookUp is Net.embed, whose rows come from the files. Once these have been
 // changed nothing can be computed any more.
 func (m *Model) lookUp(s *Step, rows *netRows) error {
-	err := mmap.Guard(func() { m.net.embed(s, rows) })
+	var err error
+	if cut := mmap.Guard(func() { err = m.net.embed(s, rows) }); cut != nil {
+		err = cut
+	}
 	if changed := m.check(); changed != nil {
 		err = changed
 	}

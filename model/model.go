@@ -227,6 +227,7 @@ func (m *Model) setup(o Options) error {
 	if rows := m.net.Embed.Positions.Rows; rows > 0 && m.context > rows {
 		return fmt.Errorf("model: %s: context: expected at most %d, the learned positions, found %d", m.path, rows, m.context)
 	}
+	m.net.Embed.read = m.src.read
 	if err := m.openPool(o); err != nil {
 		return err
 	}

@@ -23,6 +23,28 @@ type Embedding struct {
 	Positions tensor.Mat // [positions][hidden], learned ones; or no rows
 	Scale     float32
 	Norm      nn.Norm // without weights: none
+
+	// read, when not nil, copies a row of Tokens, whose pages then stay out of
+	// memory: the system would map some 64 KiB around each row.
+	read func(dst, row []byte) error
+	row  []byte
+}
+
+// lookUp decodes the row of a token.
+func (e *Embedding) lookUp(x []float32, token int) error {
+	if e.read == nil {
+		e.Tokens.DecodeRow(x, token)
+		return nil
+	}
+	row := e.Tokens.Row(token)
+	if len(e.row) < len(row) {
+		e.row = make([]byte, len(row))
+	}
+	if err := e.read(e.row, row); err != nil {
+		return err
+	}
+	e.Tokens.Type.Decode(x, e.row[:len(row)])
+	return nil
 }
 
 // Head turns rows into logits.
@@ -75,14 +97,16 @@ type netRows struct {
 }
 
 // embed looks the tokens of a step up.
-func (n *Net) embed(s *nn.Step, r *netRows) {
+func (n *Net) embed(s *nn.Step, r *netRows) error {
 	e := &n.Embed
 	nn.Rows(&r.x, s.Rows(), e.Tokens.Cols, false)
 	row := 0
 	for _, run := range s.Runs {
 		for _, t := range run.Tokens {
 			x := nn.Row(&r.x, row)
-			e.Tokens.DecodeRow(x, int(t))
+			if err := e.lookUp(x, int(t)); err != nil {
+				return err
+			}
 			if e.Scale != 1 {
 				kernel.Scale(x, e.Scale)
 			}
@@ -97,6 +121,7 @@ func (n *Net) embed(s *nn.Step, r *netRows) {
 			row++
 		}
 	}
+	return nil
 }
 
 // run computes the layers, and the final rows of those that give an output.

@@ -21,6 +21,8 @@ type source interface {
 	layer(tensor string) int // of a tensor of that name, -1 if it has none
 	name() string            // of the file, for errors
 	size() int64             // bytes of all weights
+	// read copies data, as mat gave it, without bringing the file's pages into memory.
+	read(dst, data []byte) error
 	// release gives back the file pages of data that was read.
 	release(data []byte)
 	drop()        // release of all
@@ -72,13 +74,14 @@ func (s *ggufSource) tensors() (names []string) {
 	return names
 }
 
-func (s *ggufSource) name() string       { return s.f.Name() }
-func (s *ggufSource) release(b []byte)   { s.f.Release(b) }
-func (s *ggufSource) drop()              { s.f.DropPages() }
-func (s *ggufSource) check() error       { return s.f.Check() }
-func (s *ggufSource) copied() int64      { return 0 }
-func (s *ggufSource) id() (string, bool) { return s.f.ID() }
-func (s *ggufSource) close() error       { return s.f.Close() }
+func (s *ggufSource) name() string           { return s.f.Name() }
+func (s *ggufSource) read(d, b []byte) error { return s.f.Read(d, b) }
+func (s *ggufSource) release(b []byte)       { s.f.Release(b) }
+func (s *ggufSource) drop()                  { s.f.DropPages() }
+func (s *ggufSource) check() error           { return s.f.Check() }
+func (s *ggufSource) copied() int64          { return 0 }
+func (s *ggufSource) id() (string, bool)     { return s.f.ID() }
+func (s *ggufSource) close() error           { return s.f.Close() }
 
 func (s *ggufSource) size() int64 {
 	n := int64(0)
@@ -155,13 +158,14 @@ func (s *hfSource) tensors() (names []string) {
 	return names
 }
 
-func (s *hfSource) name() string       { return s.dir }
-func (s *hfSource) release(b []byte)   { s.st.Release(b) }
-func (s *hfSource) drop()              { s.st.DropPages() }
-func (s *hfSource) check() error       { return s.st.Check() }
-func (s *hfSource) copied() int64      { return s.copies }
-func (s *hfSource) id() (string, bool) { return s.st.ID() }
-func (s *hfSource) close() error       { return s.st.Close() }
+func (s *hfSource) name() string           { return s.dir }
+func (s *hfSource) read(d, b []byte) error { return s.st.Read(d, b) }
+func (s *hfSource) release(b []byte)       { s.st.Release(b) }
+func (s *hfSource) drop()                  { s.st.DropPages() }
+func (s *hfSource) check() error           { return s.st.Check() }
+func (s *hfSource) copied() int64          { return s.copies }
+func (s *hfSource) id() (string, bool)     { return s.st.ID() }
+func (s *hfSource) close() error           { return s.st.Close() }
 
 func (s *hfSource) size() int64 {
 	n := int64(0)

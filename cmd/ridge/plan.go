@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"ridge/internal/pool"
+	"ridge/kvcache"
 	"ridge/measure/bench"
-	"ridge/measure/machine"
 	"ridge/measure/roofline"
 	"ridge/model"
 	"ridge/weights/tensor"
@@ -29,7 +29,7 @@ type planFlags struct {
 	check, asJSON bool
 	checkRepeat   int
 	against       string
-	fit           bool
+	fit, fill     bool
 }
 
 func planCommand() *cobra.Command {
@@ -46,7 +46,8 @@ look each time tells how fast it is at the moment.
 which are computed from published figures and not measured:
   ` + strings.Join(roofline.PublishedNames(), ", ") + `
 
---check runs "ridge bench" as well and prints how far off the predictions are.
+--check runs "ridge bench" as well and prints how far off the predictions are; a
+process of its own fills the contexts and tells the most memory that it had.
 --against does the same for what "ridge bench -o json" printed before.`,
 		Example: `  ridge plan smollm2 --ctx 8192 --batch 4
   ridge plan model.gguf --machine epyc-9654 --threads 32
@@ -79,6 +80,8 @@ which are computed from published figures and not measured:
 	fs.StringVar(&f.against, "against", "", "FILE that ridge bench -o json printed: print how far off predictions are")
 	fs.BoolVar(&f.fit, "fit", false, "with --against: find the constants that fit best, and print them too")
 	fs.BoolVar(&f.asJSON, "json", false, "print JSON")
+	fs.BoolVar(&f.fill, "fill", false, "fill the contexts and print the memory of this process")
+	_ = fs.MarkHidden("fill") // of --check
 	return c
 }
 
@@ -103,11 +106,17 @@ func (f *planFlags) run(c *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
+	if f.fill {
+		return f.usedMemory(c, paths[0], act)
+	}
 	s, err := roofline.Read(paths[0], kv.DType())
 	if err != nil {
 		return err
 	}
 	s.Act = act
+	if s.Program, err = loadedMemory(paths[0]); err != nil {
+		return err
+	}
 	m, available, err := f.theMachine(c, s.Types(), bars)
 	if err != nil {
 		return err
@@ -128,6 +137,9 @@ func (f *planFlags) run(c *cobra.Command, name string) error {
 	r.File = paths[0]
 	if f.check {
 		if err := f.measure(c, s, m, r); err != nil {
+			return err
+		}
+		if err := f.checkMemory(c, r); err != nil {
 			return err
 		}
 	}
@@ -160,12 +172,7 @@ func (f *planFlags) theMachine(c *cobra.Command, types []tensor.DType, bars *pro
 	if err != nil {
 		return nil, 0, err
 	}
-	info := machine.Read()
-	available := info.MemoryFree
-	if info.MemoryLimit > 0 {
-		available = min(available, info.MemoryLimit)
-	}
-	return m, available, nil
+	return m, kvcache.ReadLimits().Left(), nil
 }
 
 func otherMachine(name string) (*roofline.Machine, error) {

@@ -1,6 +1,7 @@
 package mmap
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -59,4 +60,37 @@ func TestChanged(t *testing.T) {
 		}
 	}()
 	_ = Guard(func() { panic("mine") })
+}
+
+// Read gives what lies in a file that is mapped, and other memory, and says where
+// the file was cut short; it leaves no page in memory.
+func TestRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	content := make([]byte, 1<<16)
+	for i := range content {
+		content[i] = byte(i * 7)
+	}
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	files, got := Files{nil, m}, make([]byte, 100)
+	for _, b := range [][]byte{m.Bytes()[5000:5100], []byte("of the heap")} {
+		if err := files.Read(got, b); err != nil || !bytes.Equal(got[:len(b)], b) {
+			t.Errorf("got %x, %v, want %x", got, err, b)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { _ = files.Read(got, m.Bytes()[:50]) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if err := os.Truncate(path, 10); err != nil {
+		t.Fatal(err)
+	}
+	if err := files.Read(got, m.Bytes()[5:50]); m.Mapped() && !errors.Is(err, ErrChanged) {
+		t.Errorf("cut short: got %v", err)
+	}
 }

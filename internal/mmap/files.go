@@ -3,6 +3,7 @@ package mmap
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 
 	"ridge/internal/diag"
@@ -30,6 +31,28 @@ func (f Files) Release(b []byte) {
 			_ = m.Release(b)
 		}
 	}
+}
+
+// Read copies b to dst. What lies in one of the mappings is read from its file,
+// so that no page of it comes into this process. Where the file was cut short the
+// error is a *fs.PathError with ErrChanged.
+func (f Files) Read(dst, b []byte) error {
+	for _, m := range f {
+		if m == nil {
+			continue
+		}
+		if at, ok := m.place(b); ok {
+			if n, err := m.file.ReadAt(dst[:len(b)], int64(at)); n < len(b) {
+				if errors.Is(err, io.EOF) {
+					err = ErrChanged
+				}
+				return &fs.PathError{Op: "read", Path: m.file.Name(), Err: err}
+			}
+			return nil
+		}
+	}
+	copy(dst, b)
+	return nil
 }
 
 // Check is Map.Check of all files.

@@ -173,17 +173,25 @@ const faultAround = 64 << 10
 // go too, and so do those beside it that were mapped along with it. A slice of
 // other memory, and a copy in memory, are left alone.
 func (m *Map) Release(b []byte) error {
-	if !m.mapped || len(b) == 0 {
+	lo, ok := m.place(b)
+	if !ok {
 		return nil
 	}
-	base, at := uintptr(unsafe.Pointer(unsafe.SliceData(m.data))), uintptr(unsafe.Pointer(unsafe.SliceData(b)))
-	if at < base || at-base >= uintptr(len(m.data)) {
-		return nil
-	}
-	lo := int(at - base)
 	hi := min(lo+len(b), len(m.data))
 	window := max(faultAround, os.Getpagesize())
 	return advise(m.data[lo&^(window-1):min((hi+window-1)&^(window-1), len(m.data))], DontNeed)
+}
+
+// place returns where in the mapping b lies, if it does.
+func (m *Map) place(b []byte) (int, bool) {
+	if !m.mapped || len(b) == 0 {
+		return 0, false
+	}
+	base, at := uintptr(unsafe.Pointer(unsafe.SliceData(m.data))), uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	if at < base || at-base >= uintptr(len(m.data)) {
+		return 0, false
+	}
+	return int(at - base), true
 }
 
 // Close removes the mapping. Slices of Bytes are invalid afterwards. Closing

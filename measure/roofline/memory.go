@@ -17,30 +17,42 @@ type Memory struct {
 	Weights     int64 `json:"weights"`     // packed matrices, norms, biases
 	KV          int64 `json:"kv"`          // keys and values of all sequences when they are full
 	Activations int64 `json:"activations"` // rows of one step
-	Vocabulary  int64 `json:"vocabulary"`  // tokenizer
+	Vocabulary  int64 `json:"vocabulary"`  // tokenizer, where Program has not been measured with it
+	Program     int64 `json:"program"`     // ridge itself with the tokenizer; 0 if not measured
+	// Measured is the most that a process had which filled the contexts, 0 if that
+	// was not measured. Total does not have it.
+	Measured int64 `json:"measured,omitempty"`
 }
 
 // Total adds everything up.
-func (m Memory) Total() int64 { return m.Weights + m.KV + m.Activations + m.Vocabulary }
+func (m Memory) Total() int64 { return m.Weights + m.KV + m.Activations + m.Vocabulary + m.Program }
 
 // vocabEntry is about what the tokenizer keeps for an entry of the vocabulary:
 // text, score and places in tables.
 const vocabEntry = 120
 
+// engineBytes is about what a process takes beside all that is counted once it
+// computes: the code of kernels and engine, threads and their stacks.
+const engineBytes = 2 << 20
+
 // Memory counts what the use of the model takes. The file itself is mapped and
-// not counted: the system can drop its pages, and only the rows of the
-// embedding are read again.
+// not counted: its pages are given back as they are packed, and rows of the
+// embedding are read from the file.
 func (s *Shape) Memory(u Use) Memory {
 	chunk := u.Chunk
 	if chunk <= 0 {
 		chunk = DefaultChunk
 	}
-	return Memory{
+	m := Memory{
 		Weights:     s.PackedBytes + s.apartBytes() + s.Outline.VectorSize,
 		KV:          s.kvMemory(u.Context, u.Seqs, chunk),
 		Activations: s.activations(max(min(chunk, u.Context), u.Seqs, 1), max(u.Seqs, 1)),
 		Vocabulary:  vocabEntry * int64(s.Outline.Config.Vocab),
 	}
+	if s.Program > 0 {
+		m.Program, m.Vocabulary = s.Program+engineBytes, 0 // it has the tokenizer
+	}
+	return m
 }
 
 // pageTokens is the default size of a page of keys and values.
@@ -86,6 +98,10 @@ func (s *Shape) activations(rows, outputs int) int64 {
 	}
 	if c.Parallel {
 		row += float(c.Hidden) + quant(c.Hidden)
+	}
+	if x := &c.Experts; x.Count > 0 { // rows are gathered for each expert that they choose
+		slot := 2*float(c.Hidden) + quant(c.Hidden) + 2*float(x.FFN) + quant(x.FFN)
+		row += int64(x.TopK)*slot + float(c.Hidden) + float(x.Count) + 2*float(x.SharedFFN) + quant(x.SharedFFN)
 	}
 	row += int64(len(c.Rope)) * 2 * float(c.RopeDim/2)
 	out := float(c.Hidden) + quant(c.Hidden) + float(c.Vocab)

@@ -306,7 +306,11 @@ const (
 // matrices around it.
 func (e *estimate) attention(st Step) float64 {
 	n := float64(e.rates.Threads)
-	first := &e.s.layers[0]
+	i := slices.IndexFunc(e.s.layers, func(l layer) bool { return l.queries > 0 && l.keeps.Heads > 0 })
+	if i < 0 {
+		return 0 // no layer looks back but by its state
+	}
+	first := &e.s.layers[i]
 	group := first.queries / first.keeps.Heads
 	ops, units, read := 0.0, 0.0, 0.0
 	for _, g := range st {

@@ -109,8 +109,12 @@ func (r *Report) Write(w io.Writer) error {
 	row("", "reads %.1f GB/s of a buffer like these weights; %.0f int8 GOP/s, %.0f f32 GFLOP/s", t.read(r.WeightBytes)/1e9, t.IntOps/1e9, t.FloatOps/1e9)
 	row("model", "%s, made for a context of %d", r.Model, r.ContextMade)
 	row("", "%s of weights for a token, and %s for each position before it", bytesText(r.WeightBytes), bytesText(r.KVBytes))
-	row("memory", "%s weights + %s keys and values (%d x %d tokens) + %s activations + %s vocabulary = %s",
-		bytesText(r.Memory.Weights), bytesText(r.Memory.KV), r.Seqs, r.Context, bytesText(r.Memory.Activations), bytesText(r.Memory.Vocabulary), bytesText(r.Memory.Total()))
+	base := bytesText(r.Memory.Vocabulary) + " vocabulary"
+	if r.Memory.Program > 0 {
+		base = bytesText(r.Memory.Program) + " program and vocabulary"
+	}
+	row("memory", "%s weights + %s keys and values (%d x %d tokens) + %s activations + %s = %s",
+		bytesText(r.Memory.Weights), bytesText(r.Memory.KV), r.Seqs, r.Context, bytesText(r.Memory.Activations), base, bytesText(r.Memory.Total()))
 	if r.Available > 0 {
 		row("", "%s", r.fitText())
 	}
@@ -154,7 +158,12 @@ func (r *Report) writeChecks(w io.Writer) error {
 	for _, c := range r.Checks {
 		fmt.Fprintf(tw, "%s\t%.1f\t%.1f\t%.1f – %.1f\t%+.1f%%\t%+.1f%%\t\n", c.Test, c.Predicted, c.Measured, c.Min, c.Max, 100*c.Error, 100*c.Adjusted)
 	}
-	return tw.Flush()
+	if err := tw.Flush(); err != nil || r.Memory.Measured == 0 {
+		return err
+	}
+	p, m := r.Memory.Total(), r.Memory.Measured
+	_, err := fmt.Fprintf(w, "\nmemory: predicted %s, measured %s with full contexts, error %+.1f%%\n", bytesText(p), bytesText(m), 100*(float64(p)/float64(m)-1))
+	return err
 }
 
 func bytesText(n int64) string {

@@ -24,6 +24,7 @@ type Shape struct {
 	KV      tensor.DType // element type of keys and values
 	Act     model.Act    // how activations are kept that quantized matrices read
 
+	Program     int64 // the memory of ridge itself, with the tokenizer
 	PackedBytes int64 // packed matrices
 	WeightBytes int64 // what a decoded token reads of them: of experts only those that it chooses
 	HeadBytes   int64 // of these, the output matrix, read only for rows of logits

@@ -278,3 +278,22 @@ func TestReadErrors(t *testing.T) {
 		t.Errorf("keys as Q4_0: %v", err)
 	}
 }
+
+// Every model has a report, those without attention in the first layer too.
+func TestReportOfEveryModel(t *testing.T) {
+	for _, path := range tinyFiles(t) {
+		s, err := Read(path, tensor.F16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := NewReport(s, sample(), Use{Context: 64}, 1, 1<<30)
+		if m := r.Memory; m.Weights <= 0 || m.KV <= 0 || m.Activations <= 0 || m.Vocabulary <= 0 {
+			t.Errorf("%s: %+v", path, m)
+		}
+		for _, p := range r.Predictions {
+			if !(p.Speed > 0) {
+				t.Errorf("%s: %+v", path, p)
+			}
+		}
+	}
+}

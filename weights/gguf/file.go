@@ -238,6 +238,10 @@ func (f *File) Release(b []byte) {
 	f.maps.Release(b)
 }
 
+// Read copies b, a view that Data or Mat gave, to dst, from the file itself: no
+// page of it comes into this process. Other memory is copied.
+func (f *File) Read(dst, b []byte) error { return mmap.Explain("gguf", f.maps.Read(dst, b)) }
+
 // Check returns an error with mmap.ErrChanged if one of the files was written
 // to or cut short since it was opened: then no data of it can be relied on.
 func (f *File) Check() error {
