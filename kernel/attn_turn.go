@@ -40,12 +40,12 @@ func (g *attnGroupState) turnPairs() {
 	for t := range g.v {
 		to := unsafe.Slice((*byte)(unsafe.Pointer(&g.scratch.v[t*TileTokens*vd/2])), 2*TileTokens*vd)
 		keys := unsafe.Slice(g.k[t], 2*TileTokens*vd)
-		turnPairsTier(to, keys, vd)
+		turnPairsGeneric(to, keys, turnPairsTier(to, keys, vd), vd)
 		g.v[t] = &to[0]
 	}
 }
 
-// turnPairsGeneric turns a tile of vd elements, an even number.
+// turnPairsGeneric turns the elements of a tile of vd from d0 on, even numbers.
 func turnPairsGeneric(value, key []byte, d0, vd int) {
 	for d := d0; d < vd; d += 2 {
 		row := key[d*2*TileTokens:][:4*TileTokens]
@@ -56,8 +56,3 @@ func turnPairsGeneric(value, key []byte, d0, vd int) {
 		}
 	}
 }
-
-// turnTier turns the first elements of a tile and returns how many.
-func turnTier(value []float32, row int, key []float32, vd int) int { return 0 }
-
-func turnPairsTier(value, key []byte, vd int) { turnPairsGeneric(value, key, 0, vd) }

@@ -63,3 +63,30 @@ func TestStoreKeysAlone(t *testing.T) {
 		}
 	})
 }
+
+// Turning a tile is the definition, on every tier.
+func TestTurn(t *testing.T) {
+	forTiers(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(3, 3))
+		for _, vd := range []int{2, 8, 20, 64, 72, 512} {
+			row := padded(vd)
+			key := randomRow(r, vd*TileTokens, 1)
+			got, want := randomRow(r, TileTokens*row, 1), make([]float32, TileTokens*row)
+			turnGeneric(got, row, key, turnTier(got, row, key, vd), vd)
+			turnGeneric(want, row, key, 0, vd)
+			if !slices.Equal(got, want) {
+				t.Errorf("float32, %d elements: differs from the definition", vd)
+			}
+			pairs := make([]byte, 2*vd*TileTokens)
+			for i := range pairs {
+				pairs[i] = byte(r.Uint32())
+			}
+			gotPairs, wantPairs := make([]byte, len(pairs)), make([]byte, len(pairs))
+			turnPairsGeneric(gotPairs, pairs, turnPairsTier(gotPairs, pairs, vd), vd)
+			turnPairsGeneric(wantPairs, pairs, 0, vd)
+			if !slices.Equal(gotPairs, wantPairs) {
+				t.Errorf("bfloat16, %d elements: differs from the definition", vd)
+			}
+		}
+	})
+}

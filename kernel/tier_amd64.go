@@ -81,6 +81,27 @@ func splitBrainTier(even, odd []float32, src *byte) int {
 	return n
 }
 
+// turnTier turns the first elements of a tile, of rows of the given length, and
+// returns how many: see turnGeneric.
+func turnTier(value []float32, row int, key []float32, vd int) int {
+	n := vd &^ 7
+	if n == 0 || cpu.Current() < cpu.AVX2 {
+		return 0
+	}
+	turnKeysAVX2(&value[0], 4*row, &key[0], n)
+	return n
+}
+
+// turnPairsTier is turnPairsGeneric for the first elements; it returns how many.
+func turnPairsTier(value, key []byte, vd int) int {
+	n := vd / 8 * 8
+	if n == 0 || cpu.Current() < cpu.AVX2 {
+		return 0
+	}
+	turnPairsAVX2(&value[0], 4*vd, &key[0], n/2)
+	return n
+}
+
 // quantizeTier quantizes the whole blocks at the start of x with the assembly
 // of the tier in use and returns how many values that were.
 func quantizeTier(dst []byte, x []float32) int {

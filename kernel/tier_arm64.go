@@ -128,3 +128,6 @@ func dotProbe(integer bool, n int) int {
 
 // splitBrainTier is splitBrain for as many pairs as it returns.
 func splitBrainTier(even, odd []float32, src *byte) int { return 0 }
+
+func turnTier(value []float32, row int, key []float32, vd int) int { return 0 }
+func turnPairsTier(value, key []byte, vd int) int                  { return 0 }

@@ -42,7 +42,8 @@ func main() {
 			touch(a)
 		}})
 	}
-	list = append(list, parts.Part{Name: "attn_amx", Emit: amx}, parts.Part{Name: "attn_split_avx2", Emit: splitBrain})
+	list = append(list, parts.Part{Name: "attn_amx", Emit: amx}, parts.Part{Name: "attn_split_avx2", Emit: splitBrain},
+		parts.Part{Name: "attn_turn_avx2", Emit: turn})
 	parts.Generate(list)
 	writeTable()
 }

@@ -69,35 +69,13 @@ func encodeI8() {
 	f.End()
 }
 
-// tokens addresses the 16 rows of a tile that start at src, stride bytes apart.
-func tokens(src, stride reg.GPVirtual) (at func(i int) operand.Mem, bases []reg.GPVirtual) {
-	triple := GP64()
-	LEAQ(operand.Mem{Base: stride, Index: stride, Scale: 2}, triple)
-	bases = []reg.GPVirtual{src}
-	for i := range 3 {
-		b := GP64()
-		LEAQ(operand.Mem{Base: bases[i], Index: stride, Scale: 4}, b)
-		bases = append(bases, b)
-	}
-	return func(i int) operand.Mem {
-		m := operand.Mem{Base: bases[i/4]}
-		switch i % 4 {
-		case 1, 2:
-			m.Index, m.Scale = stride, uint8(i%4)
-		case 3:
-			m.Index, m.Scale = triple, 1
-		}
-		return m
-	}, bases
-}
-
 // transpose generates the transposition of 16 rows of n elements of the given
 // size, 1 or 2 bytes, to n rows of 16.
 func transpose(size int) {
 	name := map[int]string{1: "transposeBytes", 2: "transposeHalves"}[size]
 	f := vec.Begin(vec.AVX2, name, "sets dst to the n columns, a multiple of 8 above 0, of 16 rows that lie stride bytes apart.", "(dst, src *byte, stride, n int)")
 	dst, src, stride, n := f.Ptr("dst"), f.Ptr("src"), f.Ptr("stride"), f.Ptr("n")
-	row, bases := tokens(src, stride)
+	row, bases := vec.Sixteen(src, stride)
 	f.Label("loop")
 	if size == 1 {
 		eightBytes(row, dst)
