@@ -36,7 +36,7 @@ var architectures = []*architecture{
 	&arcee, &seedoss, &exaone4, &apertus, &mistral3, &nemotron, &helium,
 	&qwen2moe, &qwen3moe, &olmoe, &granitemoe, &gptoss, &lfm2, &lfm2moe,
 	&glm4, &glm4moe, &ernie4_5, &ernie4_5moe, &dots1, &minimaxM2,
-	&deepseek, &deepseek2,
+	&deepseek, &deepseek2, &minicpm3,
 }
 
 // Architectures returns the names of the architectures that Open knows, as

@@ -26,7 +26,7 @@ TYPES = ["apertus", "arcee", "bloom", "cohere", "cohere2", "exaone4", "falcon", 
          "olmoe", "phi", "phi3", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "seed_oss", "smollm3", "stablelm", "starcoder2"]
 
 EXPERTS = ["dots1", "ernie4_5", "ernie4_5_moe", "glm4", "glm4_moe", "minimax_m2"]
-LATENT = ["deepseek_v2", "deepseek_v3", "glm4_moe_lite", "youtu"]
+LATENT = ["deepseek_v2", "deepseek_v3", "glm4_moe_lite", "minicpm3", "youtu"]
 
 # Types of checkpoints with code of their own, whose keys had other names.
 LEGACY = {
