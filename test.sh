@@ -54,6 +54,14 @@ if [ "$before" != "$(written | xargs sha256sum)" ]; then
   exit 1
 fi
 (cd kernel/_asm && go test ./neon)
+# The page's files are bundled anew, too: the same sources give the same bytes.
+before=$(sha256sum server/page/dist/*)
+rm server/page/dist/*
+go generate ./server/page
+if [ "$before" != "$(sha256sum server/page/dist/*)" ]; then
+  echo "go generate ./server/page changes the checked-in files" >&2
+  exit 1
+fi
 
 step "small real models"
 mkdir -p "$models"
@@ -92,6 +100,22 @@ step "tests on the other tiers"
 for tier in avx2 generic; do
   RIDGE_CPU=$tier go test -count=1 -short ./kernel ./model
 done
+step "the page in a browser"
+# Chromium is Debian's package.
+browser() {
+  command -v chromium || command -v google-chrome && return
+  apt-get install -y --no-install-recommends chromium || { apt-get update && apt-get install -y --no-install-recommends chromium; }
+}
+if ! try browser; then
+  cat "$said" >&2
+  skip "there is no Chromium, and it cannot be installed"
+elif ! try go -C server/pagetest list -deps -test ./...; then
+  cat "$said" >&2
+  skip "modules of the browser's driver cannot be fetched"
+else
+  go -C server/pagetest vet ./...
+  go -C server/pagetest test -timeout 10m ./...
+fi
 step "kernels for arm64"
 # The emulator is used as it comes in Debian's package, without installing it.
 emulator() {

@@ -9,6 +9,7 @@ import (
 	"ridge/server/caller"
 	"ridge/server/fault"
 	"ridge/server/internal/keys"
+	"ridge/server/page"
 )
 
 // public are the routes that need no key: what balancers and monitors ask.
@@ -17,7 +18,7 @@ func public(r *http.Request) bool {
 	case "/health", "/ready", "/live", "/metrics", "/ping", "/", "/api/version", "/version":
 		return r.Method == http.MethodGet || r.Method == http.MethodHead
 	}
-	return false
+	return strings.HasPrefix(r.URL.Path, page.Prefix) // the page asks for a key itself
 }
 
 // authorize finds out whose request it is and counts it in.

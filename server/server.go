@@ -22,6 +22,7 @@ import (
 	"ridge/server/llama"
 	"ridge/server/ollama"
 	"ridge/server/openai"
+	"ridge/server/page"
 	"ridge/server/run"
 	"ridge/server/watch"
 	"ridge/server/wire"
@@ -207,6 +208,11 @@ func (s *Server) routes(created *ollama.Store) error {
 	}
 	metricsHandler := promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelError), EnableOpenMetrics: true})
 	s.mux.Handle("GET /metrics", stamped(metricsHandler, s.started))
+	s.mux.HandleFunc("GET "+page.Prefix+"{file}", func(w http.ResponseWriter, r *http.Request) {
+		if !page.Serve(w, r) {
+			s.root(w, r)
+		}
+	})
 	s.mux.HandleFunc("/", s.root)
 	return nil
 }
@@ -224,6 +230,11 @@ func (s *Server) own() map[string]wire.Handler {
 // root answers for all other paths.
 func (s *Server) root(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+		w.Header().Add("Vary", "Accept")
+		if page.Wanted(r) {
+			page.Serve(w, r)
+			return
+		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = w.Write([]byte("Ollama is running")) // exactly: clients compare
 		return

@@ -1,0 +1,82 @@
+// The map of keys and values: a square for each page, and the tree of prefixes.
+import { get } from "./api.js";
+import { color, saveCanvas, sized } from "./canvas.js";
+import { count, fill, h, seconds } from "./dom.js";
+
+const states = { f: "free", u: "used", s: "shared", c: "cached", p: "pinned", r: "state" };
+const hues = 12; // of sequences
+
+export function kvmap() {
+  const canvas = h("canvas", { role: "img", "aria-label": "Pages of keys and values" });
+  const tip = h("p", { class: "quiet tip", role: "status" });
+  const tree = h("tbody");
+  let map = null, side = 10, across = 1, asked = 0, busy = false;
+
+  // refresh asks for the map of a model, at most twice a second.
+  async function refresh(model) {
+    const now = performance.now();
+    if (busy || now - asked < 500) return;
+    busy = true;
+    asked = now;
+    try {
+      map = await get("/ridge/kv?model=" + encodeURIComponent(model));
+      draw();
+      branches();
+    } catch (e) {
+      tip.textContent = e.message;
+    }
+    busy = false;
+  }
+
+  // draw paints the squares of one colour together: ten thousand are no burden.
+  function draw() {
+    const n = map.state.length;
+    const width = canvas.clientWidth || 600;
+    side = Math.max(3, Math.min(14, Math.floor(Math.sqrt(width * 360 / Math.max(n, 1)))));
+    across = Math.max(1, Math.floor(width / side));
+    const { c } = sized(canvas, Math.ceil(n / across) * side + 1);
+    const groups = new Map();
+    for (let i = 0; i < n; i++) {
+      const st = map.state[i];
+      const k = st === "u" || st === "s" || st === "r" ? st + (map.owner[i] >= 0 ? map.owner[i] % hues : "") : st;
+      let g = groups.get(k);
+      if (!g) groups.set(k, g = []);
+      g.push(i);
+    }
+    const gap = side > 5 ? 1 : 0;
+    for (const [k, list] of groups) {
+      const seq = k.length > 1 ? Number(k.slice(1)) : null;
+      c.fillStyle = seq == null ? color({ f: "page-free", c: "page-cached", p: "page-pinned", u: "page-used", s: "page-shared", r: "page-used" }[k[0]] || "page-free") : `hsl(${seq * 360 / hues} 55% 50%)`;
+      for (const i of list) c.fillRect((i % across) * side, Math.floor(i / across) * side, side - gap, side - gap);
+      if (k[0] !== "s") continue;
+      c.fillStyle = color("ink"); // shared: a corner is marked
+      for (const i of list) c.fillRect((i % across) * side, Math.floor(i / across) * side, Math.max(1, side / 3), Math.max(1, side / 3));
+    }
+    const counts = {};
+    for (const ch of map.state) counts[ch] = (counts[ch] || 0) + 1;
+    if (!canvas.matches(":hover")) tip.textContent = `${count(n)} pages of ${map.page_tokens} tokens: ` + Object.entries(states).filter(([k]) => counts[k]).map(([k, v]) => `${count(counts[k])} ${v}`).join(", ") + ".";
+  }
+
+  function branches() {
+    const depth = new Map();
+    for (const t of map.tree) depth.set(t.node, (depth.get(t.parent) ?? -1) + 1);
+    fill(tree, map.tree.slice(0, 100).map((t) => h("tr", {},
+      h("td", {}, h("span", { class: "depth", "data-depth": Math.min(8, depth.get(t.node)) }, "└ ".repeat(Math.min(8, depth.get(t.node))) + (t.text || `tokens ${count(t.start)} to ${count(t.start + t.tokens)}`))),
+      h("td", { class: "num" }, count(t.tokens)), h("td", { class: "num" }, count(t.users)), h("td", { class: "num" }, count(t.hits)), h("td", { class: "num" }, count(t.saved_tokens)),
+      h("td", {}, t.pinned ? "pinned" : ""), h("td", { class: "num" }, seconds(t.age)))));
+  }
+
+  canvas.onmousemove = (e) => {
+    const i = Math.floor(e.offsetY / side) * across + Math.floor(e.offsetX / side);
+    if (!map || !(i < map.state.length) || e.offsetX >= across * side) return;
+    const q = map.sequences[map.owner[i]];
+    tip.textContent = `Page ${count(i)}: ${states[map.state[i]] || map.state[i]}, ${map.tokens[i]} of ${map.page_tokens} tokens` + (q ? `, of ${q.id}${q.tenant ? " (" + q.tenant + ")" : ""}` : "") +
+      (map.owners[i] > 1 ? `, ${map.owners[i]} owners` : "") + (map.state[i] === "f" ? "" : `, last used ${seconds(map.age[i])} ago`) + ".";
+  };
+  const key = [["page-free", "free"], ["page-used", "used, by sequence"], ["page-cached", "cached"], ["page-pinned", "pinned"]].map(([k, v]) => h("span", { class: "key" }, h("i", { class: "swatch " + k }), v));
+  return {
+    element: h("section", { class: "card" }, h("div", { class: "bar" }, h("h2", {}, "Keys and values"), key, h("span", { class: "key" }, "marked corner: shared"), saveCanvas(canvas, "pages")), canvas, tip,
+      h("details", {}, h("summary", {}, "Prefixes"), h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, ["Prefix", "Tokens", "Users", "Hits", "Tokens saved", "", "Age"].map((t, i) => h("th", { scope: "col", class: i && i !== 5 ? "num" : "" }, t || h("span", { class: "offscreen" }, "Pinned"))))), tree)))),
+    refresh,
+  };
+}
