@@ -29,6 +29,9 @@ type Acts struct {
 	Q      []byte
 	LDQ    int // distance of rows in Q, in bytes, a multiple of 64 * Planes
 	Planes int // 0 means 1
+	// Brain says that rows in Q are rounded to bfloat16 instead, which takes as many
+	// bytes, in the order that the tier in use reads.
+	Brain bool
 
 	// Apart has the columns that quantized rows leave out, ascending. Quantize
 	// writes their values to A, where row r starts at A[r*LDA].
@@ -48,6 +51,10 @@ const restCols = 256
 // Quantize writes the quantized form of the columns [c0, c1) of row r; c0 is a
 // multiple of 64, and so is c1 unless the row ends there.
 func (a *Acts) Quantize(r, c0, c1 int) {
+	if a.Brain {
+		roundRow(a.Q[r*a.LDQ:][ActRowBytes(c0):ActRowBytes(c1)], a.F32[r*a.LDF:][c0:c1])
+		return
+	}
 	lo, hi := a.setApart(r, c0, c1)
 	a.quantize(r, c0, c1)
 	a.unsetApart(r, lo, hi)

@@ -3,15 +3,17 @@
 //go:build amd64
 
 // func mulBF16x1AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
-// Requires: AVX, AVX512F, MMX+
+// Requires: AVX, AVX512BW, AVX512F, MMX+
 TEXT ·mulBF16x1AVX512(SB), $256-73
-	MOVQ dst+0(FP), AX
-	MOVQ ldd+8(FP), CX
-	MOVQ w+16(FP), DX
-	MOVQ ldx+32(FP), BX
-	MOVQ ahead+64(FP), SI
-	SHLQ $0x02, CX
-	SHLQ $0x02, BX
+	MOVQ  dst+0(FP), AX
+	MOVQ  ldd+8(FP), CX
+	MOVQ  w+16(FP), DX
+	MOVQ  ldx+32(FP), BX
+	MOVQ  ahead+64(FP), SI
+	SHLQ  $0x02, CX
+	SHLQ  $0x02, BX
+	MOVL  $0xaaaaaaaa, CX
+	KMOVD CX, K1
 
 group:
 	MOVQ    x+24(FP), CX
@@ -31,18 +33,14 @@ columns:
 
 loop:
 	PREFETCHT1       (BX)(SI*1)
-	VPMOVZXWD        (BX), Z2
-	VPSLLD           $0x10, Z2, Z2
+	VPSLLD           $0x10, (BX), Z2
 	VFMADD231PS.BCST (CX), Z2, Z0
-	VPMOVZXWD        32(BX), Z2
-	VPSLLD           $0x10, Z2, Z2
+	VMOVDQU16.Z      (BX), K1, Z2
 	VFMADD231PS.BCST 4(CX), Z2, Z1
 	PREFETCHT1       64(BX)(SI*1)
-	VPMOVZXWD        64(BX), Z2
-	VPSLLD           $0x10, Z2, Z2
+	VPSLLD           $0x10, 64(BX), Z2
 	VFMADD231PS.BCST 8(CX), Z2, Z0
-	VPMOVZXWD        96(BX), Z2
-	VPSLLD           $0x10, Z2, Z2
+	VMOVDQU16.Z      64(BX), K1, Z2
 	VFMADD231PS.BCST 12(CX), Z2, Z1
 	ADDQ             $0x00000080, BX
 	ADDQ             $0x00000010, CX
@@ -54,11 +52,9 @@ tail:
 	TESTQ            $0x00000002, DI
 	JEQ              below2
 	PREFETCHT1       (BX)(SI*1)
-	VPMOVZXWD        (BX), Z2
-	VPSLLD           $0x10, Z2, Z2
+	VPSLLD           $0x10, (BX), Z2
 	VFMADD231PS.BCST (CX), Z2, Z0
-	VPMOVZXWD        32(BX), Z2
-	VPSLLD           $0x10, Z2, Z2
+	VMOVDQU16.Z      (BX), K1, Z2
 	VFMADD231PS.BCST 4(CX), Z2, Z1
 	ADDQ             $0x00000040, BX
 	ADDQ             $0x00000008, CX
@@ -67,8 +63,7 @@ below2:
 	TESTQ            $0x00000001, DI
 	JEQ              below1
 	PREFETCHT1       (BX)(SI*1)
-	VPMOVZXWD        (BX), Z2
-	VPSLLD           $0x10, Z2, Z2
+	VPSLLD           $0x10, (BX), Z2
 	VFMADD231PS.BCST (CX), Z2, Z0
 	ADDQ             $0x00000020, BX
 	ADDQ             $0x00000004, CX
@@ -86,15 +81,17 @@ below1:
 	RET
 
 // func mulBF16x2AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
-// Requires: AVX, AVX512F, MMX+
+// Requires: AVX, AVX512BW, AVX512F, MMX+
 TEXT ·mulBF16x2AVX512(SB), $256-73
-	MOVQ dst+0(FP), AX
-	MOVQ ldd+8(FP), CX
-	MOVQ w+16(FP), DX
-	MOVQ ldx+32(FP), BX
-	MOVQ ahead+64(FP), SI
-	SHLQ $0x02, CX
-	SHLQ $0x02, BX
+	MOVQ  dst+0(FP), AX
+	MOVQ  ldd+8(FP), CX
+	MOVQ  w+16(FP), DX
+	MOVQ  ldx+32(FP), BX
+	MOVQ  ahead+64(FP), SI
+	SHLQ  $0x02, CX
+	SHLQ  $0x02, BX
+	MOVL  $0xaaaaaaaa, DI
+	KMOVD DI, K1
 
 group:
 	MOVQ    x+24(FP), DI
@@ -118,21 +115,17 @@ columns:
 
 loop:
 	PREFETCHT1       (R8)(SI*1)
-	VPMOVZXWD        (R8), Z4
-	VPSLLD           $0x10, Z4, Z4
+	VPSLLD           $0x10, (R8), Z4
 	VFMADD231PS.BCST (DI), Z4, Z0
 	VFMADD231PS.BCST (DI)(BX*1), Z4, Z1
-	VPMOVZXWD        32(R8), Z4
-	VPSLLD           $0x10, Z4, Z4
+	VMOVDQU16.Z      (R8), K1, Z4
 	VFMADD231PS.BCST 4(DI), Z4, Z2
 	VFMADD231PS.BCST 4(DI)(BX*1), Z4, Z3
 	PREFETCHT1       64(R8)(SI*1)
-	VPMOVZXWD        64(R8), Z4
-	VPSLLD           $0x10, Z4, Z4
+	VPSLLD           $0x10, 64(R8), Z4
 	VFMADD231PS.BCST 8(DI), Z4, Z0
 	VFMADD231PS.BCST 8(DI)(BX*1), Z4, Z1
-	VPMOVZXWD        96(R8), Z4
-	VPSLLD           $0x10, Z4, Z4
+	VMOVDQU16.Z      64(R8), K1, Z4
 	VFMADD231PS.BCST 12(DI), Z4, Z2
 	VFMADD231PS.BCST 12(DI)(BX*1), Z4, Z3
 	ADDQ             $0x00000080, R8
@@ -145,12 +138,10 @@ tail:
 	TESTQ            $0x00000002, R9
 	JEQ              below2
 	PREFETCHT1       (R8)(SI*1)
-	VPMOVZXWD        (R8), Z4
-	VPSLLD           $0x10, Z4, Z4
+	VPSLLD           $0x10, (R8), Z4
 	VFMADD231PS.BCST (DI), Z4, Z0
 	VFMADD231PS.BCST (DI)(BX*1), Z4, Z1
-	VPMOVZXWD        32(R8), Z4
-	VPSLLD           $0x10, Z4, Z4
+	VMOVDQU16.Z      (R8), K1, Z4
 	VFMADD231PS.BCST 4(DI), Z4, Z2
 	VFMADD231PS.BCST 4(DI)(BX*1), Z4, Z3
 	ADDQ             $0x00000040, R8
@@ -160,8 +151,7 @@ below2:
 	TESTQ            $0x00000001, R9
 	JEQ              below1
 	PREFETCHT1       (R8)(SI*1)
-	VPMOVZXWD        (R8), Z4
-	VPSLLD           $0x10, Z4, Z4
+	VPSLLD           $0x10, (R8), Z4
 	VFMADD231PS.BCST (DI), Z4, Z0
 	VFMADD231PS.BCST (DI)(BX*1), Z4, Z1
 	ADDQ             $0x00000020, R8
@@ -183,15 +173,17 @@ below1:
 	RET
 
 // func mulBF16x3AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
-// Requires: AVX, AVX512F, MMX+
+// Requires: AVX, AVX512BW, AVX512F, MMX+
 TEXT ·mulBF16x3AVX512(SB), $256-73
-	MOVQ dst+0(FP), AX
-	MOVQ ldd+8(FP), CX
-	MOVQ w+16(FP), DX
-	MOVQ ldx+32(FP), BX
-	MOVQ ahead+64(FP), SI
-	SHLQ $0x02, CX
-	SHLQ $0x02, BX
+	MOVQ  dst+0(FP), AX
+	MOVQ  ldd+8(FP), CX
+	MOVQ  w+16(FP), DX
+	MOVQ  ldx+32(FP), BX
+	MOVQ  ahead+64(FP), SI
+	SHLQ  $0x02, CX
+	SHLQ  $0x02, BX
+	MOVL  $0xaaaaaaaa, DI
+	KMOVD DI, K1
 
 group:
 	MOVQ    x+24(FP), DI
@@ -219,24 +211,20 @@ columns:
 
 loop:
 	PREFETCHT1       (R8)(SI*1)
-	VPMOVZXWD        (R8), Z6
-	VPSLLD           $0x10, Z6, Z6
+	VPSLLD           $0x10, (R8), Z6
 	VFMADD231PS.BCST (DI), Z6, Z0
 	VFMADD231PS.BCST (DI)(BX*1), Z6, Z1
 	VFMADD231PS.BCST (DI)(BX*2), Z6, Z2
-	VPMOVZXWD        32(R8), Z6
-	VPSLLD           $0x10, Z6, Z6
+	VMOVDQU16.Z      (R8), K1, Z6
 	VFMADD231PS.BCST 4(DI), Z6, Z3
 	VFMADD231PS.BCST 4(DI)(BX*1), Z6, Z4
 	VFMADD231PS.BCST 4(DI)(BX*2), Z6, Z5
 	PREFETCHT1       64(R8)(SI*1)
-	VPMOVZXWD        64(R8), Z6
-	VPSLLD           $0x10, Z6, Z6
+	VPSLLD           $0x10, 64(R8), Z6
 	VFMADD231PS.BCST 8(DI), Z6, Z0
 	VFMADD231PS.BCST 8(DI)(BX*1), Z6, Z1
 	VFMADD231PS.BCST 8(DI)(BX*2), Z6, Z2
-	VPMOVZXWD        96(R8), Z6
-	VPSLLD           $0x10, Z6, Z6
+	VMOVDQU16.Z      64(R8), K1, Z6
 	VFMADD231PS.BCST 12(DI), Z6, Z3
 	VFMADD231PS.BCST 12(DI)(BX*1), Z6, Z4
 	VFMADD231PS.BCST 12(DI)(BX*2), Z6, Z5
@@ -250,13 +238,11 @@ tail:
 	TESTQ            $0x00000002, R9
 	JEQ              below2
 	PREFETCHT1       (R8)(SI*1)
-	VPMOVZXWD        (R8), Z6
-	VPSLLD           $0x10, Z6, Z6
+	VPSLLD           $0x10, (R8), Z6
 	VFMADD231PS.BCST (DI), Z6, Z0
 	VFMADD231PS.BCST (DI)(BX*1), Z6, Z1
 	VFMADD231PS.BCST (DI)(BX*2), Z6, Z2
-	VPMOVZXWD        32(R8), Z6
-	VPSLLD           $0x10, Z6, Z6
+	VMOVDQU16.Z      (R8), K1, Z6
 	VFMADD231PS.BCST 4(DI), Z6, Z3
 	VFMADD231PS.BCST 4(DI)(BX*1), Z6, Z4
 	VFMADD231PS.BCST 4(DI)(BX*2), Z6, Z5
@@ -267,8 +253,7 @@ below2:
 	TESTQ            $0x00000001, R9
 	JEQ              below1
 	PREFETCHT1       (R8)(SI*1)
-	VPMOVZXWD        (R8), Z6
-	VPSLLD           $0x10, Z6, Z6
+	VPSLLD           $0x10, (R8), Z6
 	VFMADD231PS.BCST (DI), Z6, Z0
 	VFMADD231PS.BCST (DI)(BX*1), Z6, Z1
 	VFMADD231PS.BCST (DI)(BX*2), Z6, Z2
@@ -294,16 +279,18 @@ below1:
 	RET
 
 // func mulBF16x4AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
-// Requires: AVX, AVX512F, MMX+
+// Requires: AVX, AVX512BW, AVX512F, MMX+
 TEXT ·mulBF16x4AVX512(SB), $256-73
-	MOVQ dst+0(FP), AX
-	MOVQ ldd+8(FP), CX
-	MOVQ w+16(FP), DX
-	MOVQ ldx+32(FP), BX
-	MOVQ ahead+64(FP), SI
-	SHLQ $0x02, CX
-	SHLQ $0x02, BX
-	LEAQ (BX)(BX*2), R8
+	MOVQ  dst+0(FP), AX
+	MOVQ  ldd+8(FP), CX
+	MOVQ  w+16(FP), DX
+	MOVQ  ldx+32(FP), BX
+	MOVQ  ahead+64(FP), SI
+	SHLQ  $0x02, CX
+	SHLQ  $0x02, BX
+	LEAQ  (BX)(BX*2), R8
+	MOVL  $0xaaaaaaaa, DI
+	KMOVD DI, K1
 
 group:
 	MOVQ    x+24(FP), DI
@@ -335,27 +322,23 @@ columns:
 
 loop:
 	PREFETCHT0       (R9)(SI*1)
-	VPMOVZXWD        (R9), Z8
-	VPSLLD           $0x10, Z8, Z8
+	VPSLLD           $0x10, (R9), Z8
 	VFMADD231PS.BCST (DI), Z8, Z0
 	VFMADD231PS.BCST (DI)(BX*1), Z8, Z1
 	VFMADD231PS.BCST (DI)(BX*2), Z8, Z2
 	VFMADD231PS.BCST (DI)(R8*1), Z8, Z3
-	VPMOVZXWD        32(R9), Z8
-	VPSLLD           $0x10, Z8, Z8
+	VMOVDQU16.Z      (R9), K1, Z8
 	VFMADD231PS.BCST 4(DI), Z8, Z4
 	VFMADD231PS.BCST 4(DI)(BX*1), Z8, Z5
 	VFMADD231PS.BCST 4(DI)(BX*2), Z8, Z6
 	VFMADD231PS.BCST 4(DI)(R8*1), Z8, Z7
 	PREFETCHT0       64(R9)(SI*1)
-	VPMOVZXWD        64(R9), Z8
-	VPSLLD           $0x10, Z8, Z8
+	VPSLLD           $0x10, 64(R9), Z8
 	VFMADD231PS.BCST 8(DI), Z8, Z0
 	VFMADD231PS.BCST 8(DI)(BX*1), Z8, Z1
 	VFMADD231PS.BCST 8(DI)(BX*2), Z8, Z2
 	VFMADD231PS.BCST 8(DI)(R8*1), Z8, Z3
-	VPMOVZXWD        96(R9), Z8
-	VPSLLD           $0x10, Z8, Z8
+	VMOVDQU16.Z      64(R9), K1, Z8
 	VFMADD231PS.BCST 12(DI), Z8, Z4
 	VFMADD231PS.BCST 12(DI)(BX*1), Z8, Z5
 	VFMADD231PS.BCST 12(DI)(BX*2), Z8, Z6
@@ -370,14 +353,12 @@ tail:
 	TESTQ            $0x00000002, R10
 	JEQ              below2
 	PREFETCHT0       (R9)(SI*1)
-	VPMOVZXWD        (R9), Z8
-	VPSLLD           $0x10, Z8, Z8
+	VPSLLD           $0x10, (R9), Z8
 	VFMADD231PS.BCST (DI), Z8, Z0
 	VFMADD231PS.BCST (DI)(BX*1), Z8, Z1
 	VFMADD231PS.BCST (DI)(BX*2), Z8, Z2
 	VFMADD231PS.BCST (DI)(R8*1), Z8, Z3
-	VPMOVZXWD        32(R9), Z8
-	VPSLLD           $0x10, Z8, Z8
+	VMOVDQU16.Z      (R9), K1, Z8
 	VFMADD231PS.BCST 4(DI), Z8, Z4
 	VFMADD231PS.BCST 4(DI)(BX*1), Z8, Z5
 	VFMADD231PS.BCST 4(DI)(BX*2), Z8, Z6
@@ -389,8 +370,7 @@ below2:
 	TESTQ            $0x00000001, R10
 	JEQ              below1
 	PREFETCHT0       (R9)(SI*1)
-	VPMOVZXWD        (R9), Z8
-	VPSLLD           $0x10, Z8, Z8
+	VPSLLD           $0x10, (R9), Z8
 	VFMADD231PS.BCST (DI), Z8, Z0
 	VFMADD231PS.BCST (DI)(BX*1), Z8, Z1
 	VFMADD231PS.BCST (DI)(BX*2), Z8, Z2
@@ -420,16 +400,18 @@ below1:
 	RET
 
 // func mulBF16x5AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
-// Requires: AVX, AVX512F, MMX+
+// Requires: AVX, AVX512BW, AVX512F, MMX+
 TEXT ·mulBF16x5AVX512(SB), $256-73
-	MOVQ dst+0(FP), AX
-	MOVQ ldd+8(FP), CX
-	MOVQ w+16(FP), DX
-	MOVQ ldx+32(FP), BX
-	MOVQ ahead+64(FP), SI
-	SHLQ $0x02, CX
-	SHLQ $0x02, BX
-	LEAQ (BX)(BX*2), R9
+	MOVQ  dst+0(FP), AX
+	MOVQ  ldd+8(FP), CX
+	MOVQ  w+16(FP), DX
+	MOVQ  ldx+32(FP), BX
+	MOVQ  ahead+64(FP), SI
+	SHLQ  $0x02, CX
+	SHLQ  $0x02, BX
+	LEAQ  (BX)(BX*2), R9
+	MOVL  $0xaaaaaaaa, DI
+	KMOVD DI, K1
 
 group:
 	MOVQ    x+24(FP), DI
@@ -466,30 +448,26 @@ columns:
 
 loop:
 	PREFETCHT0       (R10)(SI*1)
-	VPMOVZXWD        (R10), Z10
-	VPSLLD           $0x10, Z10, Z10
+	VPSLLD           $0x10, (R10), Z10
 	VFMADD231PS.BCST (DI), Z10, Z0
 	VFMADD231PS.BCST (DI)(BX*1), Z10, Z1
 	VFMADD231PS.BCST (DI)(BX*2), Z10, Z2
 	VFMADD231PS.BCST (DI)(R9*1), Z10, Z3
 	VFMADD231PS.BCST (R8), Z10, Z4
-	VPMOVZXWD        32(R10), Z10
-	VPSLLD           $0x10, Z10, Z10
+	VMOVDQU16.Z      (R10), K1, Z10
 	VFMADD231PS.BCST 4(DI), Z10, Z5
 	VFMADD231PS.BCST 4(DI)(BX*1), Z10, Z6
 	VFMADD231PS.BCST 4(DI)(BX*2), Z10, Z7
 	VFMADD231PS.BCST 4(DI)(R9*1), Z10, Z8
 	VFMADD231PS.BCST 4(R8), Z10, Z9
 	PREFETCHT0       64(R10)(SI*1)
-	VPMOVZXWD        64(R10), Z10
-	VPSLLD           $0x10, Z10, Z10
+	VPSLLD           $0x10, 64(R10), Z10
 	VFMADD231PS.BCST 8(DI), Z10, Z0
 	VFMADD231PS.BCST 8(DI)(BX*1), Z10, Z1
 	VFMADD231PS.BCST 8(DI)(BX*2), Z10, Z2
 	VFMADD231PS.BCST 8(DI)(R9*1), Z10, Z3
 	VFMADD231PS.BCST 8(R8), Z10, Z4
-	VPMOVZXWD        96(R10), Z10
-	VPSLLD           $0x10, Z10, Z10
+	VMOVDQU16.Z      64(R10), K1, Z10
 	VFMADD231PS.BCST 12(DI), Z10, Z5
 	VFMADD231PS.BCST 12(DI)(BX*1), Z10, Z6
 	VFMADD231PS.BCST 12(DI)(BX*2), Z10, Z7
@@ -506,15 +484,13 @@ tail:
 	TESTQ            $0x00000002, R11
 	JEQ              below2
 	PREFETCHT0       (R10)(SI*1)
-	VPMOVZXWD        (R10), Z10
-	VPSLLD           $0x10, Z10, Z10
+	VPSLLD           $0x10, (R10), Z10
 	VFMADD231PS.BCST (DI), Z10, Z0
 	VFMADD231PS.BCST (DI)(BX*1), Z10, Z1
 	VFMADD231PS.BCST (DI)(BX*2), Z10, Z2
 	VFMADD231PS.BCST (DI)(R9*1), Z10, Z3
 	VFMADD231PS.BCST (R8), Z10, Z4
-	VPMOVZXWD        32(R10), Z10
-	VPSLLD           $0x10, Z10, Z10
+	VMOVDQU16.Z      (R10), K1, Z10
 	VFMADD231PS.BCST 4(DI), Z10, Z5
 	VFMADD231PS.BCST 4(DI)(BX*1), Z10, Z6
 	VFMADD231PS.BCST 4(DI)(BX*2), Z10, Z7
@@ -528,8 +504,7 @@ below2:
 	TESTQ            $0x00000001, R11
 	JEQ              below1
 	PREFETCHT0       (R10)(SI*1)
-	VPMOVZXWD        (R10), Z10
-	VPSLLD           $0x10, Z10, Z10
+	VPSLLD           $0x10, (R10), Z10
 	VFMADD231PS.BCST (DI), Z10, Z0
 	VFMADD231PS.BCST (DI)(BX*1), Z10, Z1
 	VFMADD231PS.BCST (DI)(BX*2), Z10, Z2
@@ -564,16 +539,18 @@ below1:
 	RET
 
 // func mulBF16x6AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
-// Requires: AVX, AVX512F, MMX+
+// Requires: AVX, AVX512BW, AVX512F, MMX+
 TEXT ·mulBF16x6AVX512(SB), $256-73
-	MOVQ dst+0(FP), AX
-	MOVQ ldd+8(FP), CX
-	MOVQ w+16(FP), DX
-	MOVQ ldx+32(FP), BX
-	MOVQ ahead+64(FP), SI
-	SHLQ $0x02, CX
-	SHLQ $0x02, BX
-	LEAQ (BX)(BX*2), R9
+	MOVQ  dst+0(FP), AX
+	MOVQ  ldd+8(FP), CX
+	MOVQ  w+16(FP), DX
+	MOVQ  ldx+32(FP), BX
+	MOVQ  ahead+64(FP), SI
+	SHLQ  $0x02, CX
+	SHLQ  $0x02, BX
+	LEAQ  (BX)(BX*2), R9
+	MOVL  $0xaaaaaaaa, DI
+	KMOVD DI, K1
 
 group:
 	MOVQ    x+24(FP), DI
@@ -614,16 +591,14 @@ columns:
 
 loop:
 	PREFETCHT0       (R10)(SI*1)
-	VPMOVZXWD        (R10), Z12
-	VPSLLD           $0x10, Z12, Z12
+	VPSLLD           $0x10, (R10), Z12
 	VFMADD231PS.BCST (DI), Z12, Z0
 	VFMADD231PS.BCST (DI)(BX*1), Z12, Z1
 	VFMADD231PS.BCST (DI)(BX*2), Z12, Z2
 	VFMADD231PS.BCST (DI)(R9*1), Z12, Z3
 	VFMADD231PS.BCST (R8), Z12, Z4
 	VFMADD231PS.BCST (R8)(BX*1), Z12, Z5
-	VPMOVZXWD        32(R10), Z12
-	VPSLLD           $0x10, Z12, Z12
+	VMOVDQU16.Z      (R10), K1, Z12
 	VFMADD231PS.BCST 4(DI), Z12, Z6
 	VFMADD231PS.BCST 4(DI)(BX*1), Z12, Z7
 	VFMADD231PS.BCST 4(DI)(BX*2), Z12, Z8
@@ -631,16 +606,14 @@ loop:
 	VFMADD231PS.BCST 4(R8), Z12, Z10
 	VFMADD231PS.BCST 4(R8)(BX*1), Z12, Z11
 	PREFETCHT0       64(R10)(SI*1)
-	VPMOVZXWD        64(R10), Z12
-	VPSLLD           $0x10, Z12, Z12
+	VPSLLD           $0x10, 64(R10), Z12
 	VFMADD231PS.BCST 8(DI), Z12, Z0
 	VFMADD231PS.BCST 8(DI)(BX*1), Z12, Z1
 	VFMADD231PS.BCST 8(DI)(BX*2), Z12, Z2
 	VFMADD231PS.BCST 8(DI)(R9*1), Z12, Z3
 	VFMADD231PS.BCST 8(R8), Z12, Z4
 	VFMADD231PS.BCST 8(R8)(BX*1), Z12, Z5
-	VPMOVZXWD        96(R10), Z12
-	VPSLLD           $0x10, Z12, Z12
+	VMOVDQU16.Z      64(R10), K1, Z12
 	VFMADD231PS.BCST 12(DI), Z12, Z6
 	VFMADD231PS.BCST 12(DI)(BX*1), Z12, Z7
 	VFMADD231PS.BCST 12(DI)(BX*2), Z12, Z8
@@ -658,16 +631,14 @@ tail:
 	TESTQ            $0x00000002, R11
 	JEQ              below2
 	PREFETCHT0       (R10)(SI*1)
-	VPMOVZXWD        (R10), Z12
-	VPSLLD           $0x10, Z12, Z12
+	VPSLLD           $0x10, (R10), Z12
 	VFMADD231PS.BCST (DI), Z12, Z0
 	VFMADD231PS.BCST (DI)(BX*1), Z12, Z1
 	VFMADD231PS.BCST (DI)(BX*2), Z12, Z2
 	VFMADD231PS.BCST (DI)(R9*1), Z12, Z3
 	VFMADD231PS.BCST (R8), Z12, Z4
 	VFMADD231PS.BCST (R8)(BX*1), Z12, Z5
-	VPMOVZXWD        32(R10), Z12
-	VPSLLD           $0x10, Z12, Z12
+	VMOVDQU16.Z      (R10), K1, Z12
 	VFMADD231PS.BCST 4(DI), Z12, Z6
 	VFMADD231PS.BCST 4(DI)(BX*1), Z12, Z7
 	VFMADD231PS.BCST 4(DI)(BX*2), Z12, Z8
@@ -682,8 +653,7 @@ below2:
 	TESTQ            $0x00000001, R11
 	JEQ              below1
 	PREFETCHT0       (R10)(SI*1)
-	VPMOVZXWD        (R10), Z12
-	VPSLLD           $0x10, Z12, Z12
+	VPSLLD           $0x10, (R10), Z12
 	VFMADD231PS.BCST (DI), Z12, Z0
 	VFMADD231PS.BCST (DI)(BX*1), Z12, Z1
 	VFMADD231PS.BCST (DI)(BX*2), Z12, Z2
@@ -722,16 +692,18 @@ below1:
 	RET
 
 // func mulBF16x7AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
-// Requires: AVX, AVX512F, MMX+
+// Requires: AVX, AVX512BW, AVX512F, MMX+
 TEXT ·mulBF16x7AVX512(SB), $256-73
-	MOVQ dst+0(FP), AX
-	MOVQ ldd+8(FP), CX
-	MOVQ w+16(FP), DX
-	MOVQ ldx+32(FP), BX
-	MOVQ ahead+64(FP), SI
-	SHLQ $0x02, CX
-	SHLQ $0x02, BX
-	LEAQ (BX)(BX*2), R9
+	MOVQ  dst+0(FP), AX
+	MOVQ  ldd+8(FP), CX
+	MOVQ  w+16(FP), DX
+	MOVQ  ldx+32(FP), BX
+	MOVQ  ahead+64(FP), SI
+	SHLQ  $0x02, CX
+	SHLQ  $0x02, BX
+	LEAQ  (BX)(BX*2), R9
+	MOVL  $0xaaaaaaaa, DI
+	KMOVD DI, K1
 
 group:
 	MOVQ    x+24(FP), DI
@@ -776,8 +748,7 @@ columns:
 
 loop:
 	PREFETCHT0       (R10)(SI*1)
-	VPMOVZXWD        (R10), Z14
-	VPSLLD           $0x10, Z14, Z14
+	VPSLLD           $0x10, (R10), Z14
 	VFMADD231PS.BCST (DI), Z14, Z0
 	VFMADD231PS.BCST (DI)(BX*1), Z14, Z1
 	VFMADD231PS.BCST (DI)(BX*2), Z14, Z2
@@ -785,8 +756,7 @@ loop:
 	VFMADD231PS.BCST (R8), Z14, Z4
 	VFMADD231PS.BCST (R8)(BX*1), Z14, Z5
 	VFMADD231PS.BCST (R8)(BX*2), Z14, Z6
-	VPMOVZXWD        32(R10), Z14
-	VPSLLD           $0x10, Z14, Z14
+	VMOVDQU16.Z      (R10), K1, Z14
 	VFMADD231PS.BCST 4(DI), Z14, Z7
 	VFMADD231PS.BCST 4(DI)(BX*1), Z14, Z8
 	VFMADD231PS.BCST 4(DI)(BX*2), Z14, Z9
@@ -795,8 +765,7 @@ loop:
 	VFMADD231PS.BCST 4(R8)(BX*1), Z14, Z12
 	VFMADD231PS.BCST 4(R8)(BX*2), Z14, Z13
 	PREFETCHT0       64(R10)(SI*1)
-	VPMOVZXWD        64(R10), Z14
-	VPSLLD           $0x10, Z14, Z14
+	VPSLLD           $0x10, 64(R10), Z14
 	VFMADD231PS.BCST 8(DI), Z14, Z0
 	VFMADD231PS.BCST 8(DI)(BX*1), Z14, Z1
 	VFMADD231PS.BCST 8(DI)(BX*2), Z14, Z2
@@ -804,8 +773,7 @@ loop:
 	VFMADD231PS.BCST 8(R8), Z14, Z4
 	VFMADD231PS.BCST 8(R8)(BX*1), Z14, Z5
 	VFMADD231PS.BCST 8(R8)(BX*2), Z14, Z6
-	VPMOVZXWD        96(R10), Z14
-	VPSLLD           $0x10, Z14, Z14
+	VMOVDQU16.Z      64(R10), K1, Z14
 	VFMADD231PS.BCST 12(DI), Z14, Z7
 	VFMADD231PS.BCST 12(DI)(BX*1), Z14, Z8
 	VFMADD231PS.BCST 12(DI)(BX*2), Z14, Z9
@@ -824,8 +792,7 @@ tail:
 	TESTQ            $0x00000002, R11
 	JEQ              below2
 	PREFETCHT0       (R10)(SI*1)
-	VPMOVZXWD        (R10), Z14
-	VPSLLD           $0x10, Z14, Z14
+	VPSLLD           $0x10, (R10), Z14
 	VFMADD231PS.BCST (DI), Z14, Z0
 	VFMADD231PS.BCST (DI)(BX*1), Z14, Z1
 	VFMADD231PS.BCST (DI)(BX*2), Z14, Z2
@@ -833,8 +800,7 @@ tail:
 	VFMADD231PS.BCST (R8), Z14, Z4
 	VFMADD231PS.BCST (R8)(BX*1), Z14, Z5
 	VFMADD231PS.BCST (R8)(BX*2), Z14, Z6
-	VPMOVZXWD        32(R10), Z14
-	VPSLLD           $0x10, Z14, Z14
+	VMOVDQU16.Z      (R10), K1, Z14
 	VFMADD231PS.BCST 4(DI), Z14, Z7
 	VFMADD231PS.BCST 4(DI)(BX*1), Z14, Z8
 	VFMADD231PS.BCST 4(DI)(BX*2), Z14, Z9
@@ -850,8 +816,7 @@ below2:
 	TESTQ            $0x00000001, R11
 	JEQ              below1
 	PREFETCHT0       (R10)(SI*1)
-	VPMOVZXWD        (R10), Z14
-	VPSLLD           $0x10, Z14, Z14
+	VPSLLD           $0x10, (R10), Z14
 	VFMADD231PS.BCST (DI), Z14, Z0
 	VFMADD231PS.BCST (DI)(BX*1), Z14, Z1
 	VFMADD231PS.BCST (DI)(BX*2), Z14, Z2
@@ -894,16 +859,18 @@ below1:
 	RET
 
 // func mulBF16x8AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
-// Requires: AVX, AVX512F, MMX+
+// Requires: AVX, AVX512BW, AVX512F, MMX+
 TEXT ·mulBF16x8AVX512(SB), $256-73
-	MOVQ dst+0(FP), AX
-	MOVQ ldd+8(FP), CX
-	MOVQ w+16(FP), DX
-	MOVQ ldx+32(FP), BX
-	MOVQ ahead+64(FP), SI
-	SHLQ $0x02, CX
-	SHLQ $0x02, BX
-	LEAQ (BX)(BX*2), R9
+	MOVQ  dst+0(FP), AX
+	MOVQ  ldd+8(FP), CX
+	MOVQ  w+16(FP), DX
+	MOVQ  ldx+32(FP), BX
+	MOVQ  ahead+64(FP), SI
+	SHLQ  $0x02, CX
+	SHLQ  $0x02, BX
+	LEAQ  (BX)(BX*2), R9
+	MOVL  $0xaaaaaaaa, DI
+	KMOVD DI, K1
 
 group:
 	MOVQ    x+24(FP), DI
@@ -952,8 +919,7 @@ columns:
 
 loop:
 	PREFETCHT0       (R10)(SI*1)
-	VPMOVZXWD        (R10), Z16
-	VPSLLD           $0x10, Z16, Z16
+	VPSLLD           $0x10, (R10), Z16
 	VFMADD231PS.BCST (DI), Z16, Z0
 	VFMADD231PS.BCST (DI)(BX*1), Z16, Z1
 	VFMADD231PS.BCST (DI)(BX*2), Z16, Z2
@@ -962,8 +928,7 @@ loop:
 	VFMADD231PS.BCST (R8)(BX*1), Z16, Z5
 	VFMADD231PS.BCST (R8)(BX*2), Z16, Z6
 	VFMADD231PS.BCST (R8)(R9*1), Z16, Z7
-	VPMOVZXWD        32(R10), Z16
-	VPSLLD           $0x10, Z16, Z16
+	VMOVDQU16.Z      (R10), K1, Z16
 	VFMADD231PS.BCST 4(DI), Z16, Z8
 	VFMADD231PS.BCST 4(DI)(BX*1), Z16, Z9
 	VFMADD231PS.BCST 4(DI)(BX*2), Z16, Z10
@@ -973,8 +938,7 @@ loop:
 	VFMADD231PS.BCST 4(R8)(BX*2), Z16, Z14
 	VFMADD231PS.BCST 4(R8)(R9*1), Z16, Z15
 	PREFETCHT0       64(R10)(SI*1)
-	VPMOVZXWD        64(R10), Z16
-	VPSLLD           $0x10, Z16, Z16
+	VPSLLD           $0x10, 64(R10), Z16
 	VFMADD231PS.BCST 8(DI), Z16, Z0
 	VFMADD231PS.BCST 8(DI)(BX*1), Z16, Z1
 	VFMADD231PS.BCST 8(DI)(BX*2), Z16, Z2
@@ -983,8 +947,7 @@ loop:
 	VFMADD231PS.BCST 8(R8)(BX*1), Z16, Z5
 	VFMADD231PS.BCST 8(R8)(BX*2), Z16, Z6
 	VFMADD231PS.BCST 8(R8)(R9*1), Z16, Z7
-	VPMOVZXWD        96(R10), Z16
-	VPSLLD           $0x10, Z16, Z16
+	VMOVDQU16.Z      64(R10), K1, Z16
 	VFMADD231PS.BCST 12(DI), Z16, Z8
 	VFMADD231PS.BCST 12(DI)(BX*1), Z16, Z9
 	VFMADD231PS.BCST 12(DI)(BX*2), Z16, Z10
@@ -1004,8 +967,7 @@ tail:
 	TESTQ            $0x00000002, R11
 	JEQ              below2
 	PREFETCHT0       (R10)(SI*1)
-	VPMOVZXWD        (R10), Z16
-	VPSLLD           $0x10, Z16, Z16
+	VPSLLD           $0x10, (R10), Z16
 	VFMADD231PS.BCST (DI), Z16, Z0
 	VFMADD231PS.BCST (DI)(BX*1), Z16, Z1
 	VFMADD231PS.BCST (DI)(BX*2), Z16, Z2
@@ -1014,8 +976,7 @@ tail:
 	VFMADD231PS.BCST (R8)(BX*1), Z16, Z5
 	VFMADD231PS.BCST (R8)(BX*2), Z16, Z6
 	VFMADD231PS.BCST (R8)(R9*1), Z16, Z7
-	VPMOVZXWD        32(R10), Z16
-	VPSLLD           $0x10, Z16, Z16
+	VMOVDQU16.Z      (R10), K1, Z16
 	VFMADD231PS.BCST 4(DI), Z16, Z8
 	VFMADD231PS.BCST 4(DI)(BX*1), Z16, Z9
 	VFMADD231PS.BCST 4(DI)(BX*2), Z16, Z10
@@ -1032,8 +993,7 @@ below2:
 	TESTQ            $0x00000001, R11
 	JEQ              below1
 	PREFETCHT0       (R10)(SI*1)
-	VPMOVZXWD        (R10), Z16
-	VPSLLD           $0x10, Z16, Z16
+	VPSLLD           $0x10, (R10), Z16
 	VFMADD231PS.BCST (DI), Z16, Z0
 	VFMADD231PS.BCST (DI)(BX*1), Z16, Z1
 	VFMADD231PS.BCST (DI)(BX*2), Z16, Z2
@@ -1080,16 +1040,18 @@ below1:
 	RET
 
 // func mulBF16x10AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
-// Requires: AVX, AVX512F, MMX+
+// Requires: AVX, AVX512BW, AVX512F, MMX+
 TEXT ·mulBF16x10AVX512(SB), $256-73
-	MOVQ dst+0(FP), AX
-	MOVQ ldd+8(FP), CX
-	MOVQ w+16(FP), DX
-	MOVQ ldx+32(FP), BX
-	MOVQ ahead+64(FP), SI
-	SHLQ $0x02, CX
-	SHLQ $0x02, BX
-	LEAQ (BX)(BX*2), R10
+	MOVQ  dst+0(FP), AX
+	MOVQ  ldd+8(FP), CX
+	MOVQ  w+16(FP), DX
+	MOVQ  ldx+32(FP), BX
+	MOVQ  ahead+64(FP), SI
+	SHLQ  $0x02, CX
+	SHLQ  $0x02, BX
+	LEAQ  (BX)(BX*2), R10
+	MOVL  $0xaaaaaaaa, DI
+	KMOVD DI, K1
 
 group:
 	MOVQ    x+24(FP), DI
@@ -1147,8 +1109,7 @@ columns:
 
 loop:
 	PREFETCHT0       (R11)(SI*1)
-	VPMOVZXWD        (R11), Z20
-	VPSLLD           $0x10, Z20, Z20
+	VPSLLD           $0x10, (R11), Z20
 	VFMADD231PS.BCST (DI), Z20, Z0
 	VFMADD231PS.BCST (DI)(BX*1), Z20, Z1
 	VFMADD231PS.BCST (DI)(BX*2), Z20, Z2
@@ -1159,8 +1120,7 @@ loop:
 	VFMADD231PS.BCST (R8)(R10*1), Z20, Z7
 	VFMADD231PS.BCST (R9), Z20, Z8
 	VFMADD231PS.BCST (R9)(BX*1), Z20, Z9
-	VPMOVZXWD        32(R11), Z20
-	VPSLLD           $0x10, Z20, Z20
+	VMOVDQU16.Z      (R11), K1, Z20
 	VFMADD231PS.BCST 4(DI), Z20, Z10
 	VFMADD231PS.BCST 4(DI)(BX*1), Z20, Z11
 	VFMADD231PS.BCST 4(DI)(BX*2), Z20, Z12
@@ -1172,8 +1132,7 @@ loop:
 	VFMADD231PS.BCST 4(R9), Z20, Z18
 	VFMADD231PS.BCST 4(R9)(BX*1), Z20, Z19
 	PREFETCHT0       64(R11)(SI*1)
-	VPMOVZXWD        64(R11), Z20
-	VPSLLD           $0x10, Z20, Z20
+	VPSLLD           $0x10, 64(R11), Z20
 	VFMADD231PS.BCST 8(DI), Z20, Z0
 	VFMADD231PS.BCST 8(DI)(BX*1), Z20, Z1
 	VFMADD231PS.BCST 8(DI)(BX*2), Z20, Z2
@@ -1184,8 +1143,7 @@ loop:
 	VFMADD231PS.BCST 8(R8)(R10*1), Z20, Z7
 	VFMADD231PS.BCST 8(R9), Z20, Z8
 	VFMADD231PS.BCST 8(R9)(BX*1), Z20, Z9
-	VPMOVZXWD        96(R11), Z20
-	VPSLLD           $0x10, Z20, Z20
+	VMOVDQU16.Z      64(R11), K1, Z20
 	VFMADD231PS.BCST 12(DI), Z20, Z10
 	VFMADD231PS.BCST 12(DI)(BX*1), Z20, Z11
 	VFMADD231PS.BCST 12(DI)(BX*2), Z20, Z12
@@ -1208,8 +1166,7 @@ tail:
 	TESTQ            $0x00000002, R12
 	JEQ              below2
 	PREFETCHT0       (R11)(SI*1)
-	VPMOVZXWD        (R11), Z20
-	VPSLLD           $0x10, Z20, Z20
+	VPSLLD           $0x10, (R11), Z20
 	VFMADD231PS.BCST (DI), Z20, Z0
 	VFMADD231PS.BCST (DI)(BX*1), Z20, Z1
 	VFMADD231PS.BCST (DI)(BX*2), Z20, Z2
@@ -1220,8 +1177,7 @@ tail:
 	VFMADD231PS.BCST (R8)(R10*1), Z20, Z7
 	VFMADD231PS.BCST (R9), Z20, Z8
 	VFMADD231PS.BCST (R9)(BX*1), Z20, Z9
-	VPMOVZXWD        32(R11), Z20
-	VPSLLD           $0x10, Z20, Z20
+	VMOVDQU16.Z      (R11), K1, Z20
 	VFMADD231PS.BCST 4(DI), Z20, Z10
 	VFMADD231PS.BCST 4(DI)(BX*1), Z20, Z11
 	VFMADD231PS.BCST 4(DI)(BX*2), Z20, Z12
@@ -1241,8 +1197,7 @@ below2:
 	TESTQ            $0x00000001, R12
 	JEQ              below1
 	PREFETCHT0       (R11)(SI*1)
-	VPMOVZXWD        (R11), Z20
-	VPSLLD           $0x10, Z20, Z20
+	VPSLLD           $0x10, (R11), Z20
 	VFMADD231PS.BCST (DI), Z20, Z0
 	VFMADD231PS.BCST (DI)(BX*1), Z20, Z1
 	VFMADD231PS.BCST (DI)(BX*2), Z20, Z2
@@ -1298,16 +1253,18 @@ below1:
 	RET
 
 // func mulBF16x12AVX512(dst *float32, ldd int, w *byte, x *float32, ldx int, cols int, groups int, groupBytes int, ahead int, add bool)
-// Requires: AVX, AVX512F, MMX+
+// Requires: AVX, AVX512BW, AVX512F, MMX+
 TEXT ·mulBF16x12AVX512(SB), $256-73
-	MOVQ dst+0(FP), AX
-	MOVQ ldd+8(FP), CX
-	MOVQ w+16(FP), DX
-	MOVQ ldx+32(FP), BX
-	MOVQ ahead+64(FP), SI
-	SHLQ $0x02, CX
-	SHLQ $0x02, BX
-	LEAQ (BX)(BX*2), R10
+	MOVQ  dst+0(FP), AX
+	MOVQ  ldd+8(FP), CX
+	MOVQ  w+16(FP), DX
+	MOVQ  ldx+32(FP), BX
+	MOVQ  ahead+64(FP), SI
+	SHLQ  $0x02, CX
+	SHLQ  $0x02, BX
+	LEAQ  (BX)(BX*2), R10
+	MOVL  $0xaaaaaaaa, DI
+	KMOVD DI, K1
 
 group:
 	MOVQ    x+24(FP), DI
@@ -1373,8 +1330,7 @@ columns:
 
 loop:
 	PREFETCHT0       (R11)(SI*1)
-	VPMOVZXWD        (R11), Z24
-	VPSLLD           $0x10, Z24, Z24
+	VPSLLD           $0x10, (R11), Z24
 	VFMADD231PS.BCST (DI), Z24, Z0
 	VFMADD231PS.BCST (DI)(BX*1), Z24, Z1
 	VFMADD231PS.BCST (DI)(BX*2), Z24, Z2
@@ -1387,8 +1343,7 @@ loop:
 	VFMADD231PS.BCST (R9)(BX*1), Z24, Z9
 	VFMADD231PS.BCST (R9)(BX*2), Z24, Z10
 	VFMADD231PS.BCST (R9)(R10*1), Z24, Z11
-	VPMOVZXWD        32(R11), Z24
-	VPSLLD           $0x10, Z24, Z24
+	VMOVDQU16.Z      (R11), K1, Z24
 	VFMADD231PS.BCST 4(DI), Z24, Z12
 	VFMADD231PS.BCST 4(DI)(BX*1), Z24, Z13
 	VFMADD231PS.BCST 4(DI)(BX*2), Z24, Z14
@@ -1402,8 +1357,7 @@ loop:
 	VFMADD231PS.BCST 4(R9)(BX*2), Z24, Z22
 	VFMADD231PS.BCST 4(R9)(R10*1), Z24, Z23
 	PREFETCHT0       64(R11)(SI*1)
-	VPMOVZXWD        64(R11), Z24
-	VPSLLD           $0x10, Z24, Z24
+	VPSLLD           $0x10, 64(R11), Z24
 	VFMADD231PS.BCST 8(DI), Z24, Z0
 	VFMADD231PS.BCST 8(DI)(BX*1), Z24, Z1
 	VFMADD231PS.BCST 8(DI)(BX*2), Z24, Z2
@@ -1416,8 +1370,7 @@ loop:
 	VFMADD231PS.BCST 8(R9)(BX*1), Z24, Z9
 	VFMADD231PS.BCST 8(R9)(BX*2), Z24, Z10
 	VFMADD231PS.BCST 8(R9)(R10*1), Z24, Z11
-	VPMOVZXWD        96(R11), Z24
-	VPSLLD           $0x10, Z24, Z24
+	VMOVDQU16.Z      64(R11), K1, Z24
 	VFMADD231PS.BCST 12(DI), Z24, Z12
 	VFMADD231PS.BCST 12(DI)(BX*1), Z24, Z13
 	VFMADD231PS.BCST 12(DI)(BX*2), Z24, Z14
@@ -1442,8 +1395,7 @@ tail:
 	TESTQ            $0x00000002, R12
 	JEQ              below2
 	PREFETCHT0       (R11)(SI*1)
-	VPMOVZXWD        (R11), Z24
-	VPSLLD           $0x10, Z24, Z24
+	VPSLLD           $0x10, (R11), Z24
 	VFMADD231PS.BCST (DI), Z24, Z0
 	VFMADD231PS.BCST (DI)(BX*1), Z24, Z1
 	VFMADD231PS.BCST (DI)(BX*2), Z24, Z2
@@ -1456,8 +1408,7 @@ tail:
 	VFMADD231PS.BCST (R9)(BX*1), Z24, Z9
 	VFMADD231PS.BCST (R9)(BX*2), Z24, Z10
 	VFMADD231PS.BCST (R9)(R10*1), Z24, Z11
-	VPMOVZXWD        32(R11), Z24
-	VPSLLD           $0x10, Z24, Z24
+	VMOVDQU16.Z      (R11), K1, Z24
 	VFMADD231PS.BCST 4(DI), Z24, Z12
 	VFMADD231PS.BCST 4(DI)(BX*1), Z24, Z13
 	VFMADD231PS.BCST 4(DI)(BX*2), Z24, Z14
@@ -1479,8 +1430,7 @@ below2:
 	TESTQ            $0x00000001, R12
 	JEQ              below1
 	PREFETCHT0       (R11)(SI*1)
-	VPMOVZXWD        (R11), Z24
-	VPSLLD           $0x10, Z24, Z24
+	VPSLLD           $0x10, (R11), Z24
 	VFMADD231PS.BCST (DI), Z24, Z0
 	VFMADD231PS.BCST (DI)(BX*1), Z24, Z1
 	VFMADD231PS.BCST (DI)(BX*2), Z24, Z2

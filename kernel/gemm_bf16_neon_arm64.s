@@ -40,41 +40,57 @@ columns:
 loop:
 	WORD $0x3dc000c8 // ldr q8, [x6]
 	WORD $0x3dc000e9 // ldr q9, [x7]
-	WORD $0x6e61392a // shll2 v10.4s, v9.8h, #16
-	WORD $0x2e613929 // shll v9.4s, v9.4h, #16
-	WORD $0x3dc004eb // ldr q11, [x7, #16]
-	WORD $0x6e61396c // shll2 v12.4s, v11.8h, #16
-	WORD $0x2e61396b // shll v11.4s, v11.4h, #16
+	WORD $0x4f305529 // shl v9.4s, v9.4s, #16
+	WORD $0x3dc004ea // ldr q10, [x7, #16]
+	WORD $0x4f30554a // shl v10.4s, v10.4s, #16
+	WORD $0x3dc008eb // ldr q11, [x7, #32]
+	WORD $0x4f30556b // shl v11.4s, v11.4s, #16
+	WORD $0x3dc00cec // ldr q12, [x7, #48]
+	WORD $0x4f30558c // shl v12.4s, v12.4s, #16
 	WORD $0x4f881120 // fmla v0.4s, v9.4s, v8.s[0]
 	WORD $0x4f881141 // fmla v1.4s, v10.4s, v8.s[0]
 	WORD $0x4f881162 // fmla v2.4s, v11.4s, v8.s[0]
 	WORD $0x4f881183 // fmla v3.4s, v12.4s, v8.s[0]
-	WORD $0x3dc008e9 // ldr q9, [x7, #32]
-	WORD $0x6e61392a // shll2 v10.4s, v9.8h, #16
-	WORD $0x2e613929 // shll v9.4s, v9.4h, #16
-	WORD $0x3dc00ceb // ldr q11, [x7, #48]
-	WORD $0x6e61396c // shll2 v12.4s, v11.8h, #16
-	WORD $0x2e61396b // shll v11.4s, v11.4h, #16
+	WORD $0x3dc000e9 // ldr q9, [x7]
+	WORD $0x4f300529 // sshr v9.4s, v9.4s, #16
+	WORD $0x4f305529 // shl v9.4s, v9.4s, #16
+	WORD $0x3dc004ea // ldr q10, [x7, #16]
+	WORD $0x4f30054a // sshr v10.4s, v10.4s, #16
+	WORD $0x4f30554a // shl v10.4s, v10.4s, #16
+	WORD $0x3dc008eb // ldr q11, [x7, #32]
+	WORD $0x4f30056b // sshr v11.4s, v11.4s, #16
+	WORD $0x4f30556b // shl v11.4s, v11.4s, #16
+	WORD $0x3dc00cec // ldr q12, [x7, #48]
+	WORD $0x4f30058c // sshr v12.4s, v12.4s, #16
+	WORD $0x4f30558c // shl v12.4s, v12.4s, #16
 	WORD $0x4fa81124 // fmla v4.4s, v9.4s, v8.s[1]
 	WORD $0x4fa81145 // fmla v5.4s, v10.4s, v8.s[1]
 	WORD $0x4fa81166 // fmla v6.4s, v11.4s, v8.s[1]
 	WORD $0x4fa81187 // fmla v7.4s, v12.4s, v8.s[1]
 	WORD $0x3dc010e9 // ldr q9, [x7, #64]
-	WORD $0x6e61392a // shll2 v10.4s, v9.8h, #16
-	WORD $0x2e613929 // shll v9.4s, v9.4h, #16
-	WORD $0x3dc014eb // ldr q11, [x7, #80]
-	WORD $0x6e61396c // shll2 v12.4s, v11.8h, #16
-	WORD $0x2e61396b // shll v11.4s, v11.4h, #16
+	WORD $0x4f305529 // shl v9.4s, v9.4s, #16
+	WORD $0x3dc014ea // ldr q10, [x7, #80]
+	WORD $0x4f30554a // shl v10.4s, v10.4s, #16
+	WORD $0x3dc018eb // ldr q11, [x7, #96]
+	WORD $0x4f30556b // shl v11.4s, v11.4s, #16
+	WORD $0x3dc01cec // ldr q12, [x7, #112]
+	WORD $0x4f30558c // shl v12.4s, v12.4s, #16
 	WORD $0x4f881920 // fmla v0.4s, v9.4s, v8.s[2]
 	WORD $0x4f881941 // fmla v1.4s, v10.4s, v8.s[2]
 	WORD $0x4f881962 // fmla v2.4s, v11.4s, v8.s[2]
 	WORD $0x4f881983 // fmla v3.4s, v12.4s, v8.s[2]
-	WORD $0x3dc018e9 // ldr q9, [x7, #96]
-	WORD $0x6e61392a // shll2 v10.4s, v9.8h, #16
-	WORD $0x2e613929 // shll v9.4s, v9.4h, #16
-	WORD $0x3dc01ceb // ldr q11, [x7, #112]
-	WORD $0x6e61396c // shll2 v12.4s, v11.8h, #16
-	WORD $0x2e61396b // shll v11.4s, v11.4h, #16
+	WORD $0x3dc010e9 // ldr q9, [x7, #64]
+	WORD $0x4f300529 // sshr v9.4s, v9.4s, #16
+	WORD $0x4f305529 // shl v9.4s, v9.4s, #16
+	WORD $0x3dc014ea // ldr q10, [x7, #80]
+	WORD $0x4f30054a // sshr v10.4s, v10.4s, #16
+	WORD $0x4f30554a // shl v10.4s, v10.4s, #16
+	WORD $0x3dc018eb // ldr q11, [x7, #96]
+	WORD $0x4f30056b // sshr v11.4s, v11.4s, #16
+	WORD $0x4f30556b // shl v11.4s, v11.4s, #16
+	WORD $0x3dc01cec // ldr q12, [x7, #112]
+	WORD $0x4f30058c // sshr v12.4s, v12.4s, #16
+	WORD $0x4f30558c // shl v12.4s, v12.4s, #16
 	WORD $0x4fa81924 // fmla v4.4s, v9.4s, v8.s[3]
 	WORD $0x4fa81945 // fmla v5.4s, v10.4s, v8.s[3]
 	WORD $0x4fa81966 // fmla v6.4s, v11.4s, v8.s[3]
@@ -88,21 +104,29 @@ tail:
 	TBZ $1, R8, below2
 	WORD $0xfd4000c8 // ldr d8, [x6]
 	WORD $0x3dc000e9 // ldr q9, [x7]
-	WORD $0x6e61392a // shll2 v10.4s, v9.8h, #16
-	WORD $0x2e613929 // shll v9.4s, v9.4h, #16
-	WORD $0x3dc004eb // ldr q11, [x7, #16]
-	WORD $0x6e61396c // shll2 v12.4s, v11.8h, #16
-	WORD $0x2e61396b // shll v11.4s, v11.4h, #16
+	WORD $0x4f305529 // shl v9.4s, v9.4s, #16
+	WORD $0x3dc004ea // ldr q10, [x7, #16]
+	WORD $0x4f30554a // shl v10.4s, v10.4s, #16
+	WORD $0x3dc008eb // ldr q11, [x7, #32]
+	WORD $0x4f30556b // shl v11.4s, v11.4s, #16
+	WORD $0x3dc00cec // ldr q12, [x7, #48]
+	WORD $0x4f30558c // shl v12.4s, v12.4s, #16
 	WORD $0x4f881120 // fmla v0.4s, v9.4s, v8.s[0]
 	WORD $0x4f881141 // fmla v1.4s, v10.4s, v8.s[0]
 	WORD $0x4f881162 // fmla v2.4s, v11.4s, v8.s[0]
 	WORD $0x4f881183 // fmla v3.4s, v12.4s, v8.s[0]
-	WORD $0x3dc008e9 // ldr q9, [x7, #32]
-	WORD $0x6e61392a // shll2 v10.4s, v9.8h, #16
-	WORD $0x2e613929 // shll v9.4s, v9.4h, #16
-	WORD $0x3dc00ceb // ldr q11, [x7, #48]
-	WORD $0x6e61396c // shll2 v12.4s, v11.8h, #16
-	WORD $0x2e61396b // shll v11.4s, v11.4h, #16
+	WORD $0x3dc000e9 // ldr q9, [x7]
+	WORD $0x4f300529 // sshr v9.4s, v9.4s, #16
+	WORD $0x4f305529 // shl v9.4s, v9.4s, #16
+	WORD $0x3dc004ea // ldr q10, [x7, #16]
+	WORD $0x4f30054a // sshr v10.4s, v10.4s, #16
+	WORD $0x4f30554a // shl v10.4s, v10.4s, #16
+	WORD $0x3dc008eb // ldr q11, [x7, #32]
+	WORD $0x4f30056b // sshr v11.4s, v11.4s, #16
+	WORD $0x4f30556b // shl v11.4s, v11.4s, #16
+	WORD $0x3dc00cec // ldr q12, [x7, #48]
+	WORD $0x4f30058c // sshr v12.4s, v12.4s, #16
+	WORD $0x4f30558c // shl v12.4s, v12.4s, #16
 	WORD $0x4fa81124 // fmla v4.4s, v9.4s, v8.s[1]
 	WORD $0x4fa81145 // fmla v5.4s, v10.4s, v8.s[1]
 	WORD $0x4fa81166 // fmla v6.4s, v11.4s, v8.s[1]
@@ -114,11 +138,13 @@ below2:
 	TBZ $0, R8, below1
 	WORD $0xbd4000c8 // ldr s8, [x6]
 	WORD $0x3dc000e9 // ldr q9, [x7]
-	WORD $0x6e61392a // shll2 v10.4s, v9.8h, #16
-	WORD $0x2e613929 // shll v9.4s, v9.4h, #16
-	WORD $0x3dc004eb // ldr q11, [x7, #16]
-	WORD $0x6e61396c // shll2 v12.4s, v11.8h, #16
-	WORD $0x2e61396b // shll v11.4s, v11.4h, #16
+	WORD $0x4f305529 // shl v9.4s, v9.4s, #16
+	WORD $0x3dc004ea // ldr q10, [x7, #16]
+	WORD $0x4f30554a // shl v10.4s, v10.4s, #16
+	WORD $0x3dc008eb // ldr q11, [x7, #32]
+	WORD $0x4f30556b // shl v11.4s, v11.4s, #16
+	WORD $0x3dc00cec // ldr q12, [x7, #48]
+	WORD $0x4f30558c // shl v12.4s, v12.4s, #16
 	WORD $0x4f881120 // fmla v0.4s, v9.4s, v8.s[0]
 	WORD $0x4f881141 // fmla v1.4s, v10.4s, v8.s[0]
 	WORD $0x4f881162 // fmla v2.4s, v11.4s, v8.s[0]
@@ -195,11 +221,13 @@ loop:
 	WORD $0x3dc000d0 // ldr q16, [x6]
 	WORD $0x3dc000f1 // ldr q17, [x7]
 	WORD $0x3dc00112 // ldr q18, [x8]
-	WORD $0x6e613a53 // shll2 v19.4s, v18.8h, #16
-	WORD $0x2e613a52 // shll v18.4s, v18.4h, #16
-	WORD $0x3dc00514 // ldr q20, [x8, #16]
-	WORD $0x6e613a95 // shll2 v21.4s, v20.8h, #16
-	WORD $0x2e613a94 // shll v20.4s, v20.4h, #16
+	WORD $0x4f305652 // shl v18.4s, v18.4s, #16
+	WORD $0x3dc00513 // ldr q19, [x8, #16]
+	WORD $0x4f305673 // shl v19.4s, v19.4s, #16
+	WORD $0x3dc00914 // ldr q20, [x8, #32]
+	WORD $0x4f305694 // shl v20.4s, v20.4s, #16
+	WORD $0x3dc00d15 // ldr q21, [x8, #48]
+	WORD $0x4f3056b5 // shl v21.4s, v21.4s, #16
 	WORD $0x4f901240 // fmla v0.4s, v18.4s, v16.s[0]
 	WORD $0x4f901261 // fmla v1.4s, v19.4s, v16.s[0]
 	WORD $0x4f901282 // fmla v2.4s, v20.4s, v16.s[0]
@@ -208,12 +236,18 @@ loop:
 	WORD $0x4f911265 // fmla v5.4s, v19.4s, v17.s[0]
 	WORD $0x4f911286 // fmla v6.4s, v20.4s, v17.s[0]
 	WORD $0x4f9112a7 // fmla v7.4s, v21.4s, v17.s[0]
-	WORD $0x3dc00912 // ldr q18, [x8, #32]
-	WORD $0x6e613a53 // shll2 v19.4s, v18.8h, #16
-	WORD $0x2e613a52 // shll v18.4s, v18.4h, #16
-	WORD $0x3dc00d14 // ldr q20, [x8, #48]
-	WORD $0x6e613a95 // shll2 v21.4s, v20.8h, #16
-	WORD $0x2e613a94 // shll v20.4s, v20.4h, #16
+	WORD $0x3dc00112 // ldr q18, [x8]
+	WORD $0x4f300652 // sshr v18.4s, v18.4s, #16
+	WORD $0x4f305652 // shl v18.4s, v18.4s, #16
+	WORD $0x3dc00513 // ldr q19, [x8, #16]
+	WORD $0x4f300673 // sshr v19.4s, v19.4s, #16
+	WORD $0x4f305673 // shl v19.4s, v19.4s, #16
+	WORD $0x3dc00914 // ldr q20, [x8, #32]
+	WORD $0x4f300694 // sshr v20.4s, v20.4s, #16
+	WORD $0x4f305694 // shl v20.4s, v20.4s, #16
+	WORD $0x3dc00d15 // ldr q21, [x8, #48]
+	WORD $0x4f3006b5 // sshr v21.4s, v21.4s, #16
+	WORD $0x4f3056b5 // shl v21.4s, v21.4s, #16
 	WORD $0x4fb01248 // fmla v8.4s, v18.4s, v16.s[1]
 	WORD $0x4fb01269 // fmla v9.4s, v19.4s, v16.s[1]
 	WORD $0x4fb0128a // fmla v10.4s, v20.4s, v16.s[1]
@@ -223,11 +257,13 @@ loop:
 	WORD $0x4fb1128e // fmla v14.4s, v20.4s, v17.s[1]
 	WORD $0x4fb112af // fmla v15.4s, v21.4s, v17.s[1]
 	WORD $0x3dc01112 // ldr q18, [x8, #64]
-	WORD $0x6e613a53 // shll2 v19.4s, v18.8h, #16
-	WORD $0x2e613a52 // shll v18.4s, v18.4h, #16
-	WORD $0x3dc01514 // ldr q20, [x8, #80]
-	WORD $0x6e613a95 // shll2 v21.4s, v20.8h, #16
-	WORD $0x2e613a94 // shll v20.4s, v20.4h, #16
+	WORD $0x4f305652 // shl v18.4s, v18.4s, #16
+	WORD $0x3dc01513 // ldr q19, [x8, #80]
+	WORD $0x4f305673 // shl v19.4s, v19.4s, #16
+	WORD $0x3dc01914 // ldr q20, [x8, #96]
+	WORD $0x4f305694 // shl v20.4s, v20.4s, #16
+	WORD $0x3dc01d15 // ldr q21, [x8, #112]
+	WORD $0x4f3056b5 // shl v21.4s, v21.4s, #16
 	WORD $0x4f901a40 // fmla v0.4s, v18.4s, v16.s[2]
 	WORD $0x4f901a61 // fmla v1.4s, v19.4s, v16.s[2]
 	WORD $0x4f901a82 // fmla v2.4s, v20.4s, v16.s[2]
@@ -236,12 +272,18 @@ loop:
 	WORD $0x4f911a65 // fmla v5.4s, v19.4s, v17.s[2]
 	WORD $0x4f911a86 // fmla v6.4s, v20.4s, v17.s[2]
 	WORD $0x4f911aa7 // fmla v7.4s, v21.4s, v17.s[2]
-	WORD $0x3dc01912 // ldr q18, [x8, #96]
-	WORD $0x6e613a53 // shll2 v19.4s, v18.8h, #16
-	WORD $0x2e613a52 // shll v18.4s, v18.4h, #16
-	WORD $0x3dc01d14 // ldr q20, [x8, #112]
-	WORD $0x6e613a95 // shll2 v21.4s, v20.8h, #16
-	WORD $0x2e613a94 // shll v20.4s, v20.4h, #16
+	WORD $0x3dc01112 // ldr q18, [x8, #64]
+	WORD $0x4f300652 // sshr v18.4s, v18.4s, #16
+	WORD $0x4f305652 // shl v18.4s, v18.4s, #16
+	WORD $0x3dc01513 // ldr q19, [x8, #80]
+	WORD $0x4f300673 // sshr v19.4s, v19.4s, #16
+	WORD $0x4f305673 // shl v19.4s, v19.4s, #16
+	WORD $0x3dc01914 // ldr q20, [x8, #96]
+	WORD $0x4f300694 // sshr v20.4s, v20.4s, #16
+	WORD $0x4f305694 // shl v20.4s, v20.4s, #16
+	WORD $0x3dc01d15 // ldr q21, [x8, #112]
+	WORD $0x4f3006b5 // sshr v21.4s, v21.4s, #16
+	WORD $0x4f3056b5 // shl v21.4s, v21.4s, #16
 	WORD $0x4fb01a48 // fmla v8.4s, v18.4s, v16.s[3]
 	WORD $0x4fb01a69 // fmla v9.4s, v19.4s, v16.s[3]
 	WORD $0x4fb01a8a // fmla v10.4s, v20.4s, v16.s[3]
@@ -261,11 +303,13 @@ tail:
 	WORD $0xfd4000d0 // ldr d16, [x6]
 	WORD $0xfd4000f1 // ldr d17, [x7]
 	WORD $0x3dc00112 // ldr q18, [x8]
-	WORD $0x6e613a53 // shll2 v19.4s, v18.8h, #16
-	WORD $0x2e613a52 // shll v18.4s, v18.4h, #16
-	WORD $0x3dc00514 // ldr q20, [x8, #16]
-	WORD $0x6e613a95 // shll2 v21.4s, v20.8h, #16
-	WORD $0x2e613a94 // shll v20.4s, v20.4h, #16
+	WORD $0x4f305652 // shl v18.4s, v18.4s, #16
+	WORD $0x3dc00513 // ldr q19, [x8, #16]
+	WORD $0x4f305673 // shl v19.4s, v19.4s, #16
+	WORD $0x3dc00914 // ldr q20, [x8, #32]
+	WORD $0x4f305694 // shl v20.4s, v20.4s, #16
+	WORD $0x3dc00d15 // ldr q21, [x8, #48]
+	WORD $0x4f3056b5 // shl v21.4s, v21.4s, #16
 	WORD $0x4f901240 // fmla v0.4s, v18.4s, v16.s[0]
 	WORD $0x4f901261 // fmla v1.4s, v19.4s, v16.s[0]
 	WORD $0x4f901282 // fmla v2.4s, v20.4s, v16.s[0]
@@ -274,12 +318,18 @@ tail:
 	WORD $0x4f911265 // fmla v5.4s, v19.4s, v17.s[0]
 	WORD $0x4f911286 // fmla v6.4s, v20.4s, v17.s[0]
 	WORD $0x4f9112a7 // fmla v7.4s, v21.4s, v17.s[0]
-	WORD $0x3dc00912 // ldr q18, [x8, #32]
-	WORD $0x6e613a53 // shll2 v19.4s, v18.8h, #16
-	WORD $0x2e613a52 // shll v18.4s, v18.4h, #16
-	WORD $0x3dc00d14 // ldr q20, [x8, #48]
-	WORD $0x6e613a95 // shll2 v21.4s, v20.8h, #16
-	WORD $0x2e613a94 // shll v20.4s, v20.4h, #16
+	WORD $0x3dc00112 // ldr q18, [x8]
+	WORD $0x4f300652 // sshr v18.4s, v18.4s, #16
+	WORD $0x4f305652 // shl v18.4s, v18.4s, #16
+	WORD $0x3dc00513 // ldr q19, [x8, #16]
+	WORD $0x4f300673 // sshr v19.4s, v19.4s, #16
+	WORD $0x4f305673 // shl v19.4s, v19.4s, #16
+	WORD $0x3dc00914 // ldr q20, [x8, #32]
+	WORD $0x4f300694 // sshr v20.4s, v20.4s, #16
+	WORD $0x4f305694 // shl v20.4s, v20.4s, #16
+	WORD $0x3dc00d15 // ldr q21, [x8, #48]
+	WORD $0x4f3006b5 // sshr v21.4s, v21.4s, #16
+	WORD $0x4f3056b5 // shl v21.4s, v21.4s, #16
 	WORD $0x4fb01248 // fmla v8.4s, v18.4s, v16.s[1]
 	WORD $0x4fb01269 // fmla v9.4s, v19.4s, v16.s[1]
 	WORD $0x4fb0128a // fmla v10.4s, v20.4s, v16.s[1]
@@ -297,11 +347,13 @@ below2:
 	WORD $0xbd4000d0 // ldr s16, [x6]
 	WORD $0xbd4000f1 // ldr s17, [x7]
 	WORD $0x3dc00112 // ldr q18, [x8]
-	WORD $0x6e613a53 // shll2 v19.4s, v18.8h, #16
-	WORD $0x2e613a52 // shll v18.4s, v18.4h, #16
-	WORD $0x3dc00514 // ldr q20, [x8, #16]
-	WORD $0x6e613a95 // shll2 v21.4s, v20.8h, #16
-	WORD $0x2e613a94 // shll v20.4s, v20.4h, #16
+	WORD $0x4f305652 // shl v18.4s, v18.4s, #16
+	WORD $0x3dc00513 // ldr q19, [x8, #16]
+	WORD $0x4f305673 // shl v19.4s, v19.4s, #16
+	WORD $0x3dc00914 // ldr q20, [x8, #32]
+	WORD $0x4f305694 // shl v20.4s, v20.4s, #16
+	WORD $0x3dc00d15 // ldr q21, [x8, #48]
+	WORD $0x4f3056b5 // shl v21.4s, v21.4s, #16
 	WORD $0x4f901240 // fmla v0.4s, v18.4s, v16.s[0]
 	WORD $0x4f901261 // fmla v1.4s, v19.4s, v16.s[0]
 	WORD $0x4f901282 // fmla v2.4s, v20.4s, v16.s[0]
@@ -407,11 +459,13 @@ loop:
 	WORD $0x3dc000f9 // ldr q25, [x7]
 	WORD $0x3dc0011a // ldr q26, [x8]
 	WORD $0x3dc0013b // ldr q27, [x9]
-	WORD $0x6e613b7c // shll2 v28.4s, v27.8h, #16
-	WORD $0x2e613b7b // shll v27.4s, v27.4h, #16
-	WORD $0x3dc0053d // ldr q29, [x9, #16]
-	WORD $0x6e613bbe // shll2 v30.4s, v29.8h, #16
-	WORD $0x2e613bbd // shll v29.4s, v29.4h, #16
+	WORD $0x4f30577b // shl v27.4s, v27.4s, #16
+	WORD $0x3dc0053c // ldr q28, [x9, #16]
+	WORD $0x4f30579c // shl v28.4s, v28.4s, #16
+	WORD $0x3dc0093d // ldr q29, [x9, #32]
+	WORD $0x4f3057bd // shl v29.4s, v29.4s, #16
+	WORD $0x3dc00d3e // ldr q30, [x9, #48]
+	WORD $0x4f3057de // shl v30.4s, v30.4s, #16
 	WORD $0x4f981360 // fmla v0.4s, v27.4s, v24.s[0]
 	WORD $0x4f981381 // fmla v1.4s, v28.4s, v24.s[0]
 	WORD $0x4f9813a2 // fmla v2.4s, v29.4s, v24.s[0]
@@ -424,12 +478,18 @@ loop:
 	WORD $0x4f9a1389 // fmla v9.4s, v28.4s, v26.s[0]
 	WORD $0x4f9a13aa // fmla v10.4s, v29.4s, v26.s[0]
 	WORD $0x4f9a13cb // fmla v11.4s, v30.4s, v26.s[0]
-	WORD $0x3dc0093b // ldr q27, [x9, #32]
-	WORD $0x6e613b7c // shll2 v28.4s, v27.8h, #16
-	WORD $0x2e613b7b // shll v27.4s, v27.4h, #16
-	WORD $0x3dc00d3d // ldr q29, [x9, #48]
-	WORD $0x6e613bbe // shll2 v30.4s, v29.8h, #16
-	WORD $0x2e613bbd // shll v29.4s, v29.4h, #16
+	WORD $0x3dc0013b // ldr q27, [x9]
+	WORD $0x4f30077b // sshr v27.4s, v27.4s, #16
+	WORD $0x4f30577b // shl v27.4s, v27.4s, #16
+	WORD $0x3dc0053c // ldr q28, [x9, #16]
+	WORD $0x4f30079c // sshr v28.4s, v28.4s, #16
+	WORD $0x4f30579c // shl v28.4s, v28.4s, #16
+	WORD $0x3dc0093d // ldr q29, [x9, #32]
+	WORD $0x4f3007bd // sshr v29.4s, v29.4s, #16
+	WORD $0x4f3057bd // shl v29.4s, v29.4s, #16
+	WORD $0x3dc00d3e // ldr q30, [x9, #48]
+	WORD $0x4f3007de // sshr v30.4s, v30.4s, #16
+	WORD $0x4f3057de // shl v30.4s, v30.4s, #16
 	WORD $0x4fb8136c // fmla v12.4s, v27.4s, v24.s[1]
 	WORD $0x4fb8138d // fmla v13.4s, v28.4s, v24.s[1]
 	WORD $0x4fb813ae // fmla v14.4s, v29.4s, v24.s[1]
@@ -443,11 +503,13 @@ loop:
 	WORD $0x4fba13b6 // fmla v22.4s, v29.4s, v26.s[1]
 	WORD $0x4fba13d7 // fmla v23.4s, v30.4s, v26.s[1]
 	WORD $0x3dc0113b // ldr q27, [x9, #64]
-	WORD $0x6e613b7c // shll2 v28.4s, v27.8h, #16
-	WORD $0x2e613b7b // shll v27.4s, v27.4h, #16
-	WORD $0x3dc0153d // ldr q29, [x9, #80]
-	WORD $0x6e613bbe // shll2 v30.4s, v29.8h, #16
-	WORD $0x2e613bbd // shll v29.4s, v29.4h, #16
+	WORD $0x4f30577b // shl v27.4s, v27.4s, #16
+	WORD $0x3dc0153c // ldr q28, [x9, #80]
+	WORD $0x4f30579c // shl v28.4s, v28.4s, #16
+	WORD $0x3dc0193d // ldr q29, [x9, #96]
+	WORD $0x4f3057bd // shl v29.4s, v29.4s, #16
+	WORD $0x3dc01d3e // ldr q30, [x9, #112]
+	WORD $0x4f3057de // shl v30.4s, v30.4s, #16
 	WORD $0x4f981b60 // fmla v0.4s, v27.4s, v24.s[2]
 	WORD $0x4f981b81 // fmla v1.4s, v28.4s, v24.s[2]
 	WORD $0x4f981ba2 // fmla v2.4s, v29.4s, v24.s[2]
@@ -460,12 +522,18 @@ loop:
 	WORD $0x4f9a1b89 // fmla v9.4s, v28.4s, v26.s[2]
 	WORD $0x4f9a1baa // fmla v10.4s, v29.4s, v26.s[2]
 	WORD $0x4f9a1bcb // fmla v11.4s, v30.4s, v26.s[2]
-	WORD $0x3dc0193b // ldr q27, [x9, #96]
-	WORD $0x6e613b7c // shll2 v28.4s, v27.8h, #16
-	WORD $0x2e613b7b // shll v27.4s, v27.4h, #16
-	WORD $0x3dc01d3d // ldr q29, [x9, #112]
-	WORD $0x6e613bbe // shll2 v30.4s, v29.8h, #16
-	WORD $0x2e613bbd // shll v29.4s, v29.4h, #16
+	WORD $0x3dc0113b // ldr q27, [x9, #64]
+	WORD $0x4f30077b // sshr v27.4s, v27.4s, #16
+	WORD $0x4f30577b // shl v27.4s, v27.4s, #16
+	WORD $0x3dc0153c // ldr q28, [x9, #80]
+	WORD $0x4f30079c // sshr v28.4s, v28.4s, #16
+	WORD $0x4f30579c // shl v28.4s, v28.4s, #16
+	WORD $0x3dc0193d // ldr q29, [x9, #96]
+	WORD $0x4f3007bd // sshr v29.4s, v29.4s, #16
+	WORD $0x4f3057bd // shl v29.4s, v29.4s, #16
+	WORD $0x3dc01d3e // ldr q30, [x9, #112]
+	WORD $0x4f3007de // sshr v30.4s, v30.4s, #16
+	WORD $0x4f3057de // shl v30.4s, v30.4s, #16
 	WORD $0x4fb81b6c // fmla v12.4s, v27.4s, v24.s[3]
 	WORD $0x4fb81b8d // fmla v13.4s, v28.4s, v24.s[3]
 	WORD $0x4fb81bae // fmla v14.4s, v29.4s, v24.s[3]
@@ -491,11 +559,13 @@ tail:
 	WORD $0xfd4000f9 // ldr d25, [x7]
 	WORD $0xfd40011a // ldr d26, [x8]
 	WORD $0x3dc0013b // ldr q27, [x9]
-	WORD $0x6e613b7c // shll2 v28.4s, v27.8h, #16
-	WORD $0x2e613b7b // shll v27.4s, v27.4h, #16
-	WORD $0x3dc0053d // ldr q29, [x9, #16]
-	WORD $0x6e613bbe // shll2 v30.4s, v29.8h, #16
-	WORD $0x2e613bbd // shll v29.4s, v29.4h, #16
+	WORD $0x4f30577b // shl v27.4s, v27.4s, #16
+	WORD $0x3dc0053c // ldr q28, [x9, #16]
+	WORD $0x4f30579c // shl v28.4s, v28.4s, #16
+	WORD $0x3dc0093d // ldr q29, [x9, #32]
+	WORD $0x4f3057bd // shl v29.4s, v29.4s, #16
+	WORD $0x3dc00d3e // ldr q30, [x9, #48]
+	WORD $0x4f3057de // shl v30.4s, v30.4s, #16
 	WORD $0x4f981360 // fmla v0.4s, v27.4s, v24.s[0]
 	WORD $0x4f981381 // fmla v1.4s, v28.4s, v24.s[0]
 	WORD $0x4f9813a2 // fmla v2.4s, v29.4s, v24.s[0]
@@ -508,12 +578,18 @@ tail:
 	WORD $0x4f9a1389 // fmla v9.4s, v28.4s, v26.s[0]
 	WORD $0x4f9a13aa // fmla v10.4s, v29.4s, v26.s[0]
 	WORD $0x4f9a13cb // fmla v11.4s, v30.4s, v26.s[0]
-	WORD $0x3dc0093b // ldr q27, [x9, #32]
-	WORD $0x6e613b7c // shll2 v28.4s, v27.8h, #16
-	WORD $0x2e613b7b // shll v27.4s, v27.4h, #16
-	WORD $0x3dc00d3d // ldr q29, [x9, #48]
-	WORD $0x6e613bbe // shll2 v30.4s, v29.8h, #16
-	WORD $0x2e613bbd // shll v29.4s, v29.4h, #16
+	WORD $0x3dc0013b // ldr q27, [x9]
+	WORD $0x4f30077b // sshr v27.4s, v27.4s, #16
+	WORD $0x4f30577b // shl v27.4s, v27.4s, #16
+	WORD $0x3dc0053c // ldr q28, [x9, #16]
+	WORD $0x4f30079c // sshr v28.4s, v28.4s, #16
+	WORD $0x4f30579c // shl v28.4s, v28.4s, #16
+	WORD $0x3dc0093d // ldr q29, [x9, #32]
+	WORD $0x4f3007bd // sshr v29.4s, v29.4s, #16
+	WORD $0x4f3057bd // shl v29.4s, v29.4s, #16
+	WORD $0x3dc00d3e // ldr q30, [x9, #48]
+	WORD $0x4f3007de // sshr v30.4s, v30.4s, #16
+	WORD $0x4f3057de // shl v30.4s, v30.4s, #16
 	WORD $0x4fb8136c // fmla v12.4s, v27.4s, v24.s[1]
 	WORD $0x4fb8138d // fmla v13.4s, v28.4s, v24.s[1]
 	WORD $0x4fb813ae // fmla v14.4s, v29.4s, v24.s[1]
@@ -537,11 +613,13 @@ below2:
 	WORD $0xbd4000f9 // ldr s25, [x7]
 	WORD $0xbd40011a // ldr s26, [x8]
 	WORD $0x3dc0013b // ldr q27, [x9]
-	WORD $0x6e613b7c // shll2 v28.4s, v27.8h, #16
-	WORD $0x2e613b7b // shll v27.4s, v27.4h, #16
-	WORD $0x3dc0053d // ldr q29, [x9, #16]
-	WORD $0x6e613bbe // shll2 v30.4s, v29.8h, #16
-	WORD $0x2e613bbd // shll v29.4s, v29.4h, #16
+	WORD $0x4f30577b // shl v27.4s, v27.4s, #16
+	WORD $0x3dc0053c // ldr q28, [x9, #16]
+	WORD $0x4f30579c // shl v28.4s, v28.4s, #16
+	WORD $0x3dc0093d // ldr q29, [x9, #32]
+	WORD $0x4f3057bd // shl v29.4s, v29.4s, #16
+	WORD $0x3dc00d3e // ldr q30, [x9, #48]
+	WORD $0x4f3057de // shl v30.4s, v30.4s, #16
 	WORD $0x4f981360 // fmla v0.4s, v27.4s, v24.s[0]
 	WORD $0x4f981381 // fmla v1.4s, v28.4s, v24.s[0]
 	WORD $0x4f9813a2 // fmla v2.4s, v29.4s, v24.s[0]

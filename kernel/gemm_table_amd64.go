@@ -125,3 +125,7 @@ var panel512 = [...][3][8]panelFunc{
 	layout.Form16:  {1: {nil, panel16x1x1AVX512, panel16x2x1AVX512, panel16x3x1AVX512, panel16x4x1AVX512, panel16x5x1AVX512, panel16x6x1AVX512, panel16x7x1AVX512}, 2: {nil, panel16x1x2AVX512, panel16x2x2AVX512, panel16x3x2AVX512, panel16x4x2AVX512, panel16x5x2AVX512, panel16x6x2AVX512, panel16x7x2AVX512}},
 	layout.Form16m: {1: {nil, panel16mx1x1AVX512, panel16mx2x1AVX512, panel16mx3x1AVX512, panel16mx4x1AVX512, panel16mx5x1AVX512, panel16mx6x1AVX512, panel16mx7x1AVX512}, 2: {nil, panel16mx1x2AVX512, panel16mx2x2AVX512, panel16mx3x2AVX512, panel16mx4x2AVX512, panel16mx5x2AVX512, panel16mx6x2AVX512, panel16mx7x2AVX512}},
 }
+
+var brain512 = []brainFunc{nil, mulBrainx1AVX512, mulBrainx2AVX512, mulBrainx3AVX512, mulBrainx4AVX512, mulBrainx5AVX512, mulBrainx6AVX512, mulBrainx7AVX512, mulBrainx8AVX512}
+
+var brainTiles = [3][3]brainTileFunc{1: {nil, mulBrain1x1AMX, mulBrain1x2AMX}, 2: {nil, mulBrain2x1AMX, mulBrain2x2AMX}}

@@ -13,6 +13,7 @@ import (
 // LayoutVersion there was; the last one is that of today.
 var layoutHash = map[int]uint64{
 	1: 0x68a45d08e0614c72,
+	2: 0xe15b50d49eac11ce,
 }
 
 // A change of a layout is a change of LayoutVersion, on every tier: files with

@@ -27,6 +27,7 @@ type Packed struct {
 	Apart      *Apart // columns that are multiplied with float32 activations, nil for none
 
 	layout *packing // nil for plain numbers and for native rows
+	brain  bool     // bfloat16 that reads activations rounded to it
 	native bool     // groups are the rows as they are in the file
 	adds   bool     // products are added to what is there; plain numbers only
 }
@@ -68,6 +69,8 @@ func plan(m tensor.Mat) (Packed, error) {
 		p.GroupBytes = Lanes * rb
 	case p.layout != nil:
 		p.GroupBytes = p.layout.Supers(m.Cols) * p.layout.SuperBytes()
+	case m.Type == tensor.BF16:
+		p.GroupBytes = (m.Cols + 31) / 32 * brainBlock
 	default:
 		p.GroupBytes = (Lanes*rb + 63) &^ 63
 	}
@@ -105,7 +108,12 @@ func (p *Packed) Pack(src tensor.Mat, g0, g1 int) {
 		copy(p.Data[lo*rb:hi*rb], src.Data[lo*rb:hi*rb])
 	case p.layout == nil:
 		for o := g0 * Lanes; o < min(g1*Lanes, p.Rows); o++ {
-			packPlain(p.Data[o/Lanes*p.GroupBytes:], o%Lanes, plainSize(p.Type), src.Row(o))
+			dst, lane := p.Data[o/Lanes*p.GroupBytes:], o%Lanes
+			if p.Type == tensor.BF16 {
+				packBrain(dst, lane, src.Row(o))
+			} else {
+				packPlain(dst, lane, plainSize(p.Type), src.Row(o))
+			}
 		}
 	default:
 		for g := g0; g < g1; g++ {
@@ -141,7 +149,7 @@ func (p *Packed) Size() int { return p.Groups * p.GroupBytes }
 
 // UsesQuant reports whether Mul reads the quantized rows of its activations
 // (Acts.Q) rather than the float32 ones (Acts.F32).
-func (p *Packed) UsesQuant() bool { return p.layout != nil }
+func (p *Packed) UsesQuant() bool { return p.layout != nil || p.brain }
 
 // Mul computes dst[r*ldd+o] = Σₖ W[o][k]·x[r][k] for the activation rows
 // [r0, r1) of x and all outputs o of the groups [g0, g1). It writes whole
@@ -168,6 +176,8 @@ func (p *Packed) mul(dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
 	switch {
 	case p.native:
 		p.mulNative(dst, ldd, x, r0, r1, g0, g1)
+	case p.brain:
+		p.mulBrain(dst, ldd, x, r0, r1, g0, g1)
 	case gemmTier(p, dst, ldd, x, r0, r1, g0, g1):
 	case p.layout == nil:
 		p.mulPlainGeneric(dst, ldd, x, r0, r1, g0, g1)
@@ -181,6 +191,9 @@ func (p *Packed) check(dst []float32, ldd int, x *Acts, r1, g1 int) {
 	have, need := len(x.F32), (r1-1)*x.LDF+p.Cols
 	if p.UsesQuant() {
 		have, need = len(x.Q), r1*x.LDQ-x.LDQ/x.planes()+ActRowBytes(p.Cols)
+	}
+	if p.UsesQuant() && p.brain != x.Brain {
+		panic(fmt.Sprintf("kernel: multiply %s %d x %d: activations as bfloat16: expected %t, found %t", p.Type, p.Rows, p.Cols, p.brain, x.Brain))
 	}
 	if g1 > p.Groups || g1*Lanes > ldd || have < need || len(dst) < (r1-1)*ldd+g1*Lanes || len(p.Data) < p.Groups*p.GroupBytes {
 		panic(fmt.Sprintf("kernel: multiply %s %d x %d: %d rows, %d of %d groups, row distance %d: have %d of %d activations and %d outputs",

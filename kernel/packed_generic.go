@@ -144,7 +144,8 @@ func fma32(a, b, c float32) float32 {
 }
 
 // Weights in plain numbers are stored by column: the 16 rows' values of column
-// 0, then of column 1, and so on. Even and odd columns are summed apart; what is
+// 0, then of column 1, and so on; those of bfloat16 by two columns: the first row's
+// values of both, the second row's, and so on. Even and odd columns are summed apart; what is
 // added to is where the even ones start from.
 
 // plainSize returns the bytes of a value of a format that is packed as plain
@@ -186,7 +187,11 @@ func (p *Packed) mulPlainGeneric(dst []float32, ldd int, x *Acts, r0, r1, g0, g1
 				copy(acc[0][:], dst[r*ldd+g*Lanes:])
 			}
 			for k, v := range x.F32[r*x.LDF:][:p.Cols] {
-				axpyPlain(&acc[k&1], p.Type, data[k*size*Lanes:], v)
+				if p.Type == tensor.BF16 {
+					axpyBrain(&acc[k&1], data, k, v)
+				} else {
+					axpyPlain(&acc[k&1], p.Type, data[k*size*Lanes:], v)
+				}
 			}
 			out := dst[r*ldd+g*Lanes:][:Lanes]
 			for l := range out {
@@ -199,13 +204,10 @@ func (p *Packed) mulPlainGeneric(dst []float32, ldd int, x *Acts, r0, r1, g0, g1
 func axpyPlain(acc *[Lanes]float32, t tensor.DType, w []byte, v float32) {
 	for l := range acc {
 		var f float32
-		switch t {
-		case tensor.F32:
-			f = actFloat(w, 4*l)
-		case tensor.F16:
+		if t == tensor.F16 {
 			f = tensor.F16ToF32(lane16(w, l))
-		default:
-			f = tensor.BF16ToF32(lane16(w, l))
+		} else {
+			f = actFloat(w, 4*l)
 		}
 		acc[l] = fma32(f, v, acc[l])
 	}

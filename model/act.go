@@ -1,23 +1,30 @@
 package model
 
-import "fmt"
+import (
+	"fmt"
+	"iter"
+
+	"ridge/nn"
+)
 
 // Act says how activations are kept that are multiplied with quantized
-// matrices. Those that are multiplied with matrices of floats stay float32.
+// matrices. Those that are multiplied with matrices of floats stay float32, but
+// with ActBF16.
 type Act int
 
-// The choices, from the quickest to the most exact: int8, mixed, fine, int16.
+// The choices.
 const (
 	ActInt8  Act = iota // 8 bits and a scale for 32 values, as most engines have them
 	ActMixed            // as ActInt8, with the largest columns as float32
 	ActFine             // as ActMixed with more columns, and 15 bits where they cost least
 	ActInt16            // 8 bits, and 8 more for what these leave: 15 in all, for twice the products
+	ActBF16             // as ActInt8; those of bfloat16 matrices rounded to bfloat16
 )
 
-var actNames = [...]string{ActInt8: "int8", ActMixed: "mixed", ActFine: "fine", ActInt16: "int16"}
+var actNames = [...]string{ActInt8: "int8", ActMixed: "mixed", ActFine: "fine", ActInt16: "int16", ActBF16: "bf16"}
 
 // Acts returns the choices from the quickest to the most exact.
-func Acts() []Act { return []Act{ActInt8, ActMixed, ActFine, ActInt16} }
+func Acts() []Act { return []Act{ActBF16, ActInt8, ActMixed, ActFine, ActInt16} }
 
 // String returns the name that ParseAct reads.
 func (a Act) String() string {
@@ -52,7 +59,7 @@ func ParseAct(name string) (Act, error) {
 			return Act(a), nil
 		}
 	}
-	return 0, fmt.Errorf("model: activations: expected int8, mixed, fine or int16, found %q", name)
+	return 0, fmt.Errorf("model: activations: expected bf16, int8, mixed, fine or int16, found %q", name)
 }
 
 // The inputs of a network's matrices.
@@ -87,4 +94,34 @@ var actPlans = [...]actPlan{
 	ActMixed: {apart: 1. / 100},
 	ActFine:  {planes: [sites]int{siteDown: 2, siteHead: 2}, last: 2, apart: 1.5 / 100},
 	ActInt16: {planes: [sites]int{2, 2, 2, 2, 2}, last: 2},
+	ActBF16:  {},
+}
+
+// setBrain has the bfloat16 matrices read activations rounded to that, if act asks
+// for it: of the layers, and of the output, that have no quantized ones, which
+// could read the same rows.
+func (n *Net) setBrain(act Act) {
+	if act != ActBF16 {
+		return
+	}
+	set := func(regions iter.Seq[nn.Region]) {
+		for r := range regions {
+			for _, l := range r.Mats {
+				if l.W.UsesQuant() {
+					return
+				}
+			}
+		}
+		for r := range regions {
+			for _, l := range r.Mats {
+				l.W.SetBrain()
+			}
+		}
+	}
+	for i := range n.Layers {
+		set(n.Layers[i].Regions())
+	}
+	if out := n.Head.Out.W; out != nil && !out.UsesQuant() {
+		out.SetBrain()
+	}
 }

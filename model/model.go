@@ -231,6 +231,7 @@ func (m *Model) setup(o Options) error {
 	if err := m.openPool(o); err != nil {
 		return err
 	}
+	m.net.setBrain(m.act)
 	for l, n := range m.net.Planes(m.act) {
 		l.Planes = n
 	}

@@ -19,6 +19,7 @@ type Linear struct {
 type Form struct {
 	Planes int     // of quantized rows; 0: they are not quantized
 	Apart  []int32 // columns that quantized rows leave out: see kernel.Acts
+	Brain  bool    // rounded to bfloat16 instead, in one plane
 }
 
 // FormOf returns the form of the rows that the given matrices read: that of the
@@ -27,6 +28,9 @@ func FormOf(ls ...*Linear) Form {
 	for _, l := range ls {
 		if l == nil || l.W == nil || !l.W.UsesQuant() {
 			continue
+		}
+		if l.W.Brain() {
+			return Form{Planes: 1, Brain: true}
 		}
 		f := Form{Planes: max(l.Planes, 1)}
 		if l.W.Apart != nil {
@@ -37,7 +41,7 @@ func FormOf(ls ...*Linear) Form {
 	return Form{}
 }
 
-// Quant reports whether the rows are quantized.
+// Quant reports whether the rows are quantized, or rounded.
 func (f Form) Quant() bool { return f.Planes > 0 }
 
 // Out is where a Linear writes: rows of at least 16 * W.Groups floats.

@@ -134,7 +134,7 @@ func Rows(a *kernel.Acts, n, k int, quant bool) {
 
 // formRows is Rows for rows of the given form.
 func formRows(a *kernel.Acts, n, k int, f Form) {
-	a.Planes, a.Apart = f.Planes, f.Apart
+	a.Planes, a.Apart, a.Brain = f.Planes, f.Apart, f.Brain
 	Rows(a, n, k, f.Quant())
 }
 

@@ -98,6 +98,10 @@ func Current() Tier { return current }
 // vector instructions: AVX512 for AMX.
 func Vectors() Tier { return min(current, AVX512) }
 
+// BrainProducts reports whether the tier in use has products of bfloat16 in
+// vectors.
+func BrainProducts() bool { return current >= AVX512 && cpu.X86.HasAVX512BF16 }
+
 // Set makes t, or the fastest tier below it that the processor can run, the
 // tier in use and returns a function that puts the former one back. It must
 // not be called while kernels run.

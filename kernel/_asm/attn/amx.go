@@ -1,21 +1,18 @@
 package main
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	. "github.com/mmcloughlin/avo/build"
-	"github.com/mmcloughlin/avo/ir"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 
+	"ridge/kernel/_asm/bf16"
 	"ridge/kernel/internal/layout"
 )
 
 // Attention over bfloat16 keys and values with tile registers: the products of
 // up to 16 queries with a block of keys, and of their weights with its values.
-// Neither the assembler nor avo knows the instructions: they are written as
-// bytes (Intel's manual, volume 2, "TDPBF16PS" and its neighbours).
 
 // Tile registers.
 const (
@@ -25,51 +22,6 @@ const (
 	tileKeys   = 6 // [16 pairs of dimensions][16 keys]
 	tileValues = 7 // [8 pairs of keys][16 dimensions]
 )
-
-// vex emits an instruction of the 0F38 map: pp is 0 for no prefix, 2 for F3, 3
-// for F2.
-func vex(op byte, pp, vvvv int, base, index reg.Physical, tail ...byte) {
-	high := func(r reg.Physical) byte {
-		if r == nil || r.PhysicalIndex() < 8 {
-			return 1
-		}
-		return 0
-	}
-	emitBytes(append([]byte{0xc4, 0x80 | high(index)<<6 | high(base)<<5 | 2, byte(^vvvv&15)<<3 | byte(pp), op}, tail...))
-}
-
-func emitBytes(b []byte) {
-	for ; len(b) >= 4; b = b[4:] {
-		Instruction(&ir.Instruction{Opcode: "LONG", Operands: []Op{U32(binary.LittleEndian.Uint32(b))}})
-	}
-	for _, x := range b {
-		Instruction(&ir.Instruction{Opcode: "BYTE", Operands: []Op{U8(x)}})
-	}
-}
-
-// tileMem emits a load (pp 3) or a store (pp 2) of a tile whose rows lie stride
-// bytes apart from base+disp on.
-func tileMem(pp, tile int, base, stride reg.Physical, disp int) {
-	sib := byte(stride.PhysicalIndex()&7)<<3 | byte(base.PhysicalIndex()&7)
-	vex(0x4b, pp, 0, base, stride, append([]byte{0x84 | byte(tile)<<3, sib}, disp32(disp)...)...)
-}
-
-func disp32(n int) []byte { return binary.LittleEndian.AppendUint32(nil, uint32(n)) }
-
-func tileLoad(tile int, base, stride reg.Physical, disp int)  { tileMem(3, tile, base, stride, disp) }
-func tileStore(tile int, base, stride reg.Physical, disp int) { tileMem(2, tile, base, stride, disp) }
-func tileZero(tile int)                                       { vex(0x49, 3, 0, nil, nil, 0xc0|byte(tile)<<3) }
-
-// tileProduct adds the products of bfloat16 pairs to float32 sums.
-func tileProduct(sum, x, y int) { vex(0x5c, 2, y, nil, nil, 0xc0|byte(sum)<<3|byte(x)) }
-
-func tileRelease() { vex(0x49, 0, 0, nil, nil, 0xc0) }
-
-// tileConfig loads the shapes of tiles from the parameter cfg.
-func tileConfig() {
-	Load(Param("cfg"), reg.RAX)
-	vex(0x49, 0, 0, reg.RAX, nil, append([]byte{0x80}, disp32(0)...)...)
-}
 
 func amx() {
 	roundBrain()
@@ -95,8 +47,7 @@ func roundBrain() {
 	Label("loop")
 	VMOVUPS(Mem{Base: src}, reg.Z0)
 	VMOVUPS(Mem{Base: src, Disp: 64}, reg.Z1)
-	// VCVTNE2PS2BF16 Z0, Z1, Z2: Z0 goes to the lower half.
-	emitBytes([]byte{0x62, 0xf2, ^byte(1)&15<<3 | 0x04 | 3, 0x48, 0x72, 0xc0 | 2<<3})
+	bf16.Round(reg.Z0, reg.Z1, reg.Z2)
 	VMOVDQU64(reg.Z2, Mem{Base: dst})
 	ADDQ(U8(64), dst)
 	ADDQ(U32(128), src)
@@ -113,7 +64,7 @@ func scoresAMX() {
 	s, q, ldq, steps := reg.RDI, reg.RSI, reg.RDX, reg.RCX
 	row, line := reg.RBX, reg.R8 // distances of rows of scores, and of pairs of dimensions
 	keys := []reg.Physical{reg.R9, reg.R10, reg.R11, reg.R12}
-	tileConfig()
+	bf16.Config(Load(Param("cfg"), reg.RAX))
 	Load(Param("s"), s)
 	Load(Param("q"), q)
 	Load(Param("hd"), ldq)
@@ -129,14 +80,14 @@ func scoresAMX() {
 	next := reg.R13
 	Load(Param("next"), next)
 	for t := range keys {
-		tileZero(tileSum + t)
+		bf16.Zero(tileSum + t)
 	}
 	Label("loop")
-	tileLoad(tileQuery, q, ldq, 0)
+	bf16.Load(tileQuery, q, ldq, 0)
 	for t, k := range keys {
-		tileLoad(tileKeys, k, line, 0)
+		bf16.Load(tileKeys, k, line, 0)
 		fetch(next, 16, fmt.Sprintf("keys%d", t))
-		tileProduct(tileSum+t, tileQuery, tileKeys)
+		bf16.Product(tileSum+t, tileQuery, tileKeys)
 	}
 	ADDQ(U8(64), q)
 	for _, k := range keys {
@@ -145,9 +96,9 @@ func scoresAMX() {
 	DECQ(steps)
 	JNE(LabelRef("loop"))
 	for t := range keys {
-		tileStore(tileSum+t, s, row, 64*t)
+		bf16.Store(tileSum+t, s, row, 64*t)
 	}
-	tileRelease()
+	bf16.Release()
 	VZEROUPPER()
 	RET()
 }
@@ -172,7 +123,7 @@ func valuesAMX() {
 	n, weights := reg.RBX, reg.R8                             // weights: distance of their rows
 	values := []reg.Physical{reg.R9, reg.R10, reg.R11, reg.R12}
 	left := reg.R13
-	tileConfig()
+	bf16.Config(Load(Param("cfg"), reg.RAX))
 	Load(Param("n"), n)
 	Load(Param("acc"), acc)
 	Load(Param("stride"), stride)
@@ -190,19 +141,19 @@ func valuesAMX() {
 	Load(Param("next"), next)
 	chunk := func(width int) {
 		for c := range width {
-			tileLoad(tileSum+c, acc, stride, 64*c)
+			bf16.Load(tileSum+c, acc, stride, 64*c)
 		}
 		for t, v := range values {
-			tileLoad(tileWeight, p, weights, 2*layout.TileTokens*t)
+			bf16.Load(tileWeight, p, weights, 2*layout.TileTokens*t)
 			fetch(next, 8*width, fmt.Sprintf("values%dx%d", width, t))
 			for c := range width {
-				tileLoad(tileValues, v, row, 64*c)
-				tileProduct(tileSum+c, tileWeight, tileValues)
+				bf16.Load(tileValues, v, row, 64*c)
+				bf16.Product(tileSum+c, tileWeight, tileValues)
 			}
 			ADDQ(U32(uint32(64*width)), v)
 		}
 		for c := range width {
-			tileStore(tileSum+c, acc, stride, 64*c)
+			bf16.Store(tileSum+c, acc, stride, 64*c)
 		}
 		ADDQ(U32(uint32(64*width)), acc)
 	}
@@ -220,7 +171,7 @@ func valuesAMX() {
 	SUBQ(U8(16), left)
 	JNE(LabelRef("narrow"))
 	Label("done")
-	tileRelease()
+	bf16.Release()
 	VZEROUPPER()
 	RET()
 }

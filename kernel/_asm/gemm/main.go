@@ -53,6 +53,19 @@ func all() []parts.Part {
 			})
 		}
 	}
+	add("gemm_brain_avx512", func() {
+		roundRow()
+		for mr := 1; mr <= maxBrain; mr++ {
+			mulBrain(mr)
+		}
+	})
+	add("gemm_brain_amx", func() {
+		for rows := 1; rows <= 2; rows++ {
+			for groups := 1; groups <= 2; groups++ {
+				mulBrainTiles(rows, groups)
+			}
+		}
+	})
 	add("gemm_panels_avx512", func() {
 		for _, f := range layout.Forms {
 			for nv := 1; nv <= 2; nv++ {
@@ -135,6 +148,14 @@ func writeTable() {
 			b.WriteString("}, ")
 		}
 		b.WriteString("},\n")
+	}
+	b.WriteString("}\n\nvar brain512 = []brainFunc{nil")
+	for mr := 1; mr <= maxBrain; mr++ {
+		b.WriteString(", " + brainName(mr))
+	}
+	b.WriteString("}\n\nvar brainTiles = [3][3]brainTileFunc{")
+	for rows := 1; rows <= 2; rows++ {
+		fmt.Fprintf(&b, "%d: {nil, %s, %s},", rows, brainTileName(rows, 1), brainTileName(rows, 2))
 	}
 	b.WriteString("}\n")
 	parts.WriteGo("gemm_table_amd64.go", "gemm", b.String())

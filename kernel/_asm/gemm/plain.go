@@ -8,8 +8,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Weights in plain numbers, the 16 rows' values of a column beside each other,
-// times float32 activations. Even and odd columns have sums of their own, so
+// Weights in plain numbers, the 16 rows' values of a column beside each other
+// (bfloat16: those of two columns in turns), times float32 activations. Even and odd columns have sums of their own, so
 // that one row's chain of additions does not bound the speed; what is added to
 // is where the even ones start from.
 
@@ -57,6 +57,12 @@ func mulPlain(p plain, mr int, wide bool) {
 		}
 		ADDQ(U32(uint32(16*n*p.size)), w)
 		x.advance(4 * n)
+	}
+
+	if wide && p.name == "BF16" {
+		mask := GP32()
+		MOVL(U32(0xaaaaaaaa), mask)
+		KMOVD(mask, oddWords)
 	}
 
 	Label("group")
@@ -123,7 +129,7 @@ func mulPlain(p plain, mr int, wide bool) {
 func plainColumn(p plain, w reg.Register, x *rows, weights []reg.VecPhysical, t reg.VecPhysical, acc []reg.VecPhysical, c, mr int) {
 	sides := len(weights)
 	for side, z := range weights {
-		loadPlain(p, Mem{Base: w, Disp: (16*c + 8*side) * p.size}, z)
+		loadPlain(p, w, c, side, z, sides == 1)
 	}
 	for r := range mr {
 		at := (c%2*sides)*mr + r
@@ -138,15 +144,28 @@ func plainColumn(p plain, w reg.Register, x *rows, weights []reg.VecPhysical, t 
 	}
 }
 
-// loadPlain loads values as floats, as many as z has lanes.
-func loadPlain(p plain, m Mem, z reg.VecPhysical) {
-	switch p.name {
-	case "F32":
+// loadPlain loads values of column c behind w as floats, as many as z has lanes.
+// Side is 1 for the upper 8 rows.
+func loadPlain(p plain, w reg.Register, c, side int, z reg.VecPhysical, wide bool) {
+	m := Mem{Base: w, Disp: (16*c + 8*side) * p.size}
+	pair := Mem{Base: w, Disp: 64*(c/2) + 32*side}
+	switch {
+	case p.name == "F32":
 		VMOVUPS(m, z)
-	case "F16":
+	case p.name == "F16":
 		VCVTPH2PS(m, z)
-	case "BF16":
-		VPMOVZXWD(m, z)
+	case wide && c%2 == 0:
+		VPSLLD(Imm(16), pair, z)
+	case wide:
+		VMOVDQU16_Z(pair, oddWords, z)
+	default:
+		VMOVDQU(pair, z)
+		if c%2 == 1 {
+			VPSRLD(Imm(16), z, z)
+		}
 		VPSLLD(Imm(16), z, z)
 	}
 }
+
+// oddWords masks the values of odd columns in pairs of bfloat16.
+var oddWords = reg.K1

@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// Weights in plain numbers, the 16 rows' values of a column beside each other,
-// times float32 activations. Even and odd columns have sums of their own.
+// Weights in plain numbers, the 16 rows' values of a column beside each other
+// (bfloat16: those of two columns in turns), times float32 activations. Even and odd columns have sums of their own.
 
 type plain struct {
 	name string
@@ -40,7 +40,7 @@ func mulPlain(p plain, mr int) {
 			k.load(4*n, v, x[r], 0)
 		}
 		for c := range n {
-			loadPlain(k, p, weights, w, 16*p.size*c)
+			loadPlain(k, p, weights, w, c)
 			for r, v := range q {
 				for part, z := range weights {
 					k.fmlaLane(acc[c%2][r][part], z, v, c)
@@ -104,23 +104,28 @@ func mulPlain(p plain, mr int) {
 	k.end()
 }
 
-// loadPlain loads 16 values as floats.
-func loadPlain(k *kernel, p plain, d []reg, w gp, off int) {
-	if p.size == 4 {
+// loadPlain loads the 16 values of column c behind w as floats.
+func loadPlain(k *kernel, p plain, d []reg, w gp, c int) {
+	off := 16 * p.size * c
+	switch p.name {
+	case "F32":
 		for i, v := range d {
 			k.loadQ(v, w, off+16*i)
 		}
-		return
-	}
-	for i := 0; i < len(d); i += 2 {
-		lo, hi := d[i], d[i+1]
-		k.loadQ(lo, w, off+8*i)
-		if p.name == "F16" {
+	case "F16":
+		for i := 0; i < len(d); i += 2 {
+			lo, hi := d[i], d[i+1]
+			k.loadQ(lo, w, off+8*i)
 			k.fcvtl2(hi, lo)
 			k.fcvtl(lo, lo)
-		} else {
-			k.shll2(hi, lo)
-			k.shll(lo, lo)
+		}
+	case "BF16":
+		for i, v := range d {
+			k.loadQ(v, w, 64*(c/2)+16*i)
+			if c%2 == 1 {
+				k.sshr4(v, v, 16)
+			}
+			k.shl4(v, v, 16)
 		}
 	}
 }
