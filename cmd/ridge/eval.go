@@ -78,7 +78,7 @@ func evalCommand() *cobra.Command {
 		Use:   "eval",
 		Short: "Measure the quality of models on texts and questions",
 	}
-	c.AddCommand(perplexityCommand(), divergenceCommand(), choicesCommand(), answersCommand())
+	c.AddCommand(perplexityCommand(), divergenceCommand(), choicesCommand(), answersCommand(), firstCommand())
 	return c
 }
 
