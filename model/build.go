@@ -230,7 +230,11 @@ func (b *builder) mlpOf(at func(string) string, end string, width int) *nn.MLP {
 		return m
 	}
 	// Phi-3 keeps gate and up in one matrix.
-	if both, ok, _ := b.src.mat(up + ".weight"); !ok {
+	both, ok, _ := b.kept.mat(up + ".weight")
+	if !ok {
+		both, ok, _ = b.src.mat(up + ".weight")
+	}
+	if !ok {
 		b.missing(0, 0, up+".weight")
 		return m
 	} else if both.Rows == 2*width {

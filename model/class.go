@@ -108,16 +108,3 @@ func (d *description) checkKeys() {
 		d.fail(key, want, v)
 	}
 }
-
-// checkQuantization fails for weights that are quantized in a way of their own.
-func (d *description) checkQuantization() {
-	for _, key := range []string{"quantization_config", "compression_config"} {
-		if q := d.object(key); q != nil {
-			method := q.str("", "quant_method", "")
-			if method == "" {
-				method = describe(d.json[key])
-			}
-			d.fail(key, "weights of F32, F16 or BF16", "quantization method "+method)
-		}
-	}
-}

@@ -268,8 +268,8 @@ func TestConfigKeys(t *testing.T) {
 		{"falcon-40b", map[string]any{"model_type": "RefinedWeb", "num_hidden_layers": nil, "n_layer": 2, "num_attention_heads": nil, "n_head": 4,
 			"new_decoder_architecture": nil, "num_kv_heads": nil, "n_head_kv": 2, "multi_query": nil}, ""},
 		{"stablelm", map[string]any{"model_type": "stablelm_epoch", "layer_norm_eps": nil, "norm_eps": 1e-5, "partial_rotary_factor": nil, "rope_pct": 0.5}, ""},
-		{"llama", map[string]any{"quantization_config": map[string]any{"quant_method": "awq", "bits": 4}}, "quantization_config: expected weights of F32, F16 or BF16, found quantization method awq"},
-		{"llama", map[string]any{"quantization_config": map[string]any{"quant_method": "fp8"}}, "quantization method fp8"},
+		{"llama", map[string]any{"quantization_config": map[string]any{"quant_method": "aqlm", "bits": 4}}, `quant_method: expected one of `},
+		{"llama", map[string]any{"quantization_config": map[string]any{"quant_method": "AQLM"}}, `found quantization method "AQLM"`},
 	} {
 		config, _ := configOf(t, filepath.Join(tinyModels, c.model))
 		before, err := describedWith(t, config)

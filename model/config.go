@@ -63,6 +63,8 @@ type Config struct {
 	LogitScale   float32
 
 	Tied bool // output matrix is the embedding
+
+	Quantized string // tells how a checkpoint's weights are quantized, "" if they are not
 }
 
 // Validate checks that the numbers of c fit together. Errors name the field,

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"ridge/weights/gguf"
+	"ridge/weights/quantized"
 )
 
 // description is what a model's files say of its architecture: the metadata of a
@@ -38,6 +39,9 @@ type description struct {
 	// around is the architecture of the model that it is one part of.
 	around *architecture
 	read   map[string]bool
+	// quantized says how the weights of a checkpoint are quantized, nil if they
+	// are not.
+	quantized *quantized.Config
 }
 
 // ggufDescription reads the metadata of an architecture.
@@ -67,7 +71,9 @@ func parseHF(path string, b []byte) (*description, error) {
 		return nil, fmt.Errorf("model: %s: expected a JSON object: %w", path, err)
 	}
 	d := jsonDescription(path, m)
-	d.checkQuantization()
+	if d.quantized, *d.err = quantized.ReadConfig(filepath.Dir(path), m); *d.err != nil {
+		return nil, fmt.Errorf("model: %w", *d.err)
+	}
 	kind := d.str("", "model_type", "")
 	// Multi-modal checkpoints keep the language model's numbers one level down,
 	// but for what concerns its output matrix.
@@ -80,7 +86,7 @@ func parseHF(path string, b []byte) (*description, error) {
 		if text.around = byType(kind); text.around != nil {
 			kind = text.str("", "model_type", text.around.hf[0])
 		}
-		text.json["model_type"], text.in = kind, ""
+		text.json["model_type"], text.in, text.quantized = kind, "", d.quantized
 		d = text
 	}
 	d.setClass(kind)
@@ -141,7 +147,7 @@ func (d *description) find(ggufKey, hfKey, want string) (key string, v any, ok b
 }
 
 // ofEveryClass are keys that all classes have.
-var ofEveryClass = map[string]bool{"model_type": true, "text_config": true, "quantization_config": true, "compression_config": true}
+var ofEveryClass = map[string]bool{"model_type": true, "text_config": true}
 
 // inGGUF is a default for GGUF files alone: a config.json without the value says
 // that there is none, or its class has a default.

@@ -132,8 +132,7 @@ func (b *builder) fail(format string, args ...any) {
 
 // has says whether there is a tensor of the given name.
 func (b *builder) has(name string) bool {
-	_, ok, _ := b.src.mat(name)
-	return ok
+	return b.src.has(name)
 }
 
 // find returns a tensor; shape is checked unless rows is 0.

@@ -16,6 +16,7 @@ import (
 	"ridge/nn"
 	"ridge/text/tokenizer"
 	"ridge/weights/gguf"
+	"ridge/weights/quantized"
 	"ridge/weights/safetensors"
 	"ridge/weights/tensor"
 )
@@ -58,10 +59,12 @@ type Model struct {
 	// present says which weights it has that not every model has.
 	present map[string]presence
 	gg      *gguf.File // nil for a checkpoint directory
-	kv      *kvcache.Pool
-	pool    *pool.Pool
-	exec    *nn.Exec
-	rows    netRows
+	// quantized says how a checkpoint's weights are quantized, nil if they are not.
+	quantized *quantized.Config
+	kv        *kvcache.Pool
+	pool      *pool.Pool
+	exec      *nn.Exec
+	rows      netRows
 
 	widths widths
 	keeper *keeper // nil if nothing is to be kept
@@ -179,9 +182,27 @@ func (m *Model) openHF(dir string) error {
 	if err != nil {
 		return err
 	}
-	m.src = m.arch.names.open(st, dir, &m.cfg)
+	if err := m.openCheckpoint(st, d.quantized); err != nil {
+		st.Close()
+		return err
+	}
 	m.template, err = hfTemplate(dir)
 	return err
+}
+
+// openCheckpoint takes st as the source of weights, quantized in the way that c
+// says, if it is not nil.
+func (m *Model) openCheckpoint(st *safetensors.File, c *quantized.Config) error {
+	var files hfFiles = st
+	if c != nil {
+		q, err := quantized.Open(st, c)
+		if err != nil {
+			return fmt.Errorf("model: %w", err)
+		}
+		files, m.quantized, m.cfg.Quantized = q, c, c.Identity()
+	}
+	m.src = m.arch.names.open(files, m.path, &m.cfg)
+	return nil
 }
 
 // setup does what is left once the configuration is known: weights and
@@ -282,6 +303,17 @@ func (m *Model) ChatTemplate() string { return m.template }
 
 // Defaults returns what the model's files recommend to those who use it.
 func (m *Model) Defaults() *Defaults { return &m.defaults }
+
+// Quantized says how the weights of a checkpoint are quantized: the method with
+// its settings, "" if they are not, and notes for people.
+func (m *Model) Quantized() (method string, notes []string) {
+	if s, ok := m.src.(*hfSource); ok && m.quantized != nil {
+		if q, ok := s.st.(*quantized.File); ok {
+			return m.quantized.Text, q.Notes()
+		}
+	}
+	return "", nil
+}
 
 // GGUF returns the file that the model was read from, nil for a directory.
 func (m *Model) GGUF() *gguf.File { return m.gg }

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"strings"
 
-	"ridge/weights/safetensors"
 	"ridge/weights/tensor"
 )
 
@@ -29,7 +28,7 @@ var hfRoots = []string{"model.", "language_model.model.", "model.language_model.
 var hfOutside = []string{"", "language_model."}
 
 // open returns the weights of a Hugging Face checkpoint under GGUF's names.
-func (l *hfNames) open(st *safetensors.File, dir string, c *Config) source {
+func (l *hfNames) open(st hfFiles, dir string, c *Config) source {
 	has := map[string]bool{}
 	for _, t := range st.Tensors() {
 		has[t.Name] = true

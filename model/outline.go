@@ -29,6 +29,9 @@ func ReadOutline(path string) (*Outline, error) {
 	}
 	b := m.builder()
 	b.shapes = true
+	if s, ok := m.src.(*hfSource); ok {
+		s.outline()
+	}
 	net := m.arch.build(b)
 	if b.checkUnused(m.arch); b.err != nil {
 		return nil, b.err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"ridge/weights/gguf"
+	"ridge/weights/quantized"
 	"ridge/weights/safetensors"
 	"ridge/weights/tensor"
 )
@@ -13,6 +14,7 @@ type source interface {
 	// mat returns a matrix; ok is false when the file has none of that name.
 	// A vector is a matrix of one row.
 	mat(name string) (m tensor.Mat, ok bool, err error)
+	has(name string) bool // whether mat would return one
 	// names returns what the file calls the weight of a name: those of its tensors
 	// that it lies in, or would. None are known of a weight that such a file cannot
 	// have.
@@ -46,6 +48,11 @@ func (s *ggufSource) mat(name string) (tensor.Mat, bool, error) {
 	}
 	m, err := s.f.Mat(name)
 	return m, true, err
+}
+
+func (s *ggufSource) has(name string) bool {
+	_, ok := s.f.Tensor(s.alias(name))
+	return ok
 }
 
 // alias returns what the file calls a weight.
@@ -99,8 +106,21 @@ type hfTensor struct {
 	fix   func(tensor.Mat) (tensor.Mat, error) // nil: as it is
 }
 
+// hfFiles are the files of a checkpoint: safetensors.File, or quantized.File if
+// its weights are quantized.
+type hfFiles interface {
+	Tensors() []safetensors.TensorInfo
+	Mat(name string) (tensor.Mat, error)
+	Read(dst, data []byte) error
+	Release(data []byte)
+	DropPages()
+	Check() error
+	ID() (id string, settled bool)
+	Close() error
+}
+
 type hfSource struct {
-	st    *safetensors.File
+	st    hfFiles
 	dir   string
 	at    func(name string) hfTensor
 	depth func(tensor string) int // of the layer that it lies in
@@ -132,6 +152,16 @@ func (s *hfSource) mat(name string) (tensor.Mat, bool, error) {
 	return fixed, true, nil
 }
 
+func (s *hfSource) copied() int64 {
+	n := s.copies
+	if q, ok := s.st.(*quantized.File); ok {
+		n += q.Copied()
+	}
+	return n
+}
+
+func (s *hfSource) has(name string) bool { return s.at(name).found }
+
 // stacked returns vectors of equal length as the rows of a matrix.
 func (s *hfSource) stacked(names []string) (out tensor.Mat, ok bool, err error) {
 	for _, name := range names {
@@ -146,6 +176,13 @@ func (s *hfSource) stacked(names []string) (out tensor.Mat, ok bool, err error) 
 		out.Data = append(out.Data[:len(out.Data):len(out.Data)], m.Data...)
 	}
 	return out, true, nil
+}
+
+// outline leaves out values that would have to be computed.
+func (s *hfSource) outline() {
+	if q, ok := s.st.(*quantized.File); ok {
+		q.Outline()
+	}
 }
 
 func (s *hfSource) names(name string) []string { return s.at(name).names }
@@ -163,7 +200,6 @@ func (s *hfSource) read(d, b []byte) error { return s.st.Read(d, b) }
 func (s *hfSource) release(b []byte)       { s.st.Release(b) }
 func (s *hfSource) drop()                  { s.st.DropPages() }
 func (s *hfSource) check() error           { return s.st.Check() }
-func (s *hfSource) copied() int64          { return s.copies }
 func (s *hfSource) id() (string, bool)     { return s.st.ID() }
 func (s *hfSource) close() error           { return s.st.Close() }
 

@@ -28,6 +28,11 @@ func (h hiding) mat(name string) (tensor.Mat, bool, error) {
 	return h.source.mat(name)
 }
 
+func (h hiding) has(name string) bool {
+	_, ok, _ := h.mat(name)
+	return ok
+}
+
 func (h hiding) tensors() []string {
 	return slices.DeleteFunc(h.source.tensors(), func(n string) bool { return n == h.hidden })
 }

@@ -150,5 +150,9 @@ func (f *modelFlags) open(c *cobra.Command, name, template string) (*ridge.Model
 	}
 	f.measured(c.Context()) // kept where Open finds it
 	o.Progress = bars.load(name)
-	return ridge.Open(c.Context(), name, o)
+	m, err := ridge.Open(c.Context(), name, o)
+	if err == nil {
+		err = tellQuantized(m.Engine().Model(), nil, func(n string) { fmt.Fprintf(c.ErrOrStderr(), "ridge: %s: %s\n", m.Name, n) })
+	}
+	return m, err
 }

@@ -153,6 +153,8 @@ type modelInfo struct {
 	ContextMade  int               `json:"context_trained"`
 	Window       int               `json:"sliding_window,omitempty"`
 	Types        map[string]string `json:"quantization"`
+	Method       string            `json:"quantization_method,omitempty"`
+	MethodNotes  []string          `json:"quantization_notes,omitempty"`
 	WeightBytes  int64             `json:"bytes_per_token_weights"`
 	KVBytes      int               `json:"bytes_per_position_kv"`
 	License      string            `json:"license,omitempty"`
@@ -195,6 +197,7 @@ func describeModel(m *ridge.Model) modelInfo {
 	if info.Packed = packfile.Kept(dir, m.Path); info.Packed > 0 {
 		info.PackedFile = packfile.Path(dir, m.Path)
 	}
+	info.Method, info.MethodNotes = m.Engine().Model().Quantized()
 	if f := m.Engine().Model().GGUF(); f != nil {
 		info.Types = typesByClass(f.Tensors())
 		info.License = cmp.Or(f.String("general.license", ""), info.License)
@@ -270,6 +273,12 @@ func writeModelInfo(w io.Writer, in modelInfo) error {
 	}
 	if in.Packed > 0 {
 		row("packed weights", "%s, kept in %s", bytesText(in.Packed), in.PackedFile)
+	}
+	if in.Method != "" {
+		row("quantized by", "%s", in.Method)
+	}
+	for _, n := range in.MethodNotes {
+		row("", "%s", n)
 	}
 	var names []string
 	for n := range in.Types {

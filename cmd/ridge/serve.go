@@ -469,7 +469,7 @@ func (o *serveOptions) load(s *serveShelf, swap *engine.SwapSpace, warn func(str
 		if err == nil && o.contiguous {
 			eo.Contiguous, eo.Reserve = true, m.Context()
 		}
-		return m, eo, err
+		return m, eo, tellQuantized(m, err, warn)
 	}
 }
 

@@ -1,0 +1,215 @@
+package quantized
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ridge/weights/safetensors"
+)
+
+// tensorsOf returns the tensors of a case, to be changed, and its configuration.
+func tensorsOf(t testing.TB, dir string) ([]safetensors.Tensor, map[string]any) {
+	t.Helper()
+	st, err := safetensors.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	var all []safetensors.Tensor
+	for _, x := range st.Tensors() {
+		all = append(all, safetensors.Tensor{Name: x.Name, Type: x.Type, Shape: x.Shape, Data: safetensors.Bytes(st.Data(x.Name))})
+	}
+	var config map[string]any
+	b, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	if err == nil {
+		err = json.Unmarshal(b, &config)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all, config
+}
+
+// readAll reads every weight of a checkpoint with other tensors.
+func readAll(t testing.TB, tensors []safetensors.Tensor, config map[string]any) error {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "model.safetensors")
+	if err := safetensors.Write(path, tensors, nil); err != nil {
+		t.Fatal(err)
+	}
+	c, err := ReadConfig("", config)
+	if err != nil {
+		return err
+	}
+	st, err := safetensors.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	return readWeights(st, c)
+}
+
+func readWeights(st *safetensors.File, c *Config) error {
+	f, err := Open(st, c)
+	if err != nil {
+		return err
+	}
+	for _, x := range f.Tensors() {
+		if f.weights[x.Name] == nil {
+			continue
+		}
+		if _, err := f.Mat(x.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// optional are tensors that weights are read without, if need be: the groups of
+// columns that lie in order.
+var optional = map[string][]string{".g_idx": {"gptq-4", "gptq-8", "gptq-2", "gptq-3", "gptq-4-128", "gptq-4-zeros-v2", "gptq-4-row-head"}}
+
+// A checkpoint that lacks a tensor of a quantized weight, or has it in another
+// shape or type, is refused, and a tensor of the weight named.
+func TestEveryPartIsRequired(t *testing.T) {
+	for _, dir := range cases(t) {
+		tensors, config := tensorsOf(t, dir)
+		f := openCase(t, dir)
+		for name, w := range f.weights {
+			if !strings.Contains(name, "layers.0.mlp.down_proj") {
+				continue // all are read in the same way
+			}
+			module := strings.TrimSuffix(name, ".weight")
+			for _, part := range w.parts {
+				may := false
+				for _, c := range optional[strings.TrimPrefix(part, module)] {
+					may = may || c == filepath.Base(dir)
+				}
+				for _, how := range []string{"missing", "longer", "shorter", "type"} {
+					changed, marker := change(tensors, part, how), false
+					for _, x := range changed {
+						n, ok := f.config.method.weight(safetensors.TensorInfo{Name: x.Name, Type: x.Type, Shape: x.Shape})
+						marker = marker || ok && n == name
+					}
+					if !marker || how == "missing" && may {
+						continue // it is no quantized weight any more: what is left of it is refused by package model
+					}
+					if err := readAll(t, changed, config); err == nil || !strings.Contains(err.Error(), module) {
+						t.Errorf("%s: %s %s: %v", dir, part, how, err)
+					}
+				}
+			}
+		}
+	}
+}
+
+// change returns tensors with one of them changed.
+func change(tensors []safetensors.Tensor, name, how string) (out []safetensors.Tensor) {
+	for _, x := range tensors {
+		if x.Name == name {
+			data := []byte(x.Data.(safetensors.Bytes))
+			switch how {
+			case "missing":
+				continue
+			case "longer":
+				if len(x.Shape) == 0 {
+					continue
+				}
+				row := len(data) / int(x.Shape[0])
+				x.Shape = append([]uint64{x.Shape[0] + 1}, x.Shape[1:]...)
+				data = append(append([]byte(nil), data...), make([]byte, row)...)
+			case "shorter":
+				if len(x.Shape) == 0 || x.Shape[0] < 2 {
+					continue
+				}
+				data = data[:len(data)-len(data)/int(x.Shape[0])]
+				x.Shape = append([]uint64{x.Shape[0] - 1}, x.Shape[1:]...)
+			case "type":
+				x.Type = "C64"
+				x.Shape = []uint64{uint64(len(data) / 8)}
+				data = data[:len(data)/8*8]
+			}
+			x.Data = safetensors.Bytes(data)
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// Groups that are not there are refused.
+func TestGroupIndexInRange(t *testing.T) {
+	tensors, config := tensorsOf(t, "testdata/gptq-4-act")
+	for i, x := range tensors {
+		if strings.HasSuffix(x.Name, "layers.0.mlp.down_proj.g_idx") {
+			data := append([]byte(nil), x.Data.(safetensors.Bytes)...)
+			data[3] = 0x80
+			tensors[i].Data = safetensors.Bytes(data)
+		}
+	}
+	if err := readAll(t, tensors, config); err == nil || !strings.Contains(err.Error(), "g_idx\": expected groups 0 to 2, found ") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Settings of the wrong kind are refused by their key.
+func TestSettings(t *testing.T) {
+	for _, c := range []struct {
+		config string
+		want   string
+	}{
+		{`{"quant_method": "gptq", "bits": 5}`, "bits: expected 2, 3, 4 or 8, found 5"},
+		{`{"quant_method": "gptq", "bits": "4"}`, "bits: expected an integer, found 4"},
+		{`{"quant_method": "gptq", "checkpoint_format": "marlin"}`, `checkpoint_format: expected gptq or gptq_v2, found "marlin"`},
+		{`{"quant_method": "gptq", "group_size": 0}`, "group_size: expected -1 or a positive number, found 0"},
+		{`{"quant_method": "gptq", "dynamic": 3}`, "dynamic: expected an object, found 3"},
+		{`{"quant_method": "awq", "version": "gemv_fast"}`, `version: expected one of gemm, gemv, found "gemv_fast"`},
+		{`{"quant_method": "awq", "bits": 8}`, "bits: expected 4, found 8"},
+		{`{"quant_method": 7}`, "quant_method: expected a string, found 7"},
+		{`{"bits": 4}`, "quant_method: expected one of "},
+		{`{"quant_method": "torchao"}`, `quantization method "torchao"`},
+		{`[]`, "quantization_config: expected an object"},
+	} {
+		var v any
+		if err := json.Unmarshal([]byte(c.config), &v); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadConfig("", map[string]any{"quantization_config": v}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %s", c.config, err, c.want)
+		}
+	}
+}
+
+// FuzzOpen reads checkpoints of any bytes and settings: they are refused, or have
+// values.
+func FuzzOpen(f *testing.F) {
+	for _, dir := range cases(f) {
+		b, err := os.ReadFile(filepath.Join(dir, "model.safetensors"))
+		if err != nil {
+			f.Fatal(err)
+		}
+		_, config := tensorsOf(f, dir)
+		q, err := json.Marshal(config["quantization_config"])
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b, string(q))
+	}
+	f.Fuzz(func(t *testing.T, b []byte, config string) {
+		var values map[string]any
+		if json.Unmarshal([]byte(config), &values) != nil {
+			return
+		}
+		c, err := ReadConfig("", map[string]any{"quantization_config": values})
+		if err != nil {
+			return
+		}
+		st, err := safetensors.OpenBytes("fuzz", b)
+		if err != nil {
+			return
+		}
+		_ = readWeights(st, c)
+	})
+}
