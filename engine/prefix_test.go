@@ -40,7 +40,7 @@ func prefixFiles(t *testing.T, dir string) []string {
 // model has, and the answers are those of a lone sequence. Another tenant does not
 // find it.
 func TestPrefixesSurvive(t *testing.T) {
-	for _, name := range append([]string{"llama", "llama-rope-dynamic-long"}, slices.Concat(windowed, stateful)...) {
+	for _, name := range append([]string{"llama", "llama-rope-dynamic-long", "deepseek3"}, slices.Concat(windowed, stateful)...) {
 		t.Run(name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(8, 1))
 			dir := t.TempDir()

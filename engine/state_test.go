@@ -13,10 +13,10 @@ import (
 // beside experts.
 var stateful = []string{"lfm2", "lfm2moe"}
 
-// The answers of models with states are those of a lone sequence: cold, with a
+// The answers of models with states, and of one that keeps latents, are those of a lone sequence: cold, with a
 // prefix that is known, and after a restart from a session.
 func TestStates(t *testing.T) {
-	for _, name := range stateful {
+	for _, name := range append([]string{"deepseek2"}, stateful...) {
 		t.Run(name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(5, 2))
 			ref := openTiny(t, name, 64)

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -19,19 +20,21 @@ import (
 type synShape struct {
 	layers, hidden, heads, kvHeads, headDim, ffn, vocab, context int
 	tied                                                         bool
+	latent                                                       *synLatent // nil for attention and MLPs as Llama has them
 }
 
 // synShapes are the shapes by name, with the model they are taken from.
 var synShapes = map[string]synShape{
-	"tiny": {2, 64, 4, 2, 16, 160, 512, 2048, true},              // none: for tests
-	"smol": {30, 576, 9, 3, 64, 1536, 49152, 8192, true},         // SmolLM2-135M
-	"360m": {32, 960, 15, 5, 64, 2560, 49152, 8192, true},        // SmolLM2-360M
-	"0.5b": {24, 896, 14, 2, 64, 4864, 151936, 32768, true},      // Qwen2.5-0.5B, without its biases
-	"1.1b": {22, 2048, 32, 4, 64, 5632, 32000, 2048, false},      // TinyLlama-1.1B
-	"1b":   {16, 2048, 32, 8, 64, 8192, 128256, 131072, true},    // Llama-3.2-1B
-	"3b":   {28, 3072, 24, 8, 128, 8192, 128256, 131072, true},   // Llama-3.2-3B
-	"7b":   {32, 4096, 32, 32, 128, 11008, 32000, 4096, false},   // Llama-2-7B
-	"8b":   {32, 4096, 32, 8, 128, 14336, 128256, 131072, false}, // Llama-3.1-8B
+	"tiny":    {2, 64, 4, 2, 16, 160, 512, 2048, true, nil},               // none: for tests
+	"smol":    {30, 576, 9, 3, 64, 1536, 49152, 8192, true, nil},          // SmolLM2-135M
+	"360m":    {32, 960, 15, 5, 64, 2560, 49152, 8192, true, nil},         // SmolLM2-360M
+	"0.5b":    {24, 896, 14, 2, 64, 4864, 151936, 32768, true, nil},       // Qwen2.5-0.5B, without its biases
+	"1.1b":    {22, 2048, 32, 4, 64, 5632, 32000, 2048, false, nil},       // TinyLlama-1.1B
+	"1b":      {16, 2048, 32, 8, 64, 8192, 128256, 131072, true, nil},     // Llama-3.2-1B
+	"3b":      {28, 3072, 24, 8, 128, 8192, 128256, 131072, true, nil},    // Llama-3.2-3B
+	"7b":      {32, 4096, 32, 32, 128, 11008, 32000, 4096, false, nil},    // Llama-2-7B
+	"v2-lite": {27, 2048, 16, 1, 0, 10944, 102400, 163840, false, v2Lite}, // DeepSeek-V2-Lite
+	"8b":      {32, 4096, 32, 8, 128, 14336, 128256, 131072, false, nil},  // Llama-3.1-8B
 }
 
 // SyntheticShapes returns the names of the shapes that Synthetic knows, sorted.
@@ -47,7 +50,7 @@ func SyntheticShapes() []string {
 // Synthetic writes a model of random weights in the shape of a published one to
 // path, a GGUF file that ridge and its peers read. spec is a shape and a
 // quantization, such as "1.1b:Q4_0" or "smol:Q4_K_M"; without the latter it is
-// Q8_0. The same spec and seed give the same file.
+// Q8_0. With "8b/4" it has 4 layers. The same spec and seed give the same file.
 func Synthetic(path, spec string, seed uint64) error {
 	b, err := synthesize(spec, seed)
 	if err != nil {
@@ -58,9 +61,15 @@ func Synthetic(path, spec string, seed uint64) error {
 
 func synthesize(spec string, seed uint64) (*gguf.Builder, error) {
 	name, quant, _ := strings.Cut(strings.ToLower(spec), ":")
+	name, layers, fewer := strings.Cut(name, "/")
 	shape, ok := synShapes[name]
 	if !ok {
 		return nil, fmt.Errorf("bench: synthetic model: shape: expected one of %v, found %q", SyntheticShapes(), name)
+	}
+	if n, err := strconv.Atoi(layers); fewer && (err != nil || n < 1 || n > shape.layers) {
+		return nil, fmt.Errorf("bench: synthetic model: layers: expected 1 to %d, found %q", shape.layers, layers)
+	} else if fewer {
+		shape.layers = n
 	}
 	if quant == "" {
 		quant = "q8_0"
@@ -134,7 +143,11 @@ func (s *synthesizer) set(key string, v any) {
 
 func (s *synthesizer) metadata(name string, fileType uint32) {
 	h := s.shape
-	s.set("general.architecture", "llama")
+	arch := "llama"
+	if h.latent != nil {
+		arch = "deepseek2"
+	}
+	s.set("general.architecture", arch)
 	s.set("general.name", name)
 	s.set("general.file_type", fileType)
 	for _, f := range []struct {
@@ -143,12 +156,18 @@ func (s *synthesizer) metadata(name string, fileType uint32) {
 	}{
 		{"context_length", h.context}, {"embedding_length", h.hidden}, {"block_count", h.layers}, {"feed_forward_length", h.ffn},
 		{"vocab_size", h.vocab}, {"attention.head_count", h.heads}, {"attention.head_count_kv", h.kvHeads},
-		{"attention.key_length", h.headDim}, {"attention.value_length", h.headDim}, {"rope.dimension_count", h.headDim},
 	} {
-		s.set("llama."+f.key, uint32(f.v))
+		s.set(arch+"."+f.key, uint32(f.v))
 	}
-	s.set("llama.attention.layer_norm_rms_epsilon", float32(1e-5))
-	s.set("llama.rope.freq_base", float32(10000))
+	if h.latent != nil {
+		s.latentMetadata(arch + ".")
+	} else {
+		for _, key := range []string{"attention.key_length", "attention.value_length", "rope.dimension_count"} {
+			s.set(arch+"."+key, uint32(h.headDim))
+		}
+	}
+	s.set(arch+".attention.layer_norm_rms_epsilon", float32(1e-5))
+	s.set(arch+".rope.freq_base", float32(10000))
 	s.vocabulary()
 }
 
@@ -185,6 +204,10 @@ func (s *synthesizer) tensors() {
 	s.norm("output_norm")
 	for i := range h.layers {
 		at := fmt.Sprintf("blk.%d.", i)
+		if h.latent != nil {
+			s.latentLayer(at, i)
+			continue
+		}
 		s.norm(at + "attn_norm")
 		s.matrix(at+"attn_q", "attn_q", i, q, h.hidden)
 		s.matrix(at+"attn_k", "attn_k", i, kv, h.hidden)
@@ -197,15 +220,22 @@ func (s *synthesizer) tensors() {
 	}
 }
 
-func (s *synthesizer) norm(name string) {
-	one := make([]byte, 4*s.shape.hidden)
+func (s *synthesizer) norm(name string) { s.normOf(name, s.shape.hidden) }
+
+func (s *synthesizer) normOf(name string, n int) {
+	one := make([]byte, 4*n)
 	for i := 0; i < len(one); i += 4 {
 		copy(one[i:], []byte{0, 0, 0x80, 0x3f})
 	}
-	s.add(gguf.TensorInfo{Name: name + ".weight", Type: tensor.F32, Dims: []uint64{uint64(s.shape.hidden)}}, gguf.Bytes(one))
+	s.add(gguf.TensorInfo{Name: name + ".weight", Type: tensor.F32, Dims: []uint64{uint64(n)}}, gguf.Bytes(one))
 }
 
 func (s *synthesizer) matrix(name, part string, layer, rows, cols int) {
+	s.stack(name, part, layer, 0, rows, cols)
+}
+
+// stack is n matrices in one tensor; 0 stands for one that is no stack.
+func (s *synthesizer) stack(name, part string, layer, n, rows, cols int) {
 	t := s.mix.of(part, layer, s.shape.layers)
 	for t.BlockSize() > 0 && cols%t.BlockSize() != 0 {
 		n, ok := narrower[t]
@@ -220,8 +250,12 @@ func (s *synthesizer) matrix(name, part string, layer, rows, cols int) {
 		return
 	}
 	s.n++
-	s.add(gguf.TensorInfo{Name: name + ".weight", Type: t, Dims: []uint64{uint64(cols), uint64(rows)}},
-		&randomBlocks{bank: bank, block: t.BlockBytes(), size: rows * t.RowBytes(cols), seed: s.seed, tensor: s.n})
+	dims := []uint64{uint64(cols), uint64(rows)}
+	if n > 0 {
+		dims = append(dims, uint64(n))
+	}
+	s.add(gguf.TensorInfo{Name: name + ".weight", Type: t, Dims: dims},
+		&randomBlocks{bank: bank, block: t.BlockBytes(), size: max(n, 1) * rows * t.RowBytes(cols), seed: s.seed, tensor: s.n})
 }
 
 func (s *synthesizer) add(t gguf.TensorInfo, data io.WriterTo) {
