@@ -137,7 +137,7 @@ func (e *Engine) extend(q *sequence, j *job) (finished bool) {
 	q.tokens = append(q.tokens, token)
 	q.total += float64(j.res.LogProb)
 	if slices.Contains(g.req.StopTokens, token) {
-		e.finish(q, &Event{Token: -1, StopToken: token, LogProb: j.res.LogProb, Top: j.res.Top, Finish: FinishStop})
+		e.finish(q, &Event{Token: -1, StopToken: token, LogProb: j.res.LogProb, Top: j.res.Top, Trace: j.res.Trace, Finish: FinishStop})
 		return true
 	}
 	n := q.length() + len(q.ahead.ids)
@@ -169,7 +169,7 @@ func (e *Engine) emit(q *sequence, res *sample.Result, forced bool, end Finish) 
 	if forced {
 		e.counts.forced++
 	}
-	ev := Event{Choice: q.choice, Token: res.Token, Forced: forced, StopToken: -1, LogProb: res.LogProb, Top: res.Top, Finish: end}
+	ev := Event{Choice: q.choice, Token: res.Token, Forced: forced, StopToken: -1, LogProb: res.LogProb, Top: res.Top, Trace: res.Trace, Finish: end}
 	if q.g.silent() {
 		q.buffer(&ev)
 		if end == "" {
@@ -190,6 +190,9 @@ func (q *sequence) buffer(ev *Event) {
 	if n := q.g.req.Sampling.LogProbs; n > 0 {
 		q.probs = append(q.probs, ev.LogProb)
 		q.tops = append(q.tops, ev.Top[:min(n, len(ev.Top))])
+	}
+	if ev.Trace != nil {
+		q.traces = append(q.traces, ev.Trace)
 	}
 	if q.ahead.by != nil {
 		q.given = append(q.given, ev.Forced)

@@ -78,9 +78,10 @@ type sequence struct {
 	n     int     // tokens of the answer
 	total float64 // of their log-probabilities, with the end token's
 	// What is kept of the tokens of a silent group.
-	probs []float32
-	tops  [][]sample.TokenProb
-	given []bool // whether they were forced, if any may be
+	probs  []float32
+	tops   [][]sample.TokenProb
+	traces []*sample.Trace
+	given  []bool // whether they were forced, if any may be
 
 	cands []sample.TokenProb // of a beam: what may come next
 	ready bool               // a beam has its candidates
@@ -101,6 +102,16 @@ func (m *maskChain) Mask(logits []float32) {
 	for _, id := range m.stops {
 		if id >= 0 && int(id) < len(logits) {
 			logits[id] = negInf
+		}
+	}
+}
+
+// explain names the stop tokens that an answer is too short for among what the mask
+// takes out.
+func (m *maskChain) explain(r *sample.Result) {
+	for i, x := range r.Top {
+		if r.Trace.Cuts[i] != "" && slices.Contains(m.stops, x.Token) {
+			r.Trace.Cuts[i] = "min_tokens"
 		}
 	}
 }

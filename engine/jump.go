@@ -66,6 +66,7 @@ func (j *job) open(logits []float32, scorer *sample.Sampler) bool {
 	j.res, j.forced = sample.Result{Token: a.ids[0]}, true
 	if a.top > 0 {
 		j.res = scorer.Score(logits, a.ids[0], a.top)
+		j.trace(logits, scorer)
 	}
 	a.ids = append(a.ids[:0], a.ids[1:]...)
 	return true

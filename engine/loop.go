@@ -296,7 +296,7 @@ func (e *Engine) finish(q *sequence, last *Event) {
 	q.done = true
 	last.Choice = q.choice
 	if g.silent() {
-		g.kept = append(g.kept, result{tokens: q.tokens[q.Prompt : q.Prompt+q.n], probs: q.probs, tops: q.tops, forced: q.given, last: *last, score: q.score()})
+		g.kept = append(g.kept, result{tokens: q.tokens[q.Prompt : q.Prompt+q.n], probs: q.probs, tops: q.tops, traces: q.traces, forced: q.given, last: *last, score: q.score()})
 	} else {
 		e.counts.finished[last.Finish]++
 		e.send(g, last)

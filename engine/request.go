@@ -192,6 +192,9 @@ func (r *Request) completeChoices() error {
 			return badRequest("length_penalty", "expected a number, found %v", b.LengthPenalty)
 		}
 		s := r.Sampling
+		if s.Trace {
+			return badRequest("beam", "expected no trace, found one: a search draws no tokens")
+		}
 		if r.NewMasker != nil || len(s.LogitBias) > 0 || s.PresencePenalty != 0 || s.FrequencyPenalty != 0 || s.RepetitionPenalty != 0 && s.RepetitionPenalty != 1 {
 			return badRequest("beam", "a search cannot be combined with a grammar, a logit bias or penalties")
 		}

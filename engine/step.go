@@ -209,6 +209,16 @@ func (j *job) score(logits []float32, scorer *sample.Sampler) {
 	if j.res = scorer.Score(logits, j.q.tokens[j.at], n); j.res.LogProb-j.res.LogProb != 0 && notFinite(logits) {
 		j.err = &NonFiniteError{}
 	}
+	if j.at >= j.q.Prompt {
+		j.trace(logits, scorer)
+	}
+}
+
+// trace adds what is wanted of a token that was forced and has been scored.
+func (j *job) trace(logits []float32, scorer *sample.Sampler) {
+	if j.q.g.req.Sampling.Trace && j.res.Token >= 0 {
+		j.res.Trace = scorer.TraceForced(logits, &j.res)
+	}
 }
 
 // drawTask runs jobs on the model's threads. Each touches its own sequence only,
@@ -262,6 +272,9 @@ func (t *drawTask) run(j *job, scorer *sample.Sampler) {
 	}
 	q.sampler.Share(scorer)
 	j.res = q.sampler.Sample(logits)
+	if j.res.Trace != nil {
+		q.mask.explain(&j.res)
+	}
 	switch {
 	case q.g.beams != nil:
 	case j.res.Token < 0 && notFinite(logits), j.res.Token >= 0 && notFinite(logits[j.res.Token:][:1]):

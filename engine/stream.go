@@ -29,6 +29,7 @@ type Event struct {
 	StopToken int32 // that ended the choice, else -1
 	LogProb   float32
 	Top       []sample.TokenProb // see sample.Params.LogProbs
+	Trace     *sample.Trace      // see sample.Params.Trace
 	Prompt    *PromptInfo        // in the first event of a stream, those with Progress not counted
 	// Progress is in events of their own, without a token, before all others, if the
 	// request asked for them: one when its computation begins, then one for each step
@@ -65,6 +66,7 @@ type result struct {
 	tokens []int32
 	probs  []float32            // log-probabilities of tokens, or nil
 	tops   [][]sample.TokenProb // or nil
+	traces []*sample.Trace      // or nil
 	forced []bool               // tokens that were not drawn, or nil
 	last   Event                // ends the choice
 	score  float64              // what answers are ranked by
@@ -154,6 +156,9 @@ func (s *Stream) unfold() Event {
 		}
 		if r.tops != nil {
 			ev.Top = r.tops[s.at]
+		}
+		if r.traces != nil {
+			ev.Trace = r.traces[s.at]
 		}
 		s.at++
 	} else {

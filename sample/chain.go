@@ -213,10 +213,13 @@ func (s *Sampler) chain(w []float32) int32 {
 	}
 	for place, step := range s.p.Order {
 		if step == StepTemperature && s.p.Temperature == 0 && s.p.TemperatureRange == 0 {
-			return best(c)
+			tok := best(c)
+			s.left = append(s.order[:0], newCand(0, int(tok)))
+			return tok
 		}
 		c = s.apply(step, place, c)
 	}
+	s.left = c
 	return s.draw(c, topLogit(c), 1)
 }
 

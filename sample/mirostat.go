@@ -49,6 +49,7 @@ func (s *Sampler) mirostat(c []cand) int32 {
 		// -log2(weight/total) <= mu
 		c = minP(c, min(top, float32(float64(top)+math.Log(total)-float64(s.miro.mu*math.Ln2))))
 	}
+	s.left = c
 	left := sumWeights(c, top)
 	tok := s.draw(c, top, 1)
 	for i := range c {

@@ -12,6 +12,7 @@
 package sample
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -87,6 +88,9 @@ type Params struct {
 	// many most probable ones, under the model's own distribution: before
 	// bias, mask, penalties and filters, at temperature 1. 0 is off.
 	LogProbs int
+	// Trace asks for what each token was drawn from, see Result.Trace. It needs
+	// LogProbs.
+	Trace bool
 }
 
 // DefaultPenaltyLastN is the penalty window when Params leaves it 0.
@@ -153,6 +157,9 @@ func (p *Params) check(vocab int) error {
 		return fmt.Errorf("sample: dry_penalty_last_n: expected -1 (all) to %d, found %d", maxPenaltyLastN, p.DRY.LastN)
 	case p.LogProbs < 0 || p.LogProbs > vocab:
 		return fmt.Errorf("sample: logprobs: expected 0 to %d, found %d", vocab, p.LogProbs)
+	}
+	if p.Trace && p.LogProbs == 0 {
+		return errors.New("sample: trace: expected log-probabilities of some tokens, found none")
 	}
 	if len(p.Order) > MaxSteps {
 		return fmt.Errorf("sample: samplers: expected at most %d steps, found %d", MaxSteps, len(p.Order))

@@ -2,6 +2,7 @@ package sample
 
 import (
 	"math"
+	"slices"
 
 	"ridge/internal/logits"
 )
@@ -29,6 +30,8 @@ type Result struct {
 	// Top are the most probable tokens, most probable first. It belongs to
 	// the caller; nil unless Params.LogProbs > 0.
 	Top []TokenProb
+	// Trace is there if Params.Trace asked for it. It belongs to the caller.
+	Trace *Trace
 }
 
 // Sampler picks the tokens of one sequence. It is not safe for concurrent
@@ -51,6 +54,7 @@ type Sampler struct {
 // scratch is memory that says nothing between two tokens.
 type scratch struct {
 	cands, order []cand
+	left         []cand         // what the draw at hand was from, if there were cuts
 	tops         []float32      // largest logits of blocks
 	sums         []float64      // weights of blocks
 	part         [block]float32 // weights of one block
@@ -135,7 +139,13 @@ func (s *Sampler) Sample(logits []float32) Result {
 	w := s.adjust(logits)
 	r := Result{Token: s.pick(w)}
 	if s.p.LogProbs > 0 {
+		if s.p.Trace { // what is left lies where the most probable tokens are put
+			s.left = slices.Clone(s.left)
+		}
 		s.logProbs(logits, s.p.LogProbs, &r)
+		if s.p.Trace {
+			r.Trace = s.trace(logits, w, &r)
+		}
 	}
 	return r
 }
@@ -204,6 +214,7 @@ func (s *Sampler) penalized(l float32, n int32) float32 {
 
 // pick chooses among adjusted logits.
 func (s *Sampler) pick(w []float32) int32 {
+	s.left = nil
 	if s.p.chained() {
 		return s.chain(w)
 	}
@@ -215,6 +226,7 @@ func (s *Sampler) pick(w []float32) int32 {
 		if isInf(top) {
 			return argmax(w)
 		}
+		s.left = c
 		return s.draw(c, top, s.p.Temperature)
 	}
 	return s.drawAll(w)

@@ -53,7 +53,7 @@ var mayImport = map[string][]string{
 	"server/caller":       {},
 	"server/run":          {"server/caller", "server/fault", "text/chat", "text/constraint", "text/grammar", "text/tokenizer", "engine", "model", "sample", "weights/gguf"},
 	"server/watch":        {"server/caller", "server/fault", "server/run", "server/wire", "engine", "engine/trace"},
-	"server/probs":        {"server/run"},
+	"server/probs":        {"server/run", "sample"},
 	"server/wire":         {"server/caller", "server/fault", "server/run", "text/chat", "sample"},
 	"server/offer":        {"server/fault", "server/run", "server/wire", "text/chat"},
 	"server/openai":       {"server/caller", "server/fault", "server/internal/folder", "server/offer", "server/probs", "server/run", "server/wire", "text/chat", "text/tokenizer", "engine", "sample"},

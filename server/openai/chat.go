@@ -234,6 +234,7 @@ func (o *chatOutput) whole(w http.ResponseWriter) error {
 		if o.tokenIDs {
 			ch.TokenIDs = wire.IDs(a.Tokens)
 		}
+		ch.Trace = probs.NewTraces(o.m, a.Tokens, a.Ender)
 		rep.Choices = append(rep.Choices, ch)
 		if o.promptProbs && a.Prompt != nil {
 			rep.PromptLogprobs = promptProbs(o.m, o.p, a.Prompt)
@@ -305,9 +306,10 @@ func (o *chatOutput) delta(e *wire.Events, d *run.Delta) error {
 	if o.tokenIDs && len(d.Tokens) > 0 {
 		ch.TokenIDs = wire.IDs(d.Tokens)
 	}
+	ch.Trace = probs.NewTraces(o.m, d.Tokens, nil)
 	calls := msg.ToolCalls
 	msg.ToolCalls = nil
-	if msg.Content != nil || msg.Reasoning != "" || ch.Logprobs != nil || ch.TokenIDs != nil {
+	if msg.Content != nil || msg.Reasoning != "" || ch.Logprobs != nil || ch.TokenIDs != nil || ch.Trace != nil {
 		if err := o.chunk(e, ch); err != nil {
 			return err
 		}
@@ -324,7 +326,7 @@ func (o *chatOutput) delta(e *wire.Events, d *run.Delta) error {
 	if d.Finish == "" {
 		return nil
 	}
-	return o.chunk(e, chatChoice{Index: d.Choice, Delta: &chatDelta{}, Finish: o.finish(d.Finish), StopReason: stopReason(o.p, d.StopText, d.StopToken)})
+	return o.chunk(e, chatChoice{Index: d.Choice, Delta: &chatDelta{}, Finish: o.finish(d.Finish), StopReason: stopReason(o.p, d.StopText, d.StopToken), Trace: probs.NewTraces(o.m, nil, d.Ender)})
 }
 
 // finish is the reason for the end of an answer as the client knows it.

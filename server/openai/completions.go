@@ -8,6 +8,7 @@ import (
 
 	"ridge/server/caller"
 	"ridge/server/fault"
+	"ridge/server/probs"
 	"ridge/server/run"
 	"ridge/server/wire"
 )
@@ -36,6 +37,8 @@ type completionChoice struct {
 	TokenIDs       []int32      `json:"token_ids,omitempty"`
 	PromptTokenIDs []int32      `json:"prompt_token_ids,omitempty"`
 	PromptLogprobs any          `json:"prompt_logprobs,omitempty"`
+
+	Trace []probs.Trace `json:"ridge_trace,omitempty"`
 }
 
 type completionReply struct {
@@ -175,6 +178,7 @@ func (o *completionOutput) choice(i int, a *run.Answer) completionChoice {
 	if o.b.TokenIDs {
 		ch.TokenIDs, ch.PromptTokenIDs = wire.IDs(a.Tokens), p.Request.Tokens
 	}
+	ch.Trace = probs.NewTraces(o.m, a.Tokens, a.Ender)
 	if o.c.PromptLogProbs != nil && a.Prompt != nil {
 		ch.PromptLogprobs = promptProbs(o.m, p, a.Prompt)
 	}
@@ -251,9 +255,10 @@ func (o *completionOutput) delta(e *wire.Events, i int, d *run.Delta) error {
 	if o.b.TokenIDs && len(d.Tokens) > 0 {
 		ch.TokenIDs = wire.IDs(d.Tokens)
 	}
+	ch.Trace = probs.NewTraces(o.m, d.Tokens, d.Ender)
 	if d.Finish != "" {
 		ch.Finish, ch.StopReason = &d.Finish, stopReason(p, d.StopText, d.StopToken)
-	} else if ch.Text == "" && ch.Logprobs == nil && ch.TokenIDs == nil {
+	} else if ch.Text == "" && ch.Logprobs == nil && ch.TokenIDs == nil && ch.Trace == nil {
 		return nil
 	}
 	return o.chunk(e, ch)

@@ -41,6 +41,7 @@ type Common struct {
 	CacheSalt      string        `json:"cache_salt"`
 	RequestID      string        `json:"request_id"`
 	TokenIDs       bool          `json:"return_token_ids"`
+	Trace          bool          `json:"ridge_trace"`
 	TokensAsIDs    bool          `json:"return_tokens_as_token_ids"`
 	TimeLimit      *wire.Integer `json:"t_max_predict_ms"`
 	Deadline       *wire.Integer `json:"deadline_ms"`
@@ -116,7 +117,7 @@ func (f *Common) Options() run.Options {
 	return run.Options{
 		Stream: f.Stream, MaxTokens: cmp.Or(f.MaxTokens, f.NPredict).Pointer(), N: f.N.Pointer(), BestOf: f.BestOf.Pointer(), Stop: f.Stop,
 		StopTokens: f.StopTokenIDs, IncludeStop: f.IncludeStop, IgnoreEOS: f.IgnoreEOS, EndLoops: f.EndLoops, MinTokens: f.MinTokens.Value(0),
-		Beam: f.UseBeam, LengthPenalty: f.LengthPenalty, EarlyStopping: f.EarlyStopping, PromptLogProbs: f.PromptLogprobs.Pointer(),
+		Beam: f.UseBeam, LengthPenalty: f.LengthPenalty, EarlyStopping: f.EarlyStopping, PromptLogProbs: f.PromptLogprobs.Pointer(), Trace: f.Trace,
 		AllowedTokens: f.AllowedTokens, BadWords: f.BadWords, ShowSpecial: f.SkipSpecial != nil && !*f.SkipSpecial, AddSpecial: f.AddSpecial,
 		Truncate: f.Keep.Pointer(), TruncateSide: f.Side, Slot: f.Slot.Pointer(), Priority: f.Priority.Value(0), CacheSalt: f.CacheSalt, RequestID: f.RequestID, Deadline: f.Deadline.Milliseconds(),
 		TimeLimit: time.Duration(max(0, f.TimeLimit.Value(0))) * time.Millisecond,

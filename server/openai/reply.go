@@ -67,6 +67,8 @@ type chatChoice struct {
 	Finish     *string      `json:"finish_reason"`
 	StopReason any          `json:"stop_reason,omitempty"` // vLLM: the stop string or token; run.LoopText
 	TokenIDs   []int32      `json:"token_ids,omitempty"`
+
+	Trace []probs.Trace `json:"ridge_trace,omitempty"`
 }
 
 type chatReply struct {

@@ -33,6 +33,7 @@ type Options struct {
 	LengthPenalty  *float64
 	EarlyStopping  bool
 	PromptLogProbs *int
+	Trace          bool // tell what each token was drawn from
 	AllowedTokens  []int32
 	BadWords       []string
 	ShowSpecial    bool   // control tokens are written out
@@ -78,6 +79,8 @@ const (
 	MaxPrompts = 4096
 	// MaxTopProbs bounds the most probable tokens that are listed with a token.
 	MaxTopProbs = 20
+	// traceTop is how many tokens a trace lists.
+	traceTop = 10
 
 	maxStops     = 64
 	maxStopBytes = 4096
@@ -204,6 +207,9 @@ func (c *Options) fill(p *Plan, s, defaults Sampling) error {
 	}
 	if p.Probs {
 		r.Sampling.LogProbs = max(1, p.top)
+	}
+	if c.Trace {
+		r.Sampling.LogProbs, r.Sampling.Trace = min(max(r.Sampling.LogProbs, traceTop), p.Model.tok.VocabSize()), true
 	}
 	limit := cmp.Or(c.MaxTokens, p.Model.maxTokens)
 	if c.Stop == nil {

@@ -59,6 +59,11 @@ type Token struct {
 	ID   int32
 	Prob float32
 	Top  []sample.TokenProb
+	// Trace is what it was drawn from, nil if that was not asked for; Seen are the most
+	// probable tokens that it is about.
+	Trace  *sample.Trace
+	Seen   []sample.TokenProb
+	Forced bool // it was not drawn
 }
 
 // Reasons for the end of an answer, as OpenAI names them.
@@ -282,7 +287,10 @@ func (g *generation) token(c *choice, ev *engine.Event, d *Delta) {
 // tokenInfo takes an event's log-probabilities. The number of the token that
 // was drawn is the very same in both places.
 func (g *generation) tokenInfo(ev *engine.Event) Token {
-	t := Token{ID: ev.Token, Prob: ev.LogProb, Top: ev.Top}
+	t := Token{ID: ev.Token, Prob: ev.LogProb, Top: ev.Top, Trace: ev.Trace, Forced: ev.Forced}
+	if t.Trace != nil {
+		t.Seen = t.Top[:min(len(t.Top), traceTop)]
+	}
 	for _, p := range ev.Top {
 		if p.Token == ev.Token {
 			t.Prob = p.LogProb
@@ -305,7 +313,7 @@ func (g *generation) finish(c *choice, ev *engine.Event, d *Delta) {
 	}
 	d.Parts = append(d.Parts, c.End()...)
 	if d.StopToken = ev.StopToken; ev.StopToken >= 0 {
-		t := g.tokenInfo(&engine.Event{Token: ev.StopToken, LogProb: ev.LogProb, Top: ev.Top})
+		t := g.tokenInfo(&engine.Event{Token: ev.StopToken, LogProb: ev.LogProb, Top: ev.Top, Trace: ev.Trace})
 		d.Ender = &t
 	}
 	c.end(g, d, why)

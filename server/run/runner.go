@@ -105,6 +105,11 @@ type Totals struct {
 	Joules                                    float64
 	Meter                                     *Meter
 	finishes                                  []string
+
+	Seed *uint64 // that answers were drawn with, nil if there were several plans
+	// Read is the rate at which the steps that computed next tokens read memory, as a
+	// part of what the machine can; 0 if that is not known.
+	Read float64
 }
 
 // Run runs a plan and calls each for its deltas, from one goroutine. wait, if
@@ -112,6 +117,7 @@ type Totals struct {
 // ends the generation and is returned.
 func (s *Runner) Run(ctx context.Context, p *Plan, t *Totals, each func(*Delta) error, wait func() error) error {
 	defer t.note(ctx)
+	t.Seed = &p.Request.Sampling.Seed
 	return s.runOne(ctx, p, t, each, wait)
 }
 

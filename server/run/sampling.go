@@ -197,8 +197,8 @@ func (s Sampling) params(m *Model) (sample.Params, error) {
 		p.Seed = *s.Seed
 	} else {
 		var b [8]byte
-		_, _ = rand.Read(b[:]) // never fails
-		p.Seed = binary.LittleEndian.Uint64(b[:])
+		_, _ = rand.Read(b[:])                          // never fails
+		p.Seed = binary.LittleEndian.Uint64(b[:]) >> 11 // readers of JSON keep 53 bits
 	}
 	return p, nil
 }

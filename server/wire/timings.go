@@ -20,6 +20,10 @@ type Timings struct {
 	ForcedN        int     `json:"jump_ahead_n,omitempty"` // of predicted_n, not drawn
 	QueueMS        float64 `json:"queue_ms"`
 	FirstMS        float64 `json:"first_token_ms"`
+	Seed           *uint64 `json:"seed,omitempty"` // that the answers were drawn with
+	// Read is how near the reads of memory came to the machine's limit while next
+	// tokens were computed, for this request and others.
+	Read float64 `json:"read_limit_percent,omitempty"`
 	// Energy is an estimate: the request's share, by tokens, in what the
 	// processor used meanwhile.
 	Joules       *float64 `json:"energy_joules,omitempty"`
@@ -34,6 +38,7 @@ func NewTimings(t *run.Totals) *Timings {
 		ForcedN: t.Forced, QueueMS: Milliseconds(t.Queued.Seconds()), FirstMS: Milliseconds(t.TTFT.Seconds()),
 	}
 	x.PromptTokenMS, x.PromptPerSec = per(x.PromptMS, n), rate(n, x.PromptMS)
+	x.Seed, x.Read = t.Seed, math.Round(1000*t.Read)/10
 	if t.Meter != nil {
 		x.Joules, x.EnergySource = &t.Joules, t.Meter.Source()
 	}
