@@ -31,11 +31,14 @@ type architecture struct {
 
 // architectures are all that Open knows.
 var architectures = []*architecture{
+	// Most with experts, or relatives of those.
+	&glm4, &glm4moe, &ernie4_5, &ernie4_5moe, &dots1, &minimaxM2, &llama4, &afmoe, &hunyuanDense,
+	&hunyuanMoE, &phimoe, &dbrx, &exaoneMoE, &flexOlmo,
+
 	&llama, &smollm3, &qwen2, &qwen3, &gemma, &gemma2, &gemma3, &phi2, &phi3,
 	&commandR, &cohere2, &granite, &gpt2, &starcoder, &starcoder2, &gptneox, &mpt, &bloom, &falcon, &olmo, &olmo2, &stablelm,
 	&arcee, &seedoss, &exaone4, &apertus, &mistral3, &nemotron, &helium,
 	&qwen2moe, &qwen3moe, &olmoe, &granitemoe, &gptoss, &lfm2, &lfm2moe,
-	&glm4, &glm4moe, &ernie4_5, &ernie4_5moe, &dots1, &minimaxM2,
 	&deepseek, &deepseek2, &minicpm3,
 }
 

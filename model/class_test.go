@@ -63,7 +63,7 @@ func configOf(t *testing.T, dir string) (config, text map[string]any) {
 
 // wrappers are types of models with several parts, whose language model is of
 // another type.
-var wrappers = map[string]bool{"gemma3": true, "gemma3n": true, "gemma4": true, "mistral3": true}
+var wrappers = map[string]bool{"gemma3": true, "gemma3n": true, "gemma4": true, "llama4": true, "mistral3": true}
 
 // Every type that Open knows has its class.
 func TestEveryTypeHasItsClass(t *testing.T) {
@@ -120,6 +120,11 @@ var noEffect = map[string][]string{
 	"decoder_sparse_step":              {"mlp_only_layers"},
 	"moe_layer_interval":               {"moe_layer_start_index"},
 	"moe_layer_start_index":            {"moe_layer_interval"},
+	"global_attn_every_n_layers":       {"layer_types"},
+	"first_k_dense_replace":            {"mlp_layer_types"},
+	"interleave_moe_layer_step":        {"moe_layers"},
+	"attn_scale":                       {"attn_temperature_tuning"},
+	"floor_scale":                      {"attn_temperature_tuning"},
 	"partial_rotary_factor":            {"rope_parameters", "alibi", "rotary_pct"},
 	"rotary_emb_base":                  {"rope_parameters"},
 	"rotary_pct":                       {"rope_parameters"},

@@ -100,3 +100,29 @@ func addOne(m tensor.Mat) (tensor.Mat, error) {
 	}
 	return tensor.Mat{Type: tensor.F32, Rows: 1, Cols: m.Cols, Data: out}, nil
 }
+
+// turnExperts turns the [in][out] matrices of n experts around, which hold so many
+// parts in their columns: column column(out, o) is row o of the out rows of the
+// part that is taken. Biases have no rows of in.
+func turnExperts(n, parts int, bias bool, column func(out, o int) int) func(tensor.Mat) (tensor.Mat, error) {
+	return func(m tensor.Mat) (tensor.Mat, error) {
+		n := max(n, 1)
+		if m.Type.BlockSize() != 1 || m.Rows%n != 0 || m.Cols%parts != 0 {
+			return m, fmt.Errorf("expected unquantized matrices of %d experts, found %d x %d of type %v", n, m.Rows, m.Cols, m.Type)
+		}
+		size, in, out := m.Type.BlockBytes(), m.Rows/n, m.Cols/parts
+		t := tensor.Mat{Type: m.Type, Rows: n * out, Cols: in, Data: make([]byte, len(m.Data)/parts)}
+		if bias {
+			t.Rows, t.Cols = n, out // in is 1
+		}
+		for e := range n {
+			for o := range out {
+				col := column(out, o)
+				for i := range in {
+					copy(t.Data[((e*out+o)*in+i)*size:][:size], m.Data[((e*in+i)*m.Cols+col)*size:])
+				}
+			}
+		}
+		return t, nil
+	}
+}

@@ -36,33 +36,14 @@ var gptoss = architecture{
 // gptossExperts takes gate and up apart, which lie in turns, and turns the
 // [in][out] matrices of experts around.
 func gptossExperts(c *Config, layer int, part string, bias bool) func(tensor.Mat) (tensor.Mat, error) {
-	first, step := 0, 2
+	n := c.Experts.Count
 	switch part {
 	case "ffn_gate_exps":
+		return turnExperts(n, 2, bias, func(out, o int) int { return 2 * o })
 	case "ffn_up_exps":
-		first = 1
+		return turnExperts(n, 2, bias, func(out, o int) int { return 2*o + 1 })
 	case "ffn_down_exps":
-		step = 1
-	default:
-		return nil
+		return turnExperts(n, 1, bias, func(out, o int) int { return o })
 	}
-	return func(m tensor.Mat) (tensor.Mat, error) {
-		n := max(c.Experts.Count, 1)
-		if m.Type.BlockSize() != 1 || m.Rows%n != 0 || m.Cols%step != 0 {
-			return m, fmt.Errorf("expected unquantized matrices of %d experts, found %d x %d of type %v", n, m.Rows, m.Cols, m.Type)
-		}
-		size, in, out := m.Type.BlockBytes(), m.Rows/n, m.Cols/step
-		t := tensor.Mat{Type: m.Type, Rows: n * out, Cols: in, Data: make([]byte, len(m.Data)/step)}
-		if bias {
-			t.Rows, t.Cols = n, out // in is 1
-		}
-		for e := range n {
-			for o := range out {
-				for i := range in {
-					copy(t.Data[((e*out+o)*in+i)*size:][:size], m.Data[((e*in+i)*m.Cols+o*step+first)*size:])
-				}
-			}
-		}
-		return t, nil
-	}
+	return nil
 }

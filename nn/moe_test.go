@@ -297,6 +297,18 @@ func TestRouterNaN(t *testing.T) {
 }
 
 // A token allocates nothing once there is room.
+// A sigmoid that is 1 for several experts hides no order.
+func TestRouterSaturated(t *testing.T) {
+	r := Router{Score: ScoreSigmoid, TopK: 1, Scale: 1}
+	var expert [1]int32
+	var weight [1]float32
+	var order []float32
+	r.choose(expert[:], weight[:], []float32{30, -1, 40, 35}, &order)
+	if expert[0] != 2 || weight[0] != 1 {
+		t.Errorf("found expert %d with weight %v, expected 2 with 1", expert[0], weight[0])
+	}
+}
+
 func TestMoEAllocations(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 1))
 	m := newMoE(t, r, tensor.Q8_0, routers["group sums"], true)

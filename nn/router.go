@@ -83,6 +83,7 @@ func (t *routeTask) Do(worker, workers int) {
 // choose writes the experts of one row and their weights. scores, the row's
 // logits, is overwritten; order is scratch. Of equal scores the first wins.
 func (r *Router) choose(experts []int32, weights, scores []float32, order *[]float32) {
+	by := append((*order)[:0], scores...)
 	switch r.Score {
 	case ScoreSoftmax:
 		kernel.SoftmaxInPlace(scores)
@@ -91,7 +92,10 @@ func (r *Router) choose(experts []int32, weights, scores []float32, order *[]flo
 			scores[i] = sigmoid(v)
 		}
 	}
-	by := append((*order)[:0], scores...)
+	// Without more, the order is that of the logits, of which no two become equal.
+	if r.Prefer != nil || r.Groups > 1 {
+		copy(by, scores)
+	}
 	*order = by
 	if r.Prefer != nil {
 		kernel.Add(by, r.Prefer)

@@ -48,11 +48,11 @@ var architectures = []Technique{
 	},
 	{
 		ID:      "moe-variants",
-		What:    "experts beside an MLP that all rows read, with a gate or without; layers with and without experts; gpt-oss: experts with biases and clamped gates, heads with learned attention sinks",
+		What:    "experts beside an MLP that all rows read, with a gate or without; layers with and without experts; routers of softmax, of the chosen alone, of sigmoids with a bias, in groups, SparseMixer, of one expert whose input is weighed; gpt-oss: experts with biases and clamped gates, heads with learned attention sinks",
 		Use:     "ridge run MODEL",
 		Code:    "model/experts.go",
 		Tests:   []string{"model TestAgainstTransformers"},
-		Show:    "go test -v -run 'TestAgainstTransformers/(qwen.moe|olmoe|granitemoe|gpt-oss)' ./model",
+		Show:    "go test -v -run 'TestAgainstTransformers/(qwen.moe|olmoe|granitemoe|gpt-oss|glm4moe|ernie|dots1|minimax|llama4|afmoe|hunyuan|phimoe|dbrx|exaone-moe)' ./model",
 		Missing: "Arctic's dense MLP beside its experts",
 	},
 	{

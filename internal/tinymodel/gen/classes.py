@@ -19,13 +19,15 @@ import textwrap
 from transformers import PreTrainedConfig
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
+EXPERTS = ["afmoe", "dbrx", "dots1", "ernie4_5", "ernie4_5_moe", "exaone_moe", "flex_olmo", "glm4", "glm4_moe", "hunyuan_v1_dense",
+           "hunyuan_v1_moe", "llama4_text", "minimax_m2", "phimoe"]
+
 OUT = pathlib.Path(__file__).resolve().parents[3] / "model/classes.jsonl"
 
 TYPES = ["apertus", "arcee", "bloom", "cohere", "cohere2", "exaone4", "falcon", "gemma", "gemma2", "gemma3_text", "gpt2", "gpt_bigcode", "gpt_neox", "gpt_oss",
          "granite", "granitemoe", "granitemoeshared", "helium", "lfm2", "lfm2_moe", "llama", "ministral3", "mistral", "mixtral", "mpt", "nemotron", "olmo", "olmo2", "olmo3",
          "olmoe", "phi", "phi3", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "seed_oss", "smollm3", "stablelm", "starcoder2"]
 
-EXPERTS = ["dots1", "ernie4_5", "ernie4_5_moe", "glm4", "glm4_moe", "minimax_m2"]
 LATENT = ["deepseek_v2", "deepseek_v3", "glm4_moe_lite", "minicpm3", "youtu"]
 
 # Types of checkpoints with code of their own, whose keys had other names.
@@ -52,10 +54,17 @@ ALIASES = {"bloom": {"n_embed": "hidden_size"}, "falcon": {"n_embed": "hidden_si
 # What a config.json tells of a model, though its class does not look at it.
 TOLD = {"bloom": ["seq_length"]}
 
+# The same in parts of a model, and what parts take from what else they have, with its defaults.
+COPIED = ["hidden_size"]
+TOLD_OF_PARTS = {"dbrx": {"attn_config: rope_theta": 10000.0}}
+
+# What others have for training alone.
+COMPUTES = {"phimoe": ["router_jitter_noise"]}
+
 NEUTRAL = ["*_token_id", "*_token_index", "*_token_ids", "use_cache", "initializer_range", "*dropout*", "*_pdrop", "output_*",
            "return_dict", "num_labels", "problem_type", "pretraining_tp", "slow_but_exact", "summary_*", "init_device",
            "attn_impl", "attn_uses_sequence_id", "is_decoder", "reorder_and_upcast_attn", "attention_softmax_in_fp32",
-           "scale_attention_softmax_in_fp32", "dtype", "_*", "router_aux_loss_coef", "router_jitter_noise", "get_text_config",
+           "scale_attention_softmax_in_fp32", "dtype", "_*", "router_aux_loss_coef", "router_jitter_noise", "input_jitter_noise", "moe_jitter_eps", "moe_loss_weight", "get_text_config",
            "vision_config", "text_config", "mm_tokens_per_image"]
 
 
@@ -115,10 +124,12 @@ def describe(cls):
         keys = {**rotary, **keys}
         if "self.rope_parameters =" in inspect.getsource(cls.__post_init__):
             keys["rope_parameters"] = {k: v for k, v in cls().rope_parameters.items() if k != "rope_theta" or v != theta}
-    if "attn_config" in own:
-        from transformers.models.mpt.configuration_mpt import MptAttentionConfig
-        keys.update({f"attn_config: {k}": v for k, v in fields(MptAttentionConfig).items() if not neutral(k)})
-    return {k: v for k, v in sorted(keys.items()) if not neutral(k)}
+    from transformers.models.mpt.configuration_mpt import MptAttentionConfig
+    for name in {"attn_config", "ffn_config"} & set(own):
+        part = getattr(cls, "sub_configs", {}).get(name, MptAttentionConfig)
+        keys.update({f"{name}: {k}": v for k, v in fields(part).items() if not neutral(k) and k not in COPIED})
+    keys.update(TOLD_OF_PARTS.get(cls.model_type, {}))
+    return {k: v for k, v in sorted(keys.items()) if not neutral(k) or k in COMPUTES.get(cls.model_type, [])}
 
 
 def main():

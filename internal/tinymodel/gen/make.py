@@ -19,6 +19,7 @@ import json
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
 import tempfile
 
@@ -44,6 +45,21 @@ EFFECT = 0.05        # rolling the values of any one tensor by one place moves s
 MARGIN = 0.02        # the best logit of every greedy step leads by at least this, so that rounding decides nothing
 
 
+def random_values(name, shape, gen, case):
+    """Returns values for a tensor, of a size that goes with its name."""
+    r = torch.randn(shape, generator=gen)
+    if len(shape) == 1 and name.endswith("bias"):
+        v = 0.15 * r
+    elif "norm" in name or "ln_" in name or (len(shape) == 1 and name.endswith("weight")):
+        v = 0.25 * r + (0.0 if case.get("norm_plus_one") else 1.0)
+    elif any(s in name for s in ("embed", "wte", "wpe", "lm_head")):
+        v = case.get("embed_std", 0.4) * r
+    else:
+        fan_in = shape[0] if case.get("conv1d") else shape[-1]
+        v = case.get("gain", 1.3) / fan_in ** 0.5 * r
+    return (v / GRID).round() * GRID
+
+
 def randomize(model, gen, case):
     """Gives every tensor random values on the grid, norms and biases included, so that none can be ignored unseen."""
     done = set()
@@ -51,17 +67,7 @@ def randomize(model, gen, case):
         if p.data_ptr() in done:
             continue
         done.add(p.data_ptr())
-        r = torch.randn(p.shape, generator=gen)
-        if p.dim() == 1 and name.endswith("bias"):
-            v = 0.15 * r
-        elif "norm" in name or "ln_" in name or (p.dim() == 1 and name.endswith("weight")):
-            v = 0.25 * r + (0.0 if case.get("norm_plus_one") else 1.0)
-        elif any(s in name for s in ("embed", "wte", "wpe", "lm_head")):
-            v = case.get("embed_std", 0.4) * r
-        else:
-            fan_in = p.shape[0] if case.get("conv1d") else p.shape[-1]
-            v = case.get("gain", 1.3) / fan_in ** 0.5 * r
-        p.data.copy_((v / GRID).round() * GRID)
+        p.data.copy_(random_values(name, p.shape, gen, case))
     for name, b in model.named_buffers():
         if name.endswith(("expert_bias", "correction_bias")):     # for the choice of experts: weights in all but name
             b.copy_((0.3 * torch.randn(b.shape, generator=gen) / GRID).round() * GRID)
@@ -146,8 +152,8 @@ def stack_head_norms(tensors):
         yield f"{stem}.weight", torch.stack([heads[h] for h in sorted(heads)])
 
 
-def write_gguf(folder, path, case):
-    """Converts the folder with llama.cpp's converter; only the vocabulary is ours."""
+def write_gguf(folder, path, case, dtype=None):
+    """Converts the folder with llama.cpp's converter; only the vocabulary is ours. dtype is that of the file, if not the case's."""
     from conversion import ModelBase, ModelType, get_model_architecture, get_model_class
     import gguf
     hparams = {**case["config"], **ModelBase.load_hparams(folder, False), **case.get("hparams", {})}
@@ -175,8 +181,56 @@ def write_gguf(folder, path, case):
     if (shards := case.get("shards", 1)) > 1:
         split = -(-len(list(Tiny(folder, kind["float32"], path, hparams=hparams).get_tensors())) // shards)
     with torch.inference_mode():
-        Tiny(folder, kind[case["config"]["torch_dtype"]], path, eager=True, model_name="tiny", hparams=hparams,
+        Tiny(folder, kind[dtype or case["config"]["torch_dtype"]], path, eager=True, model_name="tiny", hparams=hparams,
              split_max_tensors=split).write()
+
+
+def llama_cpp_logits(program, folder, case, prompt, steps=0):
+    """Computes the prompt, and steps more ids, with llama.cpp from float32 weights; returns rows of logits."""
+    with tempfile.TemporaryDirectory() as tmp:
+        model, out = pathlib.Path(tmp) / "model.gguf", pathlib.Path(tmp) / "logits"
+        write_gguf(folder, model, case, "float32")
+        subprocess.run([program, model, ",".join(map(str, prompt)), str(steps), out], check=True)
+        return torch.from_numpy(np.fromfile(out, "<f4").reshape(-1, vocab_size(case)))
+
+
+def check_every_tensor_by_llama_cpp(program, folder, case, prompt, logits):
+    """Is check_every_tensor for a model that transformers does not have."""
+    tensors = load_file(folder / "model.safetensors")
+    with tempfile.TemporaryDirectory() as tmp:
+        shutil.copytree(folder, tmp, dirs_exist_ok=True)
+        for tensor, kept in tensors.items():
+            rolled = {**tensors, tensor: kept.flatten().roll(1).view(kept.shape)}
+            save_file(rolled, pathlib.Path(tmp) / "model.safetensors", metadata={"format": "pt"})
+            moved = float((llama_cpp_logits(program, pathlib.Path(tmp), case, prompt) - logits).abs().max())
+            if moved < EFFECT:
+                raise SystemExit(f"{case['name']}: {tensor} hardly matters: {moved:.4f}")
+
+
+def make_by_llama_cpp(case, program):
+    """Makes a case of a family that transformers does not have: case["tensors"] gives the shapes of a checkpoint's tensors, and
+    the oracle is llama.cpp on the file that its converter writes of them."""
+    name, folder, vocab = case["name"], OUT / case["name"], vocab_size(case)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    write_tokenizer(folder, vocab)
+    (folder / "config.json").write_text(json.dumps(case["config"], indent=1) + "\n")
+    dtype = getattr(torch, case["config"]["torch_dtype"])
+    for seed in range(1, 200):
+        gen = torch.Generator().manual_seed(seed)
+        save_file({k: random_values(k, shape, gen, case).to(dtype) for k, shape in case["tensors"](case["config"]).items()},
+                  folder / "model.safetensors", metadata={"format": "pt"})
+        prompt = [int(t) for t in np.random.default_rng(seed).integers(3, vocab, case.get("prompt", PROMPT))]
+        rows = llama_cpp_logits(program, folder, case, prompt, GREEDY)
+        top = torch.topk(rows[len(prompt) - 1:-1], 2)
+        ids, lead = top.indices[:, 0].tolist(), float((top.values[:, 0] - top.values[:, 1]).min())
+        if lead > MARGIN and len(set(ids)) > 3:
+            break
+    else:
+        raise SystemExit(f"{name}: no seed gives a clear greedy continuation")
+    logits = rows[:len(prompt)]
+    check_every_tensor_by_llama_cpp(program, folder, case, prompt, logits)
+    finish(case, seed, prompt, logits.numpy(), ids, lead)
 
 
 def make(case):
@@ -199,7 +253,12 @@ def make(case):
         raise SystemExit(f"{name}: no seed gives a clear greedy continuation")
     with torch.inference_mode():
         check_every_tensor(name, model, prompt, logits)
-    logits = logits.numpy()
+    finish(case, seed, prompt, logits.numpy(), ids, lead)
+
+
+def finish(case, seed, prompt, logits, ids, lead):
+    """Writes what was computed of a case, and its GGUF file."""
+    name, vocab, folder = case["name"], vocab_size(case), OUT / case["name"]
     every = EVERY if len(prompt) > PROMPT else 1
     logits = logits[every - 1::every]
     logits.astype("<f4").tofile(folder / "logits.f32")
@@ -220,13 +279,20 @@ def make(case):
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--llama-cpp", required=True, help="a checkout of llama.cpp")
+    ap.add_argument("--logits", help="the program of logits.c, for families that transformers does not have")
     ap.add_argument("--only", nargs="*", help="names of the cases to make; all if absent")
     args = ap.parse_args()
     torch.set_num_threads(1)
     sys.path[:0] = [args.llama_cpp, os.path.join(args.llama_cpp, "gguf-py")]
     for case in CASES:
-        if not args.only or case["name"] in args.only:
+        if args.only and case["name"] not in args.only:
+            continue
+        if "tensors" not in case:
             make(case)
+        elif args.logits:
+            make_by_llama_cpp(case, args.logits)
+        else:
+            print(f"{case['name']:28} left out: it needs --logits")
 
 
 if __name__ == "__main__":
