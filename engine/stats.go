@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ridge/kvcache"
+	"ridge/model"
 	"ridge/sched"
 )
 
@@ -46,6 +47,8 @@ type Stats struct {
 	Tree  kvcache.TreeStats // zero without a prefix tree
 
 	Prefixes PrefixStats
+
+	Experts []model.ExpertLoad // of the layers that have some
 
 	Sequences []SequenceStats // the running ones, then those that wait, in order
 }
@@ -144,6 +147,7 @@ func (e *Engine) stats() Stats {
 		st.Swap = w.SwapStats()
 	}
 	st.Prefixes = e.prefixStats()
+	st.Experts = e.m.ExpertLoads()
 	st.Predicted = e.sched.Cost().Accuracy()
 	if e.tree != nil {
 		st.Tree = e.tree.Stats()

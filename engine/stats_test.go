@@ -115,3 +115,23 @@ func TestProgress(t *testing.T) {
 	}
 	s.Close()
 }
+
+// The experts that rows chose are counted: as many as the router takes for each
+// row that was computed.
+func TestStatsOfExperts(t *testing.T) {
+	e := start(t, openTiny(t, "qwen3moe", 64), Options{})
+	before := e.Stats().Experts
+	s := submit(t, e, Request{Tokens: []int32{5, 6, 7, 8}, MaxTokens: 4})
+	read(t, s, 1)
+	after := e.Stats().Experts
+	if len(after) != 2 || len(before) != 2 {
+		t.Fatalf("%d layers with experts", len(after))
+	}
+	for i := range after {
+		// The last layer computes the rows that give an output.
+		rows := []int64{7, 4}[i]
+		if n := after[i].Chosen - before[i].Chosen; n != 3*rows || after[i].Experts != 8 || after[i].Layer != i {
+			t.Errorf("%+v after %+v: %d experts chosen, expected %d", after[i], before[i], n, 3*rows)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"ridge/internal/cpu"
 	"ridge/kernel/internal/layout"
@@ -151,6 +152,13 @@ func (p *Packed) Size() int { return p.Groups * p.GroupBytes }
 // (Acts.Q) rather than the float32 ones (Acts.F32).
 func (p *Packed) UsesQuant() bool { return p.layout != nil || p.brain }
 
+// reads counts the bytes of the groups that Mul reads, if somebody asked for it.
+var reads atomic.Pointer[atomic.Int64]
+
+// CountReads makes Mul add the bytes of the groups that it multiplies to n, once
+// for each call, until it is called with nil. It is for tests and measurements.
+func CountReads(n *atomic.Int64) { reads.Store(n) }
+
 // Mul computes dst[r*ldd+o] = Σₖ W[o][k]·x[r][k] for the activation rows
 // [r0, r1) of x and all outputs o of the groups [g0, g1). It writes whole
 // groups: dst needs ldd >= Lanes*Groups floats per row, and outputs beyond
@@ -161,6 +169,9 @@ func (p *Packed) Mul(dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
 		return
 	}
 	p.check(dst, ldd, x, r1, g1)
+	if n := reads.Load(); n != nil {
+		n.Add(int64(g1-g0) * int64(p.GroupBytes))
+	}
 	if p.UsesQuant() && x.Planes > 1 {
 		p.mulPlanes(dst, ldd, x, r0, r1, g0, g1)
 	} else {

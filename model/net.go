@@ -2,6 +2,7 @@ package model
 
 import (
 	"iter"
+	"math"
 
 	"ridge/kernel"
 	"ridge/kvcache"
@@ -85,7 +86,7 @@ func (n *Net) activeBytes() int64 {
 			sum += r.Active * float64(m.W.Size())
 		}
 	}
-	return int64(sum)
+	return int64(math.Round(sum))
 }
 
 // netRows is every buffer of a step. They grow to the largest one and are kept.

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"math"
 	"testing"
 )
 
@@ -27,7 +28,7 @@ func TestOutline(t *testing.T) {
 				}
 			}
 			c := m.Config()
-			if int64(bytes) != m.WeightBytes() || o.Parameters != m.Parameters() || o.Config.Layers != c.Layers || o.Config.Vocab != c.Vocab {
+			if int64(math.Round(bytes)) != m.WeightBytes() || o.Parameters != m.Parameters() || o.Config.Layers != c.Layers || o.Config.Vocab != c.Vocab {
 				t.Errorf("%s (%s): outline has %.0f bytes and %d weights, the model %d and %d", dir, form, bytes, o.Parameters, m.WeightBytes(), m.Parameters())
 			}
 			if o.VectorSize < 0 || o.VectorSize%4 != 0 || o.VectorSize > 4*o.Parameters {

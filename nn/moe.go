@@ -15,6 +15,29 @@ type MoE struct {
 	// the sigmoid of the product with SharedGate, [1][hidden], if that has weights.
 	Shared     *MLP
 	SharedGate Linear
+
+	load Load
+}
+
+// Load counts what routers have chosen since a model was opened.
+type Load struct {
+	Rows []int64 // per expert, the rows that chose it
+	Read int64   // experts that were read: in a step one for all rows that chose it
+}
+
+// Load returns what the mixture's router has chosen. It belongs to the mixture,
+// and must not be read while one of its steps runs.
+func (m *MoE) Load() *Load { return &m.load }
+
+// add counts the experts of a step.
+func (l *Load) add(experts int, spans []expertSpan) {
+	if l.Rows == nil {
+		l.Rows = make([]int64, experts)
+	}
+	for _, s := range spans {
+		l.Rows[s.expert] += int64(s.hi - s.lo)
+	}
+	l.Read += int64(len(spans))
 }
 
 // Form returns the form of the rows that the router and the experts read.
@@ -132,6 +155,7 @@ func (r *moeRows) assign(m *MoE, n int) {
 			r.spans = append(r.spans, s)
 		}
 	}
+	m.load.add(len(m.Experts), r.spans)
 }
 
 type gatherTask struct {

@@ -296,7 +296,6 @@ func TestRouterNaN(t *testing.T) {
 	}
 }
 
-// A token allocates nothing once there is room.
 // A sigmoid that is 1 for several experts hides no order.
 func TestRouterSaturated(t *testing.T) {
 	r := Router{Score: ScoreSigmoid, TopK: 1, Scale: 1}
@@ -309,6 +308,7 @@ func TestRouterSaturated(t *testing.T) {
 	}
 }
 
+// A token allocates nothing once there is room.
 func TestMoEAllocations(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 1))
 	m := newMoE(t, r, tensor.Q8_0, routers["group sums"], true)

@@ -230,6 +230,7 @@ func (c *engineCollector) Collect(out chan<- prometheus.Metric) {
 				out <- prometheus.MustNewConstMetric(prometheus.NewDesc(g.vllm, g.help, []string{"model_name", "engine"}, nil), g.typ, v, m.Info().Name, "0")
 			}
 		}
+		collectExperts(out, m.Info().Name, &st)
 		out <- prometheus.MustNewConstMetric(prometheus.NewDesc("vllm:cache_config_info", "Size of the cache for keys and values.", []string{"model_name", "engine", "block_size", "num_gpu_blocks"}, nil),
 			prometheus.GaugeValue, 1, m.Info().Name, "0", strconv.Itoa(m.Info().PageTokens), strconv.Itoa(m.Info().Pages))
 		out <- prometheus.MustNewConstMetric(prometheus.NewDesc("ridge_model_info", "What is loaded.", []string{"model", "arch", "quant", "parameters", "kv", "activations", "lossy"}, nil),

@@ -18,6 +18,7 @@ import (
 	"ridge/hub"
 	"ridge/internal/console"
 	"ridge/measure/machine"
+	"ridge/model"
 	"ridge/text/chat"
 )
 
@@ -261,6 +262,26 @@ func (s *session) report(load time.Duration) {
 	limit := machine.ReadBandwidth(threads, int(s.m.WeightBytes()), probeTime)
 	fmt.Fprintf(s.err, "decode   %8.3f s  %5d tokens  %8.1f tok/s  %6.1f GB/s, %.0f%% of the %.1f GB/s that %d threads read\n",
 		st.Decode.Seconds(), st.Tokens, rate(steps, st.Decode), got/1e9, 100*got/max(limit, 1), limit/1e9, threads)
+	if text := expertsText(s.m.Engine().Stats().Experts); text != "" {
+		fmt.Fprintln(s.err, text)
+	}
+}
+
+// expertsText says how a model's experts were used since it was opened, "" for a
+// model without.
+func expertsText(loads []model.ExpertLoad) string {
+	var chosen, read, most, idle, experts = int64(0), int64(0), 0, 0, 0
+	for i, l := range loads {
+		chosen, read, idle, experts = chosen+l.Chosen, read+l.Read, idle+l.Idle, experts+l.Experts
+		if l.Imbalance() > loads[most].Imbalance() {
+			most = i
+		}
+	}
+	if chosen == 0 {
+		return ""
+	}
+	return fmt.Sprintf("experts  %d chosen in %d layers, %d read (%.2f rows for each); busiest %.1f times its share, in layer %d; %d of %d not chosen",
+		chosen, len(loads), read, float64(chosen)/float64(max(read, 1)), loads[most].Imbalance(), loads[most].Layer, idle, experts)
 }
 
 func rate(n int, d time.Duration) float64 {

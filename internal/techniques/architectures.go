@@ -30,10 +30,10 @@ var architectures = []Technique{
 	},
 	{
 		ID:    "moe-layer",
-		What:  "mixture of experts: a router chooses a few of a layer's MLPs for each row, and only their weights are read",
+		What:  "mixture of experts: a router chooses a few of a layer's MLPs for each row, and only their weights are read, counted in the kernels; the load of experts in /metrics and --verbose",
 		Use:   "ridge run MODEL",
 		Code:  "nn/moe.go",
-		Tests: []string{"nn TestMoE", "nn TestMoEReadsChosen", "model TestAgainstTransformers", "measure/roofline TestCostAgainstNaiveCount"},
+		Tests: []string{"nn TestMoE", "nn TestMoEReadsChosen", "model TestBytesRead", "model TestOneAnswerOfExperts", "server TestExpertMetrics", "model TestAgainstTransformers", "measure/roofline TestCostAgainstNaiveCount"},
 		Show:  "go test -v -run 'TestMoE' ./nn",
 		Bench: "nn BenchmarkMoE",
 	},
