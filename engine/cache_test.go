@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"ridge/kvcache"
 	"ridge/sched"
@@ -46,6 +47,68 @@ func TestTenantsShareNothing(t *testing.T) {
 		}
 		if _, info := ask(t, e, q); info.Cached != 59 {
 			t.Errorf("%q: %d of its own tokens were found, want 59", w, info.Cached)
+		}
+	}
+}
+
+// What is read of a file is read in parts: an answer under way goes on between them, as
+// a lone one. An engine that ends meanwhile holds nothing of it.
+func TestReadBesideAnswers(t *testing.T) {
+	q := Request{Tokens: randomTokens(rand.New(rand.NewPCG(5, 1)), 110, 128), MaxTokens: 1}
+	var file bytes.Buffer
+	e := start(t, openTiny(t, "llama", 64), Options{})
+	ask(t, e, q)
+	if _, err := e.SaveSession(t.Context(), &file, Session{Tokens: q.Tokens}); err != nil {
+		t.Fatal(err)
+	}
+	for _, closed := range []bool{false, true} {
+		m := openTiny(t, "llama", 64)
+		r := long(40)
+		want := alone(t, m, r)
+		e := start(t, m, Options{})
+		release := hold(t, e)
+		between, steps := make(chan int, 1), 0
+		e.leastRead, e.readShare, e.readPart = 0, time.Hour, 1
+		e.inject = func() {
+			if len(e.readings) > 0 {
+				steps++
+			} else if steps > 0 {
+				between <- steps
+				steps, e.inject = 0, nil
+			}
+			if closed && steps == 2 { // the loop sees it behind this step
+				e.closing = true
+			}
+		}
+		s := submit(t, e, r)
+		var tokens []int32
+		loaded := make(chan error, 1)
+		go func() {
+			var err error
+			tokens, err = e.LoadSession(t.Context(), bytes.NewReader(file.Bytes()), Session{})
+			loaded <- err
+		}()
+		until(t, "both are there", func() bool { return inbox(e) == 2 })
+		release()
+		err := <-loaded
+		if closed {
+			<-e.done
+			if !errors.Is(err, ErrClosed) || e.endErr != nil {
+				t.Errorf("%v, and at the end %v", err, e.endErr)
+			}
+			continue
+		}
+		if err != nil || len(tokens) < 109 {
+			t.Errorf("%d tokens: %v", len(tokens), err)
+		}
+		if got, _ := read(t, s, 1); !same(&got[0], &want) {
+			t.Errorf("got %v, want %v", got[0].tokens, want.tokens)
+		}
+		if n := <-between; n < 5 {
+			t.Errorf("%d steps were made while the file was read", n)
+		}
+		if err := e.Check(t.Context()); err != nil {
+			t.Error(err)
 		}
 	}
 }

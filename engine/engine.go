@@ -261,10 +261,16 @@ func (e *Engine) Healthy() error {
 }
 
 // Check verifies the books of pool, tree and scheduler between two steps, and
-// that an idle engine holds no pages but those of the prefix tree.
+// that an idle engine holds no pages but those of the prefix tree. What is being
+// read of files is read to its end before.
 func (e *Engine) Check(ctx context.Context) error {
 	var err error
-	if e := e.call(ctx, func() { err = e.check() }); e != nil {
+	check := func() {
+		for e.readSnapshots() {
+		}
+		err = e.check()
+	}
+	if e := e.call(ctx, check); e != nil {
 		return e
 	}
 	return err

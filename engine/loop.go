@@ -52,6 +52,10 @@ type loop struct {
 	chunk    int // pages that are asked for before they are needed
 	prefixes prefixes
 	saved    time.Duration // when the last of them was written
+	readings []reading     // snapshots, the oldest first
+
+	leastRead, readShare time.Duration // see there
+	readPart             int
 
 	ring     *trace.Ring
 	rows     []trace.Row // of the step at hand
@@ -74,6 +78,7 @@ func (e *Engine) init(cfg sched.Config) error {
 	e.groups = map[*group]struct{}{}
 	e.seqs = map[*sched.Seq]*sequence{}
 	e.page, e.logits = e.pool.PageTokens(), maxLogits
+	e.leastRead, e.readShare, e.readPart = leastRead, readShare, readPart
 	mem, paged := newMemory(e.pool, e.tree, &e.o, func(s *sched.Seq) *sequence { return e.seqs[s] }, e.m.RopeLength)
 	e.reserved, _ = mem.(*sched.Contiguous)
 	e.chunk = e.pool.Chunk()
@@ -121,12 +126,13 @@ func (e *Engine) run() {
 		if len(plan.Runs) > 0 {
 			e.step(plan)
 			e.savePrefixes(e.now(), false)
+			e.readSnapshots()
 			// The pool keeps all processors: now those who read streams get one.
 			runtime.Gosched()
 			continue
 		}
 		e.sched.Done(0, now)
-		if !e.savePrefixes(now, false) {
+		if read := e.readSnapshots(); !e.savePrefixes(now, false) && !read {
 			e.sleep(plan, now)
 		}
 	}
@@ -160,6 +166,7 @@ func (e *Engine) end() {
 	for g := range e.groups {
 		e.abort(g, FinishAbort, nil)
 	}
+	e.endReadings(ErrClosed)
 	e.saveAll()
 	e.endErr = e.check()
 	if e.tree != nil {

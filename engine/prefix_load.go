@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"time"
 
 	"ridge/kvcache"
 )
@@ -14,7 +15,7 @@ import (
 // A request whose prompt begins with a prefix that is stored waits until that
 // was read, if the tree has less. A goroutine reads the file and checks its sum;
 // then the loop reads it again, into pages: from the system's memory, faster than a
-// step computes.
+// step computes, and in parts, so that answers under way go on between them.
 
 // storedPrefix is a prefix of a request that is stored.
 type storedPrefix struct {
@@ -28,6 +29,59 @@ type prefixLoad struct {
 	file   io.ReadSeekCloser
 	err    error
 	groups []*group
+}
+
+const (
+	// leastRead is how long the loop reads between two steps, or a readShare-th of the
+	// last one's time if that is longer.
+	leastRead = 5 * time.Millisecond
+	readShare = 4
+	// readPart is how much is read before the clock is looked at, in bytes.
+	readPart = 1 << 20
+)
+
+// reading is a snapshot that the loop reads in parts.
+type reading struct {
+	from *kvcache.Restoration
+	// end is called by the loop when all was read, with a sequence that it takes over,
+	// or an error.
+	end func(kv *kvcache.Seq, meta []byte, err error)
+}
+
+// read begins to read a snapshot into pages.
+func (e *Engine) read(r io.Reader, end func(kv *kvcache.Seq, meta []byte, err error)) {
+	e.readings = append(e.readings, reading{e.pool.Restoration(r, e.limits.context), end})
+}
+
+// readSnapshots reads the next parts of the oldest snapshot, and says whether
+// there are more to read.
+func (e *Engine) readSnapshots() (more bool) {
+	if len(e.readings) == 0 {
+		return false
+	}
+	begun, most := time.Now(), max(e.leastRead, e.took/e.readShare)
+	r := e.readings[0]
+	for {
+		done, err := r.from.Next(e.readPart)
+		if done || err != nil {
+			e.readings = slices.Delete(e.readings, 0, 1)
+			kv, meta := r.from.Seq()
+			r.end(kv, meta, err)
+			return true
+		}
+		if time.Since(begun) >= most {
+			return true
+		}
+	}
+}
+
+// endReadings gives up what is being read.
+func (e *Engine) endReadings(why error) {
+	for _, r := range e.readings {
+		r.from.Abort()
+		r.end(nil, nil, why)
+	}
+	e.readings = nil
 }
 
 // storedFor returns the longest stored prefix of r.
@@ -95,20 +149,37 @@ func (l *prefixLoad) close() {
 	}
 }
 
-// loaded publishes a prefix that was read, and lets those go on who wait for it.
+// loaded reads a prefix that was verified into pages.
 func (e *Engine) loaded(l *prefixLoad) {
-	defer l.close()
-	delete(e.prefixes.loads, l.key)
-	g := l.groups[0]
 	if l.err == nil {
-		l.err = e.takeIn(l, e.storedSalt(g), g.req.Tokens[:l.tokens])
+		_, l.err = l.file.Seek(0, io.SeekStart)
 	}
+	if l.err != nil {
+		e.endLoad(l)
+		return
+	}
+	e.read(l.file, func(kv *kvcache.Seq, meta []byte, err error) {
+		if l.err = err; err == nil {
+			l.err = e.takeIn(l, kv, meta)
+			e.pool.Free(kv)
+		}
+		e.endLoad(l)
+	})
+}
+
+// endLoad lets those go on who wait for a prefix.
+func (e *Engine) endLoad(l *prefixLoad) {
+	l.close()
+	delete(e.prefixes.loads, l.key)
 	switch {
 	case l.err == nil:
 		e.o.Prefixes.Found(l.tokens)
-	case errors.Is(l.err, kvcache.ErrNoPages), errors.Is(l.err, fs.ErrNotExist):
+	case errors.Is(l.err, kvcache.ErrNoPages), errors.Is(l.err, fs.ErrNotExist), errors.Is(l.err, ErrClosed):
 	default:
 		e.o.Prefixes.Refuse(l.key, l.tokens, l.err)
+	}
+	if errors.Is(l.err, ErrClosed) {
+		return // those who wait were told
 	}
 	for _, g := range l.groups {
 		if !g.removed {
@@ -117,17 +188,11 @@ func (e *Engine) loaded(l *prefixLoad) {
 	}
 }
 
-// takeIn restores a file that was verified and puts it into the tree, if it has
-// what its name says.
-func (e *Engine) takeIn(l *prefixLoad, salt string, tokens []int32) error {
-	if _, err := l.file.Seek(0, io.SeekStart); err != nil {
-		return fmt.Errorf("engine: prefixes: %w", err)
-	}
-	kv, b, err := e.pool.Restore(l.file, e.limits.context)
-	if err != nil {
-		return err
-	}
-	defer e.pool.Free(kv)
+// takeIn puts a prefix that was read into the tree, if it is what the name of its file
+// says.
+func (e *Engine) takeIn(l *prefixLoad, kv *kvcache.Seq, b []byte) error {
+	g := l.groups[0]
+	salt, tokens := e.storedSalt(g), g.req.Tokens[:l.tokens]
 	var meta sessionMeta
 	if err := json.Unmarshal(b, &meta); err != nil {
 		return fmt.Errorf("engine: prefixes: description: %w", err)

@@ -78,12 +78,32 @@ func (e *Engine) LoadSession(ctx context.Context, r io.Reader, s Session) (token
 	if err != nil {
 		return nil, fmt.Errorf("engine: session: %w", err)
 	}
-	var failed error
-	err = e.call(ctx, func() { tokens, failed = e.restore(file, &s) })
-	if err = errors.Join(err, failed); err != nil {
+	type result struct {
+		tokens []int32
+		err    error
+	}
+	read := make(chan result, 1)
+	err = e.call(ctx, func() {
+		e.read(bytes.NewReader(file), func(kv *kvcache.Seq, meta []byte, err error) {
+			r := result{err: err}
+			if err == nil {
+				r.tokens, r.err = e.adopt(kv, meta, &s)
+				e.pool.Free(kv)
+			}
+			read <- r
+		})
+	})
+	if err != nil {
 		return nil, err
 	}
-	return tokens, nil
+	select {
+	case r := <-read:
+		return r.tokens, r.err
+	case <-e.done:
+		return nil, ErrClosed
+	case <-ctx.Done():
+		return nil, fmt.Errorf("engine: %w", ctx.Err())
+	}
 }
 
 // ForgetSession forgets what the prefix tree has of the session's tokens, as far as
@@ -111,13 +131,8 @@ func (e *Engine) ForgetPrefixes(ctx context.Context) error {
 	return e.call(ctx, e.tree.Clear)
 }
 
-// restore publishes a snapshot.
-func (e *Engine) restore(file []byte, s *Session) ([]int32, error) {
-	kv, b, err := e.pool.Restore(bytes.NewReader(file), e.limits.context)
-	if err != nil {
-		return nil, err
-	}
-	defer e.pool.Free(kv)
+// adopt puts what was read of a session into the prefix tree.
+func (e *Engine) adopt(kv *kvcache.Seq, b []byte, s *Session) ([]int32, error) {
 	var meta sessionMeta
 	if err := json.Unmarshal(b, &meta); err != nil {
 		return nil, fmt.Errorf("engine: session: description: %w", err)

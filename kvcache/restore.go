@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
 	"slices"
 	"strings"
 )
@@ -19,43 +20,97 @@ import (
 // an error it gives all of them back. The error is ErrSnapshot for bad contents,
 // and ErrNoPages if the pool is full. It may read more of r than the snapshot.
 func (p *Pool) Restore(r io.Reader, limit int) (s *Seq, meta []byte, err error) {
-	in := &snapshotReader{r: bufio.NewReaderSize(r, 64<<10)}
-	s = p.NewSeq()
+	c := p.Restoration(r, limit)
+	if _, err := c.Next(math.MaxInt); err != nil {
+		return nil, nil, err
+	}
+	return c.s, c.meta, nil
+}
+
+// Restoration reads a snapshot in parts, between which the pool may be used. It holds
+// the pages that it has filled.
+type Restoration struct {
+	pool          *Pool
+	in            *snapshotReader
+	limit         int
+	s             *Seq
+	version       byte
+	tokens, tile  int // tile is the next one; -1: the header
+	first, starts []int
+	waste         []byte // for what this pool does not keep
+	meta          []byte
+}
+
+// Restoration returns the reader of a snapshot in parts, see [Pool.Restore]. Either
+// Next is called until it is done or fails, or Abort.
+func (p *Pool) Restoration(r io.Reader, limit int) *Restoration {
+	return &Restoration{pool: p, in: &snapshotReader{r: bufio.NewReaderSize(r, 64<<10)}, limit: limit, s: p.NewSeq(), tile: -1}
+}
+
+// Seq returns the sequence, which is the caller's, and the description, once Next was
+// done.
+func (c *Restoration) Seq() (s *Seq, meta []byte) { return c.s, c.meta }
+
+// Abort gives back what was read so far.
+func (c *Restoration) Abort() { c.pool.Free(c.s) }
+
+// Next reads the next part, of at least the given number of bytes if there are as
+// many, and says whether it was the last one. After an error nothing is held.
+func (c *Restoration) Next(bytes int) (done bool, err error) {
 	defer func() {
 		if err != nil {
-			p.Free(s)
-			s, meta = nil, nil
+			c.Abort()
 		}
 	}()
-	version, err := in.header(p)
-	if err != nil {
-		return s, nil, err
+	p, in := c.pool, c.in
+	if c.tile < 0 {
+		if c.version, err = in.header(p); err != nil {
+			return false, err
+		}
+		if c.tokens, c.first, c.meta, err = in.extent(c.version, p, c.limit); err != nil {
+			return false, err
+		}
+		c.begin()
 	}
-	tokens, first, meta, err := in.extent(version, p, limit)
-	if err != nil {
-		return s, nil, err
+	for in.bytesRead = 0; c.tile*TileTokens < c.tokens; c.tile++ {
+		if in.bytesRead >= bytes {
+			return false, nil
+		}
+		if err := c.readTile(); err != nil {
+			return false, err
+		}
 	}
-	if err := p.restoreTiles(in, s, tokens, first); err != nil {
-		return s, nil, err
+	return true, c.end()
+}
+
+// end reads what is behind the keys and values.
+func (c *Restoration) end() error {
+	p, in, s := c.pool, c.in, c.s
+	for g := range c.starts {
+		// Of a window of one token nothing is left where a page goes on.
+		if err := p.restoreRoom(&s.tables[g], c.tokens); err != nil {
+			return err
+		}
 	}
-	if tokens > 0 && p.statePages > 0 {
+	s.n = c.tokens
+	if c.tokens > 0 && p.statePages > 0 {
 		if err := p.room(p.statePages); err != nil {
-			return s, nil, err
+			return err
 		}
 		p.ownState(s)
 		p.eachState(s, in.read)
 	}
 	sum := in.sum
 	if got := in.number(); in.err == nil && got != uint64(sum) {
-		return s, nil, fmt.Errorf("%w: checksum: expected %08x, found %08x", ErrSnapshot, sum, got)
+		return fmt.Errorf("%w: checksum: expected %08x, found %08x", ErrSnapshot, sum, got)
 	}
 	if end := string(in.bytes(len(snapshotEnd))); in.err == nil && end != snapshotEnd {
-		return s, nil, fmt.Errorf("%w: end: expected %q, found %q", ErrSnapshot, snapshotEnd, end)
+		return fmt.Errorf("%w: end: expected %q, found %q", ErrSnapshot, snapshotEnd, end)
 	}
 	if in.err != nil {
-		return s, nil, in.fail("end")
+		return in.fail("end")
 	}
-	return s, meta, nil
+	return nil
 }
 
 // extent reads how many tokens there are, the first tile of each layer, and the
@@ -98,61 +153,57 @@ func (in *snapshotReader) extent(version byte, p *Pool, limit int) (tokens int, 
 	return tokens, first, meta, nil
 }
 
-// restoreTiles reads the keys and values of s, one tile after the other; first
-// are the first tiles of layers.
-func (p *Pool) restoreTiles(in *snapshotReader, s *Seq, tokens int, first []int) error {
-	size, starts := p.cfg.PageTokens, make([]int, len(p.groups)) // the first tiles that groups get
-	for g := range starts {
-		starts[g] = p.since(g, max(tokens-TileTokens, 0)) / TileTokens
+// begin sets up the tables for what the snapshot has, as far as it is kept.
+func (c *Restoration) begin() {
+	p := c.pool
+	c.starts = make([]int, len(p.groups)) // the first tiles that groups get
+	for g := range c.starts {
+		c.starts[g] = p.since(g, max(c.tokens-TileTokens, 0)) / TileTokens
 		for _, i := range p.groups[g].layers {
-			starts[g] = max(starts[g], first[i])
+			c.starts[g] = max(c.starts[g], c.first[i])
 		}
-		t := &s.tables[g]
-		t.first = starts[g] * TileTokens
-		t.skip(t.gone(size))
+		t := &c.s.tables[g]
+		t.first = c.starts[g] * TileTokens
+		t.skip(t.gone(p.cfg.PageTokens))
 	}
-	least, waste := (tokens+TileTokens-1)/TileTokens, make([]byte, p.largestTile)
+	c.tile, c.waste = (c.tokens+TileTokens-1)/TileTokens, make([]byte, p.largestTile)
 	for i, pl := range p.layers {
 		if pl.group >= 0 {
-			least = min(least, first[i])
+			c.tile = min(c.tile, c.first[i])
 		}
 	}
-	for tile := least; tile*TileTokens < tokens; tile++ {
-		end := min((tile+1)*TileTokens, tokens)
-		for g, start := range starts {
-			if tile < start {
-				continue
-			}
-			if err := p.restoreRoom(&s.tables[g], end); err != nil {
-				return err
-			}
+}
+
+// readTile reads the keys and values of the next tile, of all layers.
+func (c *Restoration) readTile() error {
+	p, in := c.pool, c.in
+	end := min((c.tile+1)*TileTokens, c.tokens)
+	for g, start := range c.starts {
+		if c.tile < start {
+			continue
 		}
-		for i, l := range p.cfg.Layers {
-			g := p.layers[i].group
-			if g < 0 || tile < first[i] {
-				continue
-			}
-			kBytes, vBytes := TileBytes(l.KDim, p.cfg.DType), TileBytes(l.VDim, p.cfg.DType)
-			for h := range l.Heads {
-				k, v := waste[:kBytes], waste[kBytes:][:vBytes]
-				if tile >= starts[g] {
-					k, v = p.Tile(i, h, s, tile)
-				}
-				in.read(k[:kBytes])
-				in.read(v[:vBytes])
-			}
-		}
-		if in.err != nil {
-			return in.fail(fmt.Sprintf("tokens from %d on", tile*TileTokens))
-		}
-	}
-	for g := range starts {
-		// Of a window of one token nothing is left where a page goes on.
-		if err := p.restoreRoom(&s.tables[g], tokens); err != nil {
+		if err := p.restoreRoom(&c.s.tables[g], end); err != nil {
 			return err
 		}
 	}
-	s.n = tokens
+	for i, l := range p.cfg.Layers {
+		g := p.layers[i].group
+		if g < 0 || c.tile < c.first[i] {
+			continue
+		}
+		kBytes, vBytes := TileBytes(l.KDim, p.cfg.DType), TileBytes(l.VDim, p.cfg.DType)
+		for h := range l.Heads {
+			k, v := c.waste[:kBytes], c.waste[kBytes:][:vBytes]
+			if c.tile >= c.starts[g] {
+				k, v = p.Tile(i, h, c.s, c.tile)
+			}
+			in.read(k[:kBytes])
+			in.read(v[:vBytes])
+		}
+	}
+	if in.err != nil {
+		return in.fail(fmt.Sprintf("tokens from %d on", c.tile*TileTokens))
+	}
 	return nil
 }
 
@@ -173,15 +224,17 @@ func (p *Pool) restoreRoom(t *table, end int) error {
 
 // snapshotReader reads and sums; the first error stays.
 type snapshotReader struct {
-	r   *bufio.Reader
-	sum uint32
-	err error
+	r         *bufio.Reader
+	sum       uint32
+	bytesRead int // of the part at hand
+	err       error
 }
 
 func (in *snapshotReader) read(b []byte) {
 	if in.err == nil {
 		_, in.err = io.ReadFull(in.r, b)
 		in.sum = crc32.Update(in.sum, castagnoli, b)
+		in.bytesRead += len(b)
 	}
 }
 

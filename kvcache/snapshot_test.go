@@ -162,6 +162,50 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
+// In parts the same is read as at once, the pool may be used between them, and what
+// is given up holds nothing.
+func TestRestoreInParts(t *testing.T) {
+	p, q := snapshotPool(t, 16), snapshotPool(t, 48)
+	var b bytes.Buffer
+	if err := p.Snapshot(&b, fill(t, p, 100), []byte("meta")); err != nil {
+		t.Fatal(err)
+	}
+	file := b.Bytes()
+	for _, give := range []bool{true, false} {
+		free := q.Stats().Free
+		c, parts := q.Restoration(bytes.NewReader(file), 100), 0
+		for {
+			done, err := c.Next(1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if parts++; done || give && parts == 3 {
+				break
+			}
+			other := q.NewSeq() // what comes between
+			if err := q.Grow(other, 50); err != nil {
+				t.Fatal(err)
+			}
+			q.Free(other)
+		}
+		if give {
+			c.Abort()
+			if n := q.Stats().Free; n != free {
+				t.Errorf("%d pages are free after a snapshot was given up, %d before", n, free)
+			}
+			continue
+		}
+		s, meta := c.Seq()
+		if string(meta) != "meta" || parts < 7 {
+			t.Errorf("%q in %d parts", meta, parts)
+		}
+		var again bytes.Buffer
+		if err := errors.Join(q.Check(s), q.Snapshot(&again, s, meta)); err != nil || !bytes.Equal(again.Bytes(), file) {
+			t.Errorf("the restored sequence differs: %v", err)
+		}
+	}
+}
+
 // A snapshot that does not fit takes no page.
 func TestRestoreWithoutRoom(t *testing.T) {
 	p := snapshotPool(t, 16)
