@@ -35,6 +35,9 @@ const (
 	leastPrefix = 64
 	// maxPrefixes bounds the prefixes that an engine remembers.
 	maxPrefixes = 64
+	// learnedStep is what the length of a prefix is rounded to that no request names:
+	// texts that differ begin alike by chance.
+	learnedStep = 32
 )
 
 // prefix is the beginning of prompts that is worth keeping.
@@ -126,7 +129,7 @@ func (e *Engine) notePrefixes(q *sequence) {
 		return
 	}
 	q.g.noted = true
-	points := q.g.req.Breakpoints
+	points := q.learned()
 	if e.tree == nil || len(points) == 0 || e.o.Prefixes == nil && e.o.PinShare == 0 {
 		return
 	}
@@ -145,7 +148,7 @@ func (e *Engine) notePrefixes(q *sequence) {
 		}
 		p := known.all[k]
 		known.clock++
-		p.whole = p.whole && lengths[i] == q.Prompt
+		p.whole = p.whole && (lengths[i] == q.Prompt || !slices.Contains(q.g.req.Breakpoints, points[i]))
 		p.uses, p.used, p.pin = p.uses+1, known.clock, p.pin || points[i].Pin
 	}
 	slices.SortStableFunc(known.all, worth)
@@ -154,6 +157,20 @@ func (e *Engine) notePrefixes(q *sequence) {
 		known.all = slices.DeleteFunc(known.all, func(p *prefix) bool { return p == oldest })
 	}
 	known.stale = true
+}
+
+// learned are the breakpoints of a request, and where its prompt leaves what is known:
+// when another leaves it there, too, that is worth keeping, named or not. What Claude
+// Code and Codex tell of the machine is behind the opening and before the task.
+func (q *sequence) learned() []Breakpoint {
+	points, info := q.g.req.Breakpoints, &q.g.info
+	n := info.Known / learnedStep * learnedStep
+	if n < leastPrefix || len(info.Instead) == 0 || slices.ContainsFunc(points, func(b Breakpoint) bool { return b.Tokens >= n && b.Tokens < n+learnedStep }) {
+		return points
+	}
+	points = append(slices.Clone(points), Breakpoint{Tokens: n})
+	slices.SortFunc(points, func(a, b Breakpoint) int { return a.Tokens - b.Tokens })
+	return points
 }
 
 // pinPrefixes pins the most used prefixes, as many as Options.PinShare has room

@@ -209,6 +209,36 @@ func TestPinnedPrefixes(t *testing.T) {
 	}
 }
 
+// Where prompts leave each other twice a prefix is kept that no request names.
+func TestLearnedPrefixes(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 5))
+	dir := t.TempDir()
+	common := randomTokens(r, 103, 128)
+	ref := openTiny(t, "llama", 64)
+	prompt := func(i int) Request { // the first token of their own differs for sure
+		return Request{Tokens: append(append(slices.Clone(common), int32(i)), randomTokens(r, 7, 128)...), MaxTokens: 2}
+	}
+	open := func() *Engine {
+		store, _ := prefixDisk(t, dir, "llama", 1<<30)
+		return start(t, openTiny(t, "llama", 64), Options{Prefixes: store, PinShare: .5})
+	}
+	e := open()
+	for i := range 3 {
+		ask(t, e, prompt(i))
+	}
+	until(t, "what they share is written", func() bool { st := e.Stats().Prefixes; return st.Written == 1 && st.Pinned > 0 })
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e = open()
+	q := prompt(3)
+	want := alone(t, ref, q)
+	expect(t, "restarted", e, q, &want, 96)
+	if st := e.Stats().Prefixes; st.Written != 0 || st.Files != 1 {
+		t.Errorf("after the restart %+v", st)
+	}
+}
+
 func TestBreakpointsAreChecked(t *testing.T) {
 	e := start(t, openTiny(t, "llama", 20), Options{})
 	for _, bad := range [][]Breakpoint{{{Tokens: -1}}, {{Tokens: 4}}, make([]Breakpoint, 5)} {

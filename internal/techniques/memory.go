@@ -39,7 +39,7 @@ var memory = []Technique{
 		What:  "sessions, and beginnings of prompts that come again, kept on disk and taken up again",
 		Use:   "ridge serve --prefix-disk BYTES; /slots",
 		Code:  "engine/prefix_load.go",
-		Tests: []string{"engine TestPrefixesSurvive", "engine TestPrefixesRefused", "server TestConversationAfterRestart", "server TestSessions", "kvcache TestSnapshotFormat"},
+		Tests: []string{"engine TestPrefixesSurvive", "engine TestPrefixesRefused", "engine TestLearnedPrefixes", "engine TestReadBesideAnswers", "server TestConversationAfterRestart", "server TestSessions", "kvcache TestSnapshotFormat"},
 		Show:  "go test -v -run 'TestConversationAfterRestart|TestSessions' ./server",
 	},
 	{

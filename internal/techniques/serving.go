@@ -74,10 +74,10 @@ var serving = []Technique{
 	},
 	{
 		ID:    "e2e-tail-latency",
-		What:  "percentiles of whole requests, and stalls of running streams when a long prompt enters",
-		Use:   "ridge bench serve -w intruder",
+		What:  "percentiles of whole requests, and stalls of running streams when a long prompt enters, or ten agents come",
+		Use:   "ridge bench serve -w intruder|agents",
 		Code:  "measure/bench/load/intrude.go",
-		Tests: []string{"measure/bench/load TestClosedLoop", "measure/bench/load TestIntruder"},
+		Tests: []string{"measure/bench/load TestClosedLoop", "measure/bench/load TestIntruder", "measure/bench/load TestAgents"},
 		Show:  "ridge bench serve tiny -w intruder --streams 2 --after 1s --long 1500",
 		Bench: "ridge bench serve MODEL -w intruder",
 	},
