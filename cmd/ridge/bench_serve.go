@@ -76,6 +76,10 @@ Workloads.
   intruder  --streams (8) answers of --output (512) tokens under way all the time;
             --after 5s a prompt of --long (8000) tokens enters, --intruders times.
             Compares the time between tokens of the streams before and meanwhile
+  agents    --streams (4) answers of --output (64) tokens under way all the time;
+            --after 5s --intruders (10) coding agents come at once, which begin with
+            the same --long (8000) tokens and have --turns (4) turns with results of
+            tools, --pause (2s) between them. Compares as intruder does
   trace     what --trace has; --speed and --scale change its clock and lengths
 
 Texts are random words: as many as make the number of tokens, by the tokenizer of
@@ -109,7 +113,7 @@ func (f *benchServeFlags) add(c *cobra.Command) {
 	fs.BoolVar(&f.eos, "eos", false, "let models end their answers early: ignore_eos is not sent")
 	fs.BoolVar(&f.fresh, "fresh", false, "a new connection for each request")
 
-	fs.StringVarP(&f.workload, "workload", "w", "", "sharegpt, fixed, bimodal, prefix, turns, intruder or trace (default: sharegpt, or trace with --trace)")
+	fs.StringVarP(&f.workload, "workload", "w", "", "sharegpt, fixed, bimodal, prefix, turns, intruder, agents or trace (default: sharegpt, or trace with --trace)")
 	fs.IntVar(&f.w.Input, "input", 0, "tokens of a prompt")
 	fs.IntVar(&f.w.Output, "output", 0, "tokens of an answer")
 	fs.IntVar(&f.w.MaxInput, "max-input", 0, "longest prompt of sharegpt and trace")
@@ -120,9 +124,9 @@ func (f *benchServeFlags) add(c *cobra.Command) {
 	fs.IntVar(&f.w.Turns, "turns", 0, "turns of a conversation")
 	fs.DurationVar(&f.w.Pause, "pause", 0, "between an answer and the next turn")
 	fs.IntVar(&f.w.Streams, "streams", 0, "answers under way when an intruder comes")
-	fs.IntVar(&f.w.Long, "long", 0, "tokens of the intruder's prompt")
-	fs.DurationVar(&f.w.After, "after", 0, "undisturbed time before each intruder")
-	fs.IntVar(&f.w.Intruders, "intruders", 0, "intruders, one after the other")
+	fs.IntVar(&f.w.Long, "long", 0, "tokens of the intruder's prompt, or of what agents have in common")
+	fs.DurationVar(&f.w.After, "after", 0, "undisturbed time before each intruder, or the agents")
+	fs.IntVar(&f.w.Intruders, "intruders", 0, "intruders, one after the other, or agents at once")
 	fs.StringVar(&f.trace, "trace", "", "file of requests to replay")
 	fs.Float64Var(&f.w.Speed, "speed", 1, "factor of a trace's clock: 2 is twice as fast")
 	fs.Float64Var(&f.w.Scale, "scale", 1, "factor of a trace's lengths")
@@ -341,7 +345,7 @@ func (f *benchServeFlags) loads() ([]load.Options, error) {
 			return nil, fmt.Errorf("--clients: expected numbers from 1, found %q", s)
 		}
 		l := o
-		if l.Clients = n; w.Kind == load.Intruder {
+		if l.Clients = n; w.Kind == load.Intruder || w.Kind == load.Agents {
 			l.Clients = 0
 		}
 		all = append(all, l)
@@ -355,7 +359,7 @@ func (f *benchServeFlags) loads() ([]load.Options, error) {
 		l.Arrivals = &load.Arrivals{Rate: r, Burstiness: f.burstiness}
 		all = append(all, l)
 	}
-	if len(all) == 0 || w.Kind == load.Intruder {
+	if len(all) == 0 || w.Kind == load.Intruder || w.Kind == load.Agents {
 		all = []load.Options{o}
 	}
 	return all, nil

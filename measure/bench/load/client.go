@@ -52,6 +52,7 @@ type Record struct {
 	End      time.Duration `json:"end_ns"`
 
 	Pieces  []time.Duration `json:"pieces_ns"` // when each piece of text came
+	Silent  time.Duration   `json:"silent_ns"` // longest time in which nothing came, be it a comment
 	Asked   int             `json:"asked"`     // tokens of the answer that were asked for
 	Prompt  int             `json:"prompt_tokens"`
 	Cached  int             `json:"cached_tokens"`
@@ -233,7 +234,14 @@ func (t *Target) stream(ctx context.Context, now func() time.Duration, body []by
 	in := bufio.NewScanner(resp.Body)
 	in.Buffer(make([]byte, 0, 16<<10), maxLine)
 	text := strings.Builder{}
+	heard := rec.Sent
+	hear := func() {
+		at := now()
+		rec.Silent, heard = max(rec.Silent, at-heard), at
+	}
+	hear()
 	for in.Scan() {
+		hear()
 		data, ok := bytes.CutPrefix(in.Bytes(), []byte("data:"))
 		if !ok {
 			continue // comments, names of events, empty lines

@@ -14,6 +14,40 @@ func newRand(seed, stream uint64) *rand.Rand { return rand.New(rand.NewPCG(seed,
 // first token ends the run.
 func (r *runner) intrude(ctx context.Context) {
 	w := &r.o.Workload
+	r.beside(ctx, func() {
+		for i := range w.Intruders {
+			if !sleep(ctx, w.After) {
+				break
+			}
+			s := w.long(i)
+			due := r.now()
+			rec := r.ask(ctx, &said{}, &s.Turns[0])
+			rec.Session, rec.Group, rec.Due, rec.Intruder = i, -1, due, true
+			r.keep(rec)
+		}
+	})
+}
+
+// agents keeps streams of answers running. When they have run undisturbed for a time,
+// all agents come, and the last one's last answer ends the run.
+func (r *runner) agents(ctx context.Context) {
+	w := &r.o.Workload
+	r.beside(ctx, func() {
+		if !sleep(ctx, w.After) {
+			return
+		}
+		var wg sync.WaitGroup
+		for i := range w.Intruders {
+			wg.Go(func() { r.session(ctx, w.agent(i), r.now(), true) })
+		}
+		wg.Wait()
+	})
+}
+
+// beside keeps streams of answers running while do runs, which begins when all of them
+// show text.
+func (r *runner) beside(ctx context.Context, do func()) {
+	w := &r.o.Workload
 	streams, stop := context.WithCancel(ctx)
 	defer stop()
 	var wg sync.WaitGroup
@@ -44,16 +78,7 @@ func (r *runner) intrude(ctx context.Context) {
 		})
 	}
 	begun.Wait()
-	for i := range w.Intruders {
-		if !sleep(ctx, w.After) {
-			break
-		}
-		s := w.long(i)
-		due := r.now()
-		rec := r.ask(ctx, &said{}, &s.Turns[0])
-		rec.Session, rec.Group, rec.Due, rec.Intruder = i, -1, due, true
-		r.keep(rec)
-	}
+	do()
 	stop()
 	wg.Wait()
 }
@@ -73,28 +98,33 @@ func (r *runner) stream(ctx context.Context, s Session, begun func()) {
 	}
 }
 
-// Disturbance is what an intruder does to the streams that run.
+// Disturbance is what an intruder, or agents, do to the streams that run.
 type Disturbance struct {
 	Before  Dist    `json:"itl_before_ms"` // of the streams, until the first intruder
-	While   Dist    `json:"itl_while_ms"`  // from its request to its first token, all intruders together
+	While   Dist    `json:"itl_while_ms"`  // from its request to its first token, or an agent's last one, all together
 	TTFT    Dist    `json:"intruder_ttft_ms"`
 	Prompt  int     `json:"intruder_prompt_tokens"`
 	Slower  float64 `json:"p99_while_over_before"`
 	Stalled float64 `json:"longest_gap_ms"`
+	Silent  float64 `json:"longest_silence_ms"` // in which an intruder heard nothing, no progress either
 }
 
 // disturbance sorts the times between pieces of the streams by whether a long
-// prompt was being read.
-func disturbance(records []Record) *Disturbance {
+// prompt was being read, or, if whole, answered.
+func disturbance(records []Record, whole bool) *Disturbance {
 	type span struct{ from, to time.Duration }
 	var spans []span
 	var ttft []float64
 	d := &Disturbance{}
 	for i := range records {
 		if q := &records[i]; q.Intruder && q.First > 0 {
-			spans = append(spans, span{q.Sent, q.First})
+			to := q.First
+			if whole {
+				to = q.Last
+			}
+			spans = append(spans, span{q.Sent, to})
 			ttft = append(ttft, ms(q.First-q.Sent))
-			d.Prompt = q.Prompt
+			d.Prompt, d.Silent = max(d.Prompt, q.Prompt), max(d.Silent, ms(q.Silent))
 		}
 	}
 	if len(spans) == 0 {

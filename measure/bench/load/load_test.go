@@ -238,9 +238,40 @@ func intruder(t *testing.T) {
 		{Pieces: []time.Duration{0, 10, 20, 200, 210}, First: 1},
 		{Intruder: true, Sent: 25, First: 190},
 	}
-	got := disturbance(recs)
+	got := disturbance(recs, false)
 	if got.Before.N != 2 || got.While.N != 1 || got.While.Max != ms(180) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Agents come at once, with the same beginning, and go on after pauses; what they do to
+// the streams, and how long they hear nothing, is told.
+func TestAgents(t *testing.T) { synctest.Test(t, comingAgents) }
+
+func comingAgents(t *testing.T) {
+	f := &fake{first: 100 * time.Millisecond, gap: 5 * time.Millisecond}
+	w := Workload{Kind: Agents, Streams: 2, Input: 4, Output: 30, Long: 300, After: 150 * time.Millisecond, Intruders: 3, Turns: 2, Pause: time.Second, Seed: 2}
+	rep, err := Run(t.Context(), Options{Target: f.start(t), Workload: w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := rep.Disturbed
+	if d == nil || d.TTFT.N != 6 || d.Silent != 100 || d.Before.N == 0 || d.While.N == 0 || d.Slower != 1 || rep.Failed != 0 {
+		t.Fatalf("%+v, %d failed", d, rep.Failed)
+	}
+	if err := w.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	begin := w.agent(0).Turns[0].Text
+	n, agents := 0, 0
+	for _, p := range f.prompts {
+		if strings.HasPrefix(p, begin[:200]) {
+			agents++
+		}
+		n = max(n, len(strings.Fields(p)))
+	}
+	if agents != 6 || n < 300 || d.Prompt != n {
+		t.Errorf("%d prompts of agents, the longest of %d words, %d told", agents, n, d.Prompt)
 	}
 }
 

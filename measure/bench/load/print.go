@@ -67,9 +67,9 @@ func (rep *Report) Print(w io.Writer) {
 	}
 	if d := rep.Disturbed; d != nil {
 		row("ITL of streams before", d.Before)
-		row("ITL of streams while it enters", d.While)
-		row("TTFT of the long prompt", d.TTFT)
-		p("Long prompt", "%d tokens; p99 ITL %.1f times that before, longest gap %s ms", d.Prompt, d.Slower, sig(d.Stalled))
+		row("ITL of streams meanwhile", d.While)
+		row("TTFT of long prompts", d.TTFT)
+		p("Long prompts", "up to %d tokens; p99 ITL of streams %.1f times that before, longest gap %s ms; at most %s ms without a word", d.Prompt, d.Slower, sig(d.Stalled), sig(d.Silent))
 	}
 	rep.Server.print(p)
 	if rep.Interrupted {

@@ -210,8 +210,8 @@ func (r *runner) summary(took time.Duration) *Report {
 		rep.TotalRate, rep.Goodput = float64(rep.InputTokens+rep.OutputTokens)/s, float64(rep.Good)/s
 	}
 	rep.timeline(took)
-	if o.Workload.Kind == Intruder {
-		rep.Disturbed = disturbance(rep.Records)
+	if k := o.Workload.Kind; k == Intruder || k == Agents {
+		rep.Disturbed = disturbance(rep.Records, k == Agents)
 	}
 	return rep
 }
@@ -269,6 +269,8 @@ func (o *Options) describe() string {
 	switch {
 	case o.Workload.Kind == Intruder:
 		return fmt.Sprintf("%d streams and an intruder", o.Workload.Streams)
+	case o.Workload.Kind == Agents:
+		return fmt.Sprintf("%d streams and %d agents", o.Workload.Streams, o.Workload.Intruders)
 	case o.Clients > 0:
 		s = fmt.Sprintf("closed loop, %d clients", o.Clients)
 	case o.Arrivals != nil && (o.Arrivals.Burstiness == 0 || o.Arrivals.Burstiness == 1):

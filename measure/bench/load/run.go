@@ -55,7 +55,7 @@ func (o *Options) complete() error {
 	if n := w.Len(); n > 0 && (o.Sessions == 0 || o.Sessions > n) && (o.Clients == 0 || o.Duration == 0) {
 		o.Sessions = n
 	}
-	if w.Kind == Intruder {
+	if w.Kind == Intruder || w.Kind == Agents {
 		return nil
 	}
 	if o.Arrivals != nil {
@@ -102,6 +102,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	switch {
 	case o.Workload.Kind == Intruder:
 		r.intrude(ctx)
+	case o.Workload.Kind == Agents:
+		r.agents(ctx)
 	case o.Clients > 0:
 		r.closed(ctx)
 	default:
@@ -177,7 +179,7 @@ func (r *runner) closed(ctx context.Context) {
 				if r.o.Sessions > 0 && i >= r.o.Sessions || r.o.Duration > 0 && r.now() >= r.o.Duration {
 					return
 				}
-				r.session(ctx, r.o.Workload.Session(i), r.now())
+				r.session(ctx, r.o.Workload.Session(i), r.now(), false)
 			}
 		})
 	}
@@ -212,7 +214,7 @@ func (r *runner) open(ctx context.Context) {
 					return
 				}
 			}
-			r.session(ctx, s, s.At)
+			r.session(ctx, s, s.At, false)
 		})
 	}
 	wg.Wait()
@@ -233,8 +235,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// session has a session's requests answered.
-func (r *runner) session(ctx context.Context, s Session, due time.Duration) {
+// session has a session's requests answered, which may be an intruder's.
+func (r *runner) session(ctx context.Context, s Session, due time.Duration, intruder bool) {
 	var h said
 	for k := range s.Turns {
 		t := &s.Turns[k]
@@ -245,7 +247,7 @@ func (r *runner) session(ctx context.Context, s Session, due time.Duration) {
 			due = r.now()
 		}
 		rec := r.ask(ctx, &h, t)
-		rec.Session, rec.Turn, rec.Group, rec.Due = s.ID, k, s.Group, due
+		rec.Session, rec.Turn, rec.Group, rec.Due, rec.Intruder = s.ID, k, s.Group, due, intruder
 		r.keep(rec)
 		if !rec.OK() {
 			break

@@ -18,11 +18,12 @@ const (
 	Prefix   Kind = "prefix"   // groups of prompts with a common beginning
 	Turns    Kind = "turns"    // conversations: each prompt has all that was said before
 	Intruder Kind = "intruder" // a long prompt comes while short ones are being answered
+	Agents   Kind = "agents"   // conversations of coding agents come while short prompts are being answered
 	Trace    Kind = "trace"    // recorded requests
 )
 
 // Kinds are the kinds of work, in the order of their description.
-func Kinds() []Kind { return []Kind{ShareGPT, Fixed, Bimodal, Prefix, Turns, Intruder, Trace} }
+func Kinds() []Kind { return []Kind{ShareGPT, Fixed, Bimodal, Prefix, Turns, Intruder, Agents, Trace} }
 
 // Workload says what is asked. It is deterministic: session i of a workload is
 // always the same.
@@ -45,10 +46,10 @@ type Workload struct {
 	Scale float64 // of a trace's lengths; 0 means 1
 	Block int     // tokens of a trace's blocks; 0 means 512
 
-	Streams   int           // of Intruder: answers under way
-	Long      int           // tokens of the intruder's prompt
+	Streams   int           // of Intruder and Agents: answers under way
+	Long      int           // tokens of the intruder's prompt, or of what all agents begin with
 	After     time.Duration // from when all streams run, or the last intruder ended
-	Intruders int           // how many come, one after the other
+	Intruders int           // how many come, one after the other, or how many agents at once
 }
 
 // Turn is one request.
@@ -114,6 +115,19 @@ func (w *Workload) Complete() error {
 		set(&w.Intruders, 1)
 		if w.After == 0 {
 			w.After = 5 * time.Second
+		}
+	case Agents:
+		set(&w.Input, 32)
+		set(&w.Output, 64)
+		set(&w.Streams, 4)
+		set(&w.Long, 8000)
+		set(&w.Intruders, 10)
+		set(&w.Turns, 4)
+		if w.After == 0 {
+			w.After = 5 * time.Second
+		}
+		if w.Pause == 0 {
+			w.Pause = 2 * time.Second
 		}
 	case Trace:
 		set(&w.Block, 512)
@@ -209,6 +223,32 @@ func (w *Workload) long(i int) Session {
 	return Session{ID: i, Group: -1, Turns: []Turn{{Text: w.Text.Text(rng, w.Long, false), Tokens: w.Long, Max: 8}}}
 }
 
+// agent is the session of agent i: instructions and tools that all have in common, a
+// task, and results of tools of very different lengths, with pauses in which they run.
+func (w *Workload) agent(i int) Session {
+	rng := rand.New(rand.NewPCG(w.Seed, uint64(i)<<8|5))
+	s := Session{ID: i, Group: 0}
+	for k := range w.Turns {
+		t := Turn{Tokens: lognormal(rng, agentResult, 1, agentLongest), Max: lognormal(rng, agentAnswer, 0.5, 4*agentAnswer)}
+		if k == 0 {
+			t.Text = w.Text.Text(rand.New(rand.NewPCG(w.Seed, 6)), w.Long, false)
+		} else {
+			t.Pause = time.Duration(rng.ExpFloat64() * float64(w.Pause))
+		}
+		t.Text += w.Text.Text(rng, t.Tokens, k == 0)
+		if k == 0 {
+			t.Tokens += w.Long
+		}
+		s.Turns = append(s.Turns, t)
+	}
+	return s
+}
+
+const (
+	agentResult, agentLongest = 200, 2000 // tokens of a tool's result: the median, and most
+	agentAnswer               = 40        // of a call: the median
+)
+
 // traced is the session of row i of the trace.
 func (w *Workload) traced(rng *rand.Rand, i int) Session {
 	row := &w.Trace[i%len(w.Trace)]
@@ -263,6 +303,8 @@ func (w *Workload) String() string {
 		return fmt.Sprintf("turns: conversations of %d turns of %d + %d tokens", w.Turns, w.Input, w.Output)
 	case Intruder:
 		return fmt.Sprintf("intruder: %d streams of %d + %d tokens; a prompt of %d tokens enters after %v, %d times", w.Streams, w.Input, w.Output, w.Long, w.After, w.Intruders)
+	case Agents:
+		return fmt.Sprintf("agents: %d streams of %d + %d tokens; after %v %d agents of %d turns on %d tokens that they have in common, pauses of about %v", w.Streams, w.Input, w.Output, w.After, w.Intruders, w.Turns, w.Long, w.Pause)
 	case Trace:
 		return fmt.Sprintf("trace: %d requests, time ×%g, lengths ×%g", len(w.Trace), w.Speed, w.Scale)
 	}
