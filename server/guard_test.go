@@ -86,7 +86,7 @@ func TestBadRequests(t *testing.T) {
 		{"/v1/embeddings", `{"input":"x","encoding_format":"hex"}`, 400, "hex"},
 		{"/v1/embeddings", `{"input":"x","dimensions":99}`, 400, "dimensions"},
 		{"/v1/responses", `{}`, 400, "input"},
-		{"/v1/responses", `{"input":"x","background":true}`, 400, "background"},
+		{"/v1/responses", `{"input":"x","background":true,"store":false}`, 400, "background"},
 		{"/v1/responses", `{"input":"x","previous_response_id":"resp_none"}`, 404, "resp_none"},
 		{"/v1/responses", `{"input":[{"type":"item_reference"}]}`, 400, "item_reference"},
 		{"/v1/responses", `{"input":"x","tools":[{"type":"web_search"}],"tool_choice":{"type":"web_search"}}`, 400, "web_search"},

@@ -48,10 +48,13 @@ type responsesRequest struct {
 // request turns the body into what all dialects share, and says what the tools are to
 // the client. find returns items of earlier responses.
 func (b *responsesRequest) request(earlier []chat.Message, find func(string) (json.RawMessage, bool)) (*run.Chat, *offer.Tools, error) {
-	for field, given := range map[string]bool{"background": b.Background, "conversation": wire.Present(b.Conversation), "prompt": wire.Present(b.PromptRef)} {
+	for field, given := range map[string]bool{"conversation": wire.Present(b.Conversation), "prompt": wire.Present(b.PromptRef)} {
 		if given {
 			return nil, nil, fault.Unsupported(field, "not supported by this server")
 		}
+	}
+	if err := b.mayWait(); err != nil {
+		return nil, nil, err
 	}
 	c := &run.Chat{Defaults: wire.Defaults, Parallel: b.Parallel == nil || *b.Parallel,
 		Sampling: run.Sampling{Temperature: b.Temperature, TopP: b.TopP, Seed: b.Seed.Pointer()}}
@@ -144,7 +147,12 @@ func (b *responsesRequest) readTools(c *run.Chat, items []json.RawMessage) (*off
 }
 
 func (s *API) getResponse(w http.ResponseWriter, r *http.Request) error {
-	x, err := s.memory.get(r.PathValue("id"), caller.Owner(r.Context()))
+	id, owner := r.PathValue("id"), caller.Owner(r.Context())
+	if rep := s.running.poll(id, owner); rep != nil {
+		wire.WriteJSON(w, http.StatusOK, rep)
+		return nil
+	}
+	x, err := s.memory.get(id, owner)
 	if err != nil {
 		return err
 	}
@@ -220,6 +228,9 @@ func (s *API) responses(w http.ResponseWriter, r *http.Request) error {
 	defer p.model.Release()
 	wire.NoteUnenforced(w, r, p.Plan)
 	o := &responsesOutput{s: s, r: r, p: p.Plan, b: &b, c: p.chat, offered: p.offered, rep: newResponse(&b, p.model.Model)}
+	if b.Background {
+		return o.background(w)
+	}
 	ctx, done := s.running.begin(r.Context(), &o.rep)
 	defer done()
 	o.r = r.WithContext(ctx)
@@ -260,7 +271,7 @@ func newResponse(b *responsesRequest, m *run.Model) responsesReply {
 	rep := responsesReply{
 		ID: caller.NewID("resp_"), Object: "response", Created: time.Now().Unix(), Status: "in_progress", Instructions: b.Instructions, MaxOutput: b.MaxOutput,
 		Model: m.Info().Name, Output: []any{}, Parallel: b.Parallel == nil || *b.Parallel, Reasoning: map[string]any{"effort": nil, "summary": nil},
-		Store: b.Store == nil || *b.Store, Temperature: b.Temperature, TopP: b.TopP, Text: map[string]any{"format": map[string]string{"type": "text"}},
+		Store: b.Store == nil || *b.Store, Background: b.Background, Temperature: b.Temperature, TopP: b.TopP, Text: map[string]any{"format": map[string]string{"type": "text"}},
 		ToolChoice: "auto", Tools: append([]json.RawMessage{}, b.Tools...), Truncation: "disabled", Metadata: json.RawMessage("{}"),
 	}
 	if b.Previous != "" {

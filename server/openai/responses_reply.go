@@ -283,6 +283,11 @@ func (o *responsesOutput) complete() error {
 	if !o.rep.Store {
 		return nil
 	}
+	return o.keep()
+}
+
+// keep stores the answer.
+func (o *responsesOutput) keep() error {
 	msgs := o.c.Messages
 	if o.b.Instructions != nil && *o.b.Instructions != "" {
 		msgs = msgs[1:] // instructions hold for one request
