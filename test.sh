@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Everything that must pass, on a fresh machine with Go and a C compiler (the
-# race detector needs one): builds for all systems, static checks, generated
+# Everything that must pass, on a fresh machine with Go, a C compiler (the
+# race detector needs one), node and python3 (the coding agents): builds for all systems, static checks, generated
 # code, and the tests on every tier of kernels with the small real models.
 # With CI=true, what is not available fails instead of being skipped. Without a
 # network, the modules of go.mod must be in Go's cache; the tests then use the
@@ -18,6 +18,13 @@ try() { "$@" >"$said" 2>&1; } # a command whose words are only of interest when 
 
 # The loopback of a new network namespace is down; the tests' servers need it.
 ip link set lo up 2>/dev/null || true
+
+# The coding agents are fetched while the steps before the tests compute.
+programs=${RIDGE_AGENT_PROGRAMS:-$PWD/.test-programs}
+fetched=$(mktemp)
+trap 'rm -f "$said" "$fetched"; kill $fetching 2>/dev/null || true' EXIT
+server/testdata/agents/programs/install.sh "$programs" >"$fetched" 2>&1 &
+fetching=$!
 
 export CGO_ENABLED=0
 models=${RIDGE_TEST_MODELS:-$PWD/.test-models}
@@ -76,6 +83,15 @@ if fetch smollm2 SmolLM2-135M-Instruct.Q4_1.gguf &&
   export RIDGE_TEST_MODELS=$models
 else
   skip "the small real models cannot be fetched: their tests"
+fi
+
+step "coding agents"
+if wait "$fetching"; then
+  export RIDGE_AGENT_PROGRAMS=$programs
+else
+  cat "$fetched" >&2
+  unset RIDGE_AGENT_PROGRAMS
+  skip "the coding agents cannot be fetched: their tests"
 fi
 
 step "tests"

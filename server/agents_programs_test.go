@@ -1,85 +1,141 @@
 package server
 
 import (
-	"context"
+	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
-	"time"
 
-	"ridge/engine"
-	"ridge/server/run"
+	"ridge/internal/testdata"
 )
 
-// The real programs work unchanged with a model that calls the tool for commands once
-// and says what it printed: they start, send all their tools, run the call, send its
-// result, and go on in a second turn. RIDGE_AGENT_PROGRAMS is the folder in which npm
-// put them.
-func TestAgentPrograms(t *testing.T) {
+// program is a real program that works with servers. In what it is told @URL@ is the
+// server's address, @MODEL@ a model's name, @TEXT@ what the user says and @HERE@ the
+// folder of the files of programs.
+type program struct {
+	file, name string // of what is recorded, and as people know it
+	from       string // its package, with which its version is pinned
+	path       string // in the folder of programs
+	turn       []string
+	next       []string // another turn of the same conversation, nil if there is none
+	both       bool     // next has the text of both turns, in one process
+	files      map[string]string
+	env        []string
+	tool       string   // for commands, "" for none
+	field      string   // its argument
+	call       string   // what a model says in place of a call of tool
+	final      string   // and when that has been done
+	made       string   // a file that the call makes
+	real       []string // a turn with a real model, in place of turn
+	told       string   // what it says of a prompt that is too long, if not what the server says
+}
+
+const (
+	didCall = "ridge-42"             // what the command prints
+	said    = "It printed ridge-42." // what the model says then
+	command = "echo ridge-$((40+2))" // what the model calls the tool with
+)
+
+const openaiEnv = "OPENAI_API_KEY=none"
+
+// programs are those that docs/agents.md lists. Versions are in
+// testdata/agents/programs.
+var programs = []program{
+	{file: "codex", name: "Codex", from: "@openai/codex", told: "ran out of room in the model's context window", path: "node_modules/.bin/codex", tool: "exec_command", field: "cmd",
+		turn: []string{"exec", "--skip-git-repo-check", "@TEXT@"}, next: []string{"exec", "resume", "--last", "--skip-git-repo-check", "@TEXT@"},
+		files: map[string]string{".codex/config.toml": "model = \"@MODEL@\"\nmodel_provider = \"ridge\"\n[model_providers.ridge]\nname = \"ridge\"\nbase_url = \"@URL@/v1\"\nwire_api = \"responses\"\n"}},
+	{file: "claude-code", name: "Claude Code", from: "@anthropic-ai/claude-code", told: "Prompt is too long", real: []string{"-p", "@TEXT@", "--tools", "Bash,Read"}, path: "node_modules/.bin/claude", tool: "Bash", field: "command",
+		turn: []string{"-p", "@TEXT@", "--allowedTools", "Bash"}, next: []string{"-c", "-p", "@TEXT@"},
+		env: []string{"ANTHROPIC_BASE_URL=@URL@", "ANTHROPIC_AUTH_TOKEN=none", "ANTHROPIC_MODEL=@MODEL@", "ANTHROPIC_DEFAULT_HAIKU_MODEL=@MODEL@"}},
+	{file: "opencode", name: "opencode", from: "opencode-ai", path: "node_modules/.bin/opencode", tool: "bash",
+		call: `<tool_call>{"name":"bash","arguments":{"command":"` + command + `","description":"prints"}}</tool_call>`,
+		turn: []string{"run", "-m", "ridge/@MODEL@", "@TEXT@"}, next: []string{"run", "-c", "-m", "ridge/@MODEL@", "@TEXT@"},
+		files: map[string]string{".config/opencode/opencode.json": `{"provider":{"ridge":{"npm":"@ai-sdk/openai-compatible","name":"ridge","options":{"baseURL":"@URL@/v1"},"models":{"@MODEL@":{"name":"@MODEL@"}}}}}`}},
+	{file: "agents-sdk-responses", name: "Agents SDK, responses", from: "openai-agents", path: "clients/bin/python", tool: "run_command", field: "command",
+		turn: []string{"@HERE@/agents_sdk.py", "responses", "@URL@", "@TEXT@"}, next: []string{"@HERE@/agents_sdk.py", "responses", "@URL@", "@TEXT@"}},
+	{file: "agents-sdk-chat", name: "Agents SDK, chat", from: "openai-agents", path: "clients/bin/python", tool: "run_command", field: "command",
+		turn: []string{"@HERE@/agents_sdk.py", "chat", "@URL@", "@TEXT@"}, next: []string{"@HERE@/agents_sdk.py", "chat", "@URL@", "@TEXT@"}},
+	{file: "mcp", name: "MCP (Agents SDK with a server of `mcp`)", from: "mcp", path: "clients/bin/python", tool: "run_command", field: "command",
+		turn: []string{"@HERE@/agents_sdk.py", "mcp", "@URL@", "@TEXT@"}, next: []string{"@HERE@/agents_sdk.py", "mcp", "@URL@", "@TEXT@"}},
+	{file: "smolagents", name: "smolagents", from: "smolagents", path: "clients/bin/python", tool: "run_command", field: "command",
+		turn: []string{"@HERE@/smol.py", "@URL@", "@TEXT@"}, next: []string{"@HERE@/smol.py", "@URL@", "run it", "@TEXT@"}, both: true,
+		final: `<tool_call>{"name":"final_answer","arguments":{"answer":"` + said + `"}}</tool_call>`},
+	{file: "mini-swe-agent", name: "mini-swe-agent", from: "mini-swe-agent", path: "clients/bin/mini", tool: "bash", field: "command",
+		turn:  []string{"-m", "openai/@MODEL@", "-y", "--exit-immediately", "-t", "@TEXT@", "-o", "trajectory.json", "-c", "mini.yaml", "-c", "model.model_kwargs.api_base=@URL@/v1"},
+		env:   []string{openaiEnv, "MSWEA_CONFIGURED=true", "MSWEA_COST_TRACKING=ignore_errors", "MSWEA_MODEL_RETRY_STOP_AFTER_ATTEMPT=3", "LITELLM_LOCAL_MODEL_COST_MAP=True"},
+		final: `<tool_call>{"name":"bash","arguments":{"command":"echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT; echo ` + said + `"}}</tool_call>`},
+	{file: "aider", name: "aider", from: "aider-chat", path: "aider/bin/aider", made: "out.txt",
+		turn: []string{"--model", "openai/@MODEL@", "--edit-format", "diff", "--no-git", "--yes-always", "--no-check-update", "--no-show-release-notes", "--no-show-model-warnings", "--analytics-disable", "--no-gitignore", "--no-pretty", "--message", "@TEXT@"},
+		next: []string{"--model", "openai/@MODEL@", "--edit-format", "diff", "--no-git", "--yes-always", "--no-check-update", "--no-show-release-notes", "--no-show-model-warnings", "--analytics-disable", "--no-gitignore", "--no-pretty", "--restore-chat-history", "--message", "@TEXT@", "out.txt"},
+		env:  []string{"OPENAI_API_BASE=@URL@/v1", openaiEnv, "LITELLM_LOCAL_MODEL_COST_MAP=True"},
+		call: said + "\n\nout.txt\n```\n<<<<<<< SEARCH\n=======\nridge-42\n>>>>>>> REPLACE\n```\n"},
+	{file: "llm", name: "llm", from: "llm", path: "clients/bin/llm", tool: "run_command", field: "command",
+		turn: []string{"-m", "@MODEL@", "--functions", llmFunction, "@TEXT@"}, next: []string{"-c", "--functions", llmFunction, "@TEXT@"},
+		files: map[string]string{".config/io.datasette.llm/extra-openai-models.yaml": "- model_id: @MODEL@\n  model_name: @MODEL@\n  api_base: @URL@/v1\n  supports_tools: true\n"}, env: []string{openaiEnv}},
+}
+
+const llmFunction = `
+import subprocess
+def run_command(command: str) -> str:
+    "Run a command."
+    return subprocess.run(command, shell=True, capture_output=True, text=True).stdout
+`
+
+// version is the pinned one.
+func (p *program) version(t *testing.T) string {
+	t.Helper()
+	dir := "testdata/agents/programs/"
+	var npm struct{ Dependencies map[string]string }
+	b, err := os.ReadFile(dir + "package.json")
+	if err == nil {
+		err = json.Unmarshal(b, &npm)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := npm.Dependencies[p.from]; v != "" {
+		return v
+	}
+	for _, file := range []string{"clients.txt", "aider.txt"} {
+		b, err := os.ReadFile(dir + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(p.from) + `==(.*)$`).FindSubmatch(b); m != nil {
+			return string(m[1])
+		}
+	}
+	t.Fatalf("%s: no version in %s", p.from, dir)
+	return ""
+}
+
+// programFolder is where the programs are, put there by
+// testdata/agents/programs/install.sh.
+func programFolder(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("real programs take minutes")
+	}
 	dir := os.Getenv("RIDGE_AGENT_PROGRAMS")
 	if dir == "" {
-		t.Skip("RIDGE_AGENT_PROGRAMS is not set: a folder with claude, codex and opencode of npm's @anthropic-ai/claude-code, @openai/codex and opencode-ai")
+		testdata.Skip(t, "RIDGE_AGENT_PROGRAMS is not set: the folder that server/testdata/agents/programs/install.sh fills")
 	}
-	for _, c := range []struct {
-		name, tool string
-		args       [2][]string // of two turns
-		file, text string      // configuration; @URL@ is the server's
-		env        []string
-	}{
-		{"codex", "exec_command", [2][]string{{"exec", "--skip-git-repo-check", "run it"}, {"exec", "resume", "--last", "--skip-git-repo-check", "again"}}, ".codex/config.toml",
-			"model = \"fake\"\nmodel_provider = \"ridge\"\n[model_providers.ridge]\nname = \"ridge\"\nbase_url = \"@URL@/v1\"\nwire_api = \"responses\"\n", nil},
-		{"claude", "Bash", [2][]string{{"-p", "run it", "--allowedTools", "Bash"}, {"-c", "-p", "again"}}, "unused", "", []string{"ANTHROPIC_BASE_URL=@URL@", "ANTHROPIC_AUTH_TOKEN=none", "ANTHROPIC_MODEL=fake", "ANTHROPIC_DEFAULT_HAIKU_MODEL=fake"}},
-		{"opencode", "bash", [2][]string{{"run", "-m", "ridge/fake", "run it"}, {"run", "-c", "-m", "ridge/fake", "again"}}, ".config/opencode/opencode.json",
-			`{"provider":{"ridge":{"npm":"@ai-sdk/openai-compatible","name":"ridge","options":{"baseURL":"@URL@/v1"},"models":{"fake":{"name":"fake"}}}}}`, nil},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			tok := byteTokenizer(t)
-			b := &script{tok: tok}
-			b.reply = func(r *engine.Request, _ int) string {
-				prompt := tok.DecodeSpecial(r.Tokens)
-				switch {
-				case strings.Contains(prompt, "ridge-42"):
-					return "It printed ridge-42."
-				case strings.Contains(prompt, `"name": "`+c.tool+`"`):
-					field := "command"
-					if c.name == "codex" {
-						field = "cmd"
-					}
-					return `<tool_call>{"name":"` + c.tool + `","arguments":{"` + field + `":"echo ridge-$((40+2))","description":"prints"}}</tool_call>`
-				}
-				return "A title"
-			}
-			m, err := run.ModelOf(b, tok, run.Info{Name: "fake", Path: "fake", Context: 1 << 19, Created: time.Unix(1e9, 0), Arch: "fake", Hidden: 4, Digest: strings.Repeat("a", 64), Parameters: 1e6, PageTokens: 16, Pages: 1 << 15}, hermes)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, srv := listen(t, Options{Models: []*run.Model{m}})
-			home := t.TempDir()
-			work := filepath.Join(home, "work")
-			file := filepath.Join(home, c.file)
-			for _, d := range []string{work, filepath.Dir(file)} {
-				if err := os.MkdirAll(d, 0o755); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := os.WriteFile(file, []byte(strings.ReplaceAll(c.text, "@URL@", srv.URL)), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			for turn, args := range c.args {
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
-				cmd := exec.CommandContext(ctx, filepath.Join(dir, c.name), args...)
-				cmd.Dir, cmd.Env = work, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}
-				for _, e := range c.env {
-					cmd.Env = append(cmd.Env, strings.ReplaceAll(e, "@URL@", srv.URL))
-				}
-				out, err := cmd.CombinedOutput()
-				cancel()
-				if err != nil || !strings.Contains(string(out), "It printed ridge-42.") {
-					t.Fatalf("turn %d: %v: %s", turn+1, err, out)
-				}
-			}
-		})
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return dir
+}
+
+// rows are the rows of programs in docs/agents.md.
+func rows(page string) (before, table, after string) {
+	const head = "| program | version |"
+	at := strings.Index(page, head)
+	if at < 0 {
+		return page, "", ""
+	}
+	end := strings.Index(page[at:], "\n\n")
+	return page[:at], page[at : at+end+1], page[at+end+1:]
 }

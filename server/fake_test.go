@@ -71,7 +71,8 @@ type script struct {
 	// hold returns what the token of a number waits for, nil for nothing: so a
 	// request is where a test wants it, however fast the machine is.
 	hold   func(r *engine.Request, token int) <-chan struct{}
-	queued bool  // it tells nobody how far prompts are, as if they had to wait
+	queued bool // it tells nobody how far prompts are, as if they had to wait
+	refuse func(r *engine.Request) error
 	full   error // of requests before they are submitted
 	fail   error // in place of a stream
 	broke  error // after the first token
@@ -90,6 +91,11 @@ func (b *script) Submit(ctx context.Context, r engine.Request) (run.Stream, erro
 	b.mu.Unlock()
 	if b.fail != nil {
 		return nil, b.fail
+	}
+	if b.refuse != nil {
+		if err := b.refuse(&r); err != nil {
+			return nil, err
+		}
 	}
 	if b.draining.Load() {
 		return nil, engine.ErrDraining
