@@ -129,6 +129,15 @@ elif ! try go -C server/pagetest list -deps -test ./...; then
   cat "$said" >&2
   skip "modules of the browser's driver cannot be fetched"
 else
+  # The checker of accessibility is npm's axe-core.
+  mkdir -p .test-tools
+  if [ -e .test-tools/package/axe.min.js ] ||
+     (command -v npm >/dev/null || try apt-get install -y --no-install-recommends npm; cd .test-tools && try npm pack axe-core@4.14.1 && tar -xzf axe-core-4.14.1.tgz package/axe.min.js && rm axe-core-4.14.1.tgz); then
+    export RIDGE_AXE=$PWD/.test-tools/package/axe.min.js
+  else
+    cat "$said" >&2
+    skip "axe-core cannot be fetched"
+  fi
   go -C server/pagetest vet ./...
   go -C server/pagetest test -timeout 10m ./...
 fi

@@ -30,6 +30,9 @@ function put(e, children) {
   for (const c of children.flat(3)) if (c != null && c !== false) e.append(c instanceof Node ? c : String(c));
 }
 
+// wide is a box for what may be wider than the screen.
+export const wide = (label, ...children) => h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": label }, children);
+
 // fill replaces the children of e.
 export function fill(e, ...children) {
   e.replaceChildren();

@@ -4,7 +4,7 @@
 // complete are rendered once.
 import { Marked } from "./vendor/marked-18.2.1.js";
 import purify from "./vendor/dompurify-3.5.0.js";
-import { copy, h } from "./dom.js";
+import { copy, h, wide } from "./dom.js";
 
 const escape = (t) => t.replace(/[&<>"']/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" })[c]);
 
@@ -57,7 +57,7 @@ function finish(block) {
     pre.replaceWith(h("figure", { class: "code" }, h("figcaption", {}, h("span", {}, lang), button), h("pre", { tabIndex: 0 }, code)));
   }
   for (const table of block.querySelectorAll("table")) {
-    table.replaceWith(h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "table" }, table.cloneNode(true)));
+    table.replaceWith(wide("table", table.cloneNode(true)));
   }
 }
 

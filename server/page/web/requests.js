@@ -1,6 +1,6 @@
 // The last requests, and the keys that may send some.
 import { get } from "./api.js";
-import { count, fill, h, seconds } from "./dom.js";
+import { count, fill, h, seconds, wide } from "./dom.js";
 import { turns } from "./markdown.js";
 
 // table shows what load returns, again every two seconds.
@@ -17,7 +17,7 @@ function table(title, columns, load, row) {
   show();
   const timer = setInterval(() => document.hidden || show(), 2000);
   return {
-    element: h("section", { class: "page" }, h("h1", {}, title), note, h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, columns.map(([t, k]) => h("th", { scope: "col", class: k || "" }, t)))), body))),
+    element: h("section", { class: "page" }, h("h1", {}, title), note, wide(title, h("table", {}, h("thead", {}, h("tr", {}, columns.map(([t, k]) => h("th", { scope: "col", class: k || "" }, t)))), body))),
     close: () => clearInterval(timer),
   };
 }

@@ -39,7 +39,7 @@ function details(t, i, branch) {
 // view splits any text into the tokens of a model.
 export function view() {
   const text = h("textarea", { rows: 6, value: "Any text, as the model reads it.", "aria-label": "Text", spellcheck: false });
-  const out = h("div", { class: "tokens ids", "aria-label": "Tokens" });
+  const out = h("div", { class: "tokens ids", role: "group", "aria-label": "Tokens" });
   const sum = h("p", { class: "quiet", role: "status" });
   const special = h("input", { type: "checkbox", id: "special" });
   const model = picker(null, () => show());
