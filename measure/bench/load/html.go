@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"math"
 	"slices"
 	"strings"
+	"time"
 )
 
 // HTML writes a page with tables and plots of reports, which needs nothing
@@ -110,16 +112,40 @@ func charts(reports []*Report) []*chart {
 	running := &chart{title: "Requests under way", x: "seconds", y: "requests"}
 	for i, rep := range reports {
 		t, n := line{name: rep.label(true), class: colour(reports, i), step: true}, line{name: rep.label(true), class: colour(reports, i), step: true}
-		// The last second is no whole one.
-		whole := rep.Seconds[:max(1, len(rep.Seconds)-1)]
-		for s := range len(whole) + 1 {
-			sec := whole[min(s, len(whole)-1)]
-			t.pts = append(t.pts, [2]float64{float64(s), sec.Output})
-			n.pts = append(n.pts, [2]float64{float64(s), sec.Running})
+		rates, under, width := rep.over()
+		for k := range len(rates) + 1 {
+			at, last := float64(k)*width, min(k, len(rates)-1)
+			t.pts = append(t.pts, [2]float64{at, rates[last]})
+			n.pts = append(n.pts, [2]float64{at, under[last]})
 		}
 		tokens.lines, running.lines = append(tokens.lines, t), append(running.lines, n)
 	}
 	return append(out, tokens, running)
+}
+
+// over splits the run into equal parts that end when it ends, of a second or
+// less: so many that a short run has some, too. It returns the tokens a second and
+// the mean number of requests of each part, whose means over the run are those of
+// the table, and the parts' width in seconds.
+func (rep *Report) over() (rates, running []float64, width float64) {
+	n := max(int(math.Ceil(rep.Duration)), min(20, int(rep.Duration*10)), 1)
+	width = rep.Duration / float64(n)
+	if width <= 0 {
+		return []float64{0}, []float64{0}, 1
+	}
+	rates, running = make([]float64, n), make([]float64, n)
+	part := func(t time.Duration) int { return min(max(int(t.Seconds()/width), 0), n-1) }
+	for i := range rep.Records {
+		q := &rep.Records[i]
+		for _, at := range q.Pieces {
+			rates[part(at)] += float64(q.Output) / float64(len(q.Pieces)) / width
+		}
+		for k := part(q.Sent); k <= part(q.End); k++ {
+			from, to := max(q.Sent.Seconds(), float64(k)*width), min(q.End.Seconds(), float64(k+1)*width)
+			running[k] += max(0, to-from) / width
+		}
+	}
+	return rates, running, width
 }
 
 // colour is that of a report's target.
@@ -143,12 +169,12 @@ const pageText = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>ridge bench serve</title>
 <style>
-:root{color-scheme:light dark;--c0:#1769aa;--c1:#d9480f;--c2:#2b8a3e;--c3:#862e9c;--c4:#946200;--c5:#555}
-@media(prefers-color-scheme:dark){:root{--c0:#66b3ff;--c1:#ff9f6b;--c2:#69db7c;--c3:#e599f7;--c4:#ffd43b;--c5:#bbb}}
-body{font:14px/1.45 system-ui,sans-serif;margin:2em auto;max-width:1120px;padding:0 1em}
+:root{color-scheme:light dark;--ground:#fbfbfa;--ink:#1c211f;--sunk:#f1f2f0;--c0:#3b6fd4;--c1:#b45309;--c2:#1f8a63;--c3:#8e5bd0;--c4:#946200;--c5:#59625e}
+@media(prefers-color-scheme:dark){:root{--ground:#151816;--ink:#e8ebe9;--sunk:#262b28;--c0:#7aa5f5;--c1:#f0a35a;--c2:#58c99b;--c3:#bd95ee;--c4:#e0c158;--c5:#a3ada8}}
+body{font:14px/1.45 system-ui,sans-serif;background:var(--ground);color:var(--ink);margin:2em auto;max-width:1120px;padding:0 1em}
 h1{font-size:1.4em}h2{font-size:1.1em;margin-top:2.2em}
 table{border-collapse:collapse}th,td{padding:.2em .7em;text-align:right;border-bottom:1px solid #8884}th:first-child,td:first-child{text-align:left}
-pre{font-size:12px;overflow-x:auto;background:#8881;padding:.8em}
+pre{font-size:12px;overflow-x:auto;background:var(--sunk);border-radius:8px;padding:.8em}
 .plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(340px,1fr));gap:16px}
 svg{width:100%;height:auto;font-size:11px}svg text{fill:currentColor}
 .t{font-size:13px;font-weight:600}.x{text-anchor:middle}.y{text-anchor:end}

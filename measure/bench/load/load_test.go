@@ -72,6 +72,15 @@ func closedLoop(t *testing.T, chat bool) {
 	if math.Abs(sum-108) > 1e-6 {
 		t.Errorf("the timeline has %v tokens, want 108", sum)
 	}
+	// A run of a quarter of a second has a curve, too, and it says what the table says.
+	rates, running, width := rep.over()
+	area, mean := 0.0, 0.0
+	for k := range rates {
+		area, mean = area+rates[k]*width, mean+running[k]*width
+	}
+	if len(rates) < 2 || math.Abs(area-108) > 1e-6 || math.Abs(mean/rep.Duration-rep.Concurrency) > 1e-6 {
+		t.Errorf("%d parts with %v tokens, %v requests; want 108 and %v", len(rates), area, mean/rep.Duration, rep.Concurrency)
+	}
 	if last.Done != 12 || last.Sessions != 12 || last.Pieces != 108 || last.Running != 0 {
 		t.Errorf("progress at the end: %+v", last)
 	}
