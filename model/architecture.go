@@ -33,7 +33,7 @@ type architecture struct {
 var architectures = []*architecture{
 	// Most with experts, or relatives of those.
 	&glm4, &glm4moe, &ernie4_5, &ernie4_5moe, &dots1, &minimaxM2, &llama4, &afmoe, &hunyuanDense,
-	&hunyuanMoE, &phimoe, &dbrx, &exaoneMoE, &flexOlmo,
+	&hunyuanMoE, &phimoe, &dbrx, &exaoneMoE, &flexOlmo, &bailing, &bailing2, &smallThinker, &arctic,
 
 	&llama, &smollm3, &qwen2, &qwen3, &gemma, &gemma2, &gemma3, &phi2, &phi3,
 	&commandR, &cohere2, &granite, &gpt2, &starcoder, &starcoder2, &gptneox, &mpt, &bloom, &falcon, &olmo, &olmo2, &stablelm,

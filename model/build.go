@@ -16,8 +16,9 @@ func (b *builder) decoder() *Net {
 }
 
 // stack builds a network of layers whose mixers mix builds: it is given the number
-// of a layer, and what gives the names of the layer's parts.
-func (b *builder) stack(mix func(i int, at func(string) string) nn.Mixer) *Net {
+// of a layer, and what gives the names of the layer's parts. feed, if it is given,
+// builds the rest of a layer in place of an MLP or experts.
+func (b *builder) stack(mix func(i int, at func(string) string) nn.Mixer, feed ...func(b *builder, l *Layer, at func(string) string)) *Net {
 	net := b.frame()
 	for i := range b.c.Layers {
 		if b.err != nil {
@@ -27,9 +28,12 @@ func (b *builder) stack(mix func(i int, at func(string) string) nn.Mixer) *Net {
 		l := Layer{NormResid: b.c.NormResid, Scale: b.c.ResidScale}
 		b.norms(&l, at)
 		l.Mix = mix(i, at)
-		if x := b.c.Experts.Layers; x != nil && x[i] {
+		switch x := b.c.Experts.Layers; {
+		case len(feed) > 0:
+			feed[0](b, &l, at)
+		case x != nil && x[i]:
 			l.FFN = b.moe(at)
-		} else {
+		default:
 			l.FFN = b.mlp(at)
 		}
 		net.Layers = append(net.Layers, l)

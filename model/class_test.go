@@ -79,7 +79,7 @@ func TestClassDefaults(t *testing.T) {
 	tried := 0
 	for _, dir := range tinyCases(t) {
 		config, text := configOf(t, dir)
-		c := classes()[text["model_type"].(string)]
+		c := classes()[exactType(text)]
 		for key, def := range c.Keys {
 			if def == nil || strings.Contains(key, ": ") {
 				continue
@@ -121,6 +121,7 @@ var noEffect = map[string][]string{
 	"moe_layer_interval":               {"moe_layer_start_index"},
 	"moe_layer_start_index":            {"moe_layer_interval"},
 	"global_attn_every_n_layers":       {"layer_types"},
+	"sliding_window_size":              {"sliding_window_layout"},
 	"first_k_dense_replace":            {"mlp_layer_types"},
 	"interleave_moe_layer_step":        {"moe_layers"},
 	"attn_scale":                       {"attn_temperature_tuning"},
@@ -148,7 +149,7 @@ func TestEveryKeyOfTheClass(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", dir, err)
 		}
-		c := classes()[text["model_type"].(string)]
+		c := classes()[exactType(text)]
 		for key := range c.Keys {
 			in, name := text, key
 			if object, inner, ok := strings.Cut(key, ": "); ok {
@@ -168,7 +169,7 @@ func TestEveryKeyOfTheClass(t *testing.T) {
 				delete(in, name)
 			}
 			switch {
-			case err != nil && !strings.Contains(err.Error(), name) && !strings.Contains(err.Error(), "layers: ") && !strings.Contains(err.Error(), "layer_types: "):
+			case err != nil && !strings.Contains(err.Error(), name) && !strings.Contains(err.Error(), "layers: ") && !strings.Contains(err.Error(), "layer_types: ") && !strings.Contains(err.Error(), "_layout: "):
 				t.Errorf("%s: %s: %v", filepath.Base(dir), key, err)
 			case err == nil && after == before && !slices.ContainsFunc(noEffect[key], func(by string) bool { return by == "" || c.knows(by) }):
 				t.Errorf("%s: %s: expected another model or an error for %v, found the same as for %v", filepath.Base(dir), key, another(key, old), old)
@@ -206,7 +207,7 @@ func another(key string, v any) any {
 		return map[string]any{"rope_type": "linear", "factor": 2.0}
 	case "attn_config":
 		return map[string]any{"clip_qkv": 3.0}
-	case "layer_types", "no_rope_layers", "mlp_only_layers":
+	case "rope_layout", "sliding_window_layout", "layer_types", "no_rope_layers", "mlp_only_layers":
 		return []any{"x"}
 	case "use_bidirectional_attention":
 		return true

@@ -75,6 +75,9 @@ func parseHF(path string, b []byte) (*description, error) {
 		return nil, fmt.Errorf("model: %w", *d.err)
 	}
 	kind := d.str("", "model_type", "")
+	if exact := exactType(m); exact != kind && *d.err == nil {
+		kind, m["model_type"] = exact, exact
+	}
 	// Multi-modal checkpoints keep the language model's numbers one level down,
 	// but for what concerns its output matrix.
 	if text := d.object("text_config"); text != nil && *d.err == nil {
@@ -91,6 +94,18 @@ func parseHF(path string, b []byte) (*description, error) {
 	}
 	d.setClass(kind)
 	return d, *d.err
+}
+
+// exactType returns the model_type of a config.json, with the class of the model
+// where it tells types apart that share their name.
+func exactType(m map[string]any) string {
+	kind, _ := m["model_type"].(string)
+	if list, _ := m["architectures"].([]any); len(list) == 1 {
+		if exact := fmt.Sprint(kind, "/", list[0]); byType(exact) != nil {
+			return exact
+		}
+	}
+	return kind
 }
 
 func jsonDescription(path string, m map[string]any) *description {

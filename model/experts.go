@@ -24,6 +24,7 @@ type ExpertConfig struct {
 	Normalize         bool
 	Scale             float32
 	Near              float32 // of nn.ScoreSparseMixer
+	Early             bool    // routers read a layer's rows before its mixer
 	WeighInput        bool
 }
 
@@ -65,8 +66,8 @@ func (x *ExpertConfig) validate(layers int) error {
 // has what a file means that does not say it. Every layer from the first mixture
 // on is one.
 func (d *description) experts(c *Config, x ExpertConfig) ExpertConfig {
-	x.Count = d.int("expert_count", "num_local_experts|num_experts|n_routed_experts|moe_num_experts", required)
-	x.TopK = d.int("expert_used_count", "num_experts_per_tok|num_experts_per_token|moe_k|moe_topk", required)
+	x.Count = d.int("expert_count", "num_local_experts|num_experts|n_routed_experts|moe_num_experts|moe_num_primary_experts", required)
+	x.TopK = d.int("expert_used_count", "num_experts_per_tok|num_experts_per_token|moe_k|moe_topk|moe_num_active_primary_experts", required)
 	// llama.cpp writes 0 and false for what it takes from the architecture.
 	x.FFN = cmp.Or(d.int("expert_feed_forward_length", "moe_intermediate_size|expert_ffn_hidden_size", 0), c.FFN)
 	x.Groups = d.int("expert_group_count", "n_group", 1)
@@ -114,7 +115,15 @@ func expertLayers(layers int, has func(layer int) bool) []bool {
 }
 
 // moe builds the mixture of a layer.
-func (b *builder) moe(at func(string) string) *nn.MoE {
+func (b *builder) moe(at func(string) string) nn.FFN {
+	m := b.mixture(at)
+	if b.c.Experts.Early {
+		return &nn.EarlyMoE{MoE: *m}
+	}
+	return m
+}
+
+func (b *builder) mixture(at func(string) string) *nn.MoE {
 	c, x := b.c, &b.c.Experts
 	m := &nn.MoE{Router: nn.Router{
 		Logits: b.linear(at("ffn_gate_inp"), x.Count, c.Hidden), Prefer: b.bias(at("exp_probs_b.bias"), x.Count),

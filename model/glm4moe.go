@@ -2,10 +2,10 @@ package model
 
 import "ridge/nn"
 
-// GLM 4.5 to 4.7: experts behind the first layers that a sigmoid weighs, and one
+// GLM 4.5 to 4.7, and Solar Open: experts behind the first layers that a sigmoid weighs, and one
 // that all rows read. The largest normalizes queries and keys.
 var glm4moe = architecture{
-	name: "glm4moe", hf: []string{"glm4_moe"},
+	name: "glm4moe", hf: []string{"glm4_moe", "solar_open"},
 	describe: func(d *description, c *Config) {
 		llamaLike(c, nn.RopeNeox)
 		d.with(d.bool("", "attention_bias", false), qkvBias...)

@@ -82,6 +82,7 @@ func (x *ExpertConfig) describe(d *nameList) {
 	d.add("experts.scale", x.Scale)
 	d.add("experts.weigh_input", x.WeighInput)
 	d.add("experts.near", x.Near)
+	d.add("experts.early", x.Early)
 }
 
 func (r *RopeConfig) describe(d *nameList, in string) {

@@ -19,6 +19,11 @@ type Layer struct {
 	FFN     nn.FFN
 	PostFFN nn.Norm
 
+	// Beside is an FFN that reads the layer's input, whatever the rest of it does;
+	// nil for none.
+	PreBeside nn.Norm
+	Beside    nn.FFN
+
 	Wiring    Wiring
 	NormResid bool    // the residual stream continues from the normalized rows
 	Scale     float32 // of what both add
@@ -37,7 +42,11 @@ const (
 // Regions gives what the layer's parts read, in the order in which they run.
 func (l *Layer) Regions() iter.Seq[nn.Region] {
 	return func(yield func(nn.Region) bool) {
-		for _, b := range [2]nn.Block{l.Mix, l.FFN} {
+		blocks := []nn.Block{l.Mix, l.FFN}
+		if l.Beside != nil {
+			blocks = append(blocks, l.Beside)
+		}
+		for _, b := range blocks {
 			for _, r := range b.Reads().Regions {
 				if !yield(r) {
 					return
@@ -51,6 +60,7 @@ func (l *Layer) Regions() iter.Seq[nn.Region] {
 type layerRows struct {
 	x     kernel.Acts // residual stream
 	h, h2 kernel.Acts // normalized rows; those of a parallel FFN
+	b     kernel.Acts // those of an FFN beside
 	y     kernel.Acts // what is added
 }
 
@@ -58,6 +68,16 @@ type layerRows struct {
 // rows that give an output are computed once the mixer has appended what it
 // keeps; they move to the front.
 func (l *Layer) run(e *nn.Exec, s *nn.Step, i int, last bool, r *layerRows) {
+	var beside *kernel.Acts
+	var besideDown *nn.Linear
+	if l.Beside != nil {
+		e.Norm(&r.b, &r.x, &l.PreBeside, l.Beside.Form())
+		beside, besideDown = l.Beside.Feed(e, &r.b)
+	}
+	early, _ := l.FFN.(nn.Early)
+	if early != nil {
+		early.Look(e, &r.x)
+	}
 	form := l.Mix.Form()
 	if l.Wiring == ParallelShared && !form.Quant() {
 		form = l.FFN.Form()
@@ -69,6 +89,12 @@ func (l *Layer) run(e *nn.Exec, s *nn.Step, i int, last bool, r *layerRows) {
 		for _, a := range [3]*kernel.Acts{&r.x, &r.h, mixed} {
 			nn.Keep(a, s.Wanted())
 		}
+		if beside != nil {
+			nn.Keep(beside, s.Wanted())
+		}
+		if early != nil {
+			early.Keep(e, s.Wanted())
+		}
 		if r.x.N == 0 {
 			return
 		}
@@ -79,6 +105,9 @@ func (l *Layer) run(e *nn.Exec, s *nn.Step, i int, last bool, r *layerRows) {
 		l.continueFromNorm(r)
 		fed, down := l.FFN.Feed(e, &r.h)
 		l.add(e, r, fed, down, &l.PostFFN)
+		if beside != nil {
+			l.add(e, r, beside, besideDown, &nn.Norm{})
+		}
 		return
 	}
 	// The FFN's input is taken before the mixer's output is added.

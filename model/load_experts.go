@@ -27,8 +27,8 @@ func (l *ExpertLoad) Imbalance() float64 {
 func (m *Model) ExpertLoads() []ExpertLoad {
 	var out []ExpertLoad
 	for i := range m.net.Layers {
-		x, ok := m.net.Layers[i].FFN.(*nn.MoE)
-		if !ok {
+		x := m.net.Layers[i].mixture()
+		if x == nil {
 			continue
 		}
 		l := ExpertLoad{Layer: i, Experts: len(x.Experts), Read: x.Load().Read, Idle: len(x.Experts)}
@@ -42,4 +42,17 @@ func (m *Model) ExpertLoads() []ExpertLoad {
 		out = append(out, l)
 	}
 	return out
+}
+
+// mixture returns the layer's mixture of experts, nil if it has none.
+func (l *Layer) mixture() *nn.MoE {
+	for _, f := range [2]nn.FFN{l.FFN, l.Beside} {
+		switch x := f.(type) {
+		case *nn.MoE:
+			return x
+		case *nn.EarlyMoE:
+			return &x.MoE
+		}
+	}
+	return nil
 }

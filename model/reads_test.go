@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"ridge/kernel"
-	"ridge/nn"
 	"ridge/weights/tensor"
 )
 
@@ -22,7 +21,7 @@ func counted(f func()) int64 {
 // A decoded token reads what WeightBytes says: of experts only those that its
 // router chose. Tokens of several sequences read an expert once in a step.
 func TestBytesRead(t *testing.T) {
-	for _, name := range []string{"llama", "qwen2moe", "qwen3moe", "gpt-oss", "granitemoe-shared", "lfm2moe", "glm4moe", "llama4", "phimoe"} {
+	for _, name := range []string{"llama", "qwen2moe", "qwen3moe", "gpt-oss", "granitemoe-shared", "lfm2moe", "glm4moe", "llama4", "phimoe", "smallthinker", "arctic"} {
 		g := readGolden(t, filepath.Join(tinyModels, name))
 		m := openTiny(t, g.dir, 64, Options{KV: tensor.F32, Workers: 2, KVBytes: 8 << 20})
 		compute(t, m, g.Prompt[:20], 20)
@@ -58,8 +57,8 @@ func checkBatch(t *testing.T, name string, m *Model, tokens []int32) {
 				}
 			}
 		}
-		x, ok := m.Net().Layers[i].FFN.(*nn.MoE)
-		if !ok {
+		x := m.Net().Layers[i].mixture()
+		if x == nil {
 			continue
 		}
 		e, l, b := &x.Experts[0], loads[0], before[0]

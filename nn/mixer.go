@@ -38,6 +38,13 @@ type FFN interface {
 	Feed(e *Exec, x *kernel.Acts) (*kernel.Acts, *Linear)
 }
 
+// Early is an FFN that looks at the residual rows of its layer before the mixer
+// does: at x, [rows][hidden], and then at those of them that are kept.
+type Early interface {
+	Look(e *Exec, x *kernel.Acts)
+	Keep(e *Exec, rows []int)
+}
+
 // Reads is what a block reads for the rows of a step.
 type Reads struct {
 	Regions []Region // in the order in which they are read

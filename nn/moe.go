@@ -19,6 +19,27 @@ type MoE struct {
 	load Load
 }
 
+// EarlyMoE is a mixture whose router reads the residual rows of its layer, before
+// the mixer and without a norm (SmallThinker, Song et al. 2025, arXiv 2507.20984).
+type EarlyMoE struct{ MoE }
+
+// Look computes the logits of the router.
+func (m *EarlyMoE) Look(e *Exec, x *kernel.Acts) {
+	r := scratch[moeRows](e)
+	form := FormOf(&m.Router.Logits)
+	if form.Quant() {
+		e.Norm(&r.early, x, &Norm{}, form)
+		x = &r.early
+	}
+	e.Linear(x, Out{&m.Router.Logits, &r.logits})
+}
+
+// Keep keeps the logits of the given rows.
+func (m *EarlyMoE) Keep(e *Exec, rows []int) { Keep(&scratch[moeRows](e).logits, rows) }
+
+// Feed is MoE.Feed by the logits that Look computed.
+func (m *EarlyMoE) Feed(e *Exec, x *kernel.Acts) (*kernel.Acts, *Linear) { return m.feed(e, x, true) }
+
 // Load counts what routers have chosen since a model was opened.
 type Load struct {
 	Rows []int64 // per expert, the rows that chose it
@@ -91,6 +112,7 @@ type moeRows struct {
 	y        kernel.Acts // [slots][hidden]
 	shared   kernel.Acts // [rows][hidden]
 	open     kernel.Acts // [rows][1], of the shared MLP's gate
+	early    kernel.Acts // [rows][hidden], what an early router reads
 	out      kernel.Acts // [rows][hidden]
 
 	route   routeTask
@@ -103,7 +125,10 @@ type moeRows struct {
 type expertSpan struct{ expert, lo, hi int }
 
 // Feed computes what the mixture adds to the rows.
-func (m *MoE) Feed(e *Exec, x *kernel.Acts) (*kernel.Acts, *Linear) {
+func (m *MoE) Feed(e *Exec, x *kernel.Acts) (*kernel.Acts, *Linear) { return m.feed(e, x, false) }
+
+// feed is Feed. If the rows were looked at, their logits are there.
+func (m *MoE) feed(e *Exec, x *kernel.Acts, looked bool) (*kernel.Acts, *Linear) {
 	r := scratch[moeRows](e)
 	var shared *kernel.Acts
 	if m.Shared != nil {
@@ -112,7 +137,10 @@ func (m *MoE) Feed(e *Exec, x *kernel.Acts) (*kernel.Acts, *Linear) {
 			e.Linear(x, Out{&m.SharedGate, &r.open})
 		}
 	}
-	e.route(&r.route, &m.Router, x, &r.logits, &r.choice)
+	if !looked {
+		e.Linear(x, Out{&m.Router.Logits, &r.logits})
+	}
+	e.route(&r.route, &m.Router, &r.logits, &r.choice)
 	r.assign(m, x.N)
 	in := x
 	if x.N > 1 || m.Router.WeighInput {

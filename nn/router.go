@@ -59,16 +59,15 @@ type routeTask struct {
 	}
 }
 
-// route chooses the experts of the rows of x. logits is scratch.
-func (e *Exec) route(t *routeTask, r *Router, x, logits *kernel.Acts, out *choice) {
-	e.Linear(x, Out{&r.Logits, logits})
-	n := x.N * r.TopK
+// route chooses the experts of rows by their logits, which are overwritten.
+func (e *Exec) route(t *routeTask, r *Router, logits *kernel.Acts, out *choice) {
+	n := logits.N * r.TopK
 	if cap(out.expert) < n {
 		out.expert, out.weight = make([]int32, n), make([]float32, n)
 	}
 	out.expert, out.weight = out.expert[:n], out.weight[:n]
 	t.r, t.logits, t.out = r, logits, out
-	e.run(t, 4*x.N*logits.K)
+	e.run(t, 4*logits.N*logits.K)
 }
 
 func (t *routeTask) Do(worker, workers int) {

@@ -20,7 +20,7 @@ from transformers import PreTrainedConfig
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 EXPERTS = ["afmoe", "dbrx", "dots1", "ernie4_5", "ernie4_5_moe", "exaone_moe", "flex_olmo", "glm4", "glm4_moe", "hunyuan_v1_dense",
-           "hunyuan_v1_moe", "llama4_text", "minimax_m2", "phimoe"]
+           "hunyuan_v1_moe", "llama4_text", "minimax_m2", "phimoe", "sarvam_moe", "solar_open"]
 
 OUT = pathlib.Path(__file__).resolve().parents[3] / "model/classes.jsonl"
 
@@ -38,6 +38,15 @@ LEGACY = {
     "stablelm_epoch": ("stablelm", {"norm_eps": "layer_norm_eps", "rope_pct": "partial_rotary_factor"}),
 }
 
+ROTARY = {"rope_theta": 10000.0, "rope_scaling": None}
+COMMON = {"vocab_size": None, "hidden_size": None, "num_hidden_layers": None, "num_attention_heads": None, "num_key_value_heads": None,
+          "max_position_embeddings": None, "tie_word_embeddings": False, **ROTARY}
+BAILING = {**COMMON, "intermediate_size": None, "hidden_act": "silu", "use_qkv_bias": False, "use_bias": True, "rms_norm_eps": 1e-5,
+           "norm_head": False, "use_sliding_window": False, "num_experts": 16, "num_shared_experts": 0, "num_experts_per_tok": 2,
+           "norm_topk_prob": True, "moe_intermediate_size": None, "first_k_dense_replace": 0, "head_dim": None}
+BAILING2 = {**BAILING, "use_qk_norm": False, "n_group": 8, "topk_group": 4, "routed_scaling_factor": 2.5,
+            "partial_rotary_factor": 1.0, "num_nextn_predict_layers": 0, "moe_router_enable_expert_bias": True}
+
 # Types whose configuration class is the authors' own, beside their checkpoints.
 REMOTE = {
     "deepseek": {
@@ -46,6 +55,15 @@ REMOTE = {
         "num_experts_per_tok": None, "moe_layer_freq": 1, "first_k_dense_replace": 0, "norm_topk_prob": False,
         "scoring_func": "softmax", "hidden_act": "silu", "max_position_embeddings": 2048, "rms_norm_eps": 1e-6,
         "tie_word_embeddings": False, "rope_theta": 10000.0, "rope_scaling": None, "attention_bias": False},
+    "bailing_moe/BailingMoeForCausalLM": BAILING, "bailing_moe/BailingMoeV2ForCausalLM": BAILING2, "bailing_moe_v2": BAILING2,
+    "arctic": {**COMMON, "intermediate_size": None, "hidden_act": "silu", "rms_norm_eps": 1e-5, "num_experts_per_tok": 1,
+               "num_local_experts": 8, "moe_layer_frequency": 2, "parallel_attn_mlp_res": False, "use_residual": False,
+               "sliding_window": None},
+    "smallthinker": {**COMMON, "head_dim": 128, "rms_norm_eps": 1e-6, "tie_word_embeddings": True, "rope_theta": 1e6,
+                     "rope_layout": None, "sliding_window_layout": None, "sliding_window_size": 4096,
+                     "moe_num_primary_experts": 32, "moe_num_active_primary_experts": 4, "moe_ffn_hidden_size": 768,
+                     "moe_enable_early_router": True, "moe_primary_router_apply_softmax": False,
+                     "moe_enable_secondary_experts": False, "use_qk_norm": False},
 }
 
 # What a class takes under a name of its first checkpoints.
@@ -102,7 +120,10 @@ def looked_up(cls, values):
 
 def read_by_model(cls):
     """Returns the keys that the model's code asks its configuration for that may be missing, with their defaults."""
-    source = inspect.getsource(importlib.import_module(cls.__module__.replace("configuration_", "modeling_")))
+    try:
+        source = inspect.getsource(importlib.import_module(cls.__module__.replace("configuration_", "modeling_")))
+    except ModuleNotFoundError:
+        return {}    # its model is that of another class
     out = {}
     for n in ast.walk(ast.parse(source)):
         if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "getattr" and len(n.args) == 3:

@@ -52,6 +52,94 @@ exaonemoe = family("ExaoneMoeForCausalLM", "exaone_moe", {
     "first_k_dense_replace": 1, "norm_topk_prob": True, "routed_scaling_factor": 2.5, "sliding_window": WINDOW,
     "sliding_window_pattern": 2, "n_group": 1, "topk_group": 1})
 
+
+def layers(n, parts, per_expert=(), experts=0, where=lambda i: True):
+    """Returns the tensors of n layers: parts, and per_expert ones for each expert of the layers that have some."""
+    out = {}
+    for i in range(n):
+        for name, shape in parts(i).items():
+            out[f"model.layers.{i}.{name}.weight" if not name.endswith("bias") else f"model.layers.{i}.{name}"] = shape
+        for e in range(experts if where(i) else 0):
+            out.update({f"model.layers.{i}.{name.replace('#', str(e))}.weight": shape for name, shape in per_expert})
+    return out
+
+
+def around(c, embed="embed_tokens"):
+    """Returns the tensors around the layers."""
+    wide = (c["vocab_size"], c["hidden_size"])
+    return {f"model.{embed}.weight": wide, "model.norm.weight": wide[1:],
+            **({} if c["tie_word_embeddings"] else {"lm_head.weight": wide})}
+
+
+def experts_of(c, name, width, up="up_proj", gate="gate_proj", down="down_proj"):
+    h = c["hidden_size"]
+    return [(f"{name}.#.{gate}", (width, h)), (f"{name}.#.{up}", (width, h)), (f"{name}.#.{down}", (h, width))]
+
+
+def mlp_of(c, name, width, up="up_proj", gate="gate_proj", down="down_proj"):
+    return {k.replace(".#", ""): shape for k, shape in experts_of(c, f"{name}.#", width, up, gate, down)}
+
+
+def bailing_tensors(c):
+    h, d, q, kv, width = c["hidden_size"], c["head_dim"], c["num_attention_heads"], c["num_key_value_heads"], c["moe_intermediate_size"]
+    second = "use_qk_norm" in c
+
+    def parts(i):
+        out = {"input_layernorm": (h,), "post_attention_layernorm": (h,), "attention.query_key_value": ((q + 2 * kv) * d, h),
+               "attention.dense": (h, q * d)}
+        if second:
+            out.update({"attention.query_layernorm": (d,), "attention.key_layernorm": (d,)})
+        if i < c["first_k_dense_replace"]:
+            return {**out, **mlp_of(c, "mlp", c["intermediate_size"])}
+        out.update({"mlp.gate": (c["num_experts"], h), **mlp_of(c, "mlp.shared_experts", width * c["num_shared_experts"])})
+        return {**out, "mlp.gate.expert_bias": (c["num_experts"],)} if second else out
+    return {**around(c, "word_embeddings"), **layers(c["num_hidden_layers"], parts, experts_of(c, "mlp.experts", width), c["num_experts"],
+                                                     lambda i: i >= c["first_k_dense_replace"])}
+
+
+def attention_of(c, d):
+    h, q, kv = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"]
+    return {"self_attn.q_proj": (q * d, h), "self_attn.k_proj": (kv * d, h), "self_attn.v_proj": (kv * d, h), "self_attn.o_proj": (h, q * d),
+            "input_layernorm": (h,), "post_attention_layernorm": (h,)}
+
+
+def smallthinker_tensors(c):
+    width, n = c["moe_ffn_hidden_size"], c["moe_num_primary_experts"]
+    parts = {**attention_of(c, c["head_dim"]), "block_sparse_moe.primary_router": (n, c["hidden_size"])}
+    return {**around(c), **layers(c["num_hidden_layers"], lambda i: parts, experts_of(c, "block_sparse_moe.experts", width, "up", "gate", "down"), n)}
+
+
+def arctic_tensors(c):
+    h, n = c["hidden_size"], c["num_local_experts"]
+    parts = {**attention_of(c, h // c["num_attention_heads"]), "residual_layernorm": (h,), "block_sparse_moe.gate": (n, h),
+             **mlp_of(c, "residual_mlp", h, "w3", "w1", "w2")}
+    return {**around(c), **layers(c["num_hidden_layers"], lambda i: parts,
+                                  experts_of(c, "block_sparse_moe.experts", c["intermediate_size"], "w3", "w1", "w2"), n)}
+
+
+BAILING = {**{k: v for k, v in MOE.items() if k not in ("attention_bias", "tie_word_embeddings")}, "head_dim": 16, "num_attention_heads": 2, "num_experts": 4, "num_experts_per_tok": 2,
+           "num_shared_experts": 1, "norm_topk_prob": True, "first_k_dense_replace": 0, "use_qkv_bias": False, "use_bias": False, "norm_head": False,
+           "tie_word_embeddings": False}
+bailing = family("BailingMoeForCausalLM", "bailing_moe", BAILING, tensors=bailing_tensors)
+bailing2 = family("BailingMoeV2ForCausalLM", "bailing_moe", {
+    **BAILING, "use_qk_norm": True, "n_group": 1, "topk_group": 1, "routed_scaling_factor": 1.5, "first_k_dense_replace": 1,
+    "partial_rotary_factor": 0.5, "score_function": "sigmoid", "num_nextn_predict_layers": 0, "moe_router_enable_expert_bias": True}, tensors=bailing_tensors)
+smallthinker = family("SmallThinkerForCausalLM", "smallthinker", {
+    **HALF, "vocab_size": 128, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16,
+    "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "tie_word_embeddings": True, "moe_num_primary_experts": 3,
+    "moe_num_active_primary_experts": 2, "moe_ffn_hidden_size": 16, "moe_enable_early_router": True,
+    "moe_primary_router_apply_softmax": False, "rope_layout": [0, 1, 1], "sliding_window_layout": [0, 1, 1],
+    "sliding_window_size": 4096}, tensors=smallthinker_tensors)
+arctic = family("ArcticForCausalLM", "arctic", {
+    **HALF, **{k: v for k, v in BASE.items() if k != "max_position_embeddings"}, "intermediate_size": 16, "hidden_act": "silu", "rms_norm_eps": 1e-5,
+    "rope_theta": 10000.0, "num_local_experts": 4, "num_experts_per_tok": 2, "moe_layer_frequency": 1, "parallel_attn_mlp_res": True,
+    "use_residual": True, "tie_word_embeddings": True}, tensors=arctic_tensors)
+
+solar = family("SolarOpenForCausalLM", "solar_open", {
+    **{k: v for k, v in DEEPSEEK.items() if k not in ("intermediate_size", "first_k_dense_replace")}, "head_dim": 16, "num_attention_heads": 2})
+sarvam = family("SarvamMoEForCausalLM", "sarvam_moe", {
+    **DEEPSEEK, "head_dim": 16, "num_attention_heads": 2, "use_qk_norm": True, "tie_word_embeddings": False})
+
 CASES = [
     glm4("glm4", "norms before and after, half a head rotated, biases; 200 tokens", prompt=200),
     glm4("glm4-bare", "no biases, a whole head rotated, untied", {
@@ -103,4 +191,13 @@ CASES = [
     exaonemoe("exaone-moe-plain", "listed layers, groups of experts, not normalized, untied", {
         **{k: v for k, v in GROUPS.items() if k != "n_shared_experts"}, "tie_word_embeddings": False, "num_shared_experts": 2,
         "layer_types": ["full_attention", "sliding_attention"], "mlp_layer_types": ["sparse", "dense"]}, gguf=False),
+    bailing("bailingmoe", "Ling 1: attention from one matrix, a shared expert; 200 tokens, by llama.cpp", prompt=200),
+    bailing2("bailingmoe2", "Ling 2: half a head rotated, sigmoid router with a bias, a dense layer first; 200 tokens, by llama.cpp", prompt=200),
+    smallthinker("smallthinker", "routers before attention, ReLU gates, a layer without rotation; 200 tokens, by llama.cpp", prompt=200),
+    smallthinker("smallthinker-softmax", "softmax router, all layers rotated, untied; by llama.cpp", {
+        "num_hidden_layers": 2, "moe_primary_router_apply_softmax": True, "rope_layout": [1, 1], "sliding_window_layout": [0, 0],
+        "tie_word_embeddings": False}),
+    arctic("arctic", "experts beside a dense layer; 200 tokens, by llama.cpp", prompt=200),
+    solar("solar-open", "GLM 4.5's layers without dense ones, a whole head rotated; 200 tokens", prompt=200, gguf=False),
+    sarvam("sarvam", "Ling 2's layers under other names; 200 tokens", prompt=200, gguf=False),
 ]
