@@ -61,6 +61,10 @@ type Options struct {
 	// user's folder for caches, about as large as the model. Later starts map it
 	// instead of packing again. Hub.Notify is told why it could not be kept.
 	PackCache bool
+	// Memory is how many bytes the model may take; 0 means what the system and the
+	// control groups leave. What needs more is refused with a *model.MemoryError or,
+	// with PackCache, read from the file as it is needed: see Beyond.
+	Memory int64
 
 	Hub      hub.Options             // where models are looked for and kept
 	Progress func(done, total int64) // told how many bytes of weights are ready
@@ -158,6 +162,7 @@ func OpenFile(path string, o Options) (*Model, error) {
 	mo.PageTokens, mo.Progress = o.PageTokens, o.Progress
 	mo.Context, mo.MaxContext = o.Context, DefaultContext
 	mo.KV, mo.KVBytes, mo.Act = o.KV.DType(), o.KVBytes, o.Act
+	mo.Memory = o.Memory
 	if o.PackCache {
 		mo.PackCache = model.DefaultPackCache(o.Hub.Notify)
 	}
@@ -260,8 +265,13 @@ func (m *Model) ChatTemplate() string { return m.m.ChatTemplate() }
 func (m *Model) Widths() (narrow, wide int) { return m.m.Widths() }
 
 // PackedFrom says how the weights came to be packed: "" if that was done at the
-// start, "mapped" or "copied" if they were kept, see Options.PackCache.
+// start, "mapped" or "copied" if they were kept, see Options.PackCache, "read
+// again" if they do not fit into memory.
 func (m *Model) PackedFrom() string { return m.m.PackedFrom() }
+
+// Beyond returns how the model runs whose weights do not fit into memory, nil if
+// they do.
+func (m *Model) Beyond() *model.Beyond { return m.m.Beyond() }
 
 // Tokenize returns the token ids of text. Text that spells a special token
 // becomes that token; the vocabulary's own start and end tokens are added.

@@ -106,7 +106,14 @@ func (k *keeper) warn(err error) {
 // readWeights reads the weights: packed ones where they are kept, else those of
 // the model's files, which it packs and has kept.
 func (m *Model) readWeights(o *Options) (err error) {
+	beyond, err := m.checkRoom(o)
+	if err != nil {
+		return err
+	}
 	k := newKeeper(m, o.PackCache)
+	if beyond != nil {
+		return m.readBeyond(k, o, beyond)
+	}
 	if k != nil {
 		c := m.cfg // loading adds to it what the weights tell
 		c.Rope = slices.Clone(c.Rope)
@@ -154,7 +161,12 @@ func (m *Model) loadKept(file *packfile.File, o *Options) (*weights, error) {
 	if err := file.Fetch(); err != nil {
 		return nil, err
 	}
-	k := &keptMatrices{file: file, inPlace: inPlace(m, file), shapes: map[string]tensor.Mat{}}
+	return m.loadFrom(file, o, &keptMatrices{inPlace: inPlace(m, file)})
+}
+
+// loadFrom takes the weights from file, as k says.
+func (m *Model) loadFrom(file *packfile.File, o *Options, k *keptMatrices) (*weights, error) {
+	k.file, k.shapes = file, map[string]tensor.Mat{}
 	for _, e := range file.Matrix[:k.matrices()] {
 		s := k.shapes[e.Name+".weight"]
 		s.Type, s.Rows, s.Cols = tensor.DType(e.Type), s.Rows+e.Rows, e.Cols
@@ -169,9 +181,11 @@ func (m *Model) loadKept(file *packfile.File, o *Options) (*weights, error) {
 type keptMatrices struct {
 	file    *packfile.File
 	inPlace bool // they are used where they are mapped, not copied
-	shapes  map[string]tensor.Mat
-	n       int // matrices handed out; columns apart come behind the last
-	failed  atomic.Pointer[error]
+	// pinned, when not nil, has the matrices that are copied all the same.
+	pinned map[int]bool
+	shapes map[string]tensor.Mat
+	n      int // matrices handed out; columns apart come behind the last
+	failed atomic.Pointer[error]
 }
 
 // mat returns the shape of a matrix that is kept packed, without data.
@@ -204,7 +218,8 @@ func (k *keptMatrices) next(name string, m tensor.Mat) error {
 	return nil
 }
 
-func (k *keptMatrices) mapped() bool { return k != nil && k.inPlace }
+// mapped says whether the matrix that next went to is used where it is mapped.
+func (k *keptMatrices) mapped() bool { return k != nil && k.inPlace && !k.pinned[k.n-1] }
 
 // bytes returns the matrix that next went to.
 func (k *keptMatrices) bytes() []byte { return k.file.Bytes(k.n - 1) }
@@ -237,16 +252,20 @@ func (k *keptMatrices) finish(b *builder) error {
 		return *err
 	}
 	b.w.sum = k.file.Print
-	if k.inPlace {
-		b.w.file, b.w.from = k.file, "mapped"
-		return k.loadApart(b.w)
-	}
 	for i, p := range b.w.packed {
+		if k.inPlace && !k.pinned[i] {
+			continue
+		}
 		if !k.file.Matrix[i].Matches(p.Data) {
 			return fmt.Errorf("%w: matrix %q has other bytes than were written", packfile.ErrDamaged, p.name)
 		}
 	}
-	b.w.from = "copied"
+	switch b.w.from = "copied"; {
+	case k.pinned != nil:
+		b.w.file, b.w.from = k.file, "read again"
+	case k.inPlace:
+		b.w.file, b.w.from = k.file, "mapped"
+	}
 	return k.loadApart(b.w)
 }
 

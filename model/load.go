@@ -65,6 +65,8 @@ type builder struct {
 	// shapes leaves all bytes of matrices out: the network is only asked for what
 	// it would read.
 	shapes bool
+	// later leaves packing to who planned, and takes no memory for it.
+	later bool
 }
 
 // builder returns a builder of m's network.
@@ -233,7 +235,10 @@ func (b *builder) pack(name string, m tensor.Mat) *kernel.Packed {
 		b.fail("tensor %q: %w", name, err)
 		return nil
 	}
-	p, err := kernel.NewPacked(m, b.alloc)
+	p, err := kernel.PackedShape(m)
+	if !b.later && err == nil {
+		p, err = kernel.NewPacked(m, b.alloc)
+	}
 	if err != nil {
 		b.fail("tensor %q: %w", name, err)
 		return nil

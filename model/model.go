@@ -40,7 +40,10 @@ type Options struct {
 	// weights in memory next to them; 0 means not known.
 	Measured  pool.Counts
 	Pin       bool      // bind each thread to a processor of its own while it computes
-	PackCache PackCache // for quick starts
+	PackCache PackCache // for quick starts, and for weights that do not fit into memory
+	// Memory is how many bytes the model may take; 0 means what the system and the
+	// control groups leave. See MemoryError.
+	Memory int64
 	// Progress, when not nil, is told how many bytes of weights were packed.
 	Progress func(done, total int64)
 }
@@ -67,6 +70,7 @@ type Model struct {
 	rows      netRows
 
 	widths widths
+	beyond *Beyond // nil if the weights fit into memory
 	keeper *keeper // nil if nothing is to be kept
 	toKeep *keeper // it starts when the weights are complete
 
@@ -267,12 +271,7 @@ func (m *Model) setup(o Options) error {
 }
 
 func (m *Model) openPool(o Options) error {
-	cfg := kvcache.Config{Layers: m.net.Keeps(), DType: o.KV, PageTokens: o.PageTokens, MaxBytes: o.KVBytes, Budget: o.KVBudget}
-	for i := range cfg.Layers {
-		if l := &cfg.Layers[i]; l.Window >= m.context {
-			l.Window = 0 // it sees all
-		}
-	}
+	cfg := m.poolConfig(m.net, &o)
 	var err error
 	if cfg.MaxBytes == 0 {
 		page := max(o.PageTokens, 64)
@@ -283,6 +282,17 @@ func (m *Model) openPool(o Options) error {
 	m.kv, err = kvcache.New(cfg)
 	m.exec.KV = m.kv
 	return err
+}
+
+// poolConfig says what pool n needs.
+func (m *Model) poolConfig(n *Net, o *Options) kvcache.Config {
+	cfg := kvcache.Config{Layers: n.Keeps(), DType: o.KV, PageTokens: o.PageTokens, MaxBytes: o.KVBytes, Budget: o.KVBudget}
+	for i := range cfg.Layers {
+		if l := &cfg.Layers[i]; l.Window >= m.context {
+			l.Window = 0 // it sees all
+		}
+	}
+	return cfg
 }
 
 // Config returns what is known of the architecture.
@@ -342,7 +352,8 @@ func (m *Model) WeightBytes() int64 { return m.net.activeBytes() }
 
 // PackedFrom says how the weights came to be packed: "" if that was done at the
 // start, "mapped" if they are used where Options.PackCache has them mapped,
-// "copied" if they were read from there into memory.
+// "copied" if they were read from there into memory, "read again" if they do not
+// fit into memory: see Beyond.
 func (m *Model) PackedFrom() string { return m.w.from }
 
 // Close gives memory and threads back.

@@ -16,6 +16,9 @@ type Net struct {
 	Layers []Layer
 	Norm   nn.Norm // of the rows behind the last layer
 	Head   Head
+
+	// ahead, when not nil, is called before each layer: see readAhead.
+	ahead func(layer int)
 }
 
 // Embedding turns tokens into rows. They are decoded as they are looked up.
@@ -74,9 +77,12 @@ func (n *Net) Regions() iter.Seq[nn.Region] {
 				}
 			}
 		}
-		yield(nn.Region{Mats: []*nn.Linear{&n.Head.Out}, Unit: 1, Active: 1})
+		yield(n.head())
 	}
 }
+
+// head is the region of the output matrix.
+func (n *Net) head() nn.Region { return nn.Region{Mats: []*nn.Linear{&n.Head.Out}, Unit: 1, Active: 1} }
 
 // activeBytes returns the bytes of packed matrices that one token reads.
 func (n *Net) activeBytes() int64 {
@@ -128,6 +134,9 @@ func (n *Net) embed(s *nn.Step, r *netRows) error {
 // run computes the layers, and the final rows of those that give an output.
 func (n *Net) run(e *nn.Exec, s *nn.Step, r *netRows) {
 	for i := range n.Layers {
+		if n.ahead != nil {
+			n.ahead(i)
+		}
 		n.Layers[i].run(e, s, i, i == len(n.Layers)-1, &r.layerRows)
 	}
 	n.finish(e, s, r)
@@ -138,6 +147,9 @@ func (n *Net) finish(e *nn.Exec, s *nn.Step, r *netRows) {
 	wanted := s.Wanted()
 	nn.Rows(&r.out, len(wanted), r.x.K, false)
 	r.logits.N = 0
+	if n.ahead != nil {
+		n.ahead(len(n.Layers))
+	}
 	if len(wanted) == 0 {
 		return
 	}

@@ -27,28 +27,15 @@ func ReadOutline(path string) (*Outline, error) {
 	if err := m.openSource(); err != nil {
 		return nil, err
 	}
-	b := m.builder()
-	b.shapes = true
 	if s, ok := m.src.(*hfSource); ok {
 		s.outline()
 	}
-	net := m.arch.build(b)
-	if b.checkUnused(m.arch); b.err != nil {
-		return nil, b.err
+	net, b, err := m.shapes()
+	if err != nil {
+		return nil, err
 	}
-	e, p := net.Embed.Tokens, net.Embed.Positions
-	out := &Outline{Config: m.cfg, Net: net, Parameters: b.w.params}
 	net.Embed.Tokens.Data, net.Embed.Positions.Data = nil, nil // the files are closed
-	out.Embedding = net.Embed.Tokens
-	vectors := b.w.params - int64(e.Rows)*int64(e.Cols) - int64(p.Rows)*int64(p.Cols)
-	for r := range net.Regions() {
-		for _, x := range r.Mats {
-			if !(x == &net.Head.Out && m.cfg.Tied) {
-				vectors -= int64(x.W.Rows) * int64(x.W.Cols)
-			}
-		}
-	}
-	out.VectorSize = 4 * vectors
+	out := &Outline{Config: *b.c, Net: net, Parameters: b.w.params, Embedding: net.Embed.Tokens, VectorSize: vectorBytes(net, b)}
 	if m.gg != nil {
 		out.FileType = fileType(m.gg)
 	}

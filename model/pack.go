@@ -34,7 +34,7 @@ func (r *reading) share(n, worker, workers int) (g0, g1 int) {
 // place tells the planned matrices of a layer how they will be read, which the
 // layer knows, and packs them if many had to be copied.
 func (b *builder) place(l *Layer) {
-	if b.err != nil || b.shapes {
+	if b.err != nil || b.shapes || b.later {
 		return
 	}
 	for r := range l.Regions() {

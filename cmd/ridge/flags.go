@@ -148,11 +148,17 @@ func (f *modelFlags) open(c *cobra.Command, name, template string) (*ridge.Model
 		}
 		o.Template = string(b)
 	}
+	if o.Memory, err = f.memory(); err != nil {
+		return nil, err
+	}
 	f.measured(c.Context()) // kept where Open finds it
 	o.Progress = bars.load(name)
 	m, err := ridge.Open(c.Context(), name, o)
-	if err == nil {
-		err = tellQuantized(m.Engine().Model(), nil, func(n string) { fmt.Fprintf(c.ErrOrStderr(), "ridge: %s: %s\n", m.Name, n) })
+	if err != nil {
+		return nil, hintMemory(err)
 	}
-	return m, err
+	if b := m.Beyond(); b != nil {
+		bars.note("ridge: " + beyondText(b))
+	}
+	return m, tellQuantized(m.Engine().Model(), nil, func(n string) { fmt.Fprintf(c.ErrOrStderr(), "ridge: %s: %s\n", m.Name, n) })
 }

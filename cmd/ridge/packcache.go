@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -14,7 +16,8 @@ import (
 // packFlag says whether packed weights are kept for later starts.
 type packFlag struct {
 	packCache bool
-	packErr   error // of the environment
+	packErr   error  // of the environment
+	room      string // --memory
 }
 
 func (f *packFlag) add(fs *pflag.FlagSet) {
@@ -24,7 +27,38 @@ func (f *packFlag) add(fs *pflag.FlagSet) {
 			f.packErr = fmt.Errorf("RIDGE_PACK_CACHE: expected 0 or 1, found %q", text)
 		}
 	}
-	fs.BoolVar(&f.packCache, "pack-cache", f.packCache, "keep the weights as the kernels read them in a file about as large as the model, which later starts map instead of packing again (also RIDGE_PACK_CACHE=1)")
+	fs.BoolVar(&f.packCache, "pack-cache", f.packCache, "keep the weights as the kernels read them in a file about as large as the model, which later starts map instead of packing again, and from which a model runs that does not fit into memory (also RIDGE_PACK_CACHE=1)")
+	fs.StringVar(&f.room, "memory", "", "memory that a model may take, such as 4G (default: what the machine has free and its control groups leave)")
+}
+
+// memory returns what --memory says, 0 if it was not given.
+func (f *packFlag) memory() (int64, error) {
+	if f.room == "" {
+		return 0, nil
+	}
+	n, err := parseSize(f.room)
+	if err != nil {
+		err = fmt.Errorf("--memory: %w", err)
+	}
+	return n, err
+}
+
+// hintMemory says what helps a model that does not fit into memory.
+func hintMemory(err error) error {
+	var e *model.MemoryError
+	switch {
+	case !errors.As(err, &e):
+		return err
+	case e.Context > 0:
+		return fmt.Errorf("%w: see --ctx and --kv", err)
+	}
+	return fmt.Errorf("%w: with --pack-cache it runs from a file of about that size, slowly; a model with fewer bits for each weight may fit", err)
+}
+
+// beyondText says how a model runs that does not fit into memory.
+func beyondText(b *model.Beyond) string {
+	return fmt.Sprintf("the weights (%s) do not fit into the %s that %s: %s of them are in memory, and each token reads %s of %s, at %.2g GB/s: expect about %.2g tokens a second",
+		bytesText(b.Why.Weights), bytesText(b.Why.Left), strings.TrimPrefix(b.Why.Of, "what "), bytesText(b.Pinned), bytesText(b.Read), b.File, b.Rate/1e9, b.TokensPerSecond())
 }
 
 // cache returns where packed weights are kept.

@@ -417,7 +417,11 @@ func (o *serveOptions) registry(s *serveShelf, swap *engine.SwapSpace, warn func
 	for _, m := range s.models {
 		keep += m.Size
 	}
-	bytes, err := kvcache.ReadLimits().Budget(want, keep, 40)
+	limits := kvcache.ReadLimits()
+	if o.packCache && limits.Left() > 0 {
+		keep = min(keep, limits.Left()/2) // what does not fit is read from a file
+	}
+	bytes, err := limits.Budget(want, keep, 40)
 	if err != nil {
 		return nil, fmt.Errorf("--kv-memory: %w", err)
 	}
@@ -425,16 +429,6 @@ func (o *serveOptions) registry(s *serveShelf, swap *engine.SwapSpace, warn func
 		bytes = min(bytes, serveMemory)
 	}
 	return engine.NewRegistry(o.load(s, swap, warn), engine.RegistryOptions{PageBytes: bytes, FixedPages: o.contiguous, MaxModels: o.maxModels, KeepAlive: o.keepAlive})
-}
-
-// room says whether weights of the given size fit beside the memory that is
-// promised to keys and values: a model that is loaded later must not be what
-// gets the process killed.
-func room(l kvcache.Limits, weights int64, pages kvcache.BudgetStats) error {
-	if _, err := l.Budget(weights, pages.Bytes-pages.Used, 0); err != nil {
-		return fmt.Errorf("weights: %w", err)
-	}
-	return nil
 }
 
 // load returns what opens a model for the registry.
@@ -462,10 +456,15 @@ func (o *serveOptions) load(s *serveShelf, swap *engine.SwapSpace, warn func(str
 		if mo.Act, err = parseAct(o.act); err != nil {
 			return nil, eo, err
 		}
-		if err := room(kvcache.ReadLimits(), s.size(name), pages.Stats()); err != nil {
+		if err := o.roomFor(&mo, s.size(name), pages.Stats()); err != nil {
 			return nil, eo, err
 		}
 		m, err := o.open(s.path(name), mo, &eo)
+		if err != nil {
+			err = hintMemory(err)
+		} else if b := m.Beyond(); b != nil {
+			warn(name + ": " + beyondText(b))
+		}
 		if err == nil && o.contiguous {
 			eo.Contiguous, eo.Reserve = true, m.Context()
 		}

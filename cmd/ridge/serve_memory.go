@@ -12,6 +12,7 @@ import (
 
 	"ridge/engine"
 	"ridge/kvcache"
+	"ridge/model"
 	"ridge/server"
 )
 
@@ -65,6 +66,32 @@ func followMemory(ctx context.Context, pages *kvcache.Budget) {
 			}
 		}
 	}()
+}
+
+// room says whether weights of the given size fit beside the memory that is
+// promised to keys and values: a model that is loaded later must not be what
+// gets the process killed.
+func room(l kvcache.Limits, weights int64, pages kvcache.BudgetStats) error {
+	if _, err := l.Budget(weights, pages.Bytes-pages.Used, 0); err != nil {
+		return fmt.Errorf("weights: %w", err)
+	}
+	return nil
+}
+
+// roomFor says how much memory a model may take, and refuses one that needs more
+// and is not read from a file.
+func (o *serveOptions) roomFor(mo *model.Options, weights int64, pages kvcache.BudgetStats) (err error) {
+	if mo.Memory, err = o.packFlag.memory(); err != nil || mo.Memory > 0 {
+		return err
+	}
+	l := kvcache.ReadLimits()
+	if !o.packCache {
+		return room(l, weights, pages)
+	}
+	if left := l.Left(); left > 0 {
+		mo.Memory = max(left-(pages.Bytes-pages.Used), 1)
+	}
+	return nil
 }
 
 // bodyMemory is the memory for the bodies of requests: an eighth of what is left,

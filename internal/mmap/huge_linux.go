@@ -31,6 +31,8 @@ func mapHuge(f *os.File, size int) (data []byte, r room, keep bool) {
 	return data, r, true
 }
 
+func dropCache(f *os.File, at, n int64) { _ = unix.Fadvise(int(f.Fd()), at, n, unix.FADV_DONTNEED) }
+
 func unmapRoom(r room) error {
 	return os.NewSyscallError("munmap", unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(r)), uintptr(len(r))))
 }

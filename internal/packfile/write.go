@@ -28,7 +28,9 @@ var freeSpace = disk.Free
 
 // Writing is what Write needs besides the directory.
 type Writing struct {
-	// Bytes returns matrix i, which must stay what it is while Write runs.
+	// Bytes returns matrix i, which must stay what it is until the next call, one
+	// after the other in their order once all sizes are known: of matrices whose
+	// entries have none it is called for that first.
 	Bytes func(i int) []byte
 	// Pause, when not nil, is called after each so many bytes.
 	Pause func(n int)
@@ -67,7 +69,9 @@ func Write(ctx context.Context, dir string, d *Directory, w Writing) error {
 	}
 	os.Remove(path) // of no use any more, and its space may be needed
 	for i := range d.Matrix {
-		d.Matrix[i].Size = int64(len(w.Bytes(i)))
+		if d.Matrix[i].Size == 0 {
+			d.Matrix[i].Size = int64(len(w.Bytes(i)))
+		}
 	}
 	data := d.layOut()
 	if free, err := freeSpace(dir); err == nil && free-reserve < data {

@@ -1,0 +1,182 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"ridge/internal/arena"
+	"ridge/internal/packfile"
+	"ridge/kernel"
+	"ridge/nn"
+)
+
+// Beyond says how a model runs whose weights do not fit into memory: from a file
+// of packed weights, of which the parts that every token reads are in memory as
+// far as they fit, and the rest is read from the file when it is needed.
+type Beyond struct {
+	Why    *MemoryError
+	File   string
+	Pinned int64 // bytes of weights in memory
+	// Read is how many bytes of the file a decoded token reads: dense weights that
+	// are not in memory, and the share of experts that a token chooses.
+	Read int64
+	Rate float64 // bytes a second that the file gave when it was opened
+}
+
+// TokensPerSecond is about what the file allows.
+func (b *Beyond) TokensPerSecond() float64 { return b.Rate / float64(max(b.Read, 1)) }
+
+// Beyond returns how the model runs whose weights do not fit into memory, nil if
+// they do.
+func (m *Model) Beyond() *Beyond { return m.beyond }
+
+// reserved is kept free of weights that are pinned: for rows of a step, for the
+// file's pages that are being read and for the program. Tests replace it.
+var reserved int64 = 96 << 20
+
+// readBeyond reads weights that do not fit into memory: it has them packed into
+// the file that k keeps, matrix by matrix, and maps that. Without k, or without a
+// context that leaves room, the error is why.
+func (m *Model) readBeyond(k *keeper, o *Options, why *MemoryError) error {
+	spare := why.Left - why.KV
+	if k == nil || spare < 0 {
+		return why
+	}
+	path := packfile.Path(k.Dir, k.model)
+	file, err := packfile.Open(path)
+	if err == nil && file.Key != k.key {
+		file.Close()
+		err = packfile.ErrDamaged
+	}
+	if err != nil {
+		if err := m.packToFile(k, o); err != nil {
+			return fmt.Errorf("%w; packing them into a file: %w", why, err)
+		}
+		if file, err = packfile.Open(path); err != nil {
+			return err
+		}
+	}
+	pinned, bytes := pin(file, spare-reserved)
+	rate := fileRate(file, pinned)
+	if m.w, err = m.loadFrom(file, o, &keptMatrices{inPlace: true, pinned: pinned}); err != nil {
+		file.Close()
+		return err
+	}
+	m.beyond = &Beyond{Why: why, File: path, Pinned: bytes, Rate: rate}
+	m.beyond.Read = m.readAhead(file, pinned)
+	return nil
+}
+
+// pin chooses the matrices to have in memory: those that every token reads, in
+// their order, while there is room; what is left of it is for the experts that the
+// system finds used most.
+func pin(f *packfile.File, room int64) (pinned map[int]bool, bytes int64) {
+	pinned = map[int]bool{}
+	for i, e := range f.Matrix {
+		if !strings.Contains(e.Name, "_exps") && !strings.HasSuffix(e.Name, apartSuffix) && e.Size <= room {
+			pinned[i], room, bytes = true, room-e.Size, bytes+e.Size
+		}
+	}
+	return pinned, bytes
+}
+
+// fileRate measures how fast the part of f is read that is not in memory.
+func fileRate(f *packfile.File, pinned map[int]bool) float64 {
+	const part = 64 << 20
+	n, start := 0, time.Now()
+	buf := make([]byte, 1<<20)
+	for i := len(f.Matrix) - 1; i >= 0 && n < part; i-- {
+		if e := &f.Matrix[i]; !pinned[i] {
+			f.Behind(f.Bytes(i))
+			for at := int64(0); at < e.Size && n < part; {
+				got, err := f.ReadAt(buf[:min(int64(len(buf)), e.Size-at)], e.Offset+at)
+				n, at = n+got, at+int64(got)
+				if err != nil {
+					return 0
+				}
+			}
+		}
+	}
+	return float64(n) / max(time.Since(start).Seconds(), 1e-9)
+}
+
+// packToFile packs the weights into the file that k keeps, one matrix at a time.
+func (m *Model) packToFile(k *keeper, o *Options) error {
+	b := m.builder()
+	b.print, b.pool = newFingerprint(&m.cfg), m.pool
+	b.task = packTask{tell: o.Progress, total: m.src.size(), release: m.src.release}
+	b.later = true
+	defer b.w.free()
+	m.arch.build(b)
+	if b.checkUnused(m.arch); b.err != nil {
+		return b.err
+	}
+	d := &packfile.Directory{Model: k.model, Key: k.key, Print: b.print.Sum(nil)}
+	for _, p := range b.w.packed {
+		d.Matrix = append(d.Matrix, packfile.Entry{Name: p.name, Type: uint32(p.Type), Rows: p.Rows, Cols: p.Cols, Size: int64(p.Size())})
+	}
+	jobs, most := b.jobs, 0
+	for _, j := range jobs {
+		most = max(most, j.dst.Size())
+	}
+	mem, err := arena.New(most)
+	if err != nil {
+		return err
+	}
+	defer mem.Free()
+	return packfile.Write(context.Background(), k.Dir, d, packfile.Writing{
+		Bytes: func(i int) []byte {
+			j := jobs[i] // planned in the order of packed
+			j.dst.Data = mem.Bytes()[:j.dst.Size()]
+			clear(j.dst.Data)
+			b.jobs = append(b.jobs[:0:0], j)
+			b.packPlanned()
+			return j.dst.Data
+		},
+		Last: func() error {
+			if id, _ := k.src.id(); id != k.id {
+				return ErrChanged
+			}
+			return nil
+		},
+	})
+}
+
+// readAhead has the parts of layers that lie in the file read while the layer
+// before is computed, and their memory given back behind it. It returns the bytes
+// that a token reads of the file.
+func (m *Model) readAhead(file *packfile.File, pinned map[int]bool) (perToken int64) {
+	place := map[*kernel.Packed]int{}
+	for i, p := range m.w.packed {
+		place[p.Packed] = i
+	}
+	units := make([][][]byte, len(m.net.Layers)+1) // of the layers and the output matrix
+	add := func(unit int, r *nn.Region) {
+		for _, x := range r.Mats {
+			if i, ok := place[x.W]; ok && !pinned[i] {
+				perToken += int64(r.Active * float64(x.W.Size()))
+				if r.Active == 1 {
+					units[unit] = append(units[unit], x.W.Data)
+				}
+			}
+		}
+	}
+	for i := range m.net.Layers {
+		for r := range m.net.Layers[i].Regions() {
+			add(i, &r)
+		}
+	}
+	head := m.net.head()
+	add(len(m.net.Layers), &head)
+	m.net.ahead = func(unit int) {
+		for _, b := range units[(unit+1)%len(units)] {
+			file.Ahead(b)
+		}
+		for _, b := range units[(unit+len(units)-1)%len(units)] {
+			file.Behind(b)
+		}
+	}
+	return perToken
+}
