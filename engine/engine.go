@@ -29,6 +29,7 @@ type Engine struct {
 	stepAt  atomic.Int64  // when the step at hand began, 0 between steps
 	pace    atomic.Int64  // mean time between ends of requests, nanoseconds
 	last    atomic.Pointer[Stats]
+	mapped  atomic.Pointer[pageMap]
 	noted   atomic.Bool // last is of the beginning of the step at hand, or younger
 	broken  atomic.Bool // it computes no more: the model's files were changed, or the loop failed
 

@@ -116,6 +116,7 @@ func (e *Engine) run() {
 			return
 		}
 		now := e.now()
+		e.tick(now)
 		e.resume(now)
 		e.share()
 		e.rotateAnew()

@@ -1,6 +1,9 @@
 package kvcache
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // mark is a length at which every layer of a sequence can be continued: for each
 // group with a window it has the pages that a query there sees, and a little
@@ -20,6 +23,7 @@ type mark struct {
 	windows      []windowPages
 	state        []int32
 	newer, older int32 // neighbours in the order of last use
+	used         time.Duration
 }
 
 // windowPages are the pages that one group has of the tokens from a token on.
@@ -190,6 +194,7 @@ func (t *Tree) newMark(m mark) int32 {
 // newest.
 func (t *Tree) listMark(i int32) {
 	newest := t.marks[listEnd].older
+	t.marks[i].used = t.now
 	t.marks[i].newer, t.marks[i].older = listEnd, newest
 	t.marks[newest].newer, t.marks[listEnd].older = i, i
 }

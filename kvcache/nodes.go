@@ -36,6 +36,7 @@ func (t *Tree) touch(n int) {
 	for k := len(t.path) - 1; k > 0; k-- {
 		t.unlist(t.path[k])
 		t.list(t.path[k], t.nodes[listEnd].older)
+		t.nodes[t.path[k]].used = t.now
 		for _, m := range slices.Backward(t.nodes[t.path[k]].marks) {
 			if t.marks[m].n <= n {
 				t.touchMark(m)

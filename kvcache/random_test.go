@@ -93,7 +93,7 @@ func (w *world) step() error {
 	if err := w.p.Check(w.seqs...); err != nil {
 		return err
 	}
-	return w.usage()
+	return errors.Join(w.usage(), w.checkMap())
 }
 
 // pin pins some of what was published, or ends all pins; a sequence that is only

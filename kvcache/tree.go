@@ -3,6 +3,7 @@ package kvcache
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Tree is a radix tree over the tokens of sequences that were computed: it
@@ -37,6 +38,7 @@ type Tree struct {
 	marks    []mark
 	unused   []int32 // marks
 	stats    TreeStats
+	now      time.Duration // see Tick
 }
 
 // nodes[0] ends the list of nodes by their last use: newest first.
@@ -59,6 +61,9 @@ type node struct {
 	parent, child, next, prev int32 // first child; siblings
 	newer, older              int32 // neighbours in the order of last use
 	salt                      string
+
+	used        time.Duration // when it was used last
+	hits, saved int64         // see MapNode
 }
 
 func (n *node) end() int { return n.start + len(n.tokens) }
@@ -177,6 +182,7 @@ func (t *Tree) Match(salt string, tokens []int32) *Seq {
 	t.stats.MissTokens += int64(len(tokens) - n)
 	if n > 0 {
 		t.stats.Hits++
+		t.hit(n)
 	}
 	return t.take(n, m)
 }
@@ -415,5 +421,6 @@ func (t *Tree) split(i int32, n int) int32 {
 	t.list(up, i)
 	t.splitMarks(i, up, n)
 	t.splitPin(i, up, n)
+	t.splitHits(i, up)
 	return up
 }

@@ -10,6 +10,7 @@ import (
 	"ridge/server/fault"
 	"ridge/server/internal/keys"
 	"ridge/server/page"
+	"ridge/server/watch"
 )
 
 // public are the routes that need no key: what balancers and monitors ask.
@@ -38,7 +39,7 @@ func (s *Server) authorize(r *http.Request) (release func(), err *fault.Error) {
 		return nil, &fault.Error{Status: http.StatusUnauthorized, Type: "authentication_error", Code: "invalid_api_key", Message: "the API key is not known"}
 	}
 	caller.Note(r.Context(), func(l *caller.Record) { l.Key = key.Name })
-	use := func(tokens int) { key.Use(time.Now(), tokens) }
+	use := func(prompt, answer int) { key.Use(time.Now(), prompt, answer) }
 	*r = *r.WithContext(caller.WithAccount(r.Context(), &caller.Account{Name: key.Name, Weight: key.Weight, Admin: key.Admin || s.keys.Single(), Use: use, Priority: func(asked int) int { return max(asked, key.Priority) }}))
 	if r.Method == http.MethodGet {
 		return func() {}, nil // looking costs nothing
@@ -50,4 +51,19 @@ func (s *Server) authorize(r *http.Request) (release func(), err *fault.Error) {
 		return nil, fault.TooMany(l.RetryAfter, "%v", e)
 	}
 	return end, nil
+}
+
+// keyList is what is told of the keys.
+func (s *Server) keyList() []watch.Key {
+	if s.keys.Empty() {
+		return nil
+	}
+	now, single := time.Now(), s.keys.Single()
+	var out []watch.Key
+	for _, k := range s.keys.List() {
+		u := k.Used()
+		out = append(out, watch.Key{Name: k.Name, Tenant: k.Name, Admin: k.Admin || single, Requests: u.Requests, Prompt: u.Prompt, Generated: u.Answer, Today: k.Today(now),
+			Limits: watch.KeyLimits{Requests: k.Limits.Requests, Tokens: k.Limits.Tokens, Day: k.Limits.Day, Parallel: k.Limits.Parallel, Weight: k.Weight, Priority: k.Priority}})
+	}
+	return out
 }

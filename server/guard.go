@@ -111,6 +111,7 @@ func (s *Server) logRequest(r *http.Request, w *watchedWriter, l *caller.Record)
 		s.metrics.gone.Inc()
 	}
 	s.metrics.request(r.Pattern, w.status, took)
+	s.inside.Done(r, l, w.status, took)
 	level := slog.LevelInfo
 	switch {
 	case w.status >= 500:

@@ -119,6 +119,8 @@ type Server struct {
 	cutOff   context.CancelCauseFunc
 	batches  *batches // nil without a folder for them
 	started  time.Time
+	inside   *watch.API
+	patterns []string // of the routes
 }
 
 // New returns a server.
@@ -200,15 +202,20 @@ func (s *Server) routes(created *ollama.Store) error {
 	oll := ollama.New(d, created)
 	oll.Version, oll.Hub = s.o.Version, s.o.Hub
 	inside := watch.New(d)
-	inside.Version, inside.Draining = s.o.Version, s.draining.Load
+	inside.Version, inside.Draining, inside.Hub, inside.Keys = s.o.Version, s.draining.Load, s.o.Hub, s.keyList
+	inside.Patterns = func() []string { return s.patterns }
+	d.Reads, s.inside = inside.Reads, inside
 	for _, routes := range []map[string]wire.Handler{s.own(), inside.Routes(), open.Routes(), anthropic.New(d).Routes(), oll.Routes(), extra.Routes()} {
 		for pattern, h := range routes {
+			s.patterns = append(s.patterns, pattern)
 			s.mux.Handle(pattern, handler(h))
 		}
 	}
+	files := "GET " + page.Prefix + "{file}"
+	s.patterns = append(s.patterns, "GET /metrics", files, "GET /{$}") // root answers the last one
 	metricsHandler := promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelError), EnableOpenMetrics: true})
 	s.mux.Handle("GET /metrics", stamped(metricsHandler, s.started))
-	s.mux.HandleFunc("GET "+page.Prefix+"{file}", func(w http.ResponseWriter, r *http.Request) {
+	s.mux.HandleFunc(files, func(w http.ResponseWriter, r *http.Request) {
 		if !page.Serve(w, r) {
 			s.root(w, r)
 		}

@@ -52,7 +52,7 @@ var mayImport = map[string][]string{
 	"server/fault":        {"engine", "model", "text/grammar"},
 	"server/caller":       {},
 	"server/run":          {"server/caller", "server/fault", "text/chat", "text/constraint", "text/grammar", "text/tokenizer", "engine", "model", "sample", "weights/gguf"},
-	"server/watch":        {"server/caller", "server/fault", "server/run", "server/wire", "engine", "engine/trace"},
+	"server/watch":        {"server/caller", "server/fault", "server/run", "server/wire", "engine", "engine/trace", "hub", "kvcache", "measure/machine", "measure/roofline", "weights/tensor"},
 	"server/probs":        {"server/run", "sample"},
 	"server/wire":         {"server/caller", "server/fault", "server/run", "text/chat", "sample"},
 	"server/offer":        {"server/fault", "server/run", "server/wire", "text/chat"},

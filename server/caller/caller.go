@@ -17,6 +17,9 @@ type Record struct {
 	Prompt, Cached int
 	Known          int // tokens of the prompt that another one begins with, too
 	Tokens         int
+	Forced         int    // of these, those that were not drawn
+	PromptText     string // if prompts are logged
+	AnswerText     string // the first one, if prompts are logged
 	TTFT, Queue    time.Duration
 	Finishes       []string
 	Decode         time.Duration
@@ -63,12 +66,12 @@ func WithRecord(ctx context.Context, r *Record) context.Context {
 
 // Account is who a request counts for.
 type Account struct {
-	Name     string              // the tenant
-	Weight   int                 // its share under fair scheduling; 0 for the usual one
-	Patient  bool                // no deadline holds but those that its requests name
-	Admin    bool                // it may see the requests of others, and change what all have
-	Priority func(asked int) int // of its requests, given the one that they ask for
-	Use      func(tokens int)    // is told what a generation took; nil for nobody
+	Name     string                   // the tenant
+	Weight   int                      // its share under fair scheduling; 0 for the usual one
+	Patient  bool                     // no deadline holds but those that its requests name
+	Admin    bool                     // it may see the requests of others, and change what all have
+	Priority func(asked int) int      // of its requests, given the one that they ask for
+	Use      func(prompt, answer int) // is told the tokens that a generation took; nil for nobody
 }
 
 // WithAccount returns a context of a request that counts for an account.

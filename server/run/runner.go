@@ -20,6 +20,9 @@ type Runner struct {
 	Patience   time.Duration // before a wait of Run is called
 	LogPrompts bool          // write prompts and answers into Log
 	Log        *slog.Logger
+	// Reads begins to watch how fast a model reads memory, and returns what tells the
+	// part of the machine's limit that it has reached since; nil for nobody.
+	Reads func(m *Model) func() float64
 	// Deadline is when the first token of a request is due that does not say it
 	// itself, after its arrival; 0 for at no time. Requests of patient accounts
 	// have none.
@@ -159,6 +162,7 @@ func (p *Plan) charge(ctx context.Context) {
 func (t *Totals) note(ctx context.Context) {
 	caller.Note(ctx, func(l *caller.Record) {
 		l.Prompt, l.Cached, l.Known, l.Tokens, l.Queue, l.TTFT, l.Decode, l.Begun = t.Prompt, t.Cached, t.Known, t.Tokens, t.Queued, t.TTFT, t.Decode, t.begun
+		l.Forced = t.Forced
 		l.Finishes = t.finishes[:min(len(t.finishes), 8)]
 	})
 }
@@ -186,8 +190,12 @@ func (s *Runner) runOne(ctx context.Context, p *Plan, t *Totals, each func(*Delt
 		return err
 	}
 	var finishes []string
+	var reads func() float64
 	defer func() {
 		g.close()
+		if reads != nil {
+			t.Read = reads()
+		}
 		t.Meter, t.Joules = s.Meter, t.Joules+s.Meter.share(began, g.prompt.Tokens-g.prompt.Cached+g.tokens)
 		s.account(ctx, g, finishes, t)
 		if p.Request.Embed == engine.NoPooling {
@@ -218,6 +226,9 @@ func (s *Runner) runOne(ctx context.Context, p *Plan, t *Totals, each func(*Delt
 			s.logLeft(ctx, p, d.Prompt)
 		}
 		s.Meter.add(len(d.Tokens))
+		if len(d.Tokens) > 0 && reads == nil && s.Reads != nil {
+			reads = s.Reads(p.Model)
+		}
 		if err := each(&d); err != nil {
 			return err
 		}
@@ -249,7 +260,7 @@ func (s *Runner) account(ctx context.Context, g *generation, finishes []string, 
 	}
 	t.finishes = append(t.finishes, finishes...)
 	if a := caller.AccountOf(ctx); a != nil && a.Use != nil {
-		a.Use(g.prompt.Tokens + g.tokens)
+		a.Use(g.prompt.Tokens, g.tokens)
 	}
 }
 
@@ -346,6 +357,7 @@ func (t *Totals) add(o *Totals) {
 	t.Forced += o.Forced
 	t.Truncated += o.Truncated
 	t.Joules, t.Meter = t.Joules+o.Joules, o.Meter
+	t.Read = max(t.Read, o.Read)
 	t.Queued, t.TTFT = max(t.Queued, o.Queued), max(t.TTFT, o.TTFT)
 	t.Prefill, t.Decode = t.Prefill+o.Prefill, max(t.Decode, o.Decode)
 	t.finishes = append(t.finishes, o.finishes...)
@@ -377,5 +389,10 @@ func (s *Runner) logAnswers(ctx context.Context, p *Plan, answers []Answer) {
 		}
 		texts = append(texts, text)
 	}
+	caller.Note(ctx, func(l *caller.Record) {
+		if l.PromptText == "" {
+			l.PromptText, l.AnswerText = p.PromptText(), texts[0]
+		}
+	})
 	s.Log.Info("answer", "request", caller.RequestID(ctx), "prompt", p.PromptText(), "answers", texts)
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"ridge/hub"
 	"ridge/server/fault"
 	"ridge/server/run"
 	"ridge/server/wire"
@@ -13,10 +14,17 @@ import (
 // API are the routes under /ridge/.
 type API struct {
 	*wire.Door
-	Version  string      // of the program
-	Draining func() bool // whether the server takes no more requests
+	Version  string          // of the program
+	Draining func() bool     // whether the server takes no more requests
+	Hub      *hub.Options    // where models are pulled; nil: not by clients
+	Patterns func() []string // of all routes of the server
+	Keys     func() []Key    // that the server has; nil for none
 
 	started time.Time
+	past    log
+	sizes   sizes
+	machine machines
+	shapes  shapes
 }
 
 // New returns the API.
@@ -28,6 +36,9 @@ func New(d *wire.Door) *API {
 func (s *API) Routes() map[string]wire.Handler {
 	return map[string]wire.Handler{
 		"GET /ridge/status": s.status, "GET /ridge/events": s.events, "GET /ridge/steps": s.steps,
+		"GET /ridge/kv": s.kv, "GET /ridge/roofline": s.roofline, "GET /ridge/requests": s.requests, "GET /ridge/keys": s.keys,
+		"GET /ridge/models": s.models, "GET /ridge/openapi.json": s.openapi,
+		"POST /ridge/load": s.load, "POST /ridge/unload": s.unload,
 	}
 }
 

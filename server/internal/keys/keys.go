@@ -18,7 +18,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -47,7 +49,11 @@ type Key struct {
 	today    int64 // tokens of the day
 	day      int64 // its number
 	running  int
+	used     Used
 }
+
+// Used is what was done with a key.
+type Used struct{ Requests, Prompt, Answer int64 }
 
 // Set is a set of keys. It may be used by several goroutines.
 type Set struct {
@@ -177,7 +183,7 @@ func (s *Set) read() error {
 		}
 		if o := old[k.Name]; o != nil { // what was used stays used
 			o.mu.Lock()
-			k.today, k.day, k.requests, k.tokens, k.running = o.today, o.day, o.requests, o.tokens, 0
+			k.today, k.day, k.requests, k.tokens, k.running, k.used = o.today, o.day, o.requests, o.tokens, 0, o.used
 			o.mu.Unlock()
 		}
 		keys[hash] = k
@@ -254,6 +260,7 @@ func (k *Key) Begin(now time.Time) (end func(), err error) {
 	}
 	k.requests.take(1)
 	k.running++
+	k.used.Requests++
 	var once sync.Once
 	return func() {
 		once.Do(func() {
@@ -264,14 +271,33 @@ func (k *Key) Begin(now time.Time) (end func(), err error) {
 	}, nil
 }
 
-// Use counts tokens.
-func (k *Key) Use(now time.Time, tokens int) {
+// Use counts tokens of a prompt and of its answer.
+func (k *Key) Use(now time.Time, prompt, answer int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	tokens := prompt + answer
+	k.used.Prompt += int64(prompt)
+	k.used.Answer += int64(answer)
 	k.newDay(now)
 	k.today += int64(tokens)
 	k.tokens.wait(now, k.Limits.Tokens, 0)
 	k.tokens.take(float64(tokens))
+}
+
+// Used returns what was done with the key so far.
+func (k *Key) Used() Used {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.used
+}
+
+// List returns the keys by name.
+func (s *Set) List() []*Key {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := slices.Collect(maps.Values(s.keys))
+	slices.SortFunc(out, func(a, b *Key) int { return strings.Compare(a.Name, b.Name) })
+	return out
 }
 
 // Today returns the tokens used since midnight UTC.

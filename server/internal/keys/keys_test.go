@@ -37,7 +37,7 @@ func TestFile(t *testing.T) {
 		t.Error("found a key that is not there")
 	}
 	alice, _ := s.Find("sk-1")
-	alice.Use(now, 7)
+	alice.Use(now, 5, 2)
 
 	write(t, path, "sk-2 name=alice\n")
 	now = now.Add(recheck)
@@ -99,7 +99,7 @@ func TestLimits(t *testing.T) {
 	}
 
 	k = &Key{Limits: Limits{Tokens: 60, Day: 200}}
-	k.Use(now, 90) // a debt of 30
+	k.Use(now, 60, 30) // a debt of 30
 	if _, err = k.Begin(now); !errors.As(err, &l) || l.RetryAfter != 31*time.Second {
 		t.Fatalf("got %v after %v", err, l.RetryAfter)
 	}
@@ -107,7 +107,7 @@ func TestLimits(t *testing.T) {
 	if _, err = k.Begin(now); err != nil {
 		t.Fatal(err)
 	}
-	k.Use(now, 110)
+	k.Use(now, 110, 0)
 	now = now.Add(10 * time.Minute)
 	if _, err = k.Begin(now); !errors.As(err, &l) || l.RetryAfter > 24*time.Hour {
 		t.Fatalf("got %v", err)

@@ -1,0 +1,50 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// The description has every route of the router, with something said of it, and none
+// that the router does not have.
+func TestOpenAPI(t *testing.T) {
+	s, srv := listen(t, Options{Models: []*Model{fakeModel(t, byteTokenizer(t), &script{})}})
+	doc := get(t, srv.URL+"/ridge/openapi.json", 200)
+	paths := doc["paths"].(map[string]any)
+	n := 0
+	for _, pattern := range s.patterns {
+		method, path, _ := strings.Cut(pattern, " ")
+		path = strings.NewReplacer("{$}", "", "...}", "}").Replace(path)
+		op, _ := object(paths).at(path, strings.ToLower(method)).(map[string]any)
+		if n++; op == nil || op["summary"] == "" || object(op).at("tags", 0) == "undescribed" || op["responses"] == nil {
+			t.Errorf("%s is described as %v", pattern, op)
+		}
+	}
+	ids := map[any]bool{}
+	for path, methods := range paths {
+		for method, op := range methods.(map[string]any) {
+			n--
+			url := strings.NewReplacer("{", "", "}", "").Replace(path)
+			r, err := http.NewRequest(strings.ToUpper(method), srv.URL+url, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, pattern := s.mux.Handler(r); pattern == "" || pattern == "/" && path != "/" {
+				t.Errorf("%s %s: no such route", method, path)
+			}
+			id := op.(map[string]any)["operationId"]
+			if ids[id] {
+				t.Errorf("two operations are named %v", id)
+			}
+			ids[id] = true
+		}
+	}
+	if n != 0 {
+		t.Errorf("%d routes are described by others", n)
+	}
+	schema, _ := doc.at("components", "schemas", "Step", "properties", "rows", "items", "$ref").(string)
+	if schema != "#/components/schemas/StepRow" || doc.at("components", "schemas", "StepRow", "properties", "kind", "type") != "string" {
+		t.Errorf("%v", doc.at("components", "schemas", "Step"))
+	}
+}
