@@ -54,7 +54,7 @@ func TestBadRequests(t *testing.T) {
 		{"/v1/chat/completions", `{` + hello + `,"stop":5}`, 400, "list of strings"},
 		{"/v1/chat/completions", `{` + hello + `,"top_logprobs":5}`, 400, "logprobs"},
 		{"/v1/chat/completions", `{` + hello + `,"logprobs":true,"top_logprobs":50}`, 400, "top_logprobs"},
-		{"/v1/chat/completions", `{` + hello + `,"logit_bias":{"x":1}}`, 400, "logit_bias"},
+		{"/v1/chat/completions", `{` + hello + `,"logit_bias":{"-1":1}}`, 400, "logit_bias"},
 		{"/v1/chat/completions", `{` + hello + `,"logit_bias":{"99999":1}}`, 400, "logit_bias"},
 		{"/v1/chat/completions", `{` + hello + `,"response_format":{"type":"xml"}}`, 400, "xml"},
 		{"/v1/chat/completions", `{` + hello + `,"response_format":{"type":"json_schema"}}`, 400, "schema"},

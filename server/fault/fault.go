@@ -27,7 +27,10 @@ type Error struct {
 	Param      string // the field of the request that is wrong, or ""
 	Message    string
 	RetryAfter time.Duration // when it is worth to try again; 0 for never
-	logged     string        // Message without what the client wrote; "": it has none outside of quotes
+	// Tokens and Context are those of a prompt that does not fit, 0 in other errors.
+	Tokens, Context int
+
+	logged string // Message without what the client wrote; "": it has none outside of quotes
 }
 
 // Error is what the client reads.
@@ -109,7 +112,7 @@ func As(err error) *Error {
 		if ctxErr.AtLeast {
 			e.Message += " (it has at least so many)"
 		}
-		e.Code = CodeContext
+		e.Code, e.Tokens, e.Context = CodeContext, ctxErr.Tokens, ctxErr.Context
 		return e
 	case errors.As(err, &full):
 		return TooMany(full.RetryAfter, "the server is busy: %d requests wait, as many as may", full.Position)

@@ -23,8 +23,8 @@ func (s *API) Routes() map[string]wire.Handler {
 	return map[string]wire.Handler{
 		"GET /props": s.props, "GET /slots": s.slots, "POST /slots/{id}": s.session, "GET /version": s.version, "GET /load": s.load, "POST /reset_prefix_cache": s.resetPrefixes,
 		"POST /tokenize": s.tokenize, "POST /detokenize": s.detokenize, "POST /apply-template": s.applyTemplate, "POST /v1/chat/completions/render": s.applyTemplate,
-		"GET /tokenizer_info": s.tokenizerInfo, "POST /infill": s.infill, "POST /embedding": s.rawEmbedding,
-		"POST /completion": s.completion, "GET /lora-adapters": s.noAdapters,
+		"GET /tokenizer_info": s.tokenizerInfo, "POST /infill": s.infill, "POST /embedding": s.rawEmbedding, "POST /embeddings": s.rawEmbedding,
+		"POST /completion": s.completion, "POST /completions": s.completion, "GET /lora-adapters": s.noAdapters,
 		"POST /{$}": s.tgiRoot, "POST /generate": s.tgiGenerate, "POST /generate_stream": s.tgiStream,
 	}
 }

@@ -63,6 +63,8 @@ type piece struct {
 	Predicted int         `json:"tokens_predicted"`
 	Evaluated int         `json:"tokens_evaluated"`
 	Probs     []tokenProb `json:"completion_probabilities,omitempty"`
+
+	Progress *wire.Progress `json:"prompt_progress,omitempty"`
 }
 
 func (s *API) completion(w http.ResponseWriter, r *http.Request) error {
@@ -105,10 +107,13 @@ func (s *API) answer(w http.ResponseWriter, r *http.Request, m *run.Model, b *re
 	wire.NoteUnenforced(w, r, plans[0])
 	n := max(1, plans[0].Request.N)
 	e := s.Events(w, r)
-	o := &output{m: m, b: b, plans: plans, n: n, answers: make([]run.Answer, n*len(plans)), totals: make([]run.Totals, len(plans))}
+	o := &output{m: m, b: b, plans: plans, n: n, answers: make([]run.Answer, n*len(plans)), totals: make([]run.Totals, len(plans)), clocks: make([]wire.PromptClock, len(plans))}
 	var live *wire.Events
 	if b.Stream {
 		live = e
+		for _, p := range plans {
+			p.Request.Progress = b.ReturnProgress
+		}
 	}
 	var t run.Totals
 	err = s.RunAll(r.Context(), plans, &t, func(i int, d *run.Delta) error {
@@ -155,6 +160,7 @@ type output struct {
 	n       int // answers for each prompt
 	answers []run.Answer
 	totals  []run.Totals // of prompts
+	clocks  []wire.PromptClock
 }
 
 // prompts notes what is known of prompt i.
@@ -168,6 +174,10 @@ func (o *output) slot() int { return max(0, o.b.Slot.Value(0)) }
 func (o *output) piece(i int, d *run.Delta) *piece {
 	at := i*o.n + d.Choice
 	x := &piece{Index: at, Content: d.Text(), Tokens: wire.IDs(d.Tokens), Slot: o.slot(), Model: o.m.Info().Name, Predicted: len(o.answers[at].Tokens), Evaluated: o.totals[i].Prompt}
+	if d.Progress != nil {
+		x.Progress = o.clocks[i].Tell(d.Progress.Tokens, d.Progress.Cached, d.Progress.Computed)
+		x.Evaluated = d.Progress.Tokens
+	}
 	if o.plans[i].Probs && len(d.Tokens) > 0 {
 		x.Probs = newProbs(o.m, d.Tokens)
 	}

@@ -39,7 +39,7 @@ func (s *API) Routes() map[string]wire.Handler {
 		"POST /v1/rerank": s.rerank, "POST /v2/rerank": s.rerank, "POST /rerank": s.rerank, "POST /reranking": s.rerank, "POST /v1/reranking": s.rerank,
 		"POST /v1/score": s.score, "POST /score": s.score, "POST /pooling": s.pool,
 		// for clients whose base address lacks /v1, as llama-server has them
-		"POST /chat/completions": s.chatCompletions, "POST /completions": s.completions, "GET /models": s.listModels, "POST /embeddings": s.embeddings,
+		"POST /chat/completions": s.chatCompletions, "GET /models": s.listModels,
 		"POST /responses": s.responses, "POST /responses/input_tokens": s.countInput, "POST /responses/compact": s.compact,
 		"POST /v1/responses/compact": s.compact, "POST /v1/responses/{id}/cancel": s.cancelResponse, "GET /v1/responses/{id}/input_items": s.inputItems,
 		"POST /v1/chat/completions/input_tokens": s.countChat, "POST /chat/completions/input_tokens": s.countChat,

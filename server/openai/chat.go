@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"ridge/engine"
 	"ridge/server/caller"
 	"ridge/server/fault"
 	"ridge/server/offer"
@@ -158,7 +159,7 @@ func (s *API) chatCompletions(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer m.Release()
 	wire.NoteUnenforced(w, r, p)
-	o := &chatOutput{s: s, r: r, m: m.Model, p: p, offered: offered, functions: b.legacy(), hide: b.IncludeThought != nil && !*b.IncludeThought, alias: b.IncludeThought != nil && *b.IncludeThought, tokenIDs: b.TokenIDs, asIDs: b.TokensAsIDs, promptProbs: b.PromptLogprobs != nil,
+	o := &chatOutput{s: s, r: r, m: m.Model, p: p, offered: offered, functions: b.legacy(), hide: b.IncludeThought != nil && !*b.IncludeThought, alias: b.IncludeThought != nil && *b.IncludeThought, tokenIDs: b.TokenIDs, asIDs: b.TokensAsIDs, promptProbs: b.PromptLogprobs != nil, tellProgress: b.ReturnProgress,
 		reply: chatReply{ID: caller.NewID("chatcmpl-"), Created: time.Now().Unix(), Model: m.Info().Name, Fingerprint: m.Fingerprint()}}
 	if b.StreamOptions != nil {
 		o.usage, o.running = b.StreamOptions.IncludeUsage, b.StreamOptions.ContinuousUsage
@@ -204,6 +205,8 @@ type chatOutput struct {
 	live           usage        // so far
 	calls          []callStream // per choice
 	offered        *offer.Tools
+	tellProgress   bool // in chunks of its own
+	clock          wire.PromptClock
 	begun          bool // the chunks with the role are out
 }
 
@@ -272,6 +275,9 @@ func (o *chatOutput) stream(w http.ResponseWriter) error {
 func (o *chatOutput) delta(e *wire.Events, d *run.Delta) error {
 	if p := d.Progress; p != nil {
 		o.live.Prompt, o.live.PromptMore.Cached, o.live.PromptMore.Cut, o.live.Total = p.Tokens, p.Cached, o.p.Truncated, p.Tokens
+		if o.begun && o.tellProgress {
+			return o.progress(e, p)
+		}
 		if o.begun && e.Quiet() {
 			return e.Comment(fmt.Sprintf("prompt: %d of %d tokens", p.Computed, p.Tokens))
 		}
@@ -288,6 +294,9 @@ func (o *chatOutput) delta(e *wire.Events, d *run.Delta) error {
 		}
 	}
 	if d.Progress != nil {
+		if o.tellProgress {
+			return o.progress(e, d.Progress)
+		}
 		return nil
 	}
 	o.live.Completion += len(d.Tokens)
@@ -327,6 +336,14 @@ func (o *chatOutput) delta(e *wire.Events, d *run.Delta) error {
 		return nil
 	}
 	return o.chunk(e, chatChoice{Index: d.Choice, Delta: &chatDelta{}, Finish: o.finish(d.Finish), StopReason: stopReason(o.p, d.StopText, d.StopToken), Trace: probs.NewTraces(o.m, nil, d.Ender)})
+}
+
+// progress writes a chunk that says how far the prompt is.
+func (o *chatOutput) progress(e *wire.Events, p *engine.Progress) error {
+	rep := o.reply
+	rep.Choices = []chatChoice{{Delta: &chatDelta{}}}
+	rep.Progress = o.clock.Tell(p.Tokens, p.Cached, p.Computed)
+	return e.Data(&rep)
 }
 
 // finish is the reason for the end of an answer as the client knows it.

@@ -50,6 +50,7 @@ type completionReply struct {
 	Choices     []completionChoice `json:"choices"`
 	Usage       json.RawMessage    `json:"usage,omitempty"`
 	Timings     *wire.Timings      `json:"timings,omitempty"`
+	Progress    *wire.Progress     `json:"prompt_progress,omitempty"`
 }
 
 // request turns the body into what all dialects share.
@@ -74,7 +75,7 @@ func (b *completionRequest) request(m *run.Model) (*run.Completion, error) {
 	}
 	if b.Suffix != "" {
 		for i := range c.Prompts {
-			if c.Prompts[i].Tokens != nil {
+			if c.Prompts[i].Tokens != nil || c.Prompts[i].Parts != nil {
 				return nil, fault.BadRequest("suffix", "expected a prompt that is text")
 			}
 			if c.Prompts[i].Tokens, err = m.Fill(c.Prompts[i].Text, b.Suffix); err != nil {
@@ -126,6 +127,7 @@ type completionOutput struct {
 	t     run.Totals
 	probs []probWriter // in a stream, per choice
 	begun []bool       // in a stream, per prompt
+	clock []wire.PromptClock
 
 	usage, running bool  // in a stream: at the end, and in every chunk
 	live           []int // tokens so far, per choice
@@ -195,7 +197,10 @@ func (o *completionOutput) lists(ender *run.Token) bool {
 func (o *completionOutput) stream(w http.ResponseWriter) error {
 	e := o.s.Events(w, o.r)
 	o.probs = make([]probWriter, len(o.plans)*o.n)
-	o.begun, o.live = make([]bool, len(o.plans)), make([]int, len(o.probs))
+	o.begun, o.live, o.clock = make([]bool, len(o.plans)), make([]int, len(o.probs)), make([]wire.PromptClock, len(o.plans))
+	for _, p := range o.plans {
+		p.Request.Progress = o.b.ReturnProgress
+	}
 	for i := range o.probs {
 		o.probs[i] = probWriter{m: o.m, asIDs: o.b.TokensAsIDs}
 	}
@@ -218,6 +223,12 @@ func (o *completionOutput) tellsPrompt() bool {
 // delta writes a chunk.
 func (o *completionOutput) delta(e *wire.Events, i int, d *run.Delta) error {
 	p := o.plans[i]
+	if d.Progress != nil {
+		rep := o.reply
+		rep.Choices = []completionChoice{{Index: i * o.n}}
+		rep.Progress = o.clock[i].Tell(d.Progress.Tokens, d.Progress.Cached, d.Progress.Computed)
+		return e.Data(&rep)
+	}
 	if o.tellsPrompt() && !o.begun[i] && d.Prompt != nil {
 		o.begun[i] = true
 		for j := range o.n {

@@ -10,8 +10,11 @@ func Error(e *fault.Error) any {
 		Type    string  `json:"type"`
 		Param   *string `json:"param"`
 		Code    any     `json:"code"`
+		// of llama-server, with prompts that do not fit
+		Tokens  int `json:"n_prompt_tokens,omitempty"`
+		Context int `json:"n_ctx,omitempty"`
 	}
-	in := inner{Message: e.Message, Type: e.Type}
+	in := inner{Message: e.Message, Type: e.Type, Tokens: e.Tokens, Context: e.Context}
 	if e.Param != "" {
 		in.Param = &e.Param
 	}

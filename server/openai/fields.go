@@ -45,8 +45,19 @@ type Common struct {
 	TokensAsIDs    bool          `json:"return_tokens_as_token_ids"`
 	TimeLimit      *wire.Integer `json:"t_max_predict_ms"`
 	Deadline       *wire.Integer `json:"deadline_ms"`
+	ReturnProgress bool          `json:"return_progress"` // in a stream, while the prompt is computed
 	wire.TruncationFields
 	aside
+}
+
+// asideResponses are the fields of the Responses API that change no answer here.
+type asideResponses struct {
+	User          wire.Idle `json:"user"`
+	ServiceTier   wire.Idle `json:"service_tier"`
+	CacheKey      wire.Idle `json:"prompt_cache_key"`
+	CacheKept     wire.Idle `json:"prompt_cache_retention"`
+	SafetyID      wire.Idle `json:"safety_identifier"`
+	StreamOptions wire.Idle `json:"stream_options"` // padding against observers
 }
 
 // aside are the fields of OpenAI, vLLM and llama-server that change no answer

@@ -83,6 +83,7 @@ type chatReply struct {
 	Timings        *wire.Timings   `json:"timings,omitempty"`
 	PromptLogprobs any             `json:"prompt_logprobs,omitempty"`
 	PromptTokenIDs []int32         `json:"prompt_token_ids,omitempty"`
+	Progress       *wire.Progress  `json:"prompt_progress,omitempty"`
 }
 
 // usage counts tokens as OpenAI does.

@@ -148,6 +148,7 @@ func (s *API) rerank(w http.ResponseWriter, r *http.Request) error {
 		Documents passages      `json:"documents"`
 		TopN      *wire.Integer `json:"top_n"`
 		Return    *bool         `json:"return_documents"`
+		User      wire.Idle     `json:"user"`
 		teiFields
 	}
 	if err := wire.DecodeBody(r, &b); err != nil {

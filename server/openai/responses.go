@@ -42,6 +42,7 @@ type responsesRequest struct {
 	Metadata     json.RawMessage `json:"metadata"`
 	Seed         *wire.Seed      `json:"seed"`
 	Deadline     *wire.Integer   `json:"deadline_ms"`
+	asideResponses
 	ThinkingBudget
 }
 

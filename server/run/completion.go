@@ -7,10 +7,12 @@ import (
 	"ridge/text/tokenizer"
 )
 
-// Prompt is text, or tokens if they are not nil.
+// Prompt is text, or tokens if they are not nil, or parts that are either, if there
+// are any.
 type Prompt struct {
 	Text   string
 	Tokens []int32
+	Parts  []Prompt
 }
 
 // Completion asks for continuations of prompts, in whatever dialect it
@@ -48,21 +50,13 @@ func (c *Completion) Plans(ctx context.Context, m *Model) ([]*Plan, error) {
 // Plan makes a plan of one prompt. The work on schemas ends when ctx does.
 func (c *Completion) Plan(ctx context.Context, m *Model, in *Prompt) (*Plan, error) {
 	p := &Plan{Model: m, text: in.Text, Probs: c.Probs, top: c.Top}
-	if p.Request.Tokens = in.Tokens; in.Tokens == nil {
-		special := true
-		if c.AddSpecial != nil {
-			special = *c.AddSpecial
-		}
-		var err error
-		if p.Request.Tokens, err = m.encode(in.Text, special, c.Truncate != nil); err != nil {
-			return nil, err
-		}
-		if len(p.Request.Tokens) == 0 && m.tok.BOS() >= 0 {
-			p.Request.Tokens = []int32{m.tok.BOS()} // an empty prompt: the start of any text
-		}
-	}
-	if err := m.CheckIDs("prompt", in.Tokens); err != nil {
+	special := c.AddSpecial == nil || *c.AddSpecial
+	var err error
+	if p.Request.Tokens, err = in.encode(m, "prompt", special, c.Truncate != nil); err != nil {
 		return nil, err
+	}
+	if in.Tokens == nil && len(p.Request.Tokens) == 0 && m.tok.BOS() >= 0 {
+		p.Request.Tokens = []int32{m.tok.BOS()} // an empty prompt: the start of any text
 	}
 	if err := c.Options.fill(p, c.Sampling, c.Defaults); err != nil {
 		return nil, err
@@ -80,6 +74,31 @@ func (c *Completion) Plan(ctx context.Context, m *Model, in *Prompt) (*Plan, err
 		return nil, err
 	}
 	return p, p.finish(ctx, &c.Options)
+}
+
+// encode returns the prompt's tokens. Field is where it stands in the request. With
+// special the first text has the tokens around it that the tokenizer adds.
+func (in *Prompt) encode(m *Model, field string, special, cut bool) ([]int32, error) {
+	switch {
+	case in.Parts == nil && in.Tokens == nil:
+		return m.encode(in.Text, special, cut)
+	case in.Parts == nil:
+		return in.Tokens, m.CheckIDs(field, in.Tokens)
+	}
+	f, out := m.fits(cut), []int32{}
+	for i := range in.Parts {
+		part := &in.Parts[i]
+		if part.Tokens == nil {
+			out = f.Encode(out, part.Text, tokenizer.EncodeOptions{AddSpecial: special, ParseSpecial: true})
+			special = false
+			continue
+		}
+		if err := m.CheckIDs(field, part.Tokens); err != nil {
+			return nil, err
+		}
+		out = append(out, part.Tokens...)
+	}
+	return out, f.err()
 }
 
 // CheckIDs refuses tokens that m does not have.

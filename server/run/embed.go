@@ -52,15 +52,10 @@ func (s *Runner) Embed(ctx context.Context, m *Model, b *Embedding, t *Totals) (
 	}
 	var plans []*Plan
 	for i, in := range b.Texts {
-		if err := m.CheckIDs("input", in.Tokens); err != nil {
-			return nil, err
-		}
 		p := &Plan{Model: m, text: in.Text}
-		if p.Request.Tokens = in.Tokens; in.Tokens == nil {
-			var err error
-			if p.Request.Tokens, err = m.encode(in.Text, true, b.Truncate != nil); err != nil {
-				return nil, err
-			}
+		var err error
+		if p.Request.Tokens, err = in.encode(m, "input", true, b.Truncate != nil); err != nil {
+			return nil, err
 		}
 		if err := p.truncate(ctx, b.Truncate, cmp.Or(b.TruncateSide, "right"), m.info.Context); err != nil {
 			return nil, err

@@ -11,6 +11,7 @@ type EmbeddingRequest struct {
 	Format     string   `json:"encoding_format"`
 	Dimensions *Integer `json:"dimensions"`
 	Pooling    string   `json:"pooling"`
+	User       Idle     `json:"user"`
 	TruncationFields
 }
 

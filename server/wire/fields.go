@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -116,7 +117,9 @@ func (l *StringList) UnmarshalJSON(b []byte) error {
 func (StringList) Wants() string { return "a string or a list of strings" }
 
 // Prompts is what completions and embeddings accept as input: a string, a list
-// of strings, a list of token ids, or a list of such lists.
+// of strings, a list of token ids, or a list of such lists; and, as llama-server
+// has it, a list of texts and token ids for one prompt, and {"prompt_string": TEXT}
+// for a text.
 type Prompts []run.Prompt
 
 // Wants says what the field may be.
@@ -124,7 +127,7 @@ func (Prompts) Wants() string {
 	return "a string, a list of strings, a list of token ids or a list of such lists"
 }
 
-// onePrompt is a string or a list of token ids.
+// onePrompt is a string, or a list of token ids and texts.
 type onePrompt run.Prompt
 
 // Wants says what the field may be.
@@ -135,35 +138,121 @@ func (p *Prompts) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
 		return nil
 	}
-	var one onePrompt
-	if one.UnmarshalJSON(b) == nil {
-		*p = Prompts{run.Prompt(one)}
-		return nil
+	first := byte(0) // of a list
+	if len(b) > 0 && b[0] == '[' {
+		if in := bytes.TrimLeft(b[1:], " \t\r\n"); len(in) > 0 {
+			first = in[0]
+		}
 	}
-	var many []onePrompt
-	if json.Unmarshal(b, &many) != nil || len(many) == 0 {
+	if first == '"' || first == '[' || first == '{' {
+		var many []onePrompt
+		if json.Unmarshal(b, &many) == nil {
+			*p = nil
+			for _, x := range many {
+				*p = append(*p, run.Prompt(x))
+			}
+			return nil
+		}
+	}
+	var one onePrompt
+	if one.UnmarshalJSON(b) != nil {
 		return WrongType[Prompts](b)
 	}
-	*p = nil
-	for _, x := range many {
-		*p = append(*p, run.Prompt(x))
-	}
+	*p = Prompts{run.Prompt(one)}
 	return nil
+}
+
+// tokenIDs reads a list of token ids, of which there may be millions.
+func tokenIDs(b []byte) ([]int32, bool) {
+	if len(b) == 0 || b[0] != '[' {
+		return nil, false
+	}
+	ids := make([]int32, 0, 1+bytes.Count(b, []byte(",")))
+	skip := func(i int) int {
+		for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\r' || b[i] == '\t') {
+			i++
+		}
+		return i
+	}
+	for i := 0; b[i] == '[' || b[i] == ','; {
+		i = skip(i + 1)
+		n, sign, from := int64(0), int64(1), i
+		if i < len(b) && b[i] == '-' {
+			sign, from, i = -1, i+1, i+1
+		}
+		for ; i < len(b) && i-from <= 10 && b[i] >= '0' && b[i] <= '9'; i++ {
+			n = 10*n + int64(b[i]-'0')
+		}
+		if n *= sign; i == from || n != int64(int32(n)) {
+			return nil, false
+		}
+		ids = append(ids, int32(n))
+		if i = skip(i); i == len(b) {
+			return nil, false
+		}
+		if b[i] == ']' {
+			return ids, i == len(b)-1
+		}
+	}
+	return nil, false
 }
 
 // UnmarshalJSON reads either.
 func (p *onePrompt) UnmarshalJSON(b []byte) error {
-	if len(b) > 0 && b[0] == '"' {
+	switch {
+	case len(b) > 0 && b[0] == '"':
 		return json.Unmarshal(b, &p.Text)
+	case len(b) > 0 && b[0] == '{':
+		return p.object(b)
 	}
-	p.Tokens = []int32{}
-	if err := json.Unmarshal(b, &p.Tokens); err != nil || p.Tokens == nil || len(p.Tokens) == 0 {
+	if ids, ok := tokenIDs(b); ok {
+		p.Tokens = ids
+		return nil
+	}
+	var parts []json.RawMessage
+	if json.Unmarshal(b, &parts) != nil || len(parts) == 0 || len(parts) > maxParts {
+		return WrongType[onePrompt](b)
+	}
+	texts := 0
+	for _, part := range parts {
+		var id int32
+		var x run.Prompt
+		switch {
+		case part[0] == '"' && json.Unmarshal(part, &x.Text) == nil:
+			texts++
+		case json.Unmarshal(part, &id) == nil && string(part) != "null":
+			x.Tokens = []int32{id}
+		default:
+			return WrongType[onePrompt](b)
+		}
+		p.Parts = append(p.Parts, x)
+	}
+	if texts == len(parts) { // of texts alone a list is several prompts
 		return WrongType[onePrompt](b)
 	}
 	return nil
 }
 
-// Biases are logit biases: {"ID": VALUE}, or llama-server's [[ID or TEXT,
+// maxParts bounds the texts and token ids of a prompt that has both.
+const maxParts = 1 << 16
+
+// object reads llama-server's form of a text that could have pictures.
+func (p *onePrompt) object(b []byte) error {
+	var o struct {
+		Text  *string           `json:"prompt_string"`
+		Media []json.RawMessage `json:"multimodal_data"`
+	}
+	switch {
+	case json.Unmarshal(b, &o) != nil || o.Text == nil:
+		return WrongType[onePrompt](b)
+	case len(o.Media) > 0:
+		return fault.Unsupported("multimodal_data", "this server reads text only")
+	}
+	p.Text = *o.Text
+	return nil
+}
+
+// Biases are logit biases: {"ID or TEXT": VALUE}, or llama-server's [[ID or TEXT,
 // VALUE or false], ...].
 type Biases struct {
 	ids   map[int32]float32
@@ -179,20 +268,22 @@ func (l *Biases) UnmarshalJSON(b []byte) error {
 	var byID map[string]float64
 	if json.Unmarshal(b, &byID) == nil {
 		for k, v := range byID {
-			id, err := strconv.ParseInt(strings.TrimSpace(k), 10, 32)
-			if err != nil || id < 0 {
-				return fault.BadRequest("logit_bias", "expected token ids as keys, found %q", k)
-			}
 			if math.Abs(v) > maxBias {
 				return fault.BadRequest("logit_bias", "expected numbers of at most %g, found %g", float64(maxBias), v)
 			}
-			l.ids[int32(id)] = float32(v)
+			if id, err := strconv.ParseInt(strings.TrimSpace(k), 10, 64); err != nil {
+				l.texts[k] = float32(v)
+			} else if id < 0 || id > math.MaxInt32 {
+				return fault.BadRequest("logit_bias", "expected token ids or texts as keys, found %q", k)
+			} else {
+				l.ids[int32(id)] = float32(v)
+			}
 		}
 		return nil
 	}
 	var pairs [][2]json.RawMessage
 	if json.Unmarshal(b, &pairs) != nil {
-		return fault.BadRequest("logit_bias", "expected an object of token ids and numbers, found %s", fault.Excerpt(b))
+		return fault.BadRequest("logit_bias", "expected an object of token ids or texts and numbers, found %s", fault.Excerpt(b))
 	}
 	for _, p := range pairs {
 		var v float64

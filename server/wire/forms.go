@@ -84,9 +84,9 @@ func EffortArgs(effort string, args map[string]any) (map[string]any, error) {
 	switch effort {
 	case "":
 		return args, nil
-	case "none", "minimal", "low", "medium", "high", "xhigh":
+	case "none", "minimal", "low", "medium", "high", "xhigh", "max":
 	default:
-		return nil, fault.BadRequest("reasoning_effort", "expected none, minimal, low, medium, high or xhigh, found %q", effort)
+		return nil, fault.BadRequest("reasoning_effort", "expected none, minimal, low, medium, high, xhigh or max, found %q", effort)
 	}
 	out := map[string]any{"reasoning_effort": effort, "enable_thinking": effort != "none" && effort != "minimal"}
 	for k, v := range args {
