@@ -4,7 +4,7 @@ import "ridge/nn"
 
 // dots.llm1: Qwen 3's attention, and DeepSeek V3's experts.
 var dots1 = architecture{
-	name: "dots1", hf: []string{"dots1"},
+	name: "dots1", head: true, hf: []string{"dots1"},
 	describe: func(d *description, c *Config) {
 		llamaLike(c, nn.RopeNeox)
 		c.Window = d.windows(c.Layers, from(d.int("", "max_window_layers", c.Layers)))

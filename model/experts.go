@@ -103,6 +103,9 @@ func (d *description) experts(c *Config, x ExpertConfig) ExpertConfig {
 func (d *description) sharedExperts(x *ExpertConfig) {
 	n := d.int("expert_shared_count", "n_shared_experts|num_shared_experts|moe_num_shared_experts", 0)
 	x.SharedFFN = max(min(n, 1<<12), 0) * x.FFN
+	if n == 0 { // llama.cpp saves no number of those whose width alone it reads
+		x.SharedFFN = d.int("expert_shared_feed_forward_length", "", 0)
+	}
 }
 
 // expertLayers returns for each layer whether it has experts.

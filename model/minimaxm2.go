@@ -5,7 +5,7 @@ import "ridge/nn"
 // MiniMax M2: queries and keys normalized over all heads, part of a head rotated,
 // experts in all layers.
 var minimaxM2 = architecture{
-	name: "minimax-m2", hf: []string{"minimax_m2"},
+	name: "minimax-m2", head: true, hf: []string{"minimax_m2"},
 	describe: func(d *description, c *Config) {
 		llamaLike(c, nn.RopeNeox)
 		if n := d.int("", "rotary_dim", 0); n > 0 {

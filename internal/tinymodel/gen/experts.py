@@ -153,10 +153,10 @@ CASES = [
     erniemoe("ernie4_5-moe-step", "experts in every second layer but the last, none shared, biases, untied", {
         "num_hidden_layers": 4, "moe_layer_start_index": 0, "moe_layer_end_index": 2, "moe_layer_interval": 2,
         "moe_num_shared_experts": 0, "use_bias": True, "tie_word_embeddings": False}, gguf=False),
-    dots1("dots1", "sigmoid router with a bias, norms of queries and keys; 200 tokens", prompt=200),
+    dots1("dots1", "sigmoid router with a bias, norms of queries and keys; 200 tokens", {"tie_word_embeddings": False}, prompt=200),
     dots1("dots1-groups", "groups of experts, a window in the second layer, biases", {
         **GROUPS, "sliding_window": WINDOW, "max_window_layers": 1, "attention_bias": True}, gguf=False),
-    minimax("minimax-m2", "norms over all heads, half a head rotated, sigmoid router with a bias; 200 tokens", prompt=200),
+    minimax("minimax-m2", "norms over all heads, half a head rotated, sigmoid router with a bias; 200 tokens", {"tie_word_embeddings": False}, prompt=200),
     llama4("llama4", "chunks, a layer without rotation that sees all, queries that grow, input-weighed experts in every second layer; 200 tokens",
            gguf_extra={"llama4.attention.chunk_size": WINDOW, "llama4.attention.temperature_length": 32,
                        "llama4.attention.temperature_scale": 0.4}, prompt=200),
@@ -187,7 +187,7 @@ CASES = [
     flexolmo("flexolmo-norm", "normalized weights, biases, untied", {
         "norm_topk_prob": True, "attention_bias": True, "tie_word_embeddings": False}),
     exaonemoe("exaone-moe", "norms before the parts, windows, sigmoid router; 200 tokens", prompt=200,
-              gguf_extra={"exaone-moe.attention.sliding_window_pattern": 2}),
+              gguf_extra={"exaone-moe.expert_gating_func": 2, "exaone-moe.attention.sliding_window_pattern": 2}),
     exaonemoe("exaone-moe-plain", "listed layers, groups of experts, not normalized, untied", {
         **{k: v for k, v in GROUPS.items() if k != "n_shared_experts"}, "tie_word_embeddings": False, "num_shared_experts": 2,
         "layer_types": ["full_attention", "sliding_attention"], "mlp_layer_types": ["sparse", "dense"]}, gguf=False),
