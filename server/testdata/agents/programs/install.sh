@@ -11,7 +11,7 @@ npm install --omit=dev --no-audit --no-fund --no-update-notifier --no-package-lo
 # Two packages put their program into place in a script of their own.
 python() { # NAME: packages of NAME.txt, which name all that they need
   python3 -m venv "$1"
-  "$1/bin/pip" install --quiet --disable-pip-version-check --no-deps -r "$here/$1.txt"
+  "$1/bin/pip" install --quiet --disable-pip-version-check --no-deps --no-compile -r "$here/$1.txt"
 }
 python clients
 python aider
