@@ -107,6 +107,9 @@ func addOne(m tensor.Mat) (tensor.Mat, error) {
 func turnExperts(n, parts int, bias bool, column func(out, o int) int) func(tensor.Mat) (tensor.Mat, error) {
 	return func(m tensor.Mat) (tensor.Mat, error) {
 		n := max(n, 1)
+		if m.Type == tensor.MXFP4 && m.Rows%(n*parts) == 0 { // they lie [out][in], since they were quantized
+			return pickRows(m, n, parts, column), nil
+		}
 		if m.Type.BlockSize() != 1 || m.Rows%n != 0 || m.Cols%parts != 0 {
 			return m, fmt.Errorf("expected unquantized matrices of %d experts, found %d x %d of type %v", n, m.Rows, m.Cols, m.Type)
 		}
@@ -125,4 +128,17 @@ func turnExperts(n, parts int, bias bool, column func(out, o int) int) func(tens
 		}
 		return t, nil
 	}
+}
+
+// pickRows returns the part of the rows of n experts that turnExperts returns of
+// their columns.
+func pickRows(m tensor.Mat, n, parts int, column func(out, o int) int) tensor.Mat {
+	out, size := m.Rows/(n*parts), m.Type.RowBytes(m.Cols)
+	t := tensor.Mat{Type: m.Type, Rows: n * out, Cols: m.Cols, Data: make([]byte, n*out*size)}
+	for e := range n {
+		for o := range out {
+			copy(t.Row(e*out+o), m.Row(e*out*parts+column(out, o)))
+		}
+	}
+	return t
 }

@@ -37,10 +37,11 @@ func TestQuantizedCheckpoints(t *testing.T) {
 				if !(d <= c.bound) {
 					t.Errorf("%v %v: row %d: logits differ by %v", c.tier, c.act, g.row(at), d)
 				}
-				if one := compute(t, m, g.Prompt, 1); !equalBits(one, got) {
-					t.Errorf("%v %v: token by token differs from the whole prompt", c.tier, c.act)
-				}
-				if c.act == ActInt16 || c.tier == cpu.Ref {
+				if c.act == ActInt8 && c.tier != cpu.Ref {
+					if one := compute(t, m, g.Prompt, 1); !equalBits(one, got) {
+						t.Errorf("%v %v: token by token differs from the whole prompt", c.tier, c.act)
+					}
+				} else {
 					checkGreedy(t, m, g, c.tier.String())
 				}
 				restore()

@@ -49,8 +49,14 @@ type unpacker interface {
 
 // methods has what reads the configuration of each method.
 var methods = map[string]func(*Config) method{
-	"gptq": openGPTQ,
-	"awq":  openAWQ,
+	"gptq":               openGPTQ,
+	"awq":                openAWQ,
+	"fp8":                openFP8,
+	"fbgemm_fp8":         openFP8,
+	"compressed-tensors": openCompressed,
+	"mxfp4":              openMXFP4,
+	"bitsandbytes":       openBitsAndBytes,
+	"modelopt":           openModelOpt,
 }
 
 // File is an open checkpoint with quantized weights. Methods other than those of

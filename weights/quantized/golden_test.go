@@ -97,6 +97,11 @@ func TestValuesOfTheLibraries(t *testing.T) {
 				row, data := make([]float32, m.Cols), make([]byte, typ.RowBytes(m.Cols))
 				for r := range m.Rows {
 					m.DecodeRow(row, r)
+					for i := range row {
+						if m.Type == tensor.MXFP4 {
+							row[i] += 0 // it has one zero, without a sign
+						}
+					}
 					if err := typ.Encode(data, row); err != nil {
 						t.Fatal(err)
 					}

@@ -3,11 +3,14 @@ package quantized
 import (
 	"encoding/json"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"ridge/weights/safetensors"
+	"ridge/weights/tensor"
 )
 
 // tensorsOf returns the tensors of a case, to be changed, and its configuration.
@@ -33,57 +36,70 @@ func tensorsOf(t testing.TB, dir string) ([]safetensors.Tensor, map[string]any) 
 	return all, config
 }
 
-// readAll reads every weight of a checkpoint with other tensors.
-func readAll(t testing.TB, tensors []safetensors.Tensor, config map[string]any) error {
+// readAll reads every weight of a checkpoint with other tensors, and returns the
+// one of a name.
+func readAll(t testing.TB, tensors []safetensors.Tensor, config map[string]any, name string) (m tensor.Mat, err error) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "model.safetensors")
-	if err := safetensors.Write(path, tensors, nil); err != nil {
+	file := filepath.Join(t.TempDir(), "model.safetensors")
+	if err := safetensors.Write(file, tensors, nil); err != nil {
 		t.Fatal(err)
 	}
 	c, err := ReadConfig("", config)
 	if err != nil {
-		return err
+		return m, err
 	}
-	st, err := safetensors.Open(path)
+	st, err := safetensors.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	return readWeights(st, c)
+	return readWeights(st, c, name)
 }
 
-func readWeights(st *safetensors.File, c *Config) error {
+func readWeights(st *safetensors.File, c *Config, name string) (m tensor.Mat, err error) {
 	f, err := Open(st, c)
 	if err != nil {
-		return err
+		return m, err
 	}
 	for _, x := range f.Tensors() {
 		if f.weights[x.Name] == nil {
 			continue
 		}
-		if _, err := f.Mat(x.Name); err != nil {
-			return err
+		got, err := f.Mat(x.Name)
+		if err != nil {
+			return m, err
+		}
+		if x.Name == name {
+			m = got
 		}
 	}
-	return nil
+	return m, nil
 }
 
 // optional are tensors that weights are read without, if need be: the groups of
 // columns that lie in order.
-var optional = map[string][]string{".g_idx": {"gptq-4", "gptq-8", "gptq-2", "gptq-3", "gptq-4-128", "gptq-4-zeros-v2", "gptq-4-row-head"}}
+var optional = map[string][]string{".g_idx": {"gptq-4", "gptq-8", "gptq-2", "gptq-3", "gptq-4-128", "gptq-4-zeros-v2", "gptq-4-row-head"}, ".weight_format": {"bnb-int8"}}
 
 // A checkpoint that lacks a tensor of a quantized weight, or has it in another
 // shape or type, is refused, and a tensor of the weight named.
 func TestEveryPartIsRequired(t *testing.T) {
 	for _, dir := range cases(t) {
 		tensors, config := tensorsOf(t, dir)
-		f := openCase(t, dir)
+		f, tried := openCase(t, dir), ""
 		for name, w := range f.weights {
-			if !strings.Contains(name, "layers.0.mlp.down_proj") {
+			module := strings.TrimSuffix(name, ".weight")
+			if kind := path.Ext(module); !strings.HasPrefix(kind, ".down_proj") || tried != "" {
 				continue // all are read in the same way
 			}
-			module := strings.TrimSuffix(name, ".weight")
+			tried = module
+			if err := w.plan(); err != nil {
+				t.Fatal(err)
+			}
+			tensors := slices.DeleteFunc(slices.Clone(tensors), func(x safetensors.Tensor) bool { return !strings.HasPrefix(x.Name, module) })
 			for _, part := range w.parts {
+				if slices.Contains(besides, strings.TrimPrefix(part, module+".")) {
+					continue // it is not used
+				}
 				may := false
 				for _, c := range optional[strings.TrimPrefix(part, module)] {
 					may = may || c == filepath.Base(dir)
@@ -94,16 +110,30 @@ func TestEveryPartIsRequired(t *testing.T) {
 						n, ok := f.config.method.weight(safetensors.TensorInfo{Name: x.Name, Type: x.Type, Shape: x.Shape})
 						marker = marker || ok && n == name
 					}
-					if !marker || how == "missing" && may {
+					if x := info(changed, part); !marker || how == "missing" && may || how != "missing" && slices.Equal(x.Shape, info(tensors, part).Shape) {
 						continue // it is no quantized weight any more: what is left of it is refused by package model
 					}
-					if err := readAll(t, changed, config); err == nil || !strings.Contains(err.Error(), module) {
+					m, err := readAll(t, changed, config, name)
+					if was := w.mat(); err == nil && (m.Rows != was.Rows || m.Cols != was.Cols) {
+						continue // no layer takes it
+					}
+					if err == nil || !strings.Contains(err.Error(), module) {
 						t.Errorf("%s: %s %s: %v", dir, part, how, err)
 					}
 				}
 			}
 		}
 	}
+}
+
+// info returns the tensor of a name.
+func info(tensors []safetensors.Tensor, name string) (x safetensors.Tensor) {
+	for _, t := range tensors {
+		if t.Name == name {
+			x = t
+		}
+	}
+	return x
 }
 
 // change returns tensors with one of them changed.
@@ -116,14 +146,14 @@ func change(tensors []safetensors.Tensor, name, how string) (out []safetensors.T
 				continue
 			case "longer":
 				if len(x.Shape) == 0 {
-					continue
+					break
 				}
 				row := len(data) / int(x.Shape[0])
 				x.Shape = append([]uint64{x.Shape[0] + 1}, x.Shape[1:]...)
 				data = append(append([]byte(nil), data...), make([]byte, row)...)
 			case "shorter":
 				if len(x.Shape) == 0 || x.Shape[0] < 2 {
-					continue
+					break
 				}
 				data = data[:len(data)-len(data)/int(x.Shape[0])]
 				x.Shape = append([]uint64{x.Shape[0] - 1}, x.Shape[1:]...)
@@ -149,7 +179,7 @@ func TestGroupIndexInRange(t *testing.T) {
 			tensors[i].Data = safetensors.Bytes(data)
 		}
 	}
-	if err := readAll(t, tensors, config); err == nil || !strings.Contains(err.Error(), "g_idx\": expected groups 0 to 2, found ") {
+	if _, err := readAll(t, tensors, config, ""); err == nil || !strings.Contains(err.Error(), "g_idx\": expected groups 0 to 2, found ") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -210,6 +240,6 @@ func FuzzOpen(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_ = readWeights(st, c)
+		_, _ = readWeights(st, c, "")
 	})
 }

@@ -14,7 +14,6 @@ Made with Python 3.11, torch 2.15.0, transformers 5.24.0 and gptqmodel 7.7.0, au
 bitsandbytes 0.50.2, hqq 0.2.8, optimum-quanto 0.2.7; GPTQMODEL_CPU_WORKERS=2 is needed on small machines.
 """
 import argparse
-import copy
 import hashlib
 import json
 import os
@@ -31,10 +30,12 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
+import packed_float
+from packed_float import save
 from vocab import write_tokenizer
 
 OUT = pathlib.Path(__file__).resolve().parents[3] / "weights" / "quantized" / "testdata"
-KEPT = ("config.json", "model.safetensors", "quantize_config.json")
+KEPT = ("config.json", "model.safetensors", "quantize_config.json", "hf_quant_config.json")
 PROMPT, EVERY, GREEDY, MARGIN = 64, 4, 16, 0.03
 LLAMA = {"vocab_size": 128, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
          "num_key_value_heads": 2, "max_position_embeddings": 128, "bos_token_id": 1, "eos_token_id": 2, "tie_word_embeddings": True,
@@ -44,7 +45,7 @@ WIDE = {"hidden_size": 128, "intermediate_size": 128, "num_hidden_layers": 1}   
 
 
 def source(config, dtype, seed):
-    """Returns a random model of a configuration, as transformers has it, and where it is saved."""
+    """Saves a random model of a configuration, as transformers does, and returns where."""
     folder = pathlib.Path(tempfile.mkdtemp())
     (folder / "config.json").write_text(json.dumps({**config, "torch_dtype": str(dtype).removeprefix("torch.")}))
     conf = transformers.AutoConfig.from_pretrained(folder)
@@ -61,9 +62,9 @@ def source(config, dtype, seed):
         else:
             v = 1.3 / p.shape[-1] ** 0.5 * r
         p.data.copy_((v * 64).round() / 64)
-    copy.deepcopy(model).to(dtype).save_pretrained(folder)     # buffers of the model itself stay float32
+    model.to(dtype).save_pretrained(folder)
     write_tokenizer(folder, config["vocab_size"])
-    return model, folder
+    return folder
 
 
 def calibration(vocab, rows=8):
@@ -134,15 +135,8 @@ def awq(case, folder, out):
         value = dequantize_gemm(same.qweight, same.qzeros, same.scales, 4, size)
         exact = dequantize_gemm(same.qweight, same.qzeros, same.scales.float(), 4, size)
         values.append((name, value.t().contiguous(), exact.t().contiguous()))
-    save(case, folder, out, tensors, {"quant_method": "awq", "bits": 4, "zero_point": True, "modules_to_not_convert": None, **case["quantize"]})
+    save(folder, out, tensors, {"quant_method": "awq", "bits": 4, "zero_point": True, "modules_to_not_convert": None, **case["quantize"]})
     return values
-
-
-def save(case, folder, out, tensors, quantization):
-    config = json.loads((folder / "config.json").read_text())
-    config["quantization_config"] = quantization
-    (out / "config.json").write_text(json.dumps(config, indent=1) + "\n")
-    save_file({k: v.contiguous() for k, v in tensors.items()}, out / "model.safetensors", metadata={"format": "pt"})
 
 
 def g(name, make, quantize, config=None, dtype=torch.float16, base=LLAMA, **more):
@@ -162,7 +156,7 @@ CASES = [
                            "dynamic": {r"+:.*down_proj": {"bits": 8, "group_size": 32}, r"-:.*k_proj": {}}}, ONE),
     g("awq", awq, {"group_size": 32, "version": "gemm"}),
     g("awq-gemv", awq, {"group_size": 32, "version": "gemv"}, ONE),
-]
+] + packed_float.cases(g, LLAMA, ONE)
 
 
 def greedy(model, prompt):
@@ -178,21 +172,23 @@ def make(case, seed=1):
     out = OUT / case["name"]
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    model, folder = source(case["config"], case["dtype"], seed)
+    folder = source(case["config"], case["dtype"], seed)
     values = list(case["make"](case, folder, out))
-    state, weights = model.float().state_dict(), {}
+    state, weights = {k: v.float() for k, v in load_file(folder / "model.safetensors").items()}, {}
     for name, value, exact in values:
         assert name in state, name
-        assert value.shape == state[name].shape, (name, value.shape, state[name].shape)
-        off = float((value.float() - state[name]).abs().max() / state[name].abs().max())
+        old, new = state[name], (value if case.get("rounded") else exact).float()
+        if case.get("turned"):              # those of gpt-oss lie the other way round when they are not quantized
+            new = new.transpose(1, 2)
+        assert new.shape == old.shape, (name, new.shape, old.shape)
+        off = float((new - old).abs().max() / old.abs().max())
         assert off < case.get("off", 0.6), (name, off)
-        state[name].copy_((value if case.get("rounded") else exact).float())
+        state[name] = new.contiguous()
         weights[name] = {"type": {torch.float16: "F16", torch.bfloat16: "BF16", torch.float32: "F32"}[value.dtype], "shape": list(value.shape),
                          "sha256": hashlib.sha256(value.contiguous().view(torch.uint8).numpy().tobytes()).hexdigest()}
     assert weights
-    if "lm_head.weight" in weights:
-        model.lm_head.weight.data.copy_(state["lm_head.weight"])
-    model.eval()
+    save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).eval()
     for attempt in range(500):
         rng = np.random.default_rng(attempt)
         prompt = [int(t) for t in rng.integers(3, case["config"]["vocab_size"], PROMPT)]
