@@ -118,7 +118,7 @@ func (s *Server) logRequest(r *http.Request, w *watchedWriter, l *caller.Record)
 		level = slog.LevelError
 	case w.status >= 400:
 		level = slog.LevelWarn
-	case r.URL.Path == "/health" || r.URL.Path == "/metrics" || r.URL.Path == "/ready":
+	case r.URL.Path == "/health" || r.URL.Path == "/metrics" || r.URL.Path == "/ready", r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/ridge/"):
 		level = slog.LevelDebug
 	}
 	if !s.log.Enabled(r.Context(), level) {

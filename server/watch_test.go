@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -154,5 +155,26 @@ func TestWatchTenants(t *testing.T) {
 	}
 	if len(names) != 6 { // others are told apart all the same
 		t.Errorf("%v", names)
+	}
+}
+
+// A stream of events does not keep a server that is to end.
+func TestWatchEnds(t *testing.T) {
+	s, srv := listen(t, Options{Models: []*Model{fakeModel(t, byteTokenizer(t), &script{})}})
+	resp, err := http.Get(srv.URL + "/ridge/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(io.Discard, resp.Body)
+		ended <- err
+	}()
+	if err := s.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

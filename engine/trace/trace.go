@@ -153,16 +153,23 @@ func (t *Ring) Steps(after int64, most int) []Step {
 
 // step returns a step if it is remembered with all of its rows.
 func (t *Ring) step(n int64) (Step, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	k := &t.steps[n%int64(len(t.steps))]
+	t.mu.Lock()
+	count := k.count
+	t.mu.Unlock()
+	all := make([]Row, count) // not while the writer waits
+	t.mu.Lock()
 	if k.N != n || k.first < t.wrote-int64(len(t.rows)) {
+		t.mu.Unlock()
 		return Step{}, false
 	}
-	out := k.Step
-	for i := range int64(k.count) {
-		r := t.rows[(k.first+i)%int64(len(t.rows))]
-		switch r.Kind {
+	out, at := k.Step, int(k.first%int64(len(t.rows)))
+	got := copy(all, t.rows[at:])
+	copy(all[got:], t.rows)
+	t.mu.Unlock()
+	rows := 0 // they come first
+	for i := range all {
+		switch r := all[i]; r.Kind {
 		case Admitted:
 			out.Admitted = append(out.Admitted, r)
 		case Preempted:
@@ -170,9 +177,10 @@ func (t *Ring) step(n int64) (Step, bool) {
 		case Finished:
 			out.Finished = append(out.Finished, r)
 		default:
-			out.Rows = append(out.Rows, r)
+			rows++
 		}
 	}
+	out.Rows = all[:rows:rows]
 	return out, true
 }
 

@@ -49,3 +49,27 @@ func TestRing(t *testing.T) {
 		t.Errorf("%d rows, %d ended", len(s.Rows), len(s.Finished))
 	}
 }
+
+// BenchmarkRecord remembers a step of 32 sequences.
+func BenchmarkRecord(b *testing.B) {
+	r := New(64)
+	rows := make([]Row, 32)
+	for i := range rows {
+		rows[i] = Row{ID: "some-id", Choice: int32(i), Kind: Decode, Tokens: 1, Context: 1000}
+	}
+	for b.Loop() {
+		r.Record(Step{Took: time.Millisecond}, rows)
+	}
+}
+
+// BenchmarkSteps looks at 50 steps of 32 sequences.
+func BenchmarkSteps(b *testing.B) {
+	r := New(64)
+	rows := make([]Row, 32)
+	for range 100 {
+		r.Record(Step{Took: time.Millisecond}, rows)
+	}
+	for b.Loop() {
+		r.Steps(50, 50)
+	}
+}
