@@ -122,7 +122,7 @@ export function view() {
     // branch takes another token at a place of an answer, and goes on from there.
     branch: (node, i, token) => {
       if (running) return say("An answer is under way.");
-      const kept = node.tokens.slice(0, i);
+      const kept = node.tokens.slice(0, i).filter((t) => !t.end);
       const content = kept.map((t) => t.text).join("") + token.text;
       const copy = store.add(chat, node.parent, { role: "assistant", content, tokens: [...kept, { ...token, picked: true, top: [] }] });
       goOn(copy);

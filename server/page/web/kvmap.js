@@ -6,6 +6,23 @@ import { count, fill, h, seconds, wide } from "./dom.js";
 const states = { f: "free", u: "used", s: "shared", c: "cached", p: "pinned", r: "state" };
 const hues = 12; // of sequences
 
+let known = {}; // the palette that was made last
+
+// palette gives the colours of the style sheet as pixels. Reading a pixel back is
+// slow, so it is made anew only when the theme changes.
+function palette() {
+  const theme = color("ink") + color("page-free");
+  if (known.theme === theme) return known;
+  const c = Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d", { willReadFrequently: true });
+  const pixel = (css) => {
+    c.fillStyle = css;
+    c.fillRect(0, 0, 1, 1);
+    return new Uint32Array(c.getImageData(0, 0, 1, 1).data.buffer)[0];
+  };
+  const of = Object.entries({ f: "page-free", u: "page-used", s: "page-shared", c: "page-cached", p: "page-pinned", r: "page-used", ink: "ink" }).map(([k, name]) => [k, pixel(color(name))]);
+  return known = { theme, ...Object.fromEntries(of), sequences: Array.from({ length: hues }, (_, i) => pixel(`hsl(${i * 360 / hues} 55% 50%)`)) };
+}
+
 export function kvmap() {
   const canvas = h("canvas", { role: "img", "aria-label": "Pages of keys and values" });
   const tip = h("p", { class: "quiet tip", role: "status" });
@@ -28,30 +45,28 @@ export function kvmap() {
     busy = false;
   }
 
-  // draw paints the squares of one colour together: ten thousand are no burden.
+  // draw writes the pixels itself: ten thousand squares are no burden.
   function draw() {
     const n = map.state.length;
     const width = canvas.clientWidth || 600;
     side = Math.max(3, Math.min(14, Math.floor(Math.sqrt(width * 360 / Math.max(n, 1)))));
     across = Math.max(1, Math.floor(width / side));
     const { c } = sized(canvas, Math.ceil(n / across) * side + 1);
-    const groups = new Map();
+    const image = c.createImageData(canvas.width, canvas.height);
+    const pixels = new Uint32Array(image.data.buffer);
+    const scale = canvas.width / width, gap = side > 5 ? 1 : 0;
+    const square = (x, y, size, value) => {
+      const x0 = Math.round(x * scale), x1 = Math.round((x + size) * scale), y1 = Math.round((y + size) * scale);
+      for (let row = Math.round(y * scale); row < y1; row++) pixels.fill(value, row * canvas.width + x0, row * canvas.width + x1);
+    };
+    const paint = palette();
     for (let i = 0; i < n; i++) {
-      const st = map.state[i];
-      const k = st === "u" || st === "s" || st === "r" ? st + (map.owner[i] >= 0 ? map.owner[i] % hues : "") : st;
-      let g = groups.get(k);
-      if (!g) groups.set(k, g = []);
-      g.push(i);
+      const st = map.state[i], x = (i % across) * side, y = Math.floor(i / across) * side;
+      const own = (st === "u" || st === "s" || st === "r") && map.owner[i] >= 0;
+      square(x, y, side - gap, own ? paint.sequences[map.owner[i] % hues] : paint[st] ?? paint.f);
+      if (st === "s") square(x, y, Math.max(1, side / 3), paint.ink); // shared: a corner is marked
     }
-    const gap = side > 5 ? 1 : 0;
-    for (const [k, list] of groups) {
-      const seq = k.length > 1 ? Number(k.slice(1)) : null;
-      c.fillStyle = seq == null ? color({ f: "page-free", c: "page-cached", p: "page-pinned", u: "page-used", s: "page-shared", r: "page-used" }[k[0]] || "page-free") : `hsl(${seq * 360 / hues} 55% 50%)`;
-      for (const i of list) c.fillRect((i % across) * side, Math.floor(i / across) * side, side - gap, side - gap);
-      if (k[0] !== "s") continue;
-      c.fillStyle = color("ink"); // shared: a corner is marked
-      for (const i of list) c.fillRect((i % across) * side, Math.floor(i / across) * side, Math.max(1, side / 3), Math.max(1, side / 3));
-    }
+    c.putImageData(image, 0, 0);
     const counts = {};
     for (const ch of map.state) counts[ch] = (counts[ch] || 0) + 1;
     if (!canvas.matches(":hover")) tip.textContent = `${count(n)} pages of ${map.page_tokens} tokens: ` + Object.entries(states).filter(([k]) => counts[k]).map(([k, v]) => `${count(counts[k])} ${v}`).join(", ") + ".";
@@ -66,6 +81,7 @@ export function kvmap() {
       h("td", {}, t.pinned ? "pinned" : ""), h("td", { class: "num" }, seconds(t.age)))));
   }
 
+  new ResizeObserver(() => map && draw()).observe(canvas);
   canvas.onmousemove = (e) => {
     const i = Math.floor(e.offsetY / side) * across + Math.floor(e.offsetX / side);
     if (!map || !(i < map.state.length) || e.offsetX >= across * side) return;

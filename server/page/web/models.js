@@ -58,20 +58,18 @@ export function view() {
       h("td", { class: "num" }, m.bytes ? bytes(m.bytes) : "–"),
       h("td", { class: "num" }, m.needs_bytes ? bytes(m.needs_bytes) : "–"),
       h("td", {}, h("span", { class: "badge " + state.replaceAll(" ", "-") }, state), m.reason ? h("div", { class: "quiet" }, m.reason) : null),
-      h("td", {}, m.loaded ? action("Unload", "/ridge/unload", m.name) : m.catalogue ? h("button", { type: "button", onclick: () => pull(m.name) }, "Pull")
+      h("td", {}, m.loaded ? m.fixed ? null : action("Unload", "/ridge/unload", m.name) : m.catalogue ? h("button", { type: "button", onclick: () => pull(m.name) }, "Pull")
         : m.reason ? null : action("Load", "/ridge/load", m.name)));
   }
 
   async function refresh() {
-    let list, free;
+    let list;
     try {
-      ({ models: list, free_bytes: free } = await get("/ridge/models"));
-    } catch (e) {
-      if (e.status !== 404) say(e.message, "error");
-      list = (await served()).map((m) => ({ name: m.id, loaded: m.loaded }));
-    }
+      list = (await get("/ridge/models")).models;
+    } catch (e) { return say(e.message, "error"); }
     fill(body, list.map(row));
-    if (free) status.textContent = bytes(free) + " of memory are free.";
+    const free = list.find((m) => m.free_bytes)?.free_bytes;
+    if (free && !pulling) status.textContent = bytes(free) + " of memory are free.";
   }
 
   async function pull(what) {

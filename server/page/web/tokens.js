@@ -17,14 +17,14 @@ const cuts = { top_k: "top k", top_p: "top p", min_p: "min p", typ_p: "typical p
 export function shaded(tokens, branch) {
   const detail = h("div", { class: "token-detail", "aria-live": "polite" }, h("span", { class: "quiet" }, "Click a token to see what else there was."));
   const one = (t, i) => h("button", {
-    type: "button", class: ["token", shade(t.prob), t.forced ? "forced" : "", t.drafted ? "drafted" : "", t.picked ? "picked" : ""].join(" "),
+    type: "button", class: ["token", shade(t.prob), t.forced ? "forced" : "", t.drafted ? "drafted" : "", t.picked ? "picked" : "", t.end ? "end" : ""].join(" "),
     title: t.prob == null ? "" : percent(t.prob), onclick: () => fill(detail, details(t, i, branch)),
-  }, t.text === "" ? "∅" : turns(t.text));
+  }, t.end ? "⏹" : t.text === "" ? "∅" : turns(t.text));
   return h("div", {}, h("div", { class: "tokens", dir: "auto" }, (tokens || []).map(one)), detail);
 }
 
 function details(t, i, branch) {
-  const marks = [t.forced && "forced by the grammar", t.drafted && "drafted, then verified", t.picked && "picked by you"].filter(Boolean);
+  const marks = [t.forced && "forced by the grammar", t.drafted && "drafted, then verified", t.picked && "picked by you", t.end && "the end of the answer"].filter(Boolean);
   return [
     h("p", {}, "Token ", count(i + 1), ": ", h("code", {}, visible(t.text)), t.id == null ? "" : ` (${t.id})`,
       t.prob == null ? "" : `, ${percent(t.prob)}`, t.entropy == null ? "" : `, entropy ${t.entropy.toFixed(2)} nats`,

@@ -1,0 +1,136 @@
+package pagetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// fetch reads the JSON that the API gives to any client.
+func fetch[T any](t *testing.T, url string) T {
+	t.Helper()
+	r, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	var v T
+	if err := json.NewDecoder(r.Body).Decode(&v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// Under sixteen clients the numbers of the engine's view are those of the API.
+func TestEngineView(t *testing.T) {
+	url := start(t)
+	b := browse(t, url+"/#engine", 1200, 1400)
+	b.until(`document.querySelector(".page select")?.value === "tiny"`)
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			body := fmt.Sprintf(`{"messages":[{"role":"user","content":"Tell me story number %d about a cat."}],"max_tokens":100,"ignore_eos":true}`, i)
+			r, err := http.Post(url+"/v1/chat/completions", "application/json", strings.NewReader(body))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			r.Body.Close()
+			if r.StatusCode != http.StatusOK {
+				t.Errorf("status %d", r.StatusCode)
+			}
+		})
+	}
+	b.until(`Number(document.querySelector("[data-number='running'] dd")?.innerText) > 4`)
+	b.shoot("engine")
+	wg.Wait()
+	b.until(`document.querySelector("[data-number='generated tokens'] dd").innerText === "1,600" && document.querySelector("[data-number='running'] dd").innerText === "0"`)
+	type status struct {
+		Models []struct {
+			Steps        int
+			PromptTokens int `json:"prompt_tokens"`
+		}
+	}
+	st := fetch[status](t, url+"/ridge/status").Models[0]
+	plain := func(k string) string {
+		return strings.ReplaceAll(b.text("[data-number='"+k+"'] dd"), ",", "")
+	}
+	for k, want := range map[string]int{"steps": st.Steps, "prompt tokens": st.PromptTokens} {
+		if got := plain(k); got != fmt.Sprint(want) {
+			t.Errorf("%s: %s, the API says %d", k, got, want)
+		}
+	}
+	// The batch has painted: sequences are rows, in the colours of their work.
+	if n := value[int](b, `(() => { const c = document.querySelector("canvas"), d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data, s = new Set(); for (let i = 0; i < d.length; i += 4) s.add(d[i] << 16 | d[i+1] << 8 | d[i+2]); return s.size })()`); n < 4 {
+		t.Errorf("the picture of the batch has %d colours", n)
+	}
+	// The map of pages and the roofline are those of the API, too.
+	type kv struct {
+		Pages      int
+		PageTokens int `json:"page_tokens"`
+		State      string
+	}
+	m := fetch[kv](t, url+"/ridge/kv?model=tiny")
+	b.until(fmt.Sprintf(`document.querySelectorAll(".card .tip")[1].innerText.includes("%s pages of %d tokens") && document.querySelectorAll(".card .tip")[1].innerText.includes("%s cached")`, grouped(m.Pages), m.PageTokens, grouped(strings.Count(m.State, "c"))))
+	b.until(`document.querySelectorAll("svg .roof").length > 0 || document.querySelector(".card > [role=status]:not(.tip)").innerText !== ""`)
+	b.clean(url)
+}
+
+// grouped writes a number as the page does.
+func grouped(n int) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Ten thousand pages are painted thirty times a second and more.
+func TestManyPages(t *testing.T) {
+	const pages = 10_000
+	h := open(t).Handler()
+	kinds := "fucsp"
+	var state strings.Builder
+	fill := make([]int, pages)
+	owner := make([]int, pages)
+	for i := range pages {
+		state.WriteByte(kinds[i*7%len(kinds)])
+		fill[i], owner[i] = 16, i%200
+	}
+	var seqs []map[string]any
+	for i := range 200 {
+		seqs = append(seqs, map[string]any{"id": fmt.Sprintf("r%d", i), "choice": 0, "tenant": "", "tokens": 800, "pages": 50})
+	}
+	big, err := json.Marshal(map[string]any{"page_tokens": 16, "page_bytes": 4096, "pages": pages, "state": state.String(), "owner": owner, "owners": fill, "tokens": fill, "age": fill, "sequences": seqs, "tree": []any{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/ridge/kv" {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write(big)
+			return
+		}
+		h.ServeHTTP(w, r)
+	}))
+	t.Cleanup(srv.Close)
+	b := browse(t, srv.URL+"/#engine", 1200, 900)
+	b.until(`document.querySelectorAll(".card .tip")[1]?.innerText.includes("10,000 pages")`)
+	// Each width paints the map anew. What it takes is taken at the canvas: the
+	// rest of a frame is the browser's, which has no graphics processor here.
+	value[any](b, `(() => { const p = CanvasRenderingContext2D.prototype, create = p.createImageData, put = p.putImageData; window.took = []; let at;
+		p.createImageData = function (...a) { at = performance.now(); return create.apply(this, a) };
+		p.putImageData = function (...a) { const r = put.apply(this, a); window.took.push(performance.now() - at); return r } })()`)
+	frame := value[float64](b, `(async () => { const c = document.querySelectorAll("canvas")[1], n = 30, t = performance.now(); for (let i = 0; i < n; i++) { c.parentElement.style.width = 900 + i + "px"; await new Promise(requestAnimationFrame) } return (performance.now() - t) / n })()`)
+	b.until(`window.took.length > 0`)
+	ms := value[float64](b, `window.took.toSorted((a, b) => a - b)[window.took.length >> 1]`)
+	if shown := value[int](b, `document.querySelectorAll("canvas")[1].clientWidth`); shown > 930 {
+		t.Errorf("the map is %d pixels wide: it was not painted anew", shown)
+	}
+	t.Logf("a map of 10,000 pages is painted in %.1f ms (median); %.1f ms from frame to frame while the page changes its width", ms, frame)
+	b.clean(srv.URL)
+}
