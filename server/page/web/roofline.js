@@ -31,7 +31,7 @@ export function roofline() {
     const parts = [s("rect", { class: "area", x: left, y: top, width: W - left - right, height: H - top - bottom })];
     for (let v = xs[0]; v <= xs[1]; v *= 4) parts.push(s("line", { class: "grid", x1: lx(v), x2: lx(v), y1: top, y2: H - bottom }), s("text", { x: lx(v), y: H - bottom + 16, "text-anchor": "middle" }, v));
     for (let v = 10 ** Math.ceil(Math.log10(ys[0])); v <= ys[1]; v *= 10) parts.push(s("line", { class: "grid", x1: left, x2: W - right, y1: ly(v), y2: ly(v) }), s("text", { x: left - 6, y: ly(v) + 4, "text-anchor": "end" }, v >= 1 ? v.toFixed(0) : v.toFixed(1)));
-    parts.push(s("text", { x: (left + W - right) / 2, y: H - 8, "text-anchor": "middle" }, "operations a byte"), s("text", { x: 12, y: top + 10 }, "Gop/s"));
+    parts.push(s("text", { x: (left + W - right) / 2, y: H - 8, "text-anchor": "middle" }, "operations a byte"), s("text", { x: left + 6, y: top + 14 }, "Gop/s"));
     for (const [name, roof] of [["int8", m.int8_gop_s], ["f32", m.f32_gflop_s]]) {
       if (!roof) continue;
       const knee = roof / m.read_gb_s;
