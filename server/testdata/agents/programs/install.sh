@@ -8,7 +8,6 @@ if cmp -s <(cat "$here"/package.json "$here"/*.txt) installed; then exit; fi
 rm -rf installed node_modules clients aider
 cp "$here/package.json" .
 npm install --omit=dev --no-audit --no-fund --no-update-notifier --no-package-lock --ignore-scripts &
-# Two packages put their program into place in a script of their own.
 python() { # NAME: packages of NAME.txt, which name all that they need
   python3 -m venv "$1"
   "$1/bin/pip" install --quiet --disable-pip-version-check --no-deps --no-compile -r "$here/$1.txt"
@@ -16,6 +15,7 @@ python() { # NAME: packages of NAME.txt, which name all that they need
 python clients
 python aider
 wait $!
+# Two packages put their program into place in a script of their own.
 node node_modules/@anthropic-ai/claude-code/install.cjs
 node node_modules/opencode-ai/postinstall.mjs
 cat "$here"/package.json "$here"/*.txt >installed
