@@ -224,7 +224,7 @@ func TestOneAnswer(t *testing.T) {
 		rounds = 20
 	}
 	for round := range rounds {
-		for _, name := range []string{"llama", "gemma3", "deepseek3", "phi3-longrope-long", "llama-rope-dynamic-long"} {
+		for _, name := range []string{"llama", "gemma3", "gemma3n", "deepseek3", "phi3-longrope-long", "llama-rope-dynamic-long"} {
 			r := rand.New(rand.NewPCG(uint64(round), 3))
 			ref := openTiny(t, name, 64)
 			reqs := workload(r, 32, ref.Config().Vocab, 70, 30)

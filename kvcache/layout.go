@@ -11,6 +11,7 @@ import (
 // LayerShape is what one layer keeps of a sequence. A layer with attention has
 // Heads keys of KDim and Heads values of VDim elements for each token, VDim being
 // 0 where values are part of the keys (latent attention); a recurrent layer has State bytes for the whole sequence and no heads.
+// The zero value is a layer that keeps nothing, such as one that reads another's keys.
 type LayerShape struct {
 	Heads, KDim, VDim int
 
@@ -46,7 +47,7 @@ type window struct{ tokens, groups int }
 // layerPlace says where a layer's heads lie in the pages of its group, or the
 // parts of its state in the pages of a state.
 type layerPlace struct {
-	group                                int // -1 for a recurrent layer
+	group                                int // -1 for a layer without keys and values
 	offset, headBytes, tileBytes, kBytes int
 	parts                                []partPlace
 }
@@ -88,6 +89,10 @@ func (l *layout) measure() (windows []int, classes [][]item, parts []item, err e
 	tiles := l.cfg.PageTokens / TileTokens
 	for i, s := range l.cfg.Layers {
 		pl := &l.layers[i]
+		if s == (LayerShape{}) {
+			pl.group = -1
+			continue
+		}
 		if n := max(s.Parts, 1); s.State > 0 && s.Heads == 0 && s.Window == 0 && s.Parts >= 0 && s.State%n == 0 {
 			pl.group = -1
 			for range n {

@@ -88,6 +88,9 @@ func (n *Net) inputs() []*input {
 		case *nn.ShortConv:
 			first, out = []*nn.Linear{&m.In}, []*nn.Linear{&m.Out}
 		}
+		if l.Laurel != nil {
+			first = append(first, &l.Laurel.Left)
+		}
 		if l.Wiring == ParallelShared && dense {
 			first = append(first, &mlp.Gate, &mlp.Up)
 		}

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"math"
 
 	"ridge/nn"
 )
@@ -56,5 +57,7 @@ func (b *builder) xielu(layer int) *nn.XIELUCurve {
 		}
 		x[i] = v[0]
 	}
-	return nn.NewXIELU(x[0], x[1], x[2], x[3])
+	return &nn.XIELUCurve{Pos: softplus(x[0]), Neg: x[2] + softplus(x[1]), Beta: x[2], Eps: x[3]}
 }
+
+func softplus(x float32) float32 { return float32(math.Log1p(math.Exp(float64(x)))) }

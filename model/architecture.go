@@ -35,9 +35,9 @@ var architectures = []*architecture{
 	&glm4, &glm4moe, &ernie4_5, &ernie4_5moe, &dots1, &minimaxM2, &llama4, &afmoe, &hunyuanDense,
 	&hunyuanMoE, &phimoe, &dbrx, &exaoneMoE, &flexOlmo, &bailing, &bailing2, &smallThinker, &arctic,
 
-	&llama, &smollm3, &qwen2, &qwen3, &gemma, &gemma2, &gemma3, &phi2, &phi3,
+	&llama, &smollm3, &qwen2, &qwen3, &gemma, &gemma2, &gemma3, &gemma3n, &gemma4, &phi2, &phi3,
 	&commandR, &cohere2, &granite, &gpt2, &starcoder, &starcoder2, &gptneox, &mpt, &bloom, &falcon, &olmo, &olmo2, &stablelm,
-	&arcee, &seedoss, &exaone4, &apertus, &mistral3, &nemotron, &helium,
+	&arcee, &seedoss, &exaone4, &apertus, &mistral3, &nemotron, &helium, &gptj, &codegen, &exaone, &opt,
 	&qwen2moe, &qwen3moe, &olmoe, &granitemoe, &gptoss, &lfm2, &lfm2moe,
 	&deepseek, &deepseek2, &minicpm3,
 }
@@ -111,7 +111,7 @@ func (a *architecture) read(d *description, c *Config) error {
 	if v := d.int("attention.value_length", "", c.HeadDim); v != c.HeadDim && c.HeadDim != 0 && !a.latent {
 		d.fail("attention.value_length", fmt.Sprintf("%d as the key length", c.HeadDim), v)
 	}
-	c.FFN = d.int("feed_forward_length", "intermediate_size|n_inner|ffn_hidden_size", ffn)
+	c.readFFN(d.perLayer("feed_forward_length", "intermediate_size|n_inner|ffn_hidden_size", all, ffn))
 	c.Context = d.int("context_length", "max_position_embeddings|n_positions|max_seq_len|seq_length", context)
 	c.Tied = d.bool("", "tie_word_embeddings", false)
 	c.RopeDim = d.int("rope.dimension_count", "", 0)

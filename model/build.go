@@ -3,6 +3,7 @@ package model
 import (
 	"bytes"
 	"fmt"
+	"math"
 
 	"ridge/kernel"
 	"ridge/nn"
@@ -34,7 +35,10 @@ func (b *builder) stack(mix func(i int, at func(string) string) nn.Mixer, feed .
 		case x != nil && x[i]:
 			l.FFN = b.moe(at)
 		default:
-			l.FFN = b.mlp(at)
+			l.FFN = b.mlp(i, at)
+		}
+		if b.more != nil {
+			b.more(&l, at)
 		}
 		net.Layers = append(net.Layers, l)
 		b.place(&l)
@@ -46,10 +50,16 @@ func (b *builder) stack(mix func(i int, at func(string) string) nn.Mixer, feed .
 // and the positions that layers share.
 func (b *builder) frame() *Net {
 	c, net := b.c, &Net{}
-	e := &net.Embed
+	e, width := &net.Embed, b.c.Hidden
+	if c.Embedding > 0 {
+		width = c.Embedding
+	}
 	var ok bool
-	if e.Tokens, ok = b.find("token_embd.weight", c.Vocab, c.Hidden); !ok {
-		b.missing(c.Vocab, c.Hidden, "token_embd.weight")
+	if e.Tokens, ok = b.find("token_embd.weight", c.Vocab, width); !ok {
+		b.missing(c.Vocab, width, "token_embd.weight")
+	}
+	if c.Embedding > 0 {
+		e.In, net.Head.In = b.linear("embd_in", c.Hidden, width), b.linear("embd_out", width, c.Hidden)
 	}
 	if m, ok := b.optional("position_embd.weight", 0, 0); ok {
 		if m.Cols != c.Hidden || m.Rows < c.Context {
@@ -59,8 +69,10 @@ func (b *builder) frame() *Net {
 	}
 	e.Scale = c.EmbScale
 	e.Norm = b.optionalNorm("token_embd_norm", c.Hidden)
-	net.Norm = b.norm("output_norm", c.Hidden)
-	net.Head = Head{Out: b.output(e.Tokens), Scale: c.LogitScale, Softcap: c.FinalSoftcap}
+	if !c.NoFinalNorm {
+		net.Norm = b.norm("output_norm", c.Hidden)
+	}
+	net.Head.Out, net.Head.Scale, net.Head.Softcap = b.output(e.Tokens), c.LogitScale, c.FinalSoftcap
 	b.positions()
 	return net
 }
@@ -69,11 +81,11 @@ func (b *builder) frame() *Net {
 // the embedding. A checkpoint that is said to share it may have a copy.
 func (b *builder) output(tokens tensor.Mat) nn.Linear {
 	c := b.c
-	m, own := b.find("output.weight", c.Vocab, c.Hidden)
+	m, own := b.find("output.weight", c.Vocab, tokens.Cols)
 	if own && c.Tied {
 		own = !b.same(m, tokens)
 	} else if !own && b.present["output.weight"] == must {
-		b.missing(c.Vocab, c.Hidden, "output.weight")
+		b.missing(c.Vocab, tokens.Cols, "output.weight")
 	}
 	name := "output"
 	if c.Tied = !own; c.Tied {
@@ -105,7 +117,7 @@ func (b *builder) positions() {
 	if c.RopeStyle == nn.RopeNone {
 		return
 	}
-	half := c.RopeDim / 2
+	half := c.ropeDim(0) / 2
 	factors := b.vector("rope_freqs.weight", half)
 	s := &c.Rope[0].Scaling
 	short, long := b.vector("rope_factors_short.weight", half), b.vector("rope_factors_long.weight", half)
@@ -124,7 +136,7 @@ func (b *builder) positions() {
 		return
 	}
 	for i := range c.Rope {
-		b.ropes = append(b.ropes, c.Rope[i].rotation(c.RopeStyle, c.RopeDim, factors))
+		b.ropes = append(b.ropes, c.Rope[i].rotation(c.RopeStyle, c.ropeDim(i), factors))
 		factors = nil // they are the first set's
 	}
 }
@@ -132,6 +144,10 @@ func (b *builder) positions() {
 // norms reads the norms of a layer and how its parts are wired.
 func (b *builder) norms(l *Layer, at func(string) string) {
 	c := b.c
+	if l.Summed = c.SumNorms; l.Summed {
+		l.Post, l.PostFFN = b.norm(at("attn_norm"), c.Hidden), b.norm(at("ffn_norm"), c.Hidden)
+		return
+	}
 	if c.PostNorms {
 		l.Pre = b.optionalNorm(at("attn_norm"), c.Hidden)
 		l.PreFFN = b.optionalNorm(at("ffn_norm"), c.Hidden)
@@ -159,9 +175,9 @@ func (b *builder) norms(l *Layer, at func(string) string) {
 
 // attention builds the attention of layer i.
 func (b *builder) attention(i int, at func(string) string) *nn.Attention {
-	c := b.c
+	c, dim := b.c, b.c.dim(i)
 	a := &nn.Attention{
-		Heads: c.Heads, KVHeads: c.KVHeads[i], HeadDim: c.HeadDim, Clip: c.ClipQKV,
+		Heads: c.Heads, KVHeads: c.KVHeads[i], HeadDim: dim, Clip: c.ClipQKV,
 		Scale: c.AttnScale, Softcap: c.AttnSoftcap, Window: c.Window[i], Slopes: b.slopes, Temper: c.Temper,
 		NormRotated: c.NormRotated,
 	}
@@ -174,21 +190,32 @@ func (b *builder) attention(i int, at func(string) string) *nn.Attention {
 	if set := c.LayerRope[i]; set >= 0 && set < len(b.ropes) {
 		a.Rope = b.ropes[set]
 	}
-	q, kv := c.Heads*c.HeadDim, c.KVHeads[i]*c.HeadDim
-	if parts := b.fused(at("attn_qkv"), c.Hidden, q, kv, kv); parts != nil {
+	q, kv := c.Heads*dim, c.KVHeads[i]*dim
+	if c.KeysFrom != nil && c.KeysFrom[i] != i {
+		a.Q = b.linear(at("attn_q"), q, c.Hidden)
+		a.KeysOf, a.KeysLayer = b.attentions[c.KeysFrom[i]], c.KeysFrom[i]
+		b.passKeys(at)
+	} else if parts := b.fused(at("attn_qkv"), c.Hidden, q, kv, kv); parts != nil {
 		a.Q, a.K, a.V = parts[0], parts[1], parts[2]
 	} else if !b.has(at("attn_q.weight")) {
 		b.missing(0, 0, at("attn_qkv.weight"), at("attn_q.weight"))
 	} else {
 		a.Q = b.linear(at("attn_q"), q, c.Hidden)
 		a.K = b.linear(at("attn_k"), kv, c.Hidden)
-		a.V = b.linear(at("attn_v"), kv, c.Hidden)
+		if a.KeyIsValue = b.keyIsValue(i, at); !a.KeyIsValue {
+			a.V = b.linear(at("attn_v"), kv, c.Hidden)
+		}
 	}
 	a.Out = b.linear(at("attn_output"), c.Hidden, q)
-	a.QNorm = b.headNorm(at("attn_q_norm"), c.Heads)
-	a.KNorm = b.headNorm(at("attn_k_norm"), c.KVHeads[i])
+	a.QNorm = b.headNorm(at("attn_q_norm"), c.Heads, dim)
+	if a.KeysOf == nil {
+		a.KNorm = b.headNorm(at("attn_k_norm"), c.KVHeads[i], dim)
+		if c.PlainVNorm {
+			a.VNorm = nn.Norm{Kind: c.Norm, Eps: c.NormEps, W: ones(dim)}
+		}
+	}
 	if c.UnitQK && a.Rope != nil {
-		a.QNorm = nn.Norm{Kind: c.Norm, Eps: c.NormEps, W: ones(c.HeadDim)}
+		a.QNorm = nn.Norm{Kind: c.Norm, Eps: c.NormEps, W: ones(dim)}
 		a.KNorm = a.QNorm
 	}
 	if b.present["attn_gate.weight"] == must {
@@ -196,18 +223,18 @@ func (b *builder) attention(i int, at func(string) string) *nn.Attention {
 	}
 	a.Sinks = b.bias(at("attn_sinks.weight"), c.Heads)
 	a.Balance()
+	b.attentions = append(b.attentions, a)
 	return a
 }
 
 // headNorm reads the norm of queries or keys: the same weights for each head,
 // weights for each head, or one norm over all heads.
-func (b *builder) headNorm(name string, heads int) nn.Norm {
+func (b *builder) headNorm(name string, heads, dim int) nn.Norm {
 	m, ok := b.optional(name+".weight", 0, 0)
 	if !ok {
 		return nn.Norm{}
 	}
 	b.w.params -= int64(m.Rows) * int64(m.Cols)
-	dim := b.c.HeadDim
 	if m.Rows == heads && m.Cols == dim && heads > 1 {
 		norm := nn.Norm{Kind: b.c.Norm, Eps: b.c.NormEps, Group: dim, W: make([]float32, heads*dim)}
 		for i := range heads {
@@ -222,8 +249,15 @@ func (b *builder) headNorm(name string, heads int) nn.Norm {
 	return b.norm(name, dim)
 }
 
-// mlp builds the MLP of a layer.
-func (b *builder) mlp(at func(string) string) *nn.MLP { return b.mlpOf(at, "", b.c.FFN) }
+// mlp builds the MLP of layer i.
+func (b *builder) mlp(i int, at func(string) string) *nn.MLP {
+	m := b.mlpOf(at, "", b.c.ffn(i))
+	if b.c.Cutoffs != nil {
+		m.Cutoff = b.c.Cutoffs[i]
+		m.Sparse = !math.IsInf(float64(m.Cutoff), -1)
+	}
+	return m
+}
 
 // mlpOf builds an MLP of a layer; its tensors' names end in end.
 func (b *builder) mlpOf(at func(string) string, end string, width int) *nn.MLP {

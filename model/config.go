@@ -16,9 +16,11 @@ type Config struct {
 	Layers  int
 	Heads   int // query heads
 	KVHeads []int
-	HeadDim int
-	FFN     int // width of the MLP
-	Context int // positions that the model was made for
+	HeadDim int   // the largest one
+	Dims    []int // of the heads of each layer; nil: all are of HeadDim
+	FFN     int   // width of the MLP, the largest one
+	FFNs    []int // of the MLP of each layer; nil: all are of FFN
+	Context int   // positions that the model was made for
 	// Ahead is the number of layers behind those in a file that predict further
 	// tokens, of which nothing is computed.
 	Ahead int
@@ -26,14 +28,18 @@ type Config struct {
 	Norm    nn.NormKind
 	NormEps float32
 	// PlainNorms are norms without weights.
-	PlainNorms bool
+	PlainNorms  bool
+	NoFinalNorm bool // no norm behind the last layer
+	Embedding   int  // width of the embedding if it is not Hidden, 0 if it is
 
 	// Wiring of a block.
 	Parallel  bool // attention and MLP both read the block's input
+	SumNorms  bool // norms of the sums behind attention and MLP, and none before these
 	PostNorms bool // norms before the residual additions as well
 	NormResid bool // the residual stream continues from the normalized rows
 
 	Act     nn.Activation
+	Cutoffs []float32   // of the gates of each layer, -Inf for none: see nn.MLP; nil for none
 	XIELU   [][]float32 // of a GGUF file: the numbers of Act XIELU, each for each layer
 	Gated   bool        // MLP is down(act(gate) * up) and not down(act(up))
 	Experts ExpertConfig
@@ -44,6 +50,7 @@ type Config struct {
 	RopeDim    int
 	Rope       []RopeConfig // sets of frequencies
 	LayerRope  []int        // set used by each layer, -1 for none
+	KeysFrom   []int        // layer whose keys and values each layer reads; nil: its own
 	AlibiBias  float32      // maximum ALiBi bias, 0 for none
 	AlibiScale float32      // multiplier of the slopes, 0 for 1
 	Window     []int        // per layer: keys that a query sees at most, 0 for all
@@ -58,13 +65,35 @@ type Config struct {
 	AttnSoftcap  float32   // 0 for none
 	FinalSoftcap float32   // 0 for none
 	ClipQKV      float32   // 0 for none
+	PlainVNorm   bool      // values are normalized, without weights
 	EmbScale     float32   // embedding multiplier
 	ResidScale   float32   // multiplier of what a block adds
 	LogitScale   float32
 
+	PerLayer int // width of the inputs that layers have of each token, 0 for none
+	Streams  int // of AltUp; 0 for none
+	Active   int // stream that layers compute on
+	Laurel   int // rank of LAuReL; 0: as the file has it
+
 	Tied bool // output matrix is the embedding
 
 	Quantized string // tells how a checkpoint's weights are quantized, "" if they are not
+}
+
+// dim returns the dimension of the heads of a layer.
+func (c *Config) dim(layer int) int {
+	if c.Dims != nil {
+		return c.Dims[layer]
+	}
+	return c.HeadDim
+}
+
+// ffn returns the width of the MLP of a layer.
+func (c *Config) ffn(layer int) int {
+	if c.FFNs != nil {
+		return c.FFNs[layer]
+	}
+	return c.FFN
 }
 
 // Validate checks that the numbers of c fit together. Errors name the field,
@@ -120,6 +149,9 @@ func (c *Config) Validate() error {
 		if math.IsInf(float64(f.v), 0) || math.IsNaN(float64(f.v)) {
 			return fmt.Errorf("%s scale: expected a finite number, found %v", f.field, f.v)
 		}
+	}
+	if err := c.validateLayers(); err != nil {
+		return err
 	}
 	if err := c.Experts.validate(c.Layers); err != nil {
 		return err

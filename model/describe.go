@@ -251,15 +251,21 @@ func (d *description) bool(ggufKey, hfKey string, def bool) bool {
 func (d *description) perLayer(ggufKey, hfKey string, layers, def int) []int {
 	key, v, ok := d.find(ggufKey, hfKey, "an integer")
 	if !ok {
+		if def == required && key != "" {
+			d.fail(key, "a number", "nothing")
+		}
 		return everyLayer(layers, def)
 	}
 	if n, ok := asInt(v); ok {
+		if def != required && (n == -1 || n == math.MaxUint32) {
+			n = 0 // it says that there is none
+		}
 		return everyLayer(layers, n)
 	}
 	if out, ok := asInts(v); ok && len(out) == layers {
 		return out
 	}
-	d.fail(key, fmt.Sprintf("an integer or %d integers", layers), describe(v))
+	d.fail(key, fmt.Sprintf("an integer or %d integers, one for each layer", layers), describe(v))
 	return everyLayer(layers, def)
 }
 

@@ -51,6 +51,7 @@ func (m *Model) probeRows(s *Step, r *netRows) string {
 	if !finite(&r.x) {
 		return "the embedding"
 	}
+	n.begin(m.exec, r)
 	for i := range n.Layers {
 		if n.Layers[i].run(m.exec, s, i, i == len(n.Layers)-1, &r.layerRows); !finite(&r.x) {
 			return fmt.Sprintf("layer %d of %d", i, len(n.Layers))

@@ -25,8 +25,14 @@ type Layer struct {
 	Beside    nn.FFN
 
 	Wiring    Wiring
+	Summed    bool    // Post and PostFFN are of the rows that have been added to, not of what is added
 	NormResid bool    // the residual stream continues from the normalized rows
 	Scale     float32 // of what both add
+
+	Laurel   *nn.Laurel   // beside the mixer; nil for none
+	AltUp    *nn.AltUp    // around all parts; nil for none
+	PerLayer *nn.PerLayer // behind the other parts; nil for none
+	OutScale float32      // of the rows behind all; 0 for 1
 }
 
 // Wiring says what the FFN of a layer reads.
@@ -42,15 +48,23 @@ const (
 // Regions gives what the layer's parts read, in the order in which they run.
 func (l *Layer) Regions() iter.Seq[nn.Region] {
 	return func(yield func(nn.Region) bool) {
-		blocks := []nn.Block{l.Mix, l.FFN}
-		if l.Beside != nil {
-			blocks = append(blocks, l.Beside)
+		var all []nn.Region
+		if l.AltUp != nil {
+			all = append(all, l.AltUp.Reads().Regions...)
 		}
-		for _, b := range blocks {
-			for _, r := range b.Reads().Regions {
-				if !yield(r) {
-					return
-				}
+		if l.Laurel != nil {
+			all = append(all, l.Laurel.Reads().Regions...)
+		}
+		all = append(append(all, l.Mix.Reads().Regions...), l.FFN.Reads().Regions...)
+		if l.Beside != nil {
+			all = append(all, l.Beside.Reads().Regions...)
+		}
+		if l.PerLayer != nil {
+			all = append(all, l.PerLayer.Reads().Regions...)
+		}
+		for _, r := range all {
+			if !yield(r) {
+				return
 			}
 		}
 	}
@@ -62,12 +76,19 @@ type layerRows struct {
 	h, h2 kernel.Acts // normalized rows; those of a parallel FFN
 	b     kernel.Acts // those of an FFN beside
 	y     kernel.Acts // what is added
+
+	streams nn.Streams  // of layers with AltUp
+	laurel  kernel.Acts // what Laurel gives
+	inputs  kernel.Acts // of PerLayer, [rows][layers·width]
 }
 
 // run computes layer number i for the rows of s. Of the last layer only the
 // rows that give an output are computed once the mixer has appended what it
 // keeps; they move to the front.
 func (l *Layer) run(e *nn.Exec, s *nn.Step, i int, last bool, r *layerRows) {
+	if l.AltUp != nil {
+		l.AltUp.Predict(e, &r.streams, &r.x)
+	}
 	var beside *kernel.Acts
 	var besideDown *nn.Linear
 	if l.Beside != nil {
@@ -79,14 +100,20 @@ func (l *Layer) run(e *nn.Exec, s *nn.Step, i int, last bool, r *layerRows) {
 		early.Look(e, &r.x)
 	}
 	form := l.Mix.Form()
+	if l.Laurel != nil && !form.Quant() {
+		form = l.Laurel.Form()
+	}
 	if l.Wiring == ParallelShared && !form.Quant() {
 		form = l.FFN.Form()
 	}
 	e.Norm(&r.h, &r.x, &l.Pre, form)
 	l.continueFromNorm(r)
+	if l.Laurel != nil {
+		l.Laurel.Run(e, &r.laurel, &r.h)
+	}
 	mixed, out := l.Mix.Mix(e, s, i, &r.h)
 	if last {
-		for _, a := range [3]*kernel.Acts{&r.x, &r.h, mixed} {
+		for _, a := range [5]*kernel.Acts{&r.x, &r.h, mixed, &r.laurel, &r.inputs} {
 			nn.Keep(a, s.Wanted())
 		}
 		if beside != nil {
@@ -95,12 +122,16 @@ func (l *Layer) run(e *nn.Exec, s *nn.Step, i int, last bool, r *layerRows) {
 		if early != nil {
 			early.Keep(e, s.Wanted())
 		}
+		r.streams.Keep(s.Wanted())
 		if r.x.N == 0 {
 			return
 		}
 	}
 	if l.Wiring == Sequential {
 		l.add(e, r, mixed, out, &l.Post)
+		if l.Laurel != nil {
+			l.Laurel.Join(&r.x, &r.laurel)
+		}
 		e.Norm(&r.h, &r.x, &l.PreFFN, l.FFN.Form())
 		l.continueFromNorm(r)
 		fed, down := l.FFN.Feed(e, &r.h)
@@ -108,6 +139,7 @@ func (l *Layer) run(e *nn.Exec, s *nn.Step, i int, last bool, r *layerRows) {
 		if beside != nil {
 			l.add(e, r, beside, besideDown, &nn.Norm{})
 		}
+		l.finish(e, i, r)
 		return
 	}
 	// The FFN's input is taken before the mixer's output is added.
@@ -121,6 +153,25 @@ func (l *Layer) run(e *nn.Exec, s *nn.Step, i int, last bool, r *layerRows) {
 	l.add(e, r, fed, down, &l.PostFFN)
 }
 
+// finish runs what comes behind mixer and FFN.
+func (l *Layer) finish(e *nn.Exec, i int, r *layerRows) {
+	if l.AltUp != nil {
+		l.AltUp.Correct(e, &r.streams, &r.x)
+	}
+	if p := l.PerLayer; p != nil && l.AltUp != nil {
+		p.Run(e, &r.y, l.AltUp.Output(&r.streams, &r.x), &r.inputs, i)
+		r.streams.AddToOthers(&r.y)
+	} else if p != nil {
+		p.Run(e, &r.y, &r.x, &r.inputs, i)
+		e.AddNorm(&r.x, &r.y, nil, 1)
+	}
+	if l.OutScale != 0 {
+		for row := range r.x.N {
+			kernel.Scale(nn.Row(&r.x, row), l.OutScale)
+		}
+	}
+}
+
 // continueFromNorm makes the normalized rows the residual stream, where the
 // architecture wants that.
 func (l *Layer) continueFromNorm(r *layerRows) {
@@ -132,13 +183,22 @@ func (l *Layer) continueFromNorm(r *layerRows) {
 }
 
 // add adds w(x), or x if there is no matrix, normalized if post has weights, to
-// the residual rows.
+// the residual rows, or normalizes these.
 func (l *Layer) add(e *nn.Exec, r *layerRows, x *kernel.Acts, w *nn.Linear, post *nn.Norm) {
+	if l.Summed {
+		l.addTo(e, r, x, w, nil)
+		e.Norm(&r.x, &r.x, post, nn.Form{})
+		return
+	}
+	l.addTo(e, r, x, w, post)
+}
+
+func (l *Layer) addTo(e *nn.Exec, r *layerRows, x *kernel.Acts, w *nn.Linear, post *nn.Norm) {
 	switch {
 	case w == nil:
 		e.AddNorm(&r.x, x, post, l.Scale)
 		return
-	case post.W == nil:
+	case post == nil || post.W == nil:
 		e.LinearAdd(&r.x, &r.y, x, w, l.Scale)
 		return
 	}

@@ -5,11 +5,11 @@ import (
 	"ridge/weights/tensor"
 )
 
-// Llama, and what is built like it: Mistral, SmolLM, TinyLlama, and Mixtral, whose
+// Llama, and what is built like it: Mistral, SmolLM, TinyLlama, InternLM 3, and Mixtral, whose
 // MLPs are mixtures of experts. RMSNorm before attention and before a gated SiLU
 // MLP, rotary positions.
 var llama = architecture{
-	name: "llama", hf: []string{"llama", "mistral", "mixtral"},
+	name: "llama", hf: []string{"llama", "mistral", "mixtral", "internlm3"},
 	describe: func(d *description, c *Config) {
 		llamaLike(c, nn.RopeNorm)
 		c.Window = everyLayer(c.Layers, d.int("attention.sliding_window", "sliding_window", 0))

@@ -3,6 +3,7 @@ package model
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"ridge/internal/arena"
 	"ridge/internal/packfile"
@@ -44,6 +45,10 @@ type builder struct {
 	w      *weights
 	ropes  []*nn.Rope // of the sets of frequencies
 	slopes []float32  // of ALiBi
+	// attentions are those that were built, in order: of families that share keys and
+	// values, one of each layer.
+	attentions []*nn.Attention
+	more       func(l *Layer, at func(string) string) // builds what else a family's layers have; nil for nothing
 
 	gguf    bool                // src is a GGUF file
 	present map[string]presence // of weights that not every model has
@@ -200,14 +205,8 @@ func (b *builder) norm(name string, n int) nn.Norm {
 	return norm
 }
 
-// ones returns the weights of a norm that has none.
-func ones(n int) []float32 {
-	w := make([]float32, n)
-	for i := range w {
-		w[i] = 1
-	}
-	return w
-}
+// ones returns the weights of a norm without any.
+func ones(n int) []float32 { return slices.Repeat([]float32{1}, n) }
 
 // optionalNorm is norm for one that not every model has: without it rows pass
 // through.

@@ -146,7 +146,10 @@ func (m *Model) openGGUF(path string) error {
 	arch, _ := f.Lookup("general.architecture")
 	name, _ := arch.(string)
 	if m.arch = byName(name); m.arch == nil {
-		return fmt.Errorf("model: %s: metadata %q: expected one of %v, found %q", path, "general.architecture", Architectures(), name)
+		near := unlike(name, Architectures(), byName, func(a *architecture, _ *Config) (source, *description, error) {
+			return &ggufSource{f: f, aliases: a.aliases}, ggufDescription(f, name), nil
+		})
+		return fmt.Errorf("model: %s: metadata %q: expected one of %v, found %q: %s", path, "general.architecture", Architectures(), name, near)
 	}
 	src.aliases = m.arch.aliases
 	d := ggufDescription(f, name)
@@ -168,7 +171,15 @@ func (m *Model) openHF(dir string) error {
 	}
 	kind := d.str("", "model_type", "")
 	if m.arch = byType(kind); m.arch == nil && *d.err == nil {
-		return fmt.Errorf("model: %s: model_type: expected one of %v, found %q", d.file, hfTypes(), kind)
+		st, err := safetensors.Open(dir)
+		if err != nil {
+			return fmt.Errorf("model: %s: model_type: expected one of %v, found %q", d.file, hfTypes(), kind)
+		}
+		defer st.Close()
+		near := unlike(kind, hfTypes(), byType, func(a *architecture, c *Config) (source, *description, error) {
+			return a.names.open(st, dir, c), d, nil
+		})
+		return fmt.Errorf("model: %s: model_type: expected one of %v, found %q: %s", d.file, hfTypes(), kind, near)
 	}
 	if *d.err != nil {
 		return *d.err

@@ -26,12 +26,16 @@ type Embedding struct {
 	Tokens    tensor.Mat // [vocabulary][hidden]
 	Positions tensor.Mat // [positions][hidden], learned ones; or no rows
 	Scale     float32
-	Norm      nn.Norm // without weights: none
+	Norm      nn.Norm   // without weights: none
+	In        nn.Linear // [hidden][width of Tokens]; without weights: they are as wide
 
 	// read, when not nil, copies a row of Tokens, whose pages then stay out of
 	// memory: the system would map some 64 KiB around each row.
 	read func(dst, row []byte) error
 	row  []byte
+
+	PerLayer *nn.PerLayerEmbedding // of inputs of the layers; nil for none
+	Streams  *nn.StreamEmbedding   // of layers with AltUp; nil for none
 }
 
 // lookUp decodes the row of a token.
@@ -53,6 +57,7 @@ func (e *Embedding) lookUp(x []float32, token int) error {
 
 // Head turns rows into logits.
 type Head struct {
+	In      nn.Linear // [width of Out][hidden], of the normalized rows; without weights: as they are
 	Out     nn.Linear // [vocabulary][hidden]
 	Scale   float32
 	Softcap float32 // 0 for none
@@ -70,12 +75,24 @@ func (n *Net) Keeps() []kvcache.LayerShape {
 // Regions gives what all layers read, and then the output matrix.
 func (n *Net) Regions() iter.Seq[nn.Region] {
 	return func(yield func(nn.Region) bool) {
+		if p := n.Embed.PerLayer; p != nil && !yield(nn.Region{Mats: []*nn.Linear{&p.Proj}, Unit: 1, Active: 1}) {
+			return
+		}
+		if t := n.Embed.Streams; t != nil && !yield(nn.Region{Mats: t.Matrices(), Unit: 1, Active: 1}) {
+			return
+		}
+		if in := &n.Embed.In; in.W != nil && !yield(nn.Region{Mats: []*nn.Linear{in}, Unit: 1, Active: 1}) {
+			return
+		}
 		for i := range n.Layers {
 			for r := range n.Layers[i].Regions() {
 				if !yield(r) {
 					return
 				}
 			}
+		}
+		if n.Head.In.W != nil && !yield(nn.Region{Mats: []*nn.Linear{&n.Head.In}, Unit: 1, Active: 1}) {
+			return
 		}
 		yield(n.head())
 	}
@@ -106,18 +123,25 @@ type netRows struct {
 // embed looks the tokens of a step up.
 func (n *Net) embed(s *nn.Step, r *netRows) error {
 	e := &n.Embed
-	nn.Rows(&r.x, s.Rows(), e.Tokens.Cols, false)
+	rows := &r.x
+	if e.In.W != nil {
+		rows = &r.y
+	}
+	nn.Rows(rows, s.Rows(), e.Tokens.Cols, false)
+	if e.PerLayer != nil {
+		e.PerLayer.LookUp(s, &r.inputs)
+	}
 	row := 0
 	for _, run := range s.Runs {
 		for _, t := range run.Tokens {
-			x := nn.Row(&r.x, row)
+			x := nn.Row(rows, row)
 			if err := e.lookUp(x, int(t)); err != nil {
 				return err
 			}
 			if e.Scale != 1 {
 				kernel.Scale(x, e.Scale)
 			}
-			if e.Positions.Rows > 0 {
+			if e.Positions.Rows > 0 && e.In.W == nil {
 				nn.Rows(&r.y, 1, e.Positions.Cols, false)
 				e.Positions.DecodeRow(nn.Row(&r.y, 0), s.Pos(row))
 				kernel.Add(x, nn.Row(&r.y, 0))
@@ -128,11 +152,18 @@ func (n *Net) embed(s *nn.Step, r *netRows) error {
 			row++
 		}
 	}
+	if e.In.W != nil && e.Positions.Rows > 0 {
+		nn.Rows(&r.x, s.Rows(), e.Positions.Cols, false)
+		for i := range r.x.N {
+			e.Positions.DecodeRow(nn.Row(&r.x, i), s.Pos(i))
+		}
+	}
 	return nil
 }
 
 // run computes the layers, and the final rows of those that give an output.
 func (n *Net) run(e *nn.Exec, s *nn.Step, r *netRows) {
+	n.begin(e, r)
 	for i := range n.Layers {
 		if n.ahead != nil {
 			n.ahead(i)
@@ -140,6 +171,25 @@ func (n *Net) run(e *nn.Exec, s *nn.Step, r *netRows) {
 		n.Layers[i].run(e, s, i, i == len(n.Layers)-1, &r.layerRows)
 	}
 	n.finish(e, s, r)
+}
+
+// begin computes from the embedded rows what layers want beside them.
+func (n *Net) begin(e *nn.Exec, r *netRows) {
+	if in := &n.Embed.In; in.W != nil {
+		e.Norm(&r.h, &r.y, nil, nn.FormOf(in))
+		e.Linear(&r.h, nn.Out{L: in, Dst: &r.h2})
+		if n.Embed.Positions.Rows == 0 {
+			nn.Rows(&r.x, r.h2.N, r.h2.K, false)
+			clear(r.x.F32)
+		}
+		e.AddNorm(&r.x, &r.h2, nil, 1)
+	}
+	if p := n.Embed.PerLayer; p != nil {
+		p.Project(e, &r.inputs, &r.x)
+	}
+	if t := n.Embed.Streams; t != nil {
+		t.Begin(e, &r.streams, &r.x)
+	}
 }
 
 // finish computes the final rows from those behind the last layer.
@@ -151,6 +201,15 @@ func (n *Net) finish(e *nn.Exec, s *nn.Step, r *netRows) {
 		n.ahead(len(n.Layers))
 	}
 	if len(wanted) == 0 {
+		return
+	}
+	if t := n.Embed.Streams; t != nil {
+		t.End(e, &r.streams, &r.x)
+	}
+	if in := &n.Head.In; in.W != nil {
+		e.Norm(&r.h, &r.x, &n.Norm, nn.FormOf(in))
+		e.Linear(&r.h, nn.Out{L: in, Dst: &r.y})
+		e.Norm(&r.out, &r.y, nil, nn.FormOf(&n.Head.Out))
 		return
 	}
 	e.Norm(&r.out, &r.x, &n.Norm, nn.FormOf(&n.Head.Out))

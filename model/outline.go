@@ -35,6 +35,9 @@ func ReadOutline(path string) (*Outline, error) {
 		return nil, err
 	}
 	net.Embed.Tokens.Data, net.Embed.Positions.Data = nil, nil // the files are closed
+	if t := net.Embed.PerLayer; t != nil {
+		t.Tokens.Data = nil
+	}
 	out := &Outline{Config: *b.c, Net: net, Parameters: b.w.params, Embedding: net.Embed.Tokens, VectorSize: vectorBytes(net, b)}
 	if m.gg != nil {
 		out.FileType = fileType(m.gg)

@@ -14,9 +14,10 @@ import (
 )
 
 // lostBySaving are settings that llama.cpp does not read, and so does not save:
-// the window of families for which it has none or one of its own, YaRN's own numbers.
+// the window of families for which it has none or one of its own, YaRN's own numbers,
+// that logits are not capped.
 var lostBySaving = map[string]bool{
-	"exaone4-pattern": true, "llama-rope-yarn-custom": true, "llama4": true, "ministral3-swa": true, "mistral-swa": true, "mixtral-swa": true, "phi3-swa": true, "qwen2-swa": true,
+	"exaone4-pattern": true, "gemma4-keys": true, "llama-rope-yarn-custom": true, "llama4": true, "ministral3-swa": true, "mistral-swa": true, "mixtral-swa": true, "phi3-swa": true, "qwen2-swa": true,
 }
 
 // A model whose metadata are written as llama.cpp's library writes them, which

@@ -112,6 +112,9 @@ func (n *Net) packedBytes() int64 {
 func vectorBytes(net *Net, b *builder) int64 {
 	e, p := net.Embed.Tokens, net.Embed.Positions
 	vectors := b.w.params - int64(e.Rows)*int64(e.Cols) - int64(p.Rows)*int64(p.Cols)
+	if t := net.Embed.PerLayer; t != nil {
+		vectors -= int64(t.Tokens.Rows) * int64(t.Tokens.Cols)
+	}
 	for r := range net.Regions() {
 		for _, x := range r.Mats {
 			if !(x == &net.Head.Out && b.c.Tied) {

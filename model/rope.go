@@ -10,7 +10,7 @@ import (
 // RopeScaling says how rotary frequencies are stretched beyond the context
 // that a model was trained on.
 type RopeScaling struct {
-	Kind     string  // "", "linear", "llama3", "yarn", "longrope" or "dynamic"
+	Kind     string  // "", "linear", "llama3", "yarn", "longrope", "dynamic" or "proportional"
 	Factor   float64 // how many times longer the context gets
 	Original int     // context that the model was trained on
 
@@ -18,6 +18,7 @@ type RopeScaling struct {
 	BetaFast, BetaSlow float64 // yarn
 	AttnFactor         float64 // yarn, longrope: given scale of cos and sin; 0 means computed
 	MScale, MScaleAll  float64 // yarn: DeepSeek's pair; 0 means absent
+	Part               float64 // proportional: of the frequencies that rotate
 	NoTruncate         bool    // yarn: borders of the ramp are not rounded
 	Short, Long        []float32
 }
@@ -25,6 +26,7 @@ type RopeScaling struct {
 // RopeConfig is one set of rotary frequencies.
 type RopeConfig struct {
 	Base    float64
+	Dim     int // elements of a head that are rotated; 0: Config.RopeDim
 	Scaling RopeScaling
 }
 
@@ -90,9 +92,9 @@ func (d *description) ropeOf(p *description, c *Config) RopeConfig {
 		s.Kind = ""
 	case "su":
 		s.Kind = longRope
-	case "", "linear", "llama3", "yarn", "longrope", "dynamic":
+	case "", "linear", "llama3", "yarn", "longrope", "dynamic", "proportional":
 	default:
-		p.fail("rope_type", "default, linear, dynamic, llama3, yarn or longrope", s.Kind)
+		p.fail("rope_type", "default, linear, dynamic, llama3, yarn, longrope or proportional", s.Kind)
 	}
 	s.Factor = p.float("", "factor", 1)
 	s.Original = p.int("", original, trained)
@@ -102,6 +104,9 @@ func (d *description) ropeOf(p *description, c *Config) RopeConfig {
 	s.MScale, s.MScaleAll = p.float("", "mscale", 0), p.float("", "mscale_all_dim", 0)
 	s.NoTruncate = !p.bool("", "truncate", true)
 	s.Short, s.Long = p.floats("short_factor"), p.floats("long_factor")
+	if s.Kind == "proportional" {
+		s.Part = p.float("", "partial_rotary_factor", 1)
+	}
 	if s.Kind == dynamic {
 		s.Original = c.Context // whatever else is given, as in transformers
 	}
@@ -201,9 +206,12 @@ func (r *RopeConfig) frequencies(base float64, dim int, factors []float32) (inv 
 	scale = 1
 	fill(inv, base, dim)
 	switch s.Kind {
-	case "linear":
+	case "linear", "proportional":
 		for i := range inv {
 			inv[i] /= float32(s.Factor)
+		}
+		if s.Kind == "proportional" {
+			clear(inv[min(int(s.Part*float64(dim)/2), len(inv)):])
 		}
 	case "llama3":
 		for i := range inv {

@@ -171,3 +171,6 @@ func (a *architecture) passedOver(name string) bool {
 
 // visionParts are tensors of what looks at images beside a language model.
 var visionParts = []string{"*vision_tower.*", "*multi_modal_projector.*", "v.*", "mm.*"}
+
+// soundParts are those of what hears, and of what brings either into the model.
+var soundParts = []string{"*audio_tower.*", "*embed_audio.*", "*embed_vision.*", "a.*"}

@@ -17,7 +17,7 @@ type appendTask struct {
 }
 
 // appendKV normalizes and rotates the queries and keys of each row and appends
-// its keys and values to the row's sequence.
+// its keys and values, if there are any, to the row's sequence.
 func (e *Exec) appendKV(a *Attention, s *Step, layer int, q, k, v *kernel.Acts) {
 	var table *ropeTable
 	if a.Rope != nil {
@@ -68,9 +68,10 @@ func (t *appendTask) rotate(r int) {
 	}
 	heads(q, &a.QNorm)
 	heads(k, &a.KNorm)
-	if a.balance.k != nil && t.kv.DType() == tensor.Q8_0 {
-		kernel.Mul(q, a.balance.q)
-		kernel.Mul(k, a.balance.k)
+	heads(v, &a.VNorm)
+	if b := a.balanced(); b.k != nil && t.kv.DType() == tensor.Q8_0 {
+		kernel.Mul(q, b.q)
+		kernel.Mul(k, b.k[:len(k)])
 	}
 	if !a.NormRotated {
 		t.turn(r, q, k)
@@ -98,6 +99,9 @@ func (t *appendTask) turn(r int, q, k []float32) {
 // store appends the keys and values of n rows from r on, all in one tile.
 func (t *appendTask) store(r, n int) {
 	a, ref := t.a, &t.rows[r]
+	if a.KeysOf != nil {
+		return
+	}
 	k, v, d := t.k.F32[r*t.k.LDF:], t.v.F32[r*t.v.LDF:], a.HeadDim
 	for h := range a.KVHeads {
 		kTile, vTile := t.kv.Tile(t.layer, h, ref.seq, ref.pos/kvcache.TileTokens)

@@ -21,6 +21,8 @@ type Attention struct {
 
 	QNorm, KNorm Norm    // per head or over all heads, by their length
 	NormRotated  bool    // they are applied after the rotation, and not before it
+	VNorm        Norm    // of values, per head
+	KeyIsValue   bool    // values are the keys' products, before norm and rotation; V has no weights
 	Clip         float32 // queries, keys and values are limited to ±Clip first; 0 for none
 	Rope         *Rope   // shared by layers that rotate alike; nil for none
 
@@ -31,6 +33,12 @@ type Attention struct {
 	Chunk   int       // positions in a chunk: queries see the keys of their own one alone; 0 for all
 	Slopes  []float32 // ALiBi, per head; nil for none
 	Sinks   []float32 // per head, the score of a key that is not there (Xiao et al. 2024); nil for none
+
+	// KeysOf, when not nil, is the attention of layer KeysLayer, an earlier one with
+	// the same heads and the same window, whose keys and values this one reads: it
+	// has none of its own, and keeps nothing (You Only Cache Once, Sun et al. 2024).
+	KeysOf    *Attention
+	KeysLayer int
 
 	balance balance // see Balance
 	// valuesInKeys is how many elements of a key are its value, 0 where values are
@@ -75,6 +83,9 @@ func (a *Attention) Form() Form { return FormOf(&a.Q, &a.K, &a.V, &a.Gate) }
 
 // Keeps returns the shape of the keys and values of a sequence.
 func (a *Attention) Keeps() kvcache.LayerShape {
+	if a.KeysOf != nil {
+		return kvcache.LayerShape{}
+	}
 	window := a.Window
 	if a.Chunk > 0 && (window == 0 || a.Chunk < window) {
 		window = a.Chunk
@@ -84,21 +95,38 @@ func (a *Attention) Keeps() kvcache.LayerShape {
 
 // Reads returns the two regions of attention's matrices.
 func (a *Attention) Reads() Reads {
-	in := reads(1, &a.Q, &a.K, &a.V)
+	in, out := reads(1, &a.Q, &a.K, &a.V), Reads{Queries: a.Heads}
+	switch {
+	case a.KeysOf != nil:
+		in, out.Shared = reads(1, &a.Q), a.KeysOf.Keeps()
+	case a.KeyIsValue:
+		in = reads(1, &a.Q, &a.K)
+	}
 	if a.Gate.W != nil {
 		in.Mats = append(in.Mats, &a.Gate)
 	}
-	return Reads{Regions: []Region{in, reads(1, &a.Out)}, Queries: a.Heads}
+	out.Regions = []Region{in, reads(1, &a.Out)}
+	return out
 }
 
 // Mix appends the rows' keys and values to their sequences, and computes what
 // the rows' queries see of them.
 func (a *Attention) Mix(e *Exec, s *Step, layer int, x *kernel.Acts) (*kernel.Acts, *Linear) {
 	r := scratch[attnRows](e)
-	if a.Gate.W == nil {
-		e.Linear(x, Out{&a.Q, &r.q}, Out{&a.K, &r.k}, Out{&a.V, &r.v})
-	} else {
+	switch {
+	case a.KeysOf != nil:
+		e.Linear(x, Out{&a.Q, &r.q})
+		Rows(&r.k, x.N, 0, false)
+		Rows(&r.v, x.N, 0, false)
+		layer = a.KeysLayer
+	case a.KeyIsValue:
+		e.Linear(x, Out{&a.Q, &r.q}, Out{&a.K, &r.k})
+		Rows(&r.v, x.N, r.k.K, false)
+		copy(r.v.F32, r.k.F32)
+	case a.Gate.W != nil:
 		e.Linear(x, Out{&a.Q, &r.q}, Out{&a.K, &r.k}, Out{&a.V, &r.v}, Out{&a.Gate, &r.gate})
+	default:
+		e.Linear(x, Out{&a.Q, &r.q}, Out{&a.K, &r.k}, Out{&a.V, &r.v})
 	}
 	e.appendKV(a, s, layer, &r.q, &r.k, &r.v)
 	form := FormOf(&a.Out)

@@ -46,6 +46,14 @@ func (a *Attention) Balance() {
 	a.balance = b
 }
 
+// balanced returns how the keys that a reads are stored as bytes.
+func (a *Attention) balanced() *balance {
+	if a.KeysOf != nil {
+		return &a.KeysOf.balance
+	}
+	return &a.balance
+}
+
 // Balanced reports whether keys as bytes are stored other than they are.
 func (a *Attention) Balanced() bool { return a.balance.k != nil }
 

@@ -54,6 +54,9 @@ type Reads struct {
 	// ValueDim is how many elements of a key are its value, where values are part of
 	// the keys that are kept; 0 elsewhere.
 	ValueDim int
+	// Shared is the shape of the keys and values that queries read where these are
+	// another mixer's; otherwise they read what the mixer keeps.
+	Shared kvcache.LayerShape
 }
 
 // Region is a parallel region of a block: matrices that are multiplied with the

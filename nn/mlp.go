@@ -13,10 +13,17 @@ type MLP struct {
 	Gated    bool
 	Act      Activation
 	XIELU    *XIELUCurve // of Act XIELU
+	// Sparse makes the gate sparse: what is less than the row's mean and Cutoff times
+	// its standard deviation becomes 0, and that is taken from the rest.
+	Sparse bool
+	Cutoff float32
 }
 
 // mlpRows is what an MLP computes on the way, [rows][ffn].
-type mlpRows struct{ gate, up kernel.Acts }
+type mlpRows struct {
+	gate, up kernel.Acts
+	sparse   sparseTask
+}
 
 // Form returns the form of the rows that gate and up read.
 func (m *MLP) Form() Form { return FormOf(&m.Gate, &m.Up) }
@@ -33,6 +40,10 @@ func (m *MLP) Reads() Reads {
 // Feed computes the rows that go into the down matrix.
 func (m *MLP) Feed(e *Exec, x *kernel.Acts) (*kernel.Acts, *Linear) {
 	r := scratch[mlpRows](e)
+	if m.Sparse && m.Gated {
+		e.sparseHidden(x, r, m)
+		return &r.up, &m.Down
+	}
 	e.mlpHidden(x, &r.gate, &r.up, m)
 	return &r.up, &m.Down
 }

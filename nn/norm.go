@@ -16,10 +16,10 @@ type Norm struct {
 	Group int
 }
 
-// Apply normalizes one row.
+// Apply normalizes one row. A nil norm passes it through.
 func (n *Norm) Apply(dst, x []float32) {
 	switch {
-	case n.W == nil:
+	case n == nil || n.W == nil:
 		copy(dst, x)
 	case n.Kind == NormRMS:
 		kernel.RMSNorm(dst, x, n.W, n.Eps)
@@ -84,7 +84,7 @@ func (t *addNormTask) Do(worker, workers int) {
 	lo, hi := pool.Split(t.x.N, worker, workers)
 	for r := lo; r < hi; r++ {
 		y := Row(t.y, r)
-		if t.norm.W != nil {
+		if t.norm != nil && t.norm.W != nil {
 			t.norm.Apply(y, y)
 		}
 		if t.scale != 1 {

@@ -7,13 +7,6 @@ import "math"
 // Neg·(expm1(min(x, Eps)) − x) + Beta·x.
 type XIELUCurve struct{ Pos, Neg, Beta, Eps float32 }
 
-// NewXIELU returns the curve of what a layer has learned: posRaw and negRaw are
-// what softplus is taken of.
-func NewXIELU(posRaw, negRaw, beta, eps float32) *XIELUCurve {
-	softplus := func(x float32) float32 { return float32(math.Log1p(math.Exp(float64(x)))) }
-	return &XIELUCurve{Pos: softplus(posRaw), Neg: beta + softplus(negRaw), Beta: beta, Eps: eps}
-}
-
 func (c *XIELUCurve) apply(x []float32) {
 	for i, v := range x {
 		if v > 0 {

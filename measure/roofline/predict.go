@@ -281,7 +281,7 @@ func (e *estimate) elements(p *Parts, rows int) {
 	for _, l := range e.s.layers {
 		run(c.Hidden, 1)
 		run(c.Hidden, 1)
-		run(l.queries*l.keeps.KDim+l.keeps.Heads*(l.keeps.KDim+l.keeps.VDim), 1)
+		run(l.queries*l.reads.KDim+l.keeps.Heads*(l.keeps.KDim+l.keeps.VDim), 1)
 		run(l.queries*l.values, 1)
 		if c.PostNorms {
 			run(2*c.Hidden, 2)
@@ -306,12 +306,12 @@ const (
 // matrices around it.
 func (e *estimate) attention(st Step) float64 {
 	n := float64(e.rates.Threads)
-	i := slices.IndexFunc(e.s.layers, func(l layer) bool { return l.queries > 0 && l.keeps.Heads > 0 })
+	i := slices.IndexFunc(e.s.layers, func(l layer) bool { return l.queries > 0 && l.reads.Heads > 0 })
 	if i < 0 {
 		return 0 // no layer looks back but by its state
 	}
 	first := &e.s.layers[i]
-	group := first.queries / first.keeps.Heads
+	group := first.queries / first.reads.Heads
 	ops, units, read := 0.0, 0.0, 0.0
 	for _, g := range st {
 		share := float64(min(attnTile, g.Rows*group)) // queries for which a key is converted once
@@ -324,7 +324,7 @@ func (e *estimate) attention(st Step) float64 {
 		if g.Rows <= fewRows {
 			pieces = max(1, math.Ceil(float64(g.Pos+g.Rows)/attnSplit))
 		}
-		units += pieces * float64(first.keeps.Heads)
+		units += pieces * float64(first.reads.Heads)
 	}
 	t := norm(read/(e.rates.read(e.working)*e.c.AttnStream), ops/(e.rates.FloatOps*e.c.Attention), e.overlap)
 	return t*uneven(units, n) + float64(len(e.s.layers))*(e.rates.Region+e.c.Region)

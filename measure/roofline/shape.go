@@ -35,29 +35,32 @@ type Shape struct {
 	head    region
 }
 
-// layer is what a layer keeps of a sequence, and how many query heads read it.
+// layer is what a layer keeps of a sequence, and what so many query heads read: that,
+// or what another layer keeps.
 type layer struct {
-	keeps   kvcache.LayerShape
-	queries int
-	values  int // elements of a value, which may be part of the key
+	keeps, reads kvcache.LayerShape
+	queries      int
+	values       int // elements of a value, which may be part of the key
 }
 
 func newLayer(m nn.Mixer) layer {
 	reads := m.Reads()
-	l := layer{m.Keeps(), reads.Queries, reads.ValueDim}
+	l := layer{m.Keeps(), m.Keeps(), reads.Queries, reads.ValueDim}
+	if reads.Shared.Heads > 0 {
+		l.reads = reads.Shared
+	}
 	if l.values == 0 {
-		l.values = l.keeps.VDim
+		l.values = l.reads.VDim
 	}
 	return l
 }
 
 // attnOps are the operations of a query row with one key and value: a
 // multiplication and an addition per element, in all heads.
-func (l *layer) attnOps() float64 { return 2 * float64(l.queries*(l.keeps.KDim+l.values)) }
+func (l *layer) attnOps() float64 { return 2 * float64(l.queries*(l.reads.KDim+l.values)) }
 
 // kvBytes returns the bytes of the keys and values of a token in a layer.
-func (s *Shape) kvBytes(l *layer) int64 {
-	k := l.keeps
+func (s *Shape) kvBytes(k kvcache.LayerShape) int64 {
 	return int64(k.Heads) * int64((kvcache.TileBytes(k.KDim, s.KV)+kvcache.TileBytes(k.VDim, s.KV))/kvcache.TileTokens)
 }
 
@@ -123,7 +126,7 @@ func NewShape(o *model.Outline, kv tensor.DType) (*Shape, error) {
 	for i := range o.Net.Layers {
 		mix := o.Net.Layers[i].Mix
 		s.layers = append(s.layers, newLayer(mix))
-		s.KVBytes += s.kvBytes(&s.layers[i])
+		s.KVBytes += s.kvBytes(s.layers[i].keeps)
 	}
 	planes := map[model.Act]map[*nn.Linear]int{}
 	for _, a := range model.Acts() {
@@ -302,10 +305,10 @@ func (s *Shape) kvRead(g Run) int64 {
 	sum := int64(0)
 	for i := range s.layers {
 		l, first := &s.layers[i], 0
-		if w := l.keeps.Window; w > 0 {
+		if w := l.reads.Window; w > 0 {
 			first = max(0, g.Pos+1-w)
 		}
-		sum += s.kvBytes(l) * int64(g.Pos+g.Rows-first)
+		sum += s.kvBytes(l.reads) * int64(g.Pos+g.Rows-first)
 	}
 	return sum
 }
@@ -328,10 +331,10 @@ func (s *Shape) windows() []layerWindow {
 	var out []layerWindow
 	for i := range s.layers {
 		l := &s.layers[i]
-		k := slices.IndexFunc(out, func(w layerWindow) bool { return w.size == l.keeps.Window })
+		k := slices.IndexFunc(out, func(w layerWindow) bool { return w.size == l.reads.Window })
 		if k < 0 {
 			k = len(out)
-			out = append(out, layerWindow{size: l.keeps.Window})
+			out = append(out, layerWindow{size: l.reads.Window})
 		}
 		out[k].attnOps += l.attnOps()
 	}

@@ -95,25 +95,30 @@ func naive(t *testing.T, path string, c model.Config, kv tensor.DType, st Step) 
 				out.KVWrite += state
 				continue
 			}
-			seen := map[int]bool{}
+			seen, dim := map[int]bool{}, c.HeadDim
+			if c.Dims != nil {
+				dim = c.Dims[layer]
+			}
 			for pos := g.Pos; pos < g.Pos+g.Rows; pos++ {
 				for key := range pos + 1 {
 					if w := c.Window[layer]; w > 0 && key <= pos-w {
 						continue
 					}
 					seen[key] = true
-					out.AttnOps += 4 * float64(c.Heads*c.HeadDim)
+					out.AttnOps += 4 * float64(c.Heads*dim)
 					if l := c.Latent; l.Rank > 0 {
 						out.AttnOps += 2 * float64(c.Heads*(2*l.Rank+l.RopeDim-2*c.HeadDim))
 					}
 				}
 			}
-			perKey := int64(2 * c.KVHeads[layer] * c.HeadDim * kv.BlockBytes())
+			perKey := int64(2 * c.KVHeads[layer] * dim * kv.BlockBytes())
 			if l := c.Latent; l.Rank > 0 {
 				perKey = int64((l.Rank + l.RopeDim) * kv.BlockBytes())
 			}
 			out.KVRead += perKey * int64(len(seen))
-			out.KVWrite += perKey * int64(g.Rows)
+			if c.KeysFrom == nil || c.KeysFrom[layer] == layer {
+				out.KVWrite += perKey * int64(g.Rows)
+			}
 		}
 	}
 	return out, fused

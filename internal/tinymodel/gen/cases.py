@@ -14,6 +14,7 @@ config is what config.json says, spelled as checkpoints on the hub spell it. Opt
                       changes its factors
     converter         the class within the converter's class that does the work
     prompt            the length of the prompt, a multiple of 4, if not 64
+    idle              ends of the names of tensors that change nothing, such as biases of keys that are not rotated
     context           the context length to open the model with, where the computation depends on it
 """
 

@@ -24,9 +24,9 @@ EXPERTS = ["afmoe", "dbrx", "dots1", "ernie4_5", "ernie4_5_moe", "exaone_moe", "
 
 OUT = pathlib.Path(__file__).resolve().parents[3] / "model/classes.jsonl"
 
-TYPES = ["apertus", "arcee", "bloom", "cohere", "cohere2", "exaone4", "falcon", "gemma", "gemma2", "gemma3_text", "gpt2", "gpt_bigcode", "gpt_neox", "gpt_oss",
-         "granite", "granitemoe", "granitemoeshared", "helium", "lfm2", "lfm2_moe", "llama", "ministral3", "mistral", "mixtral", "mpt", "nemotron", "olmo", "olmo2", "olmo3",
-         "olmoe", "phi", "phi3", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "seed_oss", "smollm3", "stablelm", "starcoder2"]
+TYPES = ["apertus", "arcee", "bloom", "codegen", "cohere", "cohere2", "exaone", "exaone4", "falcon", "gemma", "gemma2", "gemma3_text", "gemma3n_text", "gemma4_text", "gpt2", "gpt_bigcode", "gpt_neox", "gpt_oss", "gptj",
+         "granite", "granitemoe", "granitemoeshared", "helium", "internlm3", "lfm2", "lfm2_moe", "llama", "ministral3", "mistral", "mixtral", "mpt", "nemotron", "olmo", "olmo2", "olmo3",
+         "olmoe", "opt", "phi", "phi3", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "seed_oss", "smollm3", "stablelm", "starcoder2"]
 
 LATENT = ["deepseek_v2", "deepseek_v3", "glm4_moe_lite", "minicpm3", "youtu"]
 
@@ -70,7 +70,7 @@ REMOTE = {
 ALIASES = {"bloom": {"n_embed": "hidden_size"}, "falcon": {"n_embed": "hidden_size"}}
 
 # What a config.json tells of a model, though its class does not look at it.
-TOLD = {"bloom": ["seq_length"]}
+TOLD = {"bloom": ["seq_length"], "gemma4_text": ["per_layer_config"], "opt": ["_remove_final_layer_norm"]}
 
 # The same in parts of a model, and what parts take from what else they have, with its defaults.
 COPIED = ["hidden_size"]
@@ -83,7 +83,8 @@ NEUTRAL = ["*_token_id", "*_token_index", "*_token_ids", "use_cache", "initializ
            "return_dict", "num_labels", "problem_type", "pretraining_tp", "slow_but_exact", "summary_*", "init_device",
            "attn_impl", "attn_uses_sequence_id", "is_decoder", "reorder_and_upcast_attn", "attention_softmax_in_fp32",
            "scale_attention_softmax_in_fp32", "dtype", "_*", "router_aux_loss_coef", "router_jitter_noise", "input_jitter_noise", "moe_jitter_eps", "moe_loss_weight", "get_text_config",
-           "vision_config", "text_config", "mm_tokens_per_image"]
+           "vision_config", "text_config", "mm_tokens_per_image", "altup_coef_clip",
+           "n_ctx", "layerdrop", "init_std"]
 
 
 def neutral(key):
@@ -121,9 +122,10 @@ def looked_up(cls, values):
 def read_by_model(cls):
     """Returns the keys that the model's code asks its configuration for that may be missing, with their defaults."""
     try:
-        source = inspect.getsource(importlib.import_module(cls.__module__.replace("configuration_", "modeling_")))
-    except ModuleNotFoundError:
-        return {}    # its model is that of another class
+        module = importlib.import_module(cls.__module__.replace("configuration_", "modeling_"))
+    except ModuleNotFoundError:     # it is a Llama under other names
+        module = importlib.import_module("transformers.models.llama.modeling_llama")
+    source = inspect.getsource(module)
     out = {}
     for n in ast.walk(ast.parse(source)):
         if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "getattr" and len(n.args) == 3:

@@ -28,6 +28,21 @@ nemotron = family("NemotronForCausalLM", "nemotron", {
 helium = family("HeliumForCausalLM", "helium", {
     **LLAMA, "hidden_act": "silu", "head_dim": 8, "rms_norm_eps": 1e-8, "attention_bias": False, "mlp_bias": False}, gguf=False, prompt=200)
 
+GEMMA = {**BASE, **LONG, "hidden_size": 16, "num_key_value_heads": 1, "num_attention_heads": 2, "head_dim": 16, "intermediate_size": 32, "pad_token_id": 0,
+         "hidden_activation": "gelu_pytorch_tanh", "rms_norm_eps": 1e-6, "sliding_window": WINDOW, "vocab_size_per_layer_input": 128,
+         "tie_word_embeddings": True, "attention_bias": False}
+gemma4 = family("Gemma4ForCausalLM", "gemma4_text", {
+    **GEMMA, "global_head_dim": 32, "num_global_key_value_heads": None, "attention_k_eq_v": False, "num_kv_shared_layers": 0,
+    "enable_moe_block": False, "use_double_wide_mlp": False, "num_experts": None, "top_k_experts": None,
+    "moe_intermediate_size": None, "hidden_size_per_layer_input": 0, "use_bidirectional_attention": None, "rope_parameters": {
+        "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1000000.0},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}}}, embed_std=0.2, gain=2.0, prompt=200)
+gemma3n = family("Gemma3nForCausalLM", "gemma3n_text", {
+    **GEMMA, "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0, "num_hidden_layers": 4, "hidden_size_per_layer_input": 4,
+    "num_kv_shared_layers": 2, "altup_num_inputs": 4, "altup_active_idx": 0, "altup_correct_scale": True, "altup_coef_clip": 120.0,
+    "laurel_rank": 4, "final_logit_softcapping": 30.0, "activation_sparsity_pattern": [0.75, 0.0, 0.0, 0.6],
+    "layer_types": ["sliding_attention", "full_attention"] * 2}, embed_std=0.2, gain=2.0, prompt=200)
+
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32, "beta_fast": 32.0, "beta_slow": 1.0}
 
 LLAMA_LIKE = [
@@ -64,4 +79,58 @@ LLAMA_LIKE = [
     helium("helium-bias", "biases of q, k and v and of the MLP, tied", {**SLIM, "attention_bias": True, "mlp_bias": True}),
 ]
 
-CASES = LLAMA_LIKE
+gptj = family("GPTJForCausalLM", "gptj", {
+    "vocab_size": 128, "n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 256, "n_inner": None, "rotary_dim": 8,
+    "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5, "tie_word_embeddings": False, "torch_dtype": "bfloat16"},
+              gguf=False, prompt=200)
+codegen = family("CodeGenForCausalLM", "codegen", {
+    "vocab_size": 128, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256, "n_ctx": 256, "n_inner": 64, "rotary_dim": 4,
+    "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5, "tie_word_embeddings": False, "torch_dtype": "bfloat16"},
+                 gguf=False, prompt=200)
+opt = family("OPTForCausalLM", "opt", {
+    "vocab_size": 128, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "ffn_dim": 64, "max_position_embeddings": 256,
+    "do_layer_norm_before": True, "word_embed_proj_dim": 32, "activation_function": "relu", "enable_bias": True, "pad_token_id": 1,
+    "layer_norm_elementwise_affine": True, "tie_word_embeddings": True, "torch_dtype": "bfloat16"},
+             gguf=False, prompt=200, idle=("k_proj.bias",))
+exaone = family("ExaoneForCausalLM", "exaone", {
+    **{k: v for k, v in LLAMA.items() if k not in ("rms_norm_eps", "num_hidden_layers")}, "num_hidden_layers": 2, "rms_norm_eps": 1e-5,
+    "hidden_act": "silu", "intermediate_size": 32}, prompt=200)
+internlm3 = family("InternLM3ForCausalLM", "internlm3", {
+    **LLAMA, **SLIM, "hidden_act": "silu", "head_dim": 16, "num_attention_heads": 2, "num_key_value_heads": 1, "bias": False,
+    "qkv_bias": False}, prompt=200)
+
+GPT_LIKE = [
+    gptj("gptj", "attention and MLP in parallel behind one norm, a part of neighbours rotated, biases but those of attention"),
+    codegen("codegen", "four parts of queries, values and keys in one matrix"),
+    opt("opt", "learned positions behind two rows, ReLU, tied"),
+    opt("opt-sums", "norms behind the sums, a narrow embedding, no last norm", {
+        "do_layer_norm_before": False, "word_embed_proj_dim": 16}),
+    opt("opt-nobias", "no biases, no last norm, untied, another activation", {
+        "enable_bias": False, "_remove_final_layer_norm": True, "tie_word_embeddings": False, "activation_function": "gelu", "ffn_dim": 32}),
+    exaone("exaone", "Llama under other names", {"rope_scaling": {
+        "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 32}}),
+    internlm3("internlm3", "heads wider than hidden/heads, tied", gguf=False),
+    internlm3("internlm3-bias", "biases in attention and MLP", {"attention_bias": True, "mlp_bias": True}, drop=["bias", "qkv_bias"], gguf=False),
+]
+
+GEMMAS = [
+    gemma4("gemma4", "inputs of layers, two layers with the keys of earlier ones and wide MLPs, partly rotated wide heads", {
+        "num_hidden_layers": 6, "intermediate_size": 16, "hidden_size_per_layer_input": 4, "num_kv_shared_layers": 2,
+        "use_double_wide_mlp": True, "final_logit_softcapping": 30.0,
+        "layer_types": ["sliding_attention", "full_attention"] * 3}),
+    gemma4("gemma4-keys", "values that are the keys, other numbers of heads in layers that see all, untied", {
+        "num_hidden_layers": 4, "attention_k_eq_v": True, "num_key_value_heads": 2, "num_global_key_value_heads": 1,
+        "use_bidirectional_attention": "vision", "tie_word_embeddings": False, "layer_types": ["sliding_attention", "full_attention"] * 2}),
+    gemma4("gemma4-config", "what layers have of their own by their numbers, the default pattern of windows, biases", {
+        "num_hidden_layers": 2, "attention_bias": True, "per_layer_config": {"1": {"head_dim": 24}}},
+           drop=["global_head_dim", "num_global_key_value_heads"], gguf=False),
+    gemma3n("gemma3n", "four streams, inputs of layers, sparse gates, two layers with the keys of earlier ones"),
+    gemma3n("gemma3n-streams", "three streams and another active one, no shared keys, MLPs of several widths, biases", {
+        "altup_num_inputs": 3, "altup_active_idx": 1, "num_kv_shared_layers": 0, "num_hidden_layers": 2, "intermediate_size": [24, 32],
+        "activation_sparsity_pattern": None, "layer_types": None, "attention_bias": True, "vocab_size_per_layer_input": 100,
+        "rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 500000.0},
+                            "sliding_attention": {"rope_type": "default", "rope_theta": 20000.0}}},
+            drop=["rope_theta", "rope_local_base_freq"], gguf=False),
+]
+
+CASES = LLAMA_LIKE + GPT_LIKE + GEMMAS
