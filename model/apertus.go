@@ -42,8 +42,7 @@ var apertus = architecture{
 var xieluNumbers = []string{"alpha_p", "alpha_n", "beta", "eps"}
 
 // xielu returns the curve of a layer.
-func (b *builder) xielu(layer int) *nn.XIELUCurve {
-	var x [4]float32
+func (b *builder) xielu(layer int) (x [4]float32) {
 	for i, name := range xieluNumbers {
 		if b.gguf {
 			x[i] = b.c.XIELU[i][layer]
@@ -53,11 +52,11 @@ func (b *builder) xielu(layer int) *nn.XIELUCurve {
 		v := b.vector(tensor, 1)
 		if v == nil {
 			b.missing(1, 1, tensor)
-			return nil
+			return x
 		}
 		x[i] = v[0]
 	}
-	return &nn.XIELUCurve{Pos: softplus(x[0]), Neg: x[2] + softplus(x[1]), Beta: x[2], Eps: x[3]}
+	return [4]float32{softplus(x[0]), x[2] + softplus(x[1]), x[2], x[3]}
 }
 
 func softplus(x float32) float32 { return float32(math.Log1p(math.Exp(float64(x)))) }

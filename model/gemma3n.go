@@ -48,7 +48,7 @@ var gemma3n = architecture{
 		b.more = b.gemma3nLayer
 		net, n := b.decoder(), b.c.Streams-1
 		net.Embed.PerLayer = b.perLayerEmbedding()
-		net.Embed.Streams = &nn.StreamEmbedding{In: b.numbered("altup_proj", n), Out: b.numbered("altup_unembd_proj", n)}
+		net.Embed.Streams = &nn.Streams{In: b.numbered("altup_proj", n), Out: b.numbered("altup_unembd_proj", n)}
 		return net
 	},
 	unused: slices.Concat(visionParts, soundParts),

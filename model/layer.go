@@ -77,7 +77,7 @@ type layerRows struct {
 	b     kernel.Acts // those of an FFN beside
 	y     kernel.Acts // what is added
 
-	streams nn.Streams  // of layers with AltUp
+	streams *nn.Streams // of layers with AltUp
 	laurel  kernel.Acts // what Laurel gives
 	inputs  kernel.Acts // of PerLayer, [rows][layers·width]
 }
@@ -87,7 +87,7 @@ type layerRows struct {
 // keeps; they move to the front.
 func (l *Layer) run(e *nn.Exec, s *nn.Step, i int, last bool, r *layerRows) {
 	if l.AltUp != nil {
-		l.AltUp.Predict(e, &r.streams, &r.x)
+		l.AltUp.Predict(e, r.streams, &r.x)
 	}
 	var beside *kernel.Acts
 	var besideDown *nn.Linear
@@ -156,10 +156,10 @@ func (l *Layer) run(e *nn.Exec, s *nn.Step, i int, last bool, r *layerRows) {
 // finish runs what comes behind mixer and FFN.
 func (l *Layer) finish(e *nn.Exec, i int, r *layerRows) {
 	if l.AltUp != nil {
-		l.AltUp.Correct(e, &r.streams, &r.x)
+		l.AltUp.Correct(e, r.streams, &r.x)
 	}
 	if p := l.PerLayer; p != nil && l.AltUp != nil {
-		p.Run(e, &r.y, l.AltUp.Output(&r.streams, &r.x), &r.inputs, i)
+		p.Run(e, &r.y, l.AltUp.Output(r.streams, &r.x), &r.inputs, i)
 		r.streams.AddToOthers(&r.y)
 	} else if p != nil {
 		p.Run(e, &r.y, &r.x, &r.inputs, i)

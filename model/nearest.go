@@ -33,11 +33,11 @@ func unlike(name string, names []string, by func(string) *architecture, open fun
 	}
 	b := &builder{src: src, c: &c, w: &weights{}, gguf: !d.hf, present: d.present, used: map[string]bool{}, asked: map[string]asked{}, shapes: true}
 	a.build(b)
-	if extra := b.strange(a); len(extra) > 0 {
-		return fmt.Sprintf("%s, which has no %s", text, some(extra, 4))
-	}
 	if b.err != nil {
 		return fmt.Sprintf("%s, as which it cannot be built: %v", text, b.err)
+	}
+	if extra := b.strange(a); len(extra) > 0 {
+		return fmt.Sprintf("%s, which has no %s", text, some(extra, 4))
 	}
 	return text + ", whose tensors it has"
 }

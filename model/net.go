@@ -35,7 +35,7 @@ type Embedding struct {
 	row  []byte
 
 	PerLayer *nn.PerLayerEmbedding // of inputs of the layers; nil for none
-	Streams  *nn.StreamEmbedding   // of layers with AltUp; nil for none
+	Streams  *nn.Streams           // of layers with AltUp; nil for none
 }
 
 // lookUp decodes the row of a token.
@@ -188,7 +188,8 @@ func (n *Net) begin(e *nn.Exec, r *netRows) {
 		p.Project(e, &r.inputs, &r.x)
 	}
 	if t := n.Embed.Streams; t != nil {
-		t.Begin(e, &r.streams, &r.x)
+		r.streams = t
+		t.Begin(e, &r.x)
 	}
 }
 
@@ -204,7 +205,7 @@ func (n *Net) finish(e *nn.Exec, s *nn.Step, r *netRows) {
 		return
 	}
 	if t := n.Embed.Streams; t != nil {
-		t.End(e, &r.streams, &r.x)
+		t.End(e, &r.x)
 	}
 	if in := &n.Head.In; in.W != nil {
 		e.Norm(&r.h, &r.x, &n.Norm, nn.FormOf(in))

@@ -36,7 +36,7 @@ func TestSharedKeysAreKeptOnce(t *testing.T) {
 // it does not have.
 func TestUnknownArchitecture(t *testing.T) {
 	for _, c := range []struct{ model, arch, want string }{
-		{"qwen3", "qwen9", `found "qwen9": the nearest known is "qwen2", which has no blk.*.attn_k_norm.weight, blk.*.attn_q_norm.weight`},
+		{"exaone4", "exaone9", `found "exaone9": the nearest known is "exaone", as which it cannot be built: model: `},
 		{"arcee", "arcade", `found "arcade": the nearest known is "arcee", whose tensors it has`},
 		{"llama", "mistral9", `found "mistral9": the nearest known is "mistral3", whose tensors it has`},
 	} {

@@ -19,8 +19,12 @@ type AltUp struct {
 	Scale      []float32   // [hidden], of what Output gives; nil for none
 }
 
-// Streams are the streams of the rows of a step, [streams] of [rows][hidden].
+// Streams makes the streams from embedded rows, and one from all behind the last
+// layer: each but the first is a product, made as large as the first. It holds those
+// of the step at hand, [streams] of [rows][hidden].
 type Streams struct {
+	In, Out []Linear // of the streams but the first, [hidden][hidden]
+
 	now, next []kernel.Acts
 	in, mode  kernel.Acts // of the router: its rows, and its results
 	task      streamTask
@@ -28,6 +32,9 @@ type Streams struct {
 
 // Keep is [Keep] for all streams.
 func (s *Streams) Keep(rows []int) {
+	if s == nil {
+		return
+	}
 	for i := range s.now {
 		Keep(&s.now[i], rows)
 	}
@@ -137,35 +144,29 @@ func dot(a, b []float32) float32 {
 	return sum
 }
 
-// StreamEmbedding makes the streams from embedded rows, and one from all behind the
-// last layer: each but the first is a product, made as large as the first.
-type StreamEmbedding struct {
-	In, Out []Linear // of the streams but the first, [hidden][hidden]
-}
-
 // Matrices returns all matrices.
-func (t *StreamEmbedding) Matrices() (all []*Linear) {
-	for i := range t.In {
-		all = append(all, &t.In[i])
+func (s *Streams) Matrices() (all []*Linear) {
+	for i := range s.In {
+		all = append(all, &s.In[i])
 	}
-	for i := range t.Out {
-		all = append(all, &t.Out[i])
+	for i := range s.Out {
+		all = append(all, &s.Out[i])
 	}
 	return all
 }
 
 // Begin makes the streams from the rows x.
-func (t *StreamEmbedding) Begin(e *Exec, s *Streams, x *kernel.Acts) {
-	if n := 1 + len(t.In); len(s.now) != n {
+func (s *Streams) Begin(e *Exec, x *kernel.Acts) {
+	if n := 1 + len(s.In); len(s.now) != n {
 		s.now, s.next = make([]kernel.Acts, n), make([]kernel.Acts, n)
 	}
 	Rows(&s.now[0], x.N, x.K, false)
 	for i := range x.N {
 		copy(Row(&s.now[0], i), Row(x, i))
 	}
-	for k := range t.In {
-		e.Norm(&s.in, x, nil, FormOf(&t.In[k]))
-		e.Linear(&s.in, Out{&t.In[k], &s.now[k+1]})
+	for k := range s.In {
+		e.Norm(&s.in, x, nil, FormOf(&s.In[k]))
+		e.Linear(&s.in, Out{&s.In[k], &s.now[k+1]})
 		for i := range x.N {
 			resize(Row(&s.now[k+1], i), Row(x, i))
 		}
@@ -173,15 +174,15 @@ func (t *StreamEmbedding) Begin(e *Exec, s *Streams, x *kernel.Acts) {
 }
 
 // End makes the mean of all streams, in x.
-func (t *StreamEmbedding) End(e *Exec, s *Streams, x *kernel.Acts) {
+func (s *Streams) End(e *Exec, x *kernel.Acts) {
 	first := &s.now[0]
 	Rows(x, first.N, first.K, false)
 	for i := range x.N {
 		copy(Row(x, i), Row(first, i))
 	}
-	for k := range t.Out {
-		e.Norm(&s.in, &s.now[k+1], nil, FormOf(&t.Out[k]))
-		e.Linear(&s.in, Out{&t.Out[k], &s.next[k+1]})
+	for k := range s.Out {
+		e.Norm(&s.in, &s.now[k+1], nil, FormOf(&s.Out[k]))
+		e.Linear(&s.in, Out{&s.Out[k], &s.next[k+1]})
 		for i := range x.N {
 			resize(Row(&s.next[k+1], i), Row(first, i))
 			kernel.Add(Row(x, i), Row(&s.next[k+1], i))

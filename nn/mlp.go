@@ -12,7 +12,7 @@ type MLP struct {
 	Down     Linear // [hidden][ffn]
 	Gated    bool
 	Act      Activation
-	XIELU    *XIELUCurve // of Act XIELU
+	XIELU    [4]float32 // of Act XIELU: Pos, Neg, Beta, Eps
 	// Sparse makes the gate sparse: what is less than the row's mean and Cutoff times
 	// its standard deviation becomes 0, and that is taken from the rest.
 	Sparse bool
@@ -106,7 +106,7 @@ func (t *gluTask) part(g0, g1 int) {
 			}
 		}
 		if t.m.Act == XIELU {
-			t.m.XIELU.apply(up)
+			xielu(up, &t.m.XIELU)
 		} else {
 			activate(t.m.Act, up, gate)
 		}

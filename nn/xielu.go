@@ -2,18 +2,17 @@ package nn
 
 import "math"
 
-// XIELUCurve has the numbers of an xIELU (Huang and Schlag, "Deriving activation
-// functions using integration", 2024): x > 0 becomes Pos·x² + Beta·x, and other x
-// Neg·(expm1(min(x, Eps)) − x) + Beta·x.
-type XIELUCurve struct{ Pos, Neg, Beta, Eps float32 }
-
-func (c *XIELUCurve) apply(x []float32) {
+// xielu is xIELU (Huang and Schlag, "Deriving activation functions using
+// integration", 2024) with the numbers p, n, beta and eps: x > 0 becomes p·x² + beta·x,
+// and other x n·(expm1(min(x, eps)) − x) + beta·x.
+func xielu(x []float32, numbers *[4]float32) {
+	p, n, beta, eps := numbers[0], numbers[1], numbers[2], numbers[3]
 	for i, v := range x {
 		if v > 0 {
-			x[i] = float32(c.Pos*v*v) + float32(c.Beta*v)
+			x[i] = float32(p*v*v) + float32(beta*v)
 			continue
 		}
-		e := float32(math.Expm1(float64(min(v, c.Eps))))
-		x[i] = float32((e-v)*c.Neg) + float32(c.Beta*v)
+		e := float32(math.Expm1(float64(min(v, eps))))
+		x[i] = float32((e-v)*n) + float32(beta*v)
 	}
 }

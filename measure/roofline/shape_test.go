@@ -48,7 +48,7 @@ func naive(t *testing.T, path string, c model.Config, kv tensor.DType, st Step) 
 	for _, m := range f.Tensors() {
 		name := strings.TrimSuffix(m.Name, ".weight")
 		isHead := name == head
-		if len(m.Dims) < 2 || strings.Contains(name, "norm") || strings.HasSuffix(name, "shortconv.conv") || strings.Contains(name, "embd") && !isHead || strings.HasSuffix(name, ".bias") {
+		if len(m.Dims) < 2 || strings.Contains(name, "norm") || strings.HasSuffix(name, "shortconv.conv") || strings.Contains(name, "embd") && !strings.Contains(name, "unembd") && !isHead || strings.HasSuffix(name, ".bias") || strings.HasSuffix(name, "_coef") {
 			continue
 		}
 		rows := st.Rows()
@@ -101,7 +101,11 @@ func naive(t *testing.T, path string, c model.Config, kv tensor.DType, st Step) 
 			}
 			for pos := g.Pos; pos < g.Pos+g.Rows; pos++ {
 				for key := range pos + 1 {
-					if w := c.Window[layer]; w > 0 && key <= pos-w {
+					w := c.Window[layer]
+					if c.Chunk != nil && c.Chunk[layer] > 0 { // at most so many
+						w = c.Chunk[layer]
+					}
+					if w > 0 && key <= pos-w {
 						continue
 					}
 					seen[key] = true
