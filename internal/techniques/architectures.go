@@ -129,6 +129,14 @@ var architectures = []Technique{
 		Show:  "go test -v -run 'TestAgainstTransformers/bloom' ./model",
 	},
 	{
+		ID:    "cross-layer-attention",
+		What:  "layers that read the keys and values of an earlier one, which are kept once: Gemma 3n and 4",
+		Use:   "ridge run MODEL",
+		Code:  "model/perlayer.go",
+		Tests: []string{"model TestSharedKeysAreKeptOnce", "model TestAgainstTransformers", "engine TestOneAnswer"},
+		Show:  "go test -v -run 'TestAgainstTransformers/gemma(3n|4)|TestSharedKeys' ./model",
+	},
+	{
 		ID:      "gqa",
 		What:    "grouped-query attention: query heads share the conversion of their keys",
 		Use:     "ridge run MODEL",
