@@ -33,5 +33,5 @@ var arctic = architecture{
 // beside makes the experts of a layer a part beside its MLP.
 func beside(b *builder, l *Layer, at func(string) string) {
 	l.PreBeside, l.Beside = b.norm(at("ffn_norm_exps"), b.c.Hidden), b.moe(at)
-	l.FFN = b.mlp(at)
+	l.FFN = b.mlpOf(at, "", b.c.FFN)
 }
