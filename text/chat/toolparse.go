@@ -73,6 +73,7 @@ type Parser struct {
 	failures int      // texts that resembled calls and were none
 	call     []byte   // arguments of the call under way
 	inCall   bool
+	noArgs   bool // the call's tool takes none
 	thinking bool
 	calls    int
 
@@ -403,11 +404,15 @@ func (p *Parser) begin(name, id string) {
 	p.inCall, p.call = true, p.call[:0]
 	p.calls++
 	p.emit(Part{Kind: PartCall, Name: name, ID: id})
+	p.noArgs = p.tools.takeNone(name)
 }
 
 func (p *Parser) arguments(b []byte) {
-	if len(b) > 0 {
-		p.call = append(p.call, b...)
+	if len(b) == 0 {
+		return
+	}
+	p.call = append(p.call, b...)
+	if !p.noArgs {
 		p.emit(Part{Kind: PartArguments, Text: string(b)})
 	}
 }
@@ -424,6 +429,12 @@ func (p *Parser) end() {
 		p.keep = p.pos
 	}
 	valid := isObject(p.call)
+	if p.noArgs && (valid || len(p.call) > 0 && !p.cut) { // broken ones are for the client to see
+		if valid {
+			p.call = append(p.call[:0], "{}"...)
+		}
+		p.emit(Part{Kind: PartArguments, Text: string(p.call)})
+	}
 	if p.cut && !valid {
 		raw = ""
 	}
@@ -435,43 +446,6 @@ func (p *Parser) whole(name, id string, args []byte) {
 	p.begin(name, id)
 	p.arguments(args)
 	p.end()
-}
-
-// toolSet holds the parameters of the tools offered, by name.
-type toolSet map[string]map[string]json.RawMessage
-
-func (t *toolSet) read(tools []json.RawMessage) {
-	*t = toolSet{}
-	for _, raw := range tools {
-		var d struct {
-			Name       string
-			Parameters json.RawMessage
-			Function   struct {
-				Name       string
-				Parameters json.RawMessage
-			}
-		}
-		if json.Unmarshal(raw, &d) != nil {
-			continue
-		}
-		name, params := d.Function.Name, d.Function.Parameters
-		if name == "" {
-			name, params = d.Name, d.Parameters
-		}
-		var schema struct{ Properties map[string]json.RawMessage }
-		_ = json.Unmarshal(params, &schema) // no properties: every value is judged by its form
-		if schema.Properties == nil {
-			schema.Properties = map[string]json.RawMessage{}
-		}
-		(*t)[name] = schema.Properties
-	}
-}
-
-// value returns text, the value of a parameter written without quotes, as
-// JSON: by the type that the tool's schema gives it, or by its form.
-func (t toolSet) value(tool, param, text string) []byte {
-	s := readSchema(t[tool][param])
-	return s.value(text)
 }
 
 // quoteJSON returns s as a JSON string, without HTML escapes.

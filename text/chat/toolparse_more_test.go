@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"encoding/json"
 	"reflect"
 	"testing"
 )
@@ -97,6 +98,26 @@ func TestParseCut(t *testing.T) {
 		for _, n := range []int{1, 4, 1000} {
 			if got := parseCut(SyntaxOf(c.source), ParseOptions{Tools: weatherTools}, c.text, n); !reflect.DeepEqual(got, c.want) {
 				t.Errorf("%s, in pieces of %d bytes:\n got %q\nwant %q", c.name, n, got, c.want)
+			}
+		}
+	}
+}
+
+// A tool that was offered without parameters takes none, whatever the model writes.
+func TestNoParameters(t *testing.T) {
+	o := ParseOptions{Tools: []json.RawMessage{json.RawMessage(`{"type":"function","function":{"name":"stop"}}`), json.RawMessage(`{"name":"halt","parameters":null}`), json.RawMessage(`{"name":"any","parameters":{}}`)}}
+	s := SyntaxOf("<tool_call>")
+	for text, want := range map[string]string{
+		`<tool_call>{"name": "stop", "arguments": {"a": 1}}</tool_call>`:   "stop{}",
+		`<tool_call>{"name": "stop", "arguments": {}}</tool_call>`:         "stop{}",
+		`<tool_call>{"name": "stop"}</tool_call>`:                          "stop{}",
+		`<tool_call>{"name": "halt", "arguments": {"a": [1]}}</tool_call>`: "halt{}",
+		`<tool_call>{"name": "any", "arguments": {"a": 1}}</tool_call>`:    `any{"a":1}`,
+		"<function=stop>\n<parameter=a>\n1\n</parameter>\n</function>":     "stop{}",
+	} {
+		for _, n := range []int{1, 1000} {
+			if got := parseTo((*Parser).Flush, s, o, text, n); len(got.Calls) != 1 || got.Calls[0] != want || got.Text != "" {
+				t.Errorf("%s in pieces of %d: %+v, want %s", text, n, got, want)
 			}
 		}
 	}
