@@ -78,7 +78,7 @@ var architectures = []Technique{
 		Code:    "model/deepseek.go",
 		Tests:   []string{"model TestAgainstTransformers", "model TestDeepSeekSizes", "engine TestOneAnswer"},
 		Show:    "go test -v -run 'TestAgainstTransformers/(deepseek3|glm4-flash)|TestDeepSeekSizes' ./model",
-		Missing: "the layers that predict further tokens, which are passed over",
+		Missing: "a golden of a checkpoint in FP8; the layers that predict further tokens, which are passed over",
 	},
 	{
 		ID:      "heterogeneous-stack",
