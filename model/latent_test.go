@@ -56,6 +56,11 @@ func (s shapeSource) mat(name string) (tensor.Mat, bool, error) {
 	return m, ok, nil
 }
 
+func (s shapeSource) has(name string) bool {
+	_, ok, _ := s.mat(name)
+	return ok
+}
+
 func (shapeSource) names(name string) []string { return []string{name} }
 func (shapeSource) name() string               { return "shapes" }
 func (shapeSource) tensors() []string          { return nil }
