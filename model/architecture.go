@@ -21,9 +21,12 @@ type architecture struct {
 	// alone, such as "post_attention_norm" for "ffn_norm".
 	aliases map[string]string
 	build   func(b *builder) *Net
-	latent  bool     // keys and values are products with latents: their sizes are described elsewhere
-	head    bool     // a GGUF file has the output matrix always
-	unused  []string // patterns of tensors that files have and the network does not need
+	latent  bool // keys and values are products with latents: their sizes are described elsewhere
+	head    bool // a GGUF file has the output matrix always
+	// joinedKV says that GGUF files have the matrices that make keys and values of
+	// latents in one, attn_kv_b.
+	joinedKV bool
+	unused   []string // patterns of tensors that files have and the network does not need
 
 	eps  float64                  // of the norms of a GGUF file without it, 0 if each has it
 	acts map[string]nn.Activation // what names of activations mean other than to others

@@ -30,6 +30,9 @@ type description struct {
 	// asked, when not nil, is told each key of a config.json that is read, and
 	// the type wanted.
 	asked func(key, want string)
+	// noted, when not nil, is told each value of a config.json for which GGUF has a
+	// key, and that key.
+	noted func(ggufKey string, v any, want string)
 	// present says which weights the model has that not every model has.
 	present map[string]presence
 	// Of a config.json: its keys, its class if that is known, and the keys that
@@ -149,6 +152,7 @@ func (d *description) find(ggufKey, hfKey, want string) (key string, v any, ok b
 			d.asked(d.in+name, want)
 		}
 		if v, ok = d.get(name); ok {
+			d.note(ggufKey, v, want)
 			return name, v, true
 		}
 		if key == "" {
@@ -158,7 +162,15 @@ func (d *description) find(ggufKey, hfKey, want string) (key string, v any, ok b
 			def, hasDef = d.classDefault(name)
 		}
 	}
+	d.note(ggufKey, def, want)
 	return key, def, hasDef
+}
+
+// note tells noted of a value.
+func (d *description) note(ggufKey string, v any, want string) {
+	if d.noted != nil && d.hf && ggufKey != "" {
+		d.noted(ggufKey, v, want)
+	}
 }
 
 // ofEveryClass are keys that all classes have.

@@ -70,6 +70,7 @@ type builder struct {
 	// shapes leaves all bytes of matrices out: the network is only asked for what
 	// it would read.
 	shapes bool
+	found  []string // names of the weights that were asked for and are there, if shapes is set
 	// later leaves packing to who planned, and takes no memory for it.
 	later bool
 }
@@ -166,6 +167,9 @@ func (b *builder) find(name string, rows, cols int) (tensor.Mat, bool) {
 	}
 	for _, n := range b.src.names(name) {
 		b.used[n] = true
+	}
+	if b.shapes {
+		b.found = append(b.found, name)
 	}
 	b.w.params += int64(m.Rows) * int64(m.Cols)
 	if !b.shapes && b.kept == nil {

@@ -10,7 +10,7 @@ import (
 // residuals and logits. A GGUF file does not have the scales, which are those of
 // the one model that there is.
 var minicpm3 = architecture{
-	name: "minicpm3", hf: []string{"minicpm3"}, latent: true,
+	name: "minicpm3", hf: []string{"minicpm3"}, joinedKV: true, latent: true,
 	describe: func(d *description, c *Config) {
 		d.latent(c, nn.RopeNeox)
 		d.with(d.bool("", "attention_bias", false), latentBias...)

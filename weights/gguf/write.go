@@ -97,6 +97,12 @@ func (b *Builder) Set(key string, value any) error {
 	return nil
 }
 
+// Floats returns the float32 values that key has, nil if it has none.
+func (b *Builder) Floats(key string) []float32 {
+	v, _ := b.values[key].([]float32)
+	return v
+}
+
 // put is Set for a value known to be right.
 func (b *Builder) put(key string, value any) {
 	if _, ok := b.values[key]; !ok {
