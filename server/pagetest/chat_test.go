@@ -206,3 +206,27 @@ func TestServerRestarts(t *testing.T) {
 	b.press(".message.assistant", "Again")
 	b.until(`document.querySelector(".message.assistant[aria-busy=false] .facts")?.innerText.includes("tokens/s")`)
 }
+
+// Who goes to another conversation while an answer comes finds what came when
+// he is back; a deleted conversation stays away.
+func TestLeaveAnswer(t *testing.T) {
+	url := start(t)
+	b := browse(t, url, 1200, 800)
+	b.until(`document.querySelector(".bar select")?.value`)
+	b.send("Tell me a long story about a cat, a dog and a bird.")
+	b.until(`document.querySelector(".message.assistant[aria-busy=true] .markdown")?.innerText.length > 20`)
+	b.do(chromedp.Click(".side .primary"))
+	b.until(`document.querySelector(".empty") && document.querySelectorAll(".conversations li").length === 1`)
+	b.do(chromedp.Click(".conversations .title"))
+	b.until(`document.querySelector(".message.assistant .markdown")?.innerText.length > 20 && document.querySelector(".message.assistant .facts").innerText.includes("stopped")`)
+	b.press(".message.assistant", "Again")
+	b.until(`document.querySelector(".message.assistant[aria-busy=true] .markdown")?.innerText.length > 20`)
+	b.do(chromedp.Click(`.conversations [aria-label^="Delete"]`), chromedp.Click("dialog .primary"))
+	b.until(`document.querySelector(".empty") && document.querySelectorAll(".conversations li").length === 0`)
+	b.ask("Hello")
+	b.until(`document.querySelectorAll(".conversations li").length === 1`)
+	if title := b.text(".conversations .title"); title != "Hello" {
+		t.Errorf("the conversation that is left is %q", title)
+	}
+	b.clean(url)
+}

@@ -102,14 +102,3 @@ func (x part) numbers() []float32 {
 	}
 	return out
 }
-
-// round rounds a number to a type.
-func round(t tensor.DType, v float32) float32 {
-	switch t {
-	case tensor.F16:
-		return tensor.F16ToF32(tensor.F32ToF16(v))
-	case tensor.BF16:
-		return tensor.BF16ToF32(tensor.F32ToBF16(v))
-	}
-	return v
-}

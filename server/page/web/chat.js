@@ -1,6 +1,6 @@
 // The conversation: its messages, the composer, and what is done with answers.
 import { post } from "./api.js";
-import { ask, count, fill, h, later, perFrame, say } from "./dom.js";
+import { ask, count, fill, h, later, perFrame, say, soon } from "./dom.js";
 import { message } from "./message.js";
 import { limit, picker } from "./models.js";
 import { body, collect, withSeed } from "./request.js";
@@ -27,18 +27,28 @@ export function view() {
   });
   let options = panel(chat.settings, () => keep());
   const drawer = h("details", { class: "drawer" }, h("summary", {}, "Settings"), options);
-  const side = sidebar({ open, fresh: () => open(null), removed: (id) => id === chat.id && open(null) });
+  const removed = (id) => {
+    if (id !== chat.id) return;
+    gone.add(chat);
+    open(null);
+  };
+  const side = sidebar({ open, fresh: () => open(null), removed });
+  const gone = new WeakSet(); // deleted conversations, whose answers may still come
 
-  const keep = later(300, async () => {
-    if (!chat.roots.length) return;
+  // write saves a conversation. keep does it a moment later, and while an answer
+  // comes every two seconds.
+  async function write(c) {
+    if (!c.roots.length || gone.has(c)) return;
     try {
-      await store.put(chat);
+      await store.put(c);
       side.refresh(chat.id);
     } catch (e) { say("The browser cannot keep this conversation: " + e.message, "error"); }
-  });
+  }
+  const keep = soon(300, 2000, () => write(chat));
 
   async function open(id) {
     running?.stop.abort();
+    await write(chat);
     chat = (id && await store.get(id)) || store.create(model.value, {});
     if (chat.model) model.choose(chat.model);
     const old = options;
@@ -74,7 +84,7 @@ export function view() {
 
   // answer lets the model write node, which is there already.
   async function answer(node, request) {
-    const stop = new AbortController();
+    const stop = new AbortController(), mine = chat;
     running = { stop, node };
     send.textContent = "Stop";
     const follow = perFrame(() => {
@@ -84,11 +94,11 @@ export function view() {
     });
     draw();
     toEnd();
-    await collect(node, withSeed(request), stop.signal, () => { follow(); keep(); });
+    await collect(node, withSeed(request), stop.signal, () => { follow(); if (mine === chat) keep(); });
     if (running?.node === node) running = null;
     send.textContent = running ? "Stop" : "Send";
     shown.get(node.id)?.update(false);
-    keep();
+    write(mine);
     measure();
   }
 

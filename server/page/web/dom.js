@@ -46,6 +46,17 @@ export function later(ms, f) {
   return (...args) => { clearTimeout(timer); timer = setTimeout(() => f(...args), ms); };
 }
 
+// soon is later, but f is called after at most so many milliseconds even if the
+// calls do not end.
+export function soon(ms, most, f) {
+  let timer, since = null;
+  return () => {
+    since ??= performance.now();
+    clearTimeout(timer);
+    timer = setTimeout(() => { since = null; f(); }, Math.min(ms, Math.max(0, since + most - performance.now())));
+  };
+}
+
 // perFrame returns a function that calls f once before the next frame.
 export function perFrame(f) {
   let asked = false;

@@ -4,11 +4,20 @@ import { bytes, count, fill, h, say, wide } from "./dom.js";
 
 let known = []; // as the server listed them last
 
-// served returns the models that the server answers for.
+// served returns the models that the server answers for, with their size and
+// whether they fit, where the server says so.
 export async function served() {
-  const list = await get("/v1/models");
-  known = list.data;
+  const [list, inside] = await Promise.all([get("/v1/models"), get("/ridge/models").catch(() => ({ models: [] }))]);
+  const more = new Map(inside.models.flatMap((m) => (m.names || [m.name]).map((n) => [n, m])));
+  known = list.data.map((m) => ({ ...m, inside: more.get(m.id) }));
   return known;
+}
+
+// label says of a model what matters when it is chosen.
+function label(m) {
+  const i = m.inside || {};
+  const facts = [i.bytes ? bytes(i.bytes) : "", i.reason ? "cannot run" : i.fits === false ? "does not fit" : m.loaded ? "" : "not loaded"].filter(Boolean);
+  return m.id + (facts.length ? ` (${facts.join(", ")})` : "");
 }
 
 // limit returns the context length of a model, undefined if nobody knows.
@@ -18,7 +27,7 @@ export const limit = (name) => known.find((m) => m.id === name)?.max_model_len;
 export function picker(value, chosen) {
   const e = h("select", { "aria-label": "Model", onchange: () => chosen(e.value) });
   const show = (list) => {
-    fill(e, list.map((m) => h("option", { value: m.id }, m.id + (m.loaded ? "" : " (not loaded)"))));
+    fill(e, list.map((m) => h("option", { value: m.id }, label(m))));
     if (value && !list.some((m) => m.id === value)) e.append(h("option", { value }, value + " (gone)"));
     e.value = value || list[0]?.id || "";
     if (e.value !== value) chosen(value = e.value);
