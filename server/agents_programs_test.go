@@ -60,7 +60,7 @@ var programs = []program{
 	{file: "mcp", name: "MCP (Agents SDK with a server of `mcp`)", from: "mcp", path: "clients/bin/python", tool: "run_command", field: "command",
 		turn: []string{"@HERE@/agents_sdk.py", "mcp", "@URL@", "@TEXT@"}, next: []string{"@HERE@/agents_sdk.py", "mcp", "@URL@", "@TEXT@"}},
 	{file: "smolagents", name: "smolagents", from: "smolagents", path: "clients/bin/python", tool: "run_command", field: "command",
-		turn: []string{"@HERE@/smol.py", "@URL@", "@TEXT@"}, next: []string{"@HERE@/smol.py", "@URL@", "run it", "@TEXT@"}, both: true,
+		turn: []string{"@HERE@/smol.py", "@URL@", "@MODEL@", "@TEXT@"}, next: []string{"@HERE@/smol.py", "@URL@", "@MODEL@", "run it", "@TEXT@"}, both: true,
 		final: `<tool_call>{"name":"final_answer","arguments":{"answer":"` + said + `"}}</tool_call>`},
 	{file: "mini-swe-agent", name: "mini-swe-agent", from: "mini-swe-agent", path: "clients/bin/mini", tool: "bash", field: "command",
 		turn:  []string{"-m", "openai/@MODEL@", "-y", "--exit-immediately", "-t", "@TEXT@", "-o", "trajectory.json", "-c", "mini.yaml", "-c", "model.model_kwargs.api_base=@URL@/v1"},

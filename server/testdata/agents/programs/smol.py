@@ -1,4 +1,4 @@
-"""smolagents: smol.py URL TEXT... A text is a turn of one conversation."""
+"""smolagents: smol.py URL MODEL TEXT... A text is a turn of one conversation."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ def run_command(command: str) -> str:
     return subprocess.run(command, shell=True, capture_output=True, text=True).stdout
 
 
-model = OpenAIModel("fake", api_base=sys.argv[1] + "/v1", api_key="none")
+model = OpenAIModel(sys.argv[2], api_base=sys.argv[1] + "/v1", api_key="none")
 agent = ToolCallingAgent(tools=[run_command], model=model, stream_outputs=True, max_steps=4)
-for turn, text in enumerate(sys.argv[2:]):
+for turn, text in enumerate(sys.argv[3:]):
     print(agent.run(text, reset=turn == 0))
