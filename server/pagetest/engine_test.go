@@ -30,39 +30,54 @@ func TestEngineView(t *testing.T) {
 	url := start(t)
 	b := browse(t, url+"/#engine", 1200, 1400)
 	b.until(`document.querySelector(".page select")?.value === "tiny"`)
+	// The clients go on until the page has seen them: how fast they are does not
+	// matter.
 	var wg sync.WaitGroup
+	seen := make(chan struct{})
 	for i := range 16 {
 		wg.Go(func() {
-			body := fmt.Sprintf(`{"messages":[{"role":"user","content":"Tell me story number %d about a cat."}],"max_tokens":100,"ignore_eos":true}`, i)
-			r, err := http.Post(url+"/v1/chat/completions", "application/json", strings.NewReader(body))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			r.Body.Close()
-			if r.StatusCode != http.StatusOK {
-				t.Errorf("status %d", r.StatusCode)
+			for {
+				body := fmt.Sprintf(`{"messages":[{"role":"user","content":"Tell me story number %d about a cat."}],"max_tokens":100,"ignore_eos":true}`, i)
+				r, err := http.Post(url+"/v1/chat/completions", "application/json", strings.NewReader(body))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				r.Body.Close()
+				if r.StatusCode != http.StatusOK {
+					t.Errorf("status %d", r.StatusCode)
+				}
+				select {
+				case <-seen:
+					return
+				default:
+				}
 			}
 		})
 	}
-	b.until(`Number(document.querySelector("[data-number='running'] dd")?.innerText) > 4`)
+	b.until(`Number(document.querySelector("[data-number='running'] dd")?.innerText) > 4 && document.querySelector("svg .dot.decode")`)
 	b.shoot("engine")
+	close(seen)
 	wg.Wait()
-	b.until(`document.querySelector("[data-number='generated tokens'] dd").innerText === "1,600" && document.querySelector("[data-number='running'] dd").innerText === "0"`)
+	b.until(`document.querySelector("[data-number='running'] dd").innerText === "0"`)
 	type status struct {
 		Models []struct {
 			Steps        int
 			PromptTokens int `json:"prompt_tokens"`
+			Generated    int `json:"generated_tokens"`
 		}
 	}
 	st := fetch[status](t, url+"/ridge/status").Models[0]
 	plain := func(k string) string {
 		return strings.ReplaceAll(b.text("[data-number='"+k+"'] dd"), ",", "")
 	}
-	for k, want := range map[string]int{"steps": st.Steps, "prompt tokens": st.PromptTokens} {
+	for k, want := range map[string]int{"steps": st.Steps, "prompt tokens": st.PromptTokens, "generated tokens": st.Generated} {
 		if got := plain(k); got != fmt.Sprint(want) {
 			t.Errorf("%s: %s, the API says %d", k, got, want)
 		}
+	}
+	if st.Generated < 1600 || st.Generated%100 != 0 {
+		t.Errorf("%d tokens of 16 clients and more with 100 each", st.Generated)
 	}
 	// The batch has painted: sequences are rows, in the colours of their work.
 	if n := value[int](b, `(() => { const c = document.querySelector("canvas"), d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data, s = new Set(); for (let i = 0; i < d.length; i += 4) s.add(d[i] << 16 | d[i+1] << 8 | d[i+2]); return s.size })()`); n < 4 {
@@ -76,7 +91,6 @@ func TestEngineView(t *testing.T) {
 	}
 	m := fetch[kv](t, url+"/ridge/kv?model=tiny")
 	b.until(fmt.Sprintf(`document.querySelectorAll(".card .tip")[1].innerText.includes("%s pages of %d tokens") && document.querySelectorAll(".card .tip")[1].innerText.includes("%s cached")`, grouped(m.Pages), m.PageTokens, grouped(strings.Count(m.State, "c"))))
-	b.until(`document.querySelectorAll("svg .roof").length > 0 || document.querySelector(".card > [role=status]:not(.tip)").innerText !== ""`)
 	b.clean(url)
 }
 

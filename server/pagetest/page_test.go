@@ -46,7 +46,7 @@ func open(t *testing.T, change ...func(*server.Options)) *server.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sm, err := run.NewModel(server.ModelConfig{Name: "tiny", Engine: e})
+	sm, err := run.NewModel(server.ModelConfig{Name: "tiny", Path: builtin.Prefix + "tiny", Engine: e})
 	if err != nil {
 		t.Fatal(err)
 	}
