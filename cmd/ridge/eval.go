@@ -116,9 +116,32 @@ func perplexityCommand() *cobra.Command {
 	return c
 }
 
+// baseFlags are the flags of the base model that another one is compared with.
+type baseFlags struct{ kv, act string }
+
+func (b *baseFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&b.kv, "base-kv", "f16", "--kv of BASE")
+	c.Flags().StringVar(&b.act, "base-act", "int8", "--act of BASE")
+}
+
+// open opens the base model, args[0], and the model that is compared with it,
+// args[1], which f describes.
+func (b *baseFlags) open(c *cobra.Command, f modelFlags, args []string) (base, m *ridge.Model, err error) {
+	bf := f
+	bf.kv, bf.act = b.kv, b.act
+	if base, err = bf.open(c, args[0], ""); err != nil {
+		return nil, nil, err
+	}
+	if m, err = f.open(c, args[1], ""); err != nil {
+		base.Close()
+		return nil, nil, err
+	}
+	return base, m, nil
+}
+
 func divergenceCommand() *cobra.Command {
 	var f evalFlags
-	var baseKV, baseAct string
+	var b baseFlags
 	c := &cobra.Command{
 		Use:   "kl BASE MODEL --file TEXT",
 		Short: "How far a model's predictions are from those of a base model",
@@ -126,17 +149,11 @@ func divergenceCommand() *cobra.Command {
   ridge eval kl model.gguf model.gguf --kv q8_0 -f wiki.txt   # what keys and values as bytes change`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			bf := f.modelFlags
-			bf.kv, bf.act = baseKV, baseAct
-			base, err := bf.open(c, args[0], "")
+			base, m, err := b.open(c, f.modelFlags, args)
 			if err != nil {
 				return err
 			}
 			defer base.Close()
-			m, err := f.open(c, args[1], "")
-			if err != nil {
-				return err
-			}
 			defer m.Close()
 			bars := newProgress(os.Stderr)
 			ids, w, err := f.read(base, bars)
@@ -155,8 +172,7 @@ func divergenceCommand() *cobra.Command {
 		},
 	}
 	f.add(c)
-	c.Flags().StringVar(&baseKV, "base-kv", "f16", "--kv of BASE")
-	c.Flags().StringVar(&baseAct, "base-act", "int8", "--act of BASE")
+	b.add(c)
 	return c
 }
 

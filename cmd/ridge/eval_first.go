@@ -15,7 +15,7 @@ import (
 
 func firstCommand() *cobra.Command {
 	var f modelFlags
-	var baseKV, baseAct string
+	var b baseFlags
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "first BASE MODEL FILE",
@@ -39,17 +39,11 @@ FILE may be - for standard input. Prompts have the form of BASE's template.`,
 			if err != nil {
 				return err
 			}
-			bf := f
-			bf.kv, bf.act = baseKV, baseAct
-			base, err := bf.open(c, args[0], "")
+			base, m, err := b.open(c, f, args)
 			if err != nil {
 				return err
 			}
 			defer base.Close()
-			m, err := f.open(c, args[1], "")
-			if err != nil {
-				return err
-			}
 			defer m.Close()
 			prompts, err := chatPrompts(base, said)
 			if err != nil {
@@ -68,8 +62,7 @@ FILE may be - for standard input. Prompts have the form of BASE's template.`,
 		},
 	}
 	f.add(c)
-	c.Flags().StringVar(&baseKV, "base-kv", "f16", "--kv of BASE")
-	c.Flags().StringVar(&baseAct, "base-act", "int8", "--act of BASE")
+	b.add(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }

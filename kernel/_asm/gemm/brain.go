@@ -83,15 +83,7 @@ func mulBrain(mr int) {
 			ADDQ(ldd, w)
 		}
 	}
-	ADDQ(U32(64), dst)
-	step := GP64()
-	Load(Param("groupBytes"), step)
-	ADDQ(step, group)
-	count := NewParamAddr("groups", 48)
-	DECQ(count)
-	JNE(LabelRef("group"))
-	VZEROUPPER()
-	RET()
+	nextGroup(dst, group)
 }
 
 // roundRow generates the conversion of activations to bfloat16.

@@ -114,6 +114,12 @@ func mulPlain(p plain, mr int, wide bool) {
 		VADDPS(odd, even, even)
 		VMOVUPS(even, m)
 	})
+	nextGroup(dst, group)
+}
+
+// nextGroup ends the work on a group of 16 rows of weights: it goes to the next one
+// at the label "group", or returns after the last.
+func nextGroup(dst, group reg.Register) {
 	ADDQ(U32(64), dst)
 	step := GP64()
 	Load(Param("groupBytes"), step)

@@ -33,6 +33,13 @@ function put(e, children) {
 // wide is a box for what may be wider than the screen.
 export const wide = (label, ...children) => h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": label }, children);
 
+// table is a table with the rows of body. A column is what it is called; "num "
+// before the name is one of numbers, "hidden " one whose name only readers hear.
+export const table = (columns, body) => h("table", {}, h("thead", {}, h("tr", {}, columns.map((c) => {
+  const [, kind, name] = /^(num |hidden )?(.*)$/.exec(c);
+  return h("th", { scope: "col", class: kind === "num " ? "num" : "" }, kind === "hidden " ? h("span", { class: "offscreen" }, name) : name);
+}))), body);
+
 // fill replaces the children of e.
 export function fill(e, ...children) {
   e.replaceChildren();

@@ -1,7 +1,7 @@
 // The map of keys and values: a square for each page, and the tree of prefixes.
 import { get } from "./api.js";
 import { color, saveCanvas, sized } from "./canvas.js";
-import { count, fill, h, seconds, wide } from "./dom.js";
+import { count, fill, h, seconds, table, wide } from "./dom.js";
 
 const states = { f: "free", u: "used", s: "shared", c: "cached", p: "pinned", r: "state" };
 const hues = 12; // of sequences
@@ -92,7 +92,7 @@ export function kvmap() {
   const key = [["page-free", "free"], ["page-used", "used, by sequence"], ["page-cached", "cached"], ["page-pinned", "pinned"]].map(([k, v]) => h("span", { class: "key" }, h("i", { class: "swatch " + k }), v));
   return {
     element: h("section", { class: "card" }, h("div", { class: "bar" }, h("h2", {}, "Keys and values"), key, h("span", { class: "key" }, "marked corner: shared"), saveCanvas(canvas, "pages")), canvas, tip,
-      h("details", {}, h("summary", {}, "Prefixes"), wide("Prefixes", h("table", {}, h("thead", {}, h("tr", {}, ["Prefix", "Tokens", "Users", "Hits", "Tokens saved", "", "Age"].map((t, i) => h("th", { scope: "col", class: i && i !== 5 ? "num" : "" }, t || h("span", { class: "offscreen" }, "Pinned"))))), tree)))),
+      h("details", {}, h("summary", {}, "Prefixes"), wide("Prefixes", table(["Prefix", "num Tokens", "num Users", "num Hits", "num Tokens saved", "hidden Pinned", "num Age"], tree)))),
     refresh,
   };
 }

@@ -1,6 +1,6 @@
 // What models there are: for pickers, and the view that loads and pulls them.
 import { call, get, jsonLines, post } from "./api.js";
-import { bytes, count, fill, h, say, wide } from "./dom.js";
+import { bytes, count, fill, h, say, table, wide } from "./dom.js";
 
 let known = []; // as the server listed them last
 
@@ -107,7 +107,7 @@ export function view() {
       h("h1", {}, "Models"),
       h("form", { class: "row", onsubmit: (e) => { e.preventDefault(); pull(name.value.trim()); } }, name, h("button", { class: "primary" }, "Pull"), cancel),
       bar, status,
-      wide("Models", h("table", {}, h("thead", {}, h("tr", {}, ["Model", "Size", "Takes", "State", ""].map((t, i) => h("th", { scope: "col", class: i === 1 || i === 2 ? "num" : "" }, t || h("span", { class: "offscreen" }, "Action"))))), body))),
+      wide("Models", table(["Model", "num Size", "num Takes", "State", "hidden Action"], body))),
     close: () => pulling?.abort(),
   };
 }

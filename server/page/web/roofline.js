@@ -3,7 +3,7 @@
 // 2009).
 import { get } from "./api.js";
 import { saveSVG } from "./canvas.js";
-import { fill, h, s } from "./dom.js";
+import { fill, h, s, table } from "./dom.js";
 
 const W = 640, H = 320, left = 60, right = 20, top = 16, bottom = 44;
 const xs = [0.25, 4096]; // operations a byte
@@ -11,7 +11,7 @@ const xs = [0.25, 4096]; // operations a byte
 export function roofline() {
   const svg = s("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": "Roofline of this machine" });
   const limit = h("p", { role: "status" });
-  const table = h("tbody");
+  const figures = h("tbody");
   let asked = 0, busy = false;
 
   async function refresh(model) {
@@ -47,13 +47,13 @@ export function roofline() {
       rows.push(h("tr", {}, h("td", {}, name), [d.ops_per_byte, d.gop_s, d.gb_s].map((v) => h("td", { class: "num" }, v.toFixed(v < 10 ? 2 : 0))), h("td", { class: "num" }, d.percent_of_limit.toFixed(0) + "%")));
     }
     fill(svg, parts);
-    fill(table, rows);
+    fill(figures, rows);
     limit.textContent = r.limit;
   }
 
   return {
     element: h("section", { class: "card" }, h("div", { class: "bar" }, h("h2", {}, "Roofline"), saveSVG(svg, "roofline")), limit, svg,
-      h("table", {}, h("thead", {}, h("tr", {}, ["", "Operations a byte", "Gop/s", "GB/s", "Of the limit"].map((t, i) => h("th", { scope: "col", class: i ? "num" : "" }, t || h("span", { class: "offscreen" }, "Part"))))), table)),
+      table(["hidden Part", "num Operations a byte", "num Gop/s", "num GB/s", "num Of the limit"], figures)),
     refresh,
   };
 }

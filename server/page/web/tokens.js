@@ -1,6 +1,6 @@
 // Tokens: an answer shaded by the probability of each, and how any text is split.
 import { post } from "./api.js";
-import { count, fill, h, later, say } from "./dom.js";
+import { count, fill, h, later, say, table } from "./dom.js";
 import { turns } from "./markdown.js";
 import { picker } from "./models.js";
 
@@ -29,10 +29,10 @@ function details(t, i, branch) {
     h("p", {}, "Token ", count(i + 1), ": ", h("code", {}, visible(t.text)), t.id == null ? "" : ` (${t.id})`,
       t.prob == null ? "" : `, ${percent(t.prob)}`, t.entropy == null ? "" : `, entropy ${t.entropy.toFixed(2)} nats`,
       t.kept == null ? "" : `, ${count(t.kept)} left to draw from`, marks.length ? "; " + marks.join(", ") : ""),
-    h("table", { class: "alternatives" }, h("thead", {}, h("tr", {}, ["Token", "Probability", "Removed by", ""].map((x) => h("th", { scope: "col" }, x || h("span", { class: "offscreen" }, "Action"))))),
+    h("div", { class: "alternatives" }, table(["Token", "num Probability", "Removed by", "hidden Action"],
       h("tbody", {}, (t.top || []).map((a) => h("tr", { class: a.id === t.id ? "taken" : "" },
         h("td", {}, h("code", {}, visible(a.text))), h("td", { class: "num" }, percent(a.prob)), h("td", {}, a.cut ? cuts[a.cut] || a.cut : ""),
-        h("td", {}, a.id === t.id ? "taken" : h("button", { type: "button", class: "plain", onclick: () => branch(i, a) }, "branch from here")))))),
+        h("td", {}, a.id === t.id ? "taken" : h("button", { type: "button", class: "plain", onclick: () => branch(i, a) }, "branch from here"))))))),
   ];
 }
 
