@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +55,7 @@ func (p *peerFields) try(t *testing.T, url string, b *script, extra string) (sta
 	status, h, raw := send(t, http.MethodPost, url+p.route, "{"+body+"}")
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	var all []string
 	for _, r := range b.requests {
 		masked, due := r.NewMasker != nil, !r.Deadline.IsZero()
 		r.NewMasker, r.Deadline = nil, time.Time{}
@@ -67,9 +69,10 @@ func (p *peerFields) try(t *testing.T, url string, b *script, extra string) (sta
 		}
 		beam := r.Beam
 		r.Beam = nil
-		seen += fmt.Sprintf("%v %v %+v %+v %v\n", masked, due, beam, r, breakers)
+		all = append(all, fmt.Sprintf("%v %v %+v %+v %v\n", masked, due, beam, r, breakers))
 	}
-	return status, h, seen, varying.ReplaceAllString(string(raw), "")
+	slices.Sort(all) // the requests of one call come at once, in any order
+	return status, h, strings.Join(all, ""), varying.ReplaceAllString(string(raw), "")
 }
 
 // Every field that a peer's clients may send is followed, refused, named in a
