@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 
@@ -43,6 +44,7 @@ var architectures = []*architecture{
 	&arcee, &seedoss, &exaone4, &apertus, &mistral3, &nemotron, &helium, &gptj, &codegen, &exaone, &opt,
 	&qwen2moe, &qwen3moe, &olmoe, &granitemoe, &gptoss, &lfm2, &lfm2moe,
 	&deepseek, &deepseek2, &minicpm3,
+	&internlm2, &minicpm, &xverse, &orion, &chatglm, &glm, &baichuan, &refact, &codeshell, &jais,
 }
 
 // Architectures returns the names of the architectures that Open knows, as
@@ -53,7 +55,7 @@ func Architectures() []string {
 		names = append(names, a.name)
 	}
 	sort.Strings(names)
-	return names
+	return slices.Compact(names)
 }
 
 // hfTypes returns the model_type values that Open knows, sorted.

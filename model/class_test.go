@@ -142,6 +142,8 @@ var noEffect = map[string][]string{
 	"num_global_key_value_heads":       {"attention_k_eq_v"},
 	"use_double_wide_mlp":              {"num_kv_shared_layers"},
 	"global_head_dim":                  {"per_layer_config"},
+	"model_max_length":                 {"max_position_embeddings"},
+	"width_scale":                      {"mup_output_alpha"},
 }
 
 // Every key that the class of a model has is read, and changes what is computed,

@@ -75,7 +75,8 @@ type Config struct {
 	Active   int // stream that layers compute on
 	Laurel   int // rank of LAuReL; 0: as the file has it
 
-	Tied bool // output matrix is the embedding
+	Tied       bool // output matrix is the embedding
+	UnitOutput bool // the rows of a checkpoint's output matrix are divided by their lengths
 
 	Quantized string // tells how a checkpoint's weights are quantized, "" if they are not
 }

@@ -199,8 +199,8 @@ func ropeKeys(set func(string, any), c *Config) error {
 		return fmt.Errorf("model: convert: rope_scaling: expected none, linear, llama3, yarn or longrope, which GGUF has, found %s", s.Kind)
 	}
 	set("rope.scaling.original_context_length", uint32(s.Original))
+	set("rope.scaling.type", s.Kind)
 	if s.Kind != longRope {
-		set("rope.scaling.type", s.Kind)
 		set("rope.scaling.factor", float32(s.Factor))
 	}
 	switch {
@@ -348,7 +348,7 @@ func (c *conversion) compare(m *Model, path string) error {
 	}
 	g, w := *gb.c, *wb.c
 	for _, c := range []*Config{&g, &w} { // these are in tensors, or follow from others
-		c.Tied, c.XIELU, c.Ahead = false, nil, 0
+		c.Tied, c.UnitOutput, c.XIELU, c.Ahead = false, false, nil, 0
 		for i, conv := range c.Conv.Layers {
 			if conv {
 				c.KVHeads[i] = 0

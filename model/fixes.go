@@ -46,6 +46,34 @@ func permuteRope(heads int) func(tensor.Mat) (tensor.Mat, error) {
 	}
 }
 
+// takeRows returns n rows of a matrix that has so many in total, or elements of a
+// vector: row i is from(i).
+func takeRows(total, n int, from func(i int) int) func(tensor.Mat) (tensor.Mat, error) {
+	return func(m tensor.Mat) (tensor.Mat, error) {
+		rows, size := m.Rows, m.Type.RowBytes(m.Cols)
+		if rows == 1 && total > 1 {
+			rows, size = m.Cols, m.Type.BlockBytes()
+		}
+		if rows != total {
+			return m, fmt.Errorf("rows: expected %d, found %d", total, rows)
+		}
+		out := make([]byte, n*size)
+		for i := range n {
+			copy(out[i*size:(i+1)*size], m.Data[from(i)*size:])
+		}
+		if m.Data = out; m.Rows == 1 {
+			m.Cols = n
+		} else {
+			m.Rows = n
+		}
+		return m, nil
+	}
+}
+
+// halves returns which row of rotated halves is row i of rotated neighbours, in
+// heads of so many elements.
+func halves(i, dim int) int { return i/dim*dim + i%2*(dim/2) + i%dim/2 }
+
 // groupsToFused reorders the rows of a fused matrix that lies as groups of
 // perGroup query heads, one key head and one value head to all queries, all
 // keys, all values.

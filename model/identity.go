@@ -74,6 +74,7 @@ func (c *Config) identity() string {
 	d.add("resid_scale", c.ResidScale)
 	d.add("logit_scale", c.LogitScale)
 	d.add("tied", c.Tied)
+	d.add("unit_output", c.UnitOutput)
 	d.add("quantized", c.Quantized)
 	return "model 1\n" + d.b.String()
 }

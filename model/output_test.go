@@ -1,11 +1,13 @@
 package model
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"ridge/weights/gguf"
 	"ridge/weights/safetensors"
 	"ridge/weights/tensor"
 )
@@ -41,6 +43,35 @@ func TestSharedOutputHasItsBias(t *testing.T) {
 	}
 	if equalBits(logits[0], logits[2]) {
 		t.Error("the bias has no effect")
+	}
+}
+
+// The second generation of Baichuan divides the rows of the output matrix by their
+// lengths.
+func TestUnitOutput(t *testing.T) {
+	const name = "baichuan-7b"
+	f, err := gguf.Open(filepath.Join(tinyModels, name, name+".gguf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w, err := f.Mat("output.weight")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens := []int32{3, 4, 5}
+	plain := compute(t, openTiny(t, filepath.Join(tinyModels, name), 0, Options{KV: tensor.F32, Workers: 1}), tokens, 3)
+	unit := compute(t, openTiny(t, copyCheckpoint(t, name, map[string]any{"z_loss_weight": 0}, func(*checkpoint) {}), 0, Options{KV: tensor.F32, Workers: 1}), tokens, 3)
+	row := make([]float32, w.Cols)
+	for i := range plain {
+		w.DecodeRow(row, i%w.Rows)
+		sum := 0.0
+		for _, v := range row {
+			sum += float64(v) * float64(v)
+		}
+		if want := float64(plain[i]) / math.Sqrt(sum); math.Abs(float64(unit[i])-want) > 1e-5 {
+			t.Fatalf("logit %d: expected %v, found %v", i, want, unit[i])
+		}
 	}
 }
 

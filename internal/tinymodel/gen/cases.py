@@ -18,6 +18,7 @@ config is what config.json says, spelled as checkpoints on the hub spell it. Opt
     context           the context length to open the model with, where the computation depends on it
 """
 
+import authors
 import dense
 import experts
 import latent
@@ -326,4 +327,4 @@ CONV_CASES = [
 ]
 
 CASES = (LLAMA_CASES + QWEN_GEMMA_CASES + PHI_CASES + GPT_CASES + OTHER_CASES + COHERE_GRANITE_CASES + EXPERT_CASES
-         + CONV_CASES + dense.CASES + experts.CASES + latent.CASES)
+         + CONV_CASES + dense.CASES + experts.CASES + latent.CASES + authors.CASES)

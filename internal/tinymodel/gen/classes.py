@@ -24,7 +24,7 @@ EXPERTS = ["afmoe", "dbrx", "dots1", "ernie4_5", "ernie4_5_moe", "exaone_moe", "
 
 OUT = pathlib.Path(__file__).resolve().parents[3] / "model/classes.jsonl"
 
-TYPES = ["apertus", "arcee", "bloom", "codegen", "cohere", "cohere2", "exaone", "exaone4", "falcon", "gemma", "gemma2", "gemma3_text", "gemma3n_text", "gemma4_text", "gpt2", "gpt_bigcode", "gpt_neox", "gpt_oss", "gptj",
+TYPES = ["apertus", "arcee", "bloom", "codegen", "cohere", "cohere2", "exaone", "exaone4", "falcon", "gemma", "gemma2", "gemma3_text", "gemma3n_text", "gemma4_text", "glm", "gpt2", "gpt_bigcode", "gpt_neox", "gpt_oss", "gptj",
          "granite", "granitemoe", "granitemoeshared", "helium", "internlm3", "lfm2", "lfm2_moe", "llama", "ministral3", "mistral", "mixtral", "mpt", "nemotron", "olmo", "olmo2", "olmo3",
          "olmoe", "opt", "phi", "phi3", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "seed_oss", "smollm3", "stablelm", "starcoder2"]
 
@@ -66,8 +66,34 @@ REMOTE = {
                      "moe_enable_secondary_experts": False, "use_qk_norm": False},
 }
 
+PLAIN = {**COMMON, "intermediate_size": None, "hidden_act": "silu", "rms_norm_eps": 1e-6}
+REMOTE.update({
+    "internlm2": {**PLAIN, "bias": True},
+    "minicpm": {**PLAIN, "tie_word_embeddings": True, "attention_bias": False, "scale_emb": 1, "dim_model_base": 1, "scale_depth": 1},
+    "xverse": {k: v for k, v in PLAIN.items() if k not in ("num_key_value_heads", "rope_scaling")},
+    "orion": {**PLAIN, "rms_norm_eps": 1e-5},
+    "baichuan": {**{k: v for k, v in PLAIN.items() if k not in ("num_key_value_heads", "rope_scaling", "rope_theta")},
+                 "model_max_length": None, "z_loss_weight": None},
+    "chatglm": {"vocab_size": None, "hidden_size": None, "num_hidden_layers": None, "num_attention_heads": None, "head_dim": None, "ffn_hidden_size": None,
+                "seq_length": None, "layer_norm_eps": 1e-5, "rmsnorm": True, "apply_residual_connection_post_layernorm": False,
+                "post_layer_norm": True, "add_bias_linear": False, "add_qkv_bias": False, "multi_query_attention": False,
+                "multi_query_group_num": 1, "rope_ratio": 1, "tie_word_embeddings": False},
+    "gpt_refact": {"vocab_size": None, "n_embd": None, "n_layer": None, "n_head": None, "n_positions": None, "multi_query": True,
+                   "layer_norm_epsilon": 1e-5, "tie_word_embeddings": False},
+    "jais": {"vocab_size": None, "n_embd": None, "n_layer": None, "n_head": None, "n_positions": None, "n_inner": None,
+             "activation_function": "gelu", "layer_norm_epsilon": 1e-5, "position_embedding_type": "learned", "scale_attn_weights": True,
+             "scale_attn_by_inverse_layer_idx": False, "alibi_scaling": None, "mup_embeddings_scale": None, "embeddings_scale": None,
+             "mup_output_alpha": None, "mup_width_scale": None, "width_scale": None, "mup_scale_qk_dot_by_d": False, "scale_qk_dot_by_d": False,
+             "tie_word_embeddings": True},
+    "codeshell": {"vocab_size": None, "n_embd": None, "n_layer": None, "n_head": None, "n_positions": None, "n_inner": None,
+                  "layer_norm_epsilon": 1e-5, "activation_function": "gelu_pytorch_tanh", "group_query_attention": True, "num_query_groups": 1,
+                  "position_embedding_type": "learned_absolute", "rope_scaling": None, "tie_word_embeddings": False},
+})
+
 # What a class takes under a name of its first checkpoints.
-ALIASES = {"bloom": {"n_embed": "hidden_size"}, "falcon": {"n_embed": "hidden_size"}}
+ALIASES = {"bloom": {"n_embed": "hidden_size"}, "falcon": {"n_embed": "hidden_size"},
+           "chatglm": {"padded_vocab_size": "vocab_size", "num_layers": "num_hidden_layers", "kv_channels": "head_dim",
+                       "layernorm_epsilon": "layer_norm_eps"}}
 
 # What a config.json tells of a model, though its class does not look at it.
 TOLD = {"bloom": ["seq_length"], "gemma4_text": ["per_layer_config"], "opt": ["_remove_final_layer_norm"]}
@@ -167,7 +193,7 @@ def main():
         aliases = dict((a, k) if k in keys else (k, a) for a, k in aliases.items())
         lines[kind] = {"type": kind, "aliases": aliases, "keys": keys}
     for kind, keys in REMOTE.items():
-        lines[kind] = {"type": kind, "aliases": {}, "keys": keys}
+        lines[kind] = {"type": kind, "aliases": ALIASES.get(kind, {}), "keys": keys}
     for kind, (like, aliases) in LEGACY.items():
         lines[kind] = {"type": kind, "aliases": {**lines[like]["aliases"], **aliases}, "keys": lines[like]["keys"]}
     with open(OUT, "w") as f:

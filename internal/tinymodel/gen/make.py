@@ -172,6 +172,11 @@ def write_gguf(folder, path, case, dtype=None):
         def get_tensors(self):
             return stack_head_norms(super().get_tensors())
 
+        def modify_tensors(self, data_torch, name, bid):
+            if cls.__name__ == "BaichuanModel" and "W_pack" not in name:    # the converter asks itself without end
+                return [(self.map_tensor_name(name), data_torch)]
+            return super().modify_tensors(data_torch, name, bid)
+
         def set_gguf_parameters(self):
             super().set_gguf_parameters()
             for key, value in case.get("gguf_extra", {}).items():
@@ -235,15 +240,25 @@ def make_by_llama_cpp(case, program):
     finish(case, seed, prompt, logits.numpy(), ids, lead)
 
 
+def write_renamed(home, folder, case):
+    """Writes a model that another class computed under the names of its own family."""
+    (folder / "config.json").write_text(json.dumps(case["config"], indent=1) + "\n")
+    tensors = case["rename"](load_file(home / "model.safetensors"))
+    save_file({k: v.contiguous() for k, v in tensors.items()}, folder / "model.safetensors", metadata={"format": "pt"})
+
+
 def make(case):
+    """Makes a case by transformers. case["reference"], if there is one, is the config of a class whose layers are the same,
+    and case["rename"] gives a checkpoint of it the names of its own."""
     name, vocab = case["name"], vocab_size(case)
     folder = OUT / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     write_tokenizer(folder, vocab)
+    home = pathlib.Path(tempfile.mkdtemp()) if "reference" in case else folder
     for seed in range(1, 200):
-        write_model(folder, case, seed)
-        model = load(folder, case.get("attention", "eager"))
+        write_model(home, {**case, "config": case.get("reference", case["config"])}, seed)
+        model = load(home, case.get("attention", "eager"))
         rng = np.random.default_rng(seed)
         prompt = [int(t) for t in rng.integers(3, case.get("vocab", vocab), case.get("prompt", PROMPT))]
         with torch.inference_mode():
@@ -255,6 +270,9 @@ def make(case):
         raise SystemExit(f"{name}: no seed gives a clear greedy continuation")
     with torch.inference_mode():
         check_every_tensor(name, model, prompt, logits, case.get("idle", ()))
+    if home != folder:
+        write_renamed(home, folder, case)
+        shutil.rmtree(home)
     finish(case, seed, prompt, logits.numpy(), ids, lead)
 
 
