@@ -22,7 +22,7 @@ var otherwiseWritten = map[string]string{
 	"jais":       "embedding and output matrix are not multiplied by its scales: an error",
 
 	"gemma3n": "the cutoffs of its gates are not written: an error", "gemma4": "the rotation of a part of the frequencies is not: an error",
-	"gemma4-keys": "the rotation of a part of the frequencies is not: an error",
+	"gemma4-keys": "the rotation of a part of the frequencies is not: an error", "gemma4-moe": "the rotation of a part of the frequencies is not: an error",
 }
 
 // Every checkpoint that llama.cpp's converter takes becomes a GGUF file that gives the same logits, and whose

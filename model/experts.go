@@ -67,7 +67,7 @@ func (x *ExpertConfig) validate(layers int) error {
 // on is one.
 func (d *description) experts(c *Config, x ExpertConfig) ExpertConfig {
 	x.Count = d.int("expert_count", "num_local_experts|num_experts|n_routed_experts|moe_num_experts|moe_num_primary_experts", required)
-	x.TopK = d.int("expert_used_count", "num_experts_per_tok|num_experts_per_token|moe_k|moe_topk|moe_num_active_primary_experts", required)
+	x.TopK = d.int("expert_used_count", "num_experts_per_tok|num_experts_per_token|top_k_experts|moe_k|moe_topk|moe_num_active_primary_experts", required)
 	// llama.cpp writes 0 and false for what it takes from the architecture.
 	x.FFN = cmp.Or(d.int("expert_feed_forward_length", "moe_intermediate_size|expert_ffn_hidden_size", 0), c.FFN)
 	x.Groups = d.int("expert_group_count", "n_group", 1)

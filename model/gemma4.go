@@ -1,14 +1,17 @@
 package model
 
 import (
+	"math"
 	"slices"
 	"strconv"
+
+	"ridge/nn"
 )
 
 // Gemma 4 (text): heads of layers that see all are wider than those of layers with
 // a window, and rotate in part; values are normalized, or are the keys; the last
 // layers read the keys and values of earlier ones; small ones give each layer an
-// input of its own for each token.
+// input of its own for each token. The largest has experts beside its MLPs.
 var gemma4 = architecture{
 	name: "gemma4", hf: []string{"gemma4_text", "gemma4"}, eps: 1e-6,
 	describe: func(d *description, c *Config) {
@@ -37,8 +40,21 @@ var gemma4 = architecture{
 		}
 		c.PerLayer = d.int("embedding_length_per_layer_input", "hidden_size_per_layer_input", 0)
 		d.int("", "vocab_size_per_layer_input", 0) // the table has it
+		moe := d.bool("", "enable_moe_block", false)
+		if d.hf && moe != d.has("", "num_experts") {
+			d.fail("enable_moe_block", "true where there is num_experts, and only there", moe)
+		}
+		if moe || d.int("expert_count", "", 0) > 0 {
+			c.Experts = d.experts(c, ExpertConfig{Normalize: true})
+			d.must("ffn_gate_inp.scale", "ffn_down_exps.scale")
+		}
 	},
-	names: hfNames{layers: "layers.", names: perLayerNames(map[string]string{"layer_output_scale.weight": "layer_scalar"})},
+	names: hfNames{layers: "layers.", names: perLayerNames(map[string]string{
+		"layer_output_scale.weight": "layer_scalar",
+		"ffn_gate_inp":              "router.proj", "ffn_gate_inp.scale": "router.scale", "ffn_down_exps.scale": "router.per_expert_scale",
+		"ffn_gate_up_exps.weight": "experts.gate_up_proj", "ffn_down_exps.weight": "experts.down_proj",
+		"pre_ffw_norm_2": "pre_feedforward_layernorm_2", "post_ffw_norm_1": "post_feedforward_layernorm_1", "post_ffw_norm_2": "post_feedforward_layernorm_2",
+	})},
 	build: func(b *builder) *Net {
 		b.more = func(l *Layer, at func(string) string) {
 			if b.c.PerLayer > 0 {
@@ -51,13 +67,36 @@ var gemma4 = architecture{
 		if b.gguf && !b.has("rope_freqs.weight") && slices.Contains(b.c.LayerRope, 0) {
 			b.missing(0, 0, "rope_freqs.weight")
 		}
-		net := b.decoder()
+		var net *Net
+		if b.c.Experts.Count > 0 {
+			net = b.stack(func(i int, at func(string) string) nn.Mixer { return b.attention(i, at) }, (*builder).gemma4Experts)
+		} else {
+			net = b.decoder()
+		}
 		if b.c.PerLayer > 0 {
 			net.Embed.PerLayer = b.perLayerEmbedding()
 		}
 		return net
 	},
 	unused: slices.Concat(visionParts, soundParts),
+}
+
+// gemma4Experts builds the MLP of a layer, and the experts that lie beside it.
+func (b *builder) gemma4Experts(l *Layer, at func(string) string) {
+	c := b.c
+	i, _, _ := splitName(at("ffn_up"))
+	norm := func(part string) nn.Norm { return b.norm(at(part), c.Hidden) }
+	d := &nn.Dual{
+		MLP: b.mlp(i, at), PreMLP: l.PreFFN, PostMLP: norm("post_ffw_norm_1"),
+		Mixture: nn.EarlyMoE{MoE: *b.mixture(at)}, PreMoE: norm("pre_ffw_norm_2"), PostMoE: norm("post_ffw_norm_2"),
+	}
+	d.Mixture.Router.PerExpert = b.bias(at("ffn_down_exps.scale"), c.Experts.Count)
+	scale := b.bias(at("ffn_gate_inp.scale"), c.Hidden)
+	d.PreRouter = nn.Norm{Kind: c.Norm, Eps: c.NormEps, W: make([]float32, c.Hidden)}
+	for i, s := range scale {
+		d.PreRouter.W[i] = s / float32(math.Sqrt(float64(c.Hidden)))
+	}
+	l.PreFFN, l.FFN = nn.Norm{}, d
 }
 
 // gemma4Heads reads the heads of both types of layers, and how they rotate.

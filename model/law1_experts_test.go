@@ -8,7 +8,7 @@ import (
 )
 
 // withExperts are tiny models with experts, one of each kind of router or mixer.
-var withExperts = []string{"glm4moe", "ernie4_5-moe", "llama4", "afmoe", "hunyuan-moe", "phimoe", "smallthinker", "arctic"}
+var withExperts = []string{"glm4moe", "ernie4_5-moe", "llama4", "afmoe", "hunyuan-moe", "phimoe", "smallthinker", "arctic", "gemma4-moe"}
 
 // One answer, of models whose rows choose experts: the choices of other rows in a
 // batch do not matter.

@@ -52,6 +52,8 @@ func (l *Layer) mixture() *nn.MoE {
 			return x
 		case *nn.EarlyMoE:
 			return &x.MoE
+		case *nn.Dual:
+			return &x.Mixture.MoE
 		}
 	}
 	return nil

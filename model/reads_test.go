@@ -21,7 +21,7 @@ func counted(f func()) int64 {
 // A decoded token reads what WeightBytes says: of experts only those that its
 // router chose. Tokens of several sequences read an expert once in a step.
 func TestBytesRead(t *testing.T) {
-	for _, name := range []string{"llama", "qwen2moe", "qwen3moe", "gpt-oss", "granitemoe-shared", "lfm2moe", "glm4moe", "llama4", "phimoe", "smallthinker", "arctic"} {
+	for _, name := range []string{"llama", "qwen2moe", "qwen3moe", "gpt-oss", "granitemoe-shared", "lfm2moe", "glm4moe", "llama4", "phimoe", "smallthinker", "arctic", "gemma4-moe"} {
 		g := readGolden(t, filepath.Join(tinyModels, name))
 		m := openTiny(t, g.dir, 64, Options{KV: tensor.F32, Workers: 2, KVBytes: 8 << 20})
 		compute(t, m, g.Prompt[:20], 20)

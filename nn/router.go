@@ -21,7 +21,9 @@ type Router struct {
 	TopK                        int
 	Normalize                   bool    // the weights of a row sum to 1
 	Scale                       float32 // of the weights, after that
-	Near                        float32 // of ScoreSparseMixer
+	// PerExpert, if it is not nil, multiplies the weight of each expert as well.
+	PerExpert []float32
+	Near      float32 // of ScoreSparseMixer
 	// WeighInput multiplies what an expert reads, not what it gives (Llama 4).
 	WeighInput bool
 }
@@ -121,6 +123,11 @@ func (r *Router) choose(experts []int32, weights, scores []float32, order *[]flo
 		kernel.Scale(weights, 1/sum)
 	}
 	kernel.Scale(weights, r.Scale)
+	if r.PerExpert != nil {
+		for i, e := range experts {
+			weights[i] *= r.PerExpert[e]
+		}
+	}
 }
 
 // mix takes the best expert out of left, and returns it with its weight by

@@ -48,11 +48,11 @@ var architectures = []Technique{
 	},
 	{
 		ID:    "moe-variants",
-		What:  "experts beside an MLP that all rows read, with a gate or without; layers with and without experts; routers of softmax, of the chosen alone, of sigmoids with a bias, in groups, SparseMixer, of one expert whose input is weighed, before attention; experts beside a dense MLP (Arctic); gpt-oss: experts with biases and clamped gates, heads with learned attention sinks",
+		What:  "experts beside an MLP that all rows read, with a gate or without; layers with and without experts; routers of softmax, of the chosen alone, of sigmoids with a bias, in groups, SparseMixer, of one expert whose input is weighed, before attention; experts beside a dense MLP (Arctic, Gemma 4); gpt-oss: experts with biases and clamped gates, heads with learned attention sinks",
 		Use:   "ridge run MODEL",
 		Code:  "model/experts.go",
 		Tests: []string{"model TestAgainstTransformers"},
-		Show:  "go test -v -run 'TestAgainstTransformers/(qwen.moe|olmoe|granitemoe|gpt-oss|glm4moe|ernie|dots1|minimax|llama4|afmoe|hunyuan|phimoe|dbrx|exaone-moe|bailing|smallthinker|arctic)' ./model",
+		Show:  "go test -v -run 'TestAgainstTransformers/(qwen.moe|olmoe|granitemoe|gpt-oss|glm4moe|ernie|dots1|minimax|llama4|afmoe|hunyuan|phimoe|dbrx|exaone-moe|bailing|smallthinker|arctic|gemma4-moe)' ./model",
 	},
 	{
 		ID:    "mla",

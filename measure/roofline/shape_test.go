@@ -70,8 +70,12 @@ func naive(t *testing.T, path string, c model.Config, kv tensor.DType, st Step) 
 		if x := c.Experts; strings.HasSuffix(name, "_exps") {
 			// Any token chooses any expert as likely as any other.
 			part := 1 - math.Pow(1-float64(x.TopK)/float64(x.Count), float64(rows))
-			for range x.Count {
-				out.Weights += int64(part * float64(n/x.Count))
+			parts := x.Count
+			if strings.HasSuffix(name, "gate_up_exps") {
+				parts *= 2 // each half is read as a matrix of its own
+			}
+			for range parts {
+				out.Weights += int64(part * float64(n/parts))
 			}
 			out.FloatOps += 2 * float64(rows*mat.Rows*mat.Cols/x.Count*x.TopK)
 			fused = fused || strings.HasSuffix(name, "gate_up_exps") || mat.Rows/x.Count%16 != 0

@@ -124,6 +124,9 @@ GEMMAS = [
     gemma4("gemma4-config", "what layers have of their own by their numbers, the default pattern of windows, biases", {
         "num_hidden_layers": 2, "attention_bias": True, "per_layer_config": {"1": {"head_dim": 24}}},
            drop=["global_head_dim", "num_global_key_value_heads"], gguf=False),
+    gemma4("gemma4-moe", "experts beside each MLP, values that are the keys; 200 tokens", {
+        "num_hidden_layers": 2, "attention_k_eq_v": True, "num_global_key_value_heads": 1, "enable_moe_block": True, "num_experts": 4, "top_k_experts": 2, "moe_intermediate_size": 16,
+        "intermediate_size": 16, "final_logit_softcapping": 30.0, "layer_types": ["sliding_attention", "full_attention"]}),
     gemma3n("gemma3n", "four streams, inputs of layers, sparse gates, two layers with the keys of earlier ones"),
     gemma3n("gemma3n-streams", "three streams and another active one, no shared keys, MLPs of several widths, biases", {
         "altup_num_inputs": 3, "altup_active_idx": 1, "num_kv_shared_layers": 0, "num_hidden_layers": 2, "intermediate_size": [24, 32],
