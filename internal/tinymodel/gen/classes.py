@@ -24,9 +24,9 @@ EXPERTS = ["afmoe", "dbrx", "dots1", "ernie4_5", "ernie4_5_moe", "exaone_moe", "
 
 OUT = pathlib.Path(__file__).resolve().parents[3] / "model/classes.jsonl"
 
-TYPES = ["apertus", "arcee", "bloom", "codegen", "cohere", "cohere2", "exaone", "exaone4", "falcon", "gemma", "gemma2", "gemma3_text", "gemma3n_text", "gemma4_text", "glm", "gpt2", "gpt_bigcode", "gpt_neox", "gpt_oss", "gptj",
+TYPES = ["apertus", "arcee", "biogpt", "bloom", "codegen", "cohere", "cohere2", "exaone", "exaone4", "falcon", "gemma", "gemma2", "gemma3_text", "gemma3n_text", "gemma4_text", "glm", "gpt2", "gpt_bigcode", "gpt_neox", "gpt_oss", "gptj",
          "granite", "granitemoe", "granitemoeshared", "helium", "internlm3", "lfm2", "lfm2_moe", "llama", "ministral3", "mistral", "mixtral", "mpt", "nemotron", "olmo", "olmo2", "olmo3",
-         "olmoe", "opt", "phi", "phi3", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "seed_oss", "smollm3", "stablelm", "starcoder2"]
+         "olmoe", "opt", "persimmon", "phi", "phi3", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "seed_oss", "smollm3", "stablelm", "starcoder2"]
 
 LATENT = ["deepseek_v2", "deepseek_v3", "glm4_moe_lite", "minicpm3", "youtu"]
 
@@ -97,6 +97,9 @@ ALIASES = {"bloom": {"n_embed": "hidden_size"}, "falcon": {"n_embed": "hidden_si
 
 # What a config.json tells of a model, though its class does not look at it.
 TOLD = {"bloom": ["seq_length"], "gemma4_text": ["per_layer_config"], "opt": ["_remove_final_layer_norm"]}
+
+# What a class has, though its model does not look at it: BioGPT's norms add 1e-5 whatever their configuration says.
+UNREAD = {"biogpt": ["layer_norm_eps"]}
 
 # The same in parts of a model, and what parts take from what else they have, with its defaults.
 COPIED = ["hidden_size"]
@@ -187,7 +190,7 @@ def main():
         cls = CONFIG_MAPPING[kind]
         aliases = {**cls.attribute_map, **ALIASES.get(kind, {})}
         keys = describe(cls)
-        for k in ALIASES.get(kind, {}):
+        for k in [*ALIASES.get(kind, {}), *UNREAD.get(kind, [])]:
             keys.pop(k, None)
         keys.update(dict.fromkeys(TOLD.get(kind, [])))
         aliases = dict((a, k) if k in keys else (k, a) for a, k in aliases.items())

@@ -99,7 +99,22 @@ internlm3 = family("InternLM3ForCausalLM", "internlm3", {
     **LLAMA, **SLIM, "hidden_act": "silu", "head_dim": 16, "num_attention_heads": 2, "num_key_value_heads": 1, "bias": False,
     "qkv_bias": False}, prompt=200)
 
+persimmon = family("PersimmonForCausalLM", "persimmon", {
+    **{k: v for k, v in LLAMA.items() if k not in ("rms_norm_eps", "num_key_value_heads", "rope_theta")}, "intermediate_size": 32,
+    "layer_norm_eps": 1e-5, "hidden_act": "relu2", "qk_layernorm": True, "rope_parameters": {
+        "rope_type": "default", "rope_theta": 25000.0, "partial_rotary_factor": 0.5}}, gguf=False, prompt=200)
+biogpt = family("BioGptForCausalLM", "biogpt", {
+    **{k: v for k, v in BASE.items() if k != "num_key_value_heads"}, **LONG, "intermediate_size": 32, "hidden_act": "gelu", "layer_norm_eps": 1e-12, "scale_embedding": True, "pad_token_id": 1,
+    "tie_word_embeddings": True}, gguf=False, prompt=200, idle=("k_proj.bias",), embed_std=0.25, gain=3.0)
+
 GPT_LIKE = [
+    persimmon("persimmon", "norms of queries and keys with biases, half a head rotated, an MLP without a gate and with the square of ReLU"),
+    persimmon("persimmon-plain", "no norms of queries and keys, another part rotated, tied", {
+        "qk_layernorm": False, "tie_word_embeddings": True, "rope_parameters": {
+            "rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25}}),
+    biogpt("biogpt", "learned positions behind two rows, a scaled embedding, tied"),
+    biogpt("biogpt-plain", "no scale, untied, another activation", {
+        "scale_embedding": False, "tie_word_embeddings": False, "hidden_act": "relu"}, embed_std=0.4, gain=1.3),
     gptj("gptj", "attention and MLP in parallel behind one norm, a part of neighbours rotated, biases but those of attention"),
     codegen("codegen", "four parts of queries, values and keys in one matrix"),
     opt("opt", "learned positions behind two rows, ReLU, tied"),
