@@ -44,7 +44,7 @@ var architectures = []*architecture{
 	&arcee, &seedoss, &exaone4, &apertus, &mistral3, &nemotron, &helium, &gptj, &codegen, &exaone, &opt,
 	&qwen2moe, &qwen3moe, &olmoe, &granitemoe, &gptoss, &lfm2, &lfm2moe,
 	&deepseek, &deepseek2, &minicpm3,
-	&internlm2, &minicpm, &xverse, &orion, &chatglm, &glm, &baichuan, &refact, &codeshell, &jais, &persimmon, &biogpt,
+	&internlm2, &minicpm, &xverse, &orion, &chatglm, &glm, &baichuan, &refact, &codeshell, &jais, &persimmon, &biogpt, &bitnet,
 }
 
 // Architectures returns the names of the architectures that Open knows, as

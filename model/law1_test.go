@@ -15,7 +15,7 @@ import (
 // the batch, however its tokens are cut into steps, whatever the page size and
 // the number of threads.
 func TestOneAnswer(t *testing.T) {
-	for _, name := range []string{"llama", "gemma3", "falcon-7b", "mpt", "phi3-swa", "gpt2", "ministral3", "exaone4", "gemma4", "gemma3n", "opt-sums", "chatglm", "refact", "minicpm", "jais", "deepseek2", "deepseek3"} {
+	for _, name := range []string{"llama", "gemma3", "falcon-7b", "mpt", "phi3-swa", "gpt2", "ministral3", "exaone4", "gemma4", "gemma3n", "opt-sums", "chatglm", "refact", "minicpm", "jais", "bitnet", "deepseek2", "deepseek3"} {
 		t.Run(name, func(t *testing.T) {
 			g := readGolden(t, filepath.Join(tinyModels, name))
 			oneAnswer(t, filepath.Join(tinyModels, name), g.Prompt, g.Context, 6, Options{KV: tensor.F16})

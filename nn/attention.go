@@ -17,6 +17,9 @@ type Attention struct {
 	// its product (Qiu et al. 2025, arXiv 2505.06708); without weights: none.
 	Gate Linear
 
+	// Sub is the norm of what the heads give, before Out; without weights: none.
+	Sub Norm
+
 	Heads, KVHeads, HeadDim int
 
 	QNorm, KNorm Norm    // per head or over all heads, by their length
@@ -76,6 +79,7 @@ type attnRows struct {
 	q, k, v kernel.Acts // [rows][heads·dim], twice [rows][kv heads·dim]
 	out     kernel.Acts // [rows][heads·dim]
 	gate    kernel.Acts // [rows][heads·dim]
+	normed  kernel.Acts // [rows][heads·dim]
 }
 
 // Form returns the form of the rows that queries, keys and values are computed from.
@@ -130,6 +134,11 @@ func (a *Attention) Mix(e *Exec, s *Step, layer int, x *kernel.Acts) (*kernel.Ac
 	}
 	e.appendKV(a, s, layer, &r.q, &r.k, &r.v)
 	form := FormOf(&a.Out)
+	if a.Sub.W != nil {
+		e.attend(a, s, layer, &r.out, &r.q, Form{})
+		e.Norm(&r.normed, &r.out, &a.Sub, form)
+		return &r.normed, &a.Out
+	}
 	if a.Gate.W == nil {
 		e.attend(a, s, layer, &r.out, &r.q, form)
 		return &r.out, &a.Out

@@ -12,6 +12,7 @@ type MLP struct {
 	Down     Linear // [hidden][ffn]
 	Gated    bool
 	Act      Activation
+	Sub      Norm       // of what goes into Down; without weights: none
 	XIELU    [4]float32 // of Act XIELU: Pos, Neg, Beta, Eps
 	// Sparse makes the gate sparse: what is less than the row's mean and Cutoff times
 	// its standard deviation becomes 0, and that is taken from the rest.
@@ -22,6 +23,7 @@ type MLP struct {
 // mlpRows is what an MLP computes on the way, [rows][ffn].
 type mlpRows struct {
 	gate, up kernel.Acts
+	normed   kernel.Acts // of an MLP with Sub
 	sparse   sparseTask
 }
 
@@ -45,6 +47,10 @@ func (m *MLP) Feed(e *Exec, x *kernel.Acts) (*kernel.Acts, *Linear) {
 		return &r.up, &m.Down
 	}
 	e.mlpHidden(x, &r.gate, &r.up, m)
+	if m.Sub.W != nil {
+		e.Norm(&r.normed, &r.up, &m.Sub, FormOf(&m.Down))
+		return &r.normed, &m.Down
+	}
 	return &r.up, &m.Down
 }
 
@@ -61,6 +67,9 @@ type gluTask struct {
 func (e *Exec) mlpHidden(x, gate, up *kernel.Acts, m *MLP) {
 	t := &e.glu
 	f := FormOf(&m.Down)
+	if m.Sub.W != nil { // which gives the rows their form
+		f = Form{}
+	}
 	t.m, t.x, t.gate, t.up, t.quant = m, x, gate, up, f.Quant()
 	formRows(up, x.N, m.Up.W.Rows, f)
 	e.watch(x, &m.Up)

@@ -21,6 +21,11 @@ def llama_tensors(c):
     return {**around(c), **layers(c["num_hidden_layers"], lambda i: parts)}
 
 
+def bitnet_tensors(c):
+    own = {"self_attn.attn_sub_norm": c["hidden_size"], "mlp.ffn_sub_norm": c["intermediate_size"]}
+    return {**llama_tensors(c), **layers(c["num_hidden_layers"], lambda i: {k: (n,) for k, n in own.items()})}
+
+
 def orion_tensors(c):
     tensors = llama_tensors(c)
     return {**tensors, **{k.replace("weight", "bias"): v for k, v in tensors.items() if "norm" in k}}
@@ -115,7 +120,11 @@ BAICHUAN = {"vocab_size": 104, "hidden_size": 8, "intermediate_size": 8, "num_at
             "rms_norm_eps": 1e-6, "tie_word_embeddings": False, "torch_dtype": "bfloat16"}
 baichuan = family("BaichuanForCausalLM", "baichuan", BAICHUAN, tensors=baichuan_tensors)
 
+bitnet = family("BitNetForCausalLM", "bitnet", {**PLAIN, "rope_theta": 10000.0, "attention_bias": False, "tie_word_embeddings": True},
+                tensors=bitnet_tensors, signs=0.25)
+
 CASES = [
+    bitnet("bitnet-signs", "weights of -1 and 1 times a scale, SiLU; 200 tokens, by llama.cpp", prompt=200),
     internlm2("internlm2", "queries, keys and values of each group of heads in one matrix; 200 tokens, by llama.cpp", prompt=200),
     minicpm("minicpm", "scales of embedding, layers and logits; 200 tokens, by llama.cpp", prompt=200),
     minicpm("minicpm4", "LongRoPE within the context that it was trained on, untied; by llama.cpp", {

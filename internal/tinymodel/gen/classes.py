@@ -24,7 +24,7 @@ EXPERTS = ["afmoe", "dbrx", "dots1", "ernie4_5", "ernie4_5_moe", "exaone_moe", "
 
 OUT = pathlib.Path(__file__).resolve().parents[3] / "model/classes.jsonl"
 
-TYPES = ["apertus", "arcee", "biogpt", "bloom", "codegen", "cohere", "cohere2", "exaone", "exaone4", "falcon", "gemma", "gemma2", "gemma3_text", "gemma3n_text", "gemma4_text", "glm", "gpt2", "gpt_bigcode", "gpt_neox", "gpt_oss", "gptj",
+TYPES = ["apertus", "arcee", "biogpt", "bitnet", "bloom", "codegen", "cohere", "cohere2", "exaone", "exaone4", "falcon", "gemma", "gemma2", "gemma3_text", "gemma3n_text", "gemma4_text", "glm", "gpt2", "gpt_bigcode", "gpt_neox", "gpt_oss", "gptj",
          "granite", "granitemoe", "granitemoeshared", "helium", "internlm3", "lfm2", "lfm2_moe", "llama", "ministral3", "mistral", "mixtral", "mpt", "nemotron", "olmo", "olmo2", "olmo3",
          "olmoe", "opt", "persimmon", "phi", "phi3", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "seed_oss", "smollm3", "stablelm", "starcoder2"]
 

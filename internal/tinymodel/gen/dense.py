@@ -107,7 +107,11 @@ biogpt = family("BioGptForCausalLM", "biogpt", {
     **{k: v for k, v in BASE.items() if k != "num_key_value_heads"}, **LONG, "intermediate_size": 32, "hidden_act": "gelu", "layer_norm_eps": 1e-12, "scale_embedding": True, "pad_token_id": 1,
     "tie_word_embeddings": True}, gguf=False, prompt=200, idle=("k_proj.bias",), embed_std=0.25, gain=3.0)
 
+bitnet = family("BitNetForCausalLM", "bitnet", {**LLAMA, **SLIM, "hidden_act": "relu2", "attention_bias": False}, prompt=200)
+
 GPT_LIKE = [
+    bitnet("bitnet", "norms before the output matrices, the square of ReLU, tied", gguf=False),
+    bitnet("bitnet-bias", "biases, untied", {"attention_bias": True, "tie_word_embeddings": False}, gguf=False),
     persimmon("persimmon", "norms of queries and keys with biases, half a head rotated, an MLP without a gate and with the square of ReLU"),
     persimmon("persimmon-plain", "no norms of queries and keys, another part rotated, tied", {
         "qk_layernorm": False, "tie_word_embeddings": True, "rope_parameters": {

@@ -57,6 +57,8 @@ def random_values(name, shape, gen, case):
     else:
         fan_in = shape[0] if case.get("conv1d") else shape[-1]
         v = case.get("gain", 1.3) / fan_in ** 0.5 * r
+    if case.get("signs") and len(shape) == 2 and "embed" not in name:     # a ternary model whose mean is its scale
+        return torch.where(r < 0, -1.0, 1.0) * case["signs"]
     return (v / GRID).round() * GRID
 
 
@@ -175,6 +177,8 @@ def write_gguf(folder, path, case, dtype=None):
         def modify_tensors(self, data_torch, name, bid):
             if cls.__name__ == "BaichuanModel" and "W_pack" not in name:    # the converter asks itself without end
                 return [(self.map_tensor_name(name), data_torch)]
+            # BitNet's converter knows the names of its first checkpoints
+            name = name.replace("self_attn.attn_sub_norm", "self_attn.inner_attn_ln").replace("mlp.ffn_sub_norm", "mlp.ffn_layernorm")
             return super().modify_tensors(data_torch, name, bid)
 
         def set_gguf_parameters(self):
