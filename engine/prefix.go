@@ -165,7 +165,7 @@ func (e *Engine) notePrefixes(q *sequence) {
 func (q *sequence) learned() []Breakpoint {
 	points, info := q.g.req.Breakpoints, &q.g.info
 	n := info.Known / learnedStep * learnedStep
-	if n < leastPrefix || len(info.Instead) == 0 || slices.ContainsFunc(points, func(b Breakpoint) bool { return b.Tokens >= n && b.Tokens < n+learnedStep }) {
+	if n < leastPrefix || len(info.Instead) == 0 || slices.ContainsFunc(points, func(b Breakpoint) bool { return b.Tokens >= n && b.Tokens <= info.Known }) {
 		return points
 	}
 	points = append(slices.Clone(points), Breakpoint{Tokens: n})

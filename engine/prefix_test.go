@@ -211,12 +211,23 @@ func TestPinnedPrefixes(t *testing.T) {
 
 // Where prompts leave each other twice a prefix is kept that no request names.
 func TestLearnedPrefixes(t *testing.T) {
+	t.Run("unnamed", func(t *testing.T) { learnedPrefixes(t, false) })
+	t.Run("ends named", func(t *testing.T) { learnedPrefixes(t, true) })
+}
+
+// learnedPrefixes asks prompts that begin alike; named are breakpoints at their ends,
+// as Claude Code sends them, soon after what they share.
+func learnedPrefixes(t *testing.T, named bool) {
 	r := rand.New(rand.NewPCG(8, 5))
 	dir := t.TempDir()
 	common := randomTokens(r, 103, 128)
 	ref := openTiny(t, "llama", 64)
 	prompt := func(i int) Request { // the first token of their own differs for sure
-		return Request{Tokens: append(append(slices.Clone(common), int32(i)), randomTokens(r, 7, 128)...), MaxTokens: 2}
+		q := Request{Tokens: append(append(slices.Clone(common), int32(i)), randomTokens(r, 7, 128)...), MaxTokens: 2}
+		if named {
+			q.Breakpoints = []Breakpoint{{Tokens: len(q.Tokens)}}
+		}
+		return q
 	}
 	open := func() *Engine {
 		store, _ := prefixDisk(t, dir, "llama", 1<<30)
