@@ -75,11 +75,13 @@ type SequenceStats struct {
 // time in proportion to the queue.
 const maxListed = 100
 
-// statsPatience is how long Stats waits for a step to end, and stepPatience how long
-// for one of whose beginning there are figures.
+// statsPatience is how long Stats waits for a step to end, and notedPatience how long
+// for one of whose beginning there are figures. There are when the one before took
+// more than stepPatience.
 const (
 	statsPatience = 2 * time.Second
 	stepPatience  = 20 * time.Millisecond
+	notedPatience = 2 * time.Millisecond
 )
 
 // longStep is the number of rows from which on a step counts as one that takes long.
@@ -96,7 +98,11 @@ func (e *Engine) Stats() Stats {
 	if e.post(command{kind: callFunc, call: fresh}) != nil {
 		return *e.last.Load()
 	}
-	patience := time.NewTimer(stepPatience)
+	first := stepPatience
+	if e.noted.Load() {
+		first = notedPatience
+	}
+	patience := time.NewTimer(first)
 	defer patience.Stop()
 	for long := false; ; long = true {
 		select {
@@ -114,7 +120,7 @@ func (e *Engine) Stats() Stats {
 		if long || e.noted.Load() {
 			return *e.last.Load()
 		}
-		patience.Reset(statsPatience - stepPatience)
+		patience.Reset(statsPatience - first)
 	}
 }
 
