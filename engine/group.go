@@ -187,7 +187,9 @@ func (e *Engine) newSequence(g *group, choice int) (*sequence, error) {
 		q.mask.inner = r.NewMasker()
 		if r.JumpAhead {
 			q.ahead.by, _ = q.mask.inner.(Jumper)
-			q.ahead.top = p.LogProbs
+			if wanted := p; wanted.LogProbs > 0 {
+				q.ahead.params = &wanted
+			}
 		}
 	}
 	if r.MinTokens > 0 {

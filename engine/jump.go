@@ -25,7 +25,8 @@ type Jumper interface {
 type ahead struct {
 	by  Jumper  // nil: nothing is forced
 	ids []int32 // forced after the token of the job at hand
-	top int     // log-probabilities wanted of each token, 0 for none
+	// params say which log-probabilities are wanted of each token, nil for none.
+	params *sample.Params
 
 	// Log-probabilities of forced tokens are known when they are computed: until
 	// then the events of tokens from due on wait. 0 if none do.
@@ -64,8 +65,8 @@ func (j *job) open(logits []float32, scorer *sample.Sampler) bool {
 		return j.err != nil
 	}
 	j.res, j.forced = sample.Result{Token: a.ids[0]}, true
-	if a.top > 0 {
-		j.res = scorer.Score(logits, a.ids[0], a.top)
+	if a.params != nil {
+		j.res = scorer.ScoreForced(logits, a.ids[0], a.params)
 		j.trace(logits, scorer)
 	}
 	a.ids = append(a.ids[:0], a.ids[1:]...)
@@ -79,7 +80,7 @@ func (e *Engine) appendForced(q *sequence, end Finish) (finished bool) {
 	q.Forced = len(a.ids)
 	first := len(q.tokens)
 	q.tokens = append(q.tokens, a.ids...)
-	if a.top > 0 {
+	if a.params != nil {
 		a.due, a.end = first, end
 		if end != "" {
 			q.Forced-- // the last one is not computed

@@ -192,8 +192,8 @@ func (r *Request) completeChoices() error {
 			return badRequest("length_penalty", "expected a number, found %v", b.LengthPenalty)
 		}
 		s := r.Sampling
-		if s.Trace {
-			return badRequest("beam", "expected no trace, found one: a search draws no tokens")
+		if s.Trace || s.Drawn || s.ProbIDs != nil {
+			return badRequest("beam", "expected log-probabilities of the most probable tokens alone: a search draws no tokens")
 		}
 		if r.NewMasker != nil || len(s.LogitBias) > 0 || s.PresencePenalty != 0 || s.FrequencyPenalty != 0 || s.RepetitionPenalty != 0 && s.RepetitionPenalty != 1 {
 			return badRequest("beam", "a search cannot be combined with a grammar, a logit bias or penalties")
@@ -205,6 +205,9 @@ func (r *Request) completeChoices() error {
 	}
 	if r.N < 1 || r.N > MaxChoices || r.BestOf < r.N || r.BestOf > MaxChoices {
 		return badRequest("n", "expected 1 ≤ n ≤ best_of (or beams) ≤ %d, found %d and %d", MaxChoices, r.N, r.BestOf)
+	}
+	if r.Sampling.Drawn && r.BestOf > r.N {
+		return badRequest("best_of", "expected n where log-probabilities are those of what is drawn, found %d: the best answers are the model's", r.BestOf)
 	}
 	if (r.Embed != NoPooling || r.MaxTokens < 0) && r.BestOf > 1 {
 		return badRequest("n", "expected 1 where no token is generated, found %d", r.BestOf)

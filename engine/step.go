@@ -197,16 +197,20 @@ type job struct {
 
 // score takes what is wanted of a token that is known.
 func (j *job) score(logits []float32, scorer *sample.Sampler) {
-	r, n := &j.q.g.req, j.q.ahead.top
-	if j.at < j.q.Prompt {
+	r := &j.q.g.req
+	switch {
+	case j.at >= j.q.Prompt:
+		j.res = scorer.ScoreForced(logits, j.q.tokens[j.at], j.q.ahead.params)
+	default:
 		if r.PromptLogits != nil {
 			r.PromptLogits(j.at, logits)
 		}
-		if n = r.PromptLogProbs; n == 0 {
+		if r.PromptLogProbs == 0 {
 			return
 		}
+		j.res = scorer.Score(logits, j.q.tokens[j.at], r.PromptLogProbs)
 	}
-	if j.res = scorer.Score(logits, j.q.tokens[j.at], n); j.res.LogProb-j.res.LogProb != 0 && notFinite(logits) {
+	if j.res.LogProb-j.res.LogProb != 0 && notFinite(logits) {
 		j.err = &NonFiniteError{}
 	}
 	if j.at >= j.q.Prompt {

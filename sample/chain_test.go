@@ -113,6 +113,34 @@ func (c *llamaCase) check(t *testing.T, p Params) {
 			t.Errorf("%s: token %d with %v, want %v", name, x.id, float64(x.logit)+shift, c.Left[i])
 		}
 	}
+	c.checkDrawn(t, p)
+}
+
+// checkDrawn compares the distribution that a token is drawn from.
+func (c *llamaCase) checkDrawn(t *testing.T, p Params) {
+	t.Helper()
+	p.LogProbs, p.Drawn = len(c.Logits), true
+	s := mustNew(t, p, len(c.Logits))
+	for _, tok := range c.History {
+		s.Accept(tok)
+	}
+	top, total, want := math.Inf(-1), 0.0, map[int32]float64{}
+	for _, x := range c.Left {
+		top = max(top, x[1])
+	}
+	for _, x := range c.Left {
+		want[int32(x[0])] = math.Exp(x[1] - top)
+		total += want[int32(x[0])]
+	}
+	for id := range want {
+		want[id] /= total
+	}
+	r := s.Sample(c.Logits)
+	for _, x := range append(r.Top, TokenProb{r.Token, r.LogProb}) {
+		if math.Abs(math.Exp(float64(x.LogProb))-want[x.Token]) > 1e-4 {
+			t.Errorf("%s%v%v: token %d has %v, want the logarithm of %v", c.Sampler, c.Args, c.Chain, x.Token, x.LogProb, want[x.Token])
+		}
+	}
 }
 
 // Steps in any order, some of them twice, do what llama.cpp's do.

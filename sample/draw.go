@@ -103,32 +103,53 @@ func mix(z uint64) uint64 {
 	return z ^ z>>31
 }
 
-// logProbs fills in the log-probabilities of r.Token and of the n most probable
-// tokens under the unadjusted logits.
-func (s *Sampler) logProbs(row []float32, n int, r *Result) {
-	top, total := maximum(row), 0.0
-	if !isInf(top) {
-		total = s.weigh(row, top, 1)
+// distribution are the weights of all tokens under the unadjusted logits.
+type distribution struct {
+	top  float32 // the largest logit
+	logZ float64
+}
+
+func (s *Sampler) distributionOf(row []float32) distribution {
+	d := distribution{top: maximum(row)}
+	total := 0.0
+	if !isInf(d.top) {
+		total = s.weigh(row, d.top, 1)
 	}
-	logZ := math.Log(total)
-	logProb := func(l float32) float32 {
-		switch {
-		case l != l || math.IsInf(float64(l), -1):
-			return float32(math.Inf(-1))
-		case math.IsInf(float64(l), 1):
-			return 0
-		case math.IsInf(float64(top), 1):
-			return float32(math.Inf(-1))
-		}
-		return float32(float64(l) - float64(top) - logZ)
+	d.logZ = math.Log(total)
+	return d
+}
+
+// logProb is the log-probability of a token with logit l.
+func (d *distribution) logProb(l float32) float32 {
+	switch {
+	case l != l || math.IsInf(float64(l), -1):
+		return float32(math.Inf(-1))
+	case math.IsInf(float64(l), 1):
+		return 0
+	case math.IsInf(float64(d.top), 1):
+		return float32(math.Inf(-1))
 	}
+	return float32(float64(l) - float64(d.top) - d.logZ)
+}
+
+// logProbs fills in the log-probabilities of r.Token and of ids, or of the n most
+// probable tokens if ids is nil, under the unadjusted logits.
+func (s *Sampler) logProbs(row []float32, n int, ids []int32, r *Result) {
+	d := s.distributionOf(row)
 	if r.Token >= 0 {
-		r.LogProb = logProb(row[r.Token])
+		r.LogProb = d.logProb(row[r.Token])
+	}
+	if ids != nil {
+		r.Top = make([]TokenProb, len(ids))
+		for i, id := range ids {
+			r.Top[i] = TokenProb{id, d.logProb(row[id])}
+		}
+		return
 	}
 	s.cands = s.best(s.cands[:0], row, n)
 	sortAll(s.cands)
 	r.Top = make([]TokenProb, len(s.cands))
 	for i, c := range s.cands {
-		r.Top[i] = TokenProb{c.id, logProb(c.logit)}
+		r.Top[i] = TokenProb{c.id, d.logProb(c.logit)}
 	}
 }

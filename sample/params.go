@@ -88,6 +88,13 @@ type Params struct {
 	// many most probable ones, under the model's own distribution: before
 	// bias, mask, penalties and filters, at temperature 1. 0 is off.
 	LogProbs int
+	// ProbIDs are tokens that are listed, in this order, in the place of the most
+	// probable ones; nil for none. They need LogProbs, whose number does not count then.
+	ProbIDs []int32
+	// Drawn asks for log-probabilities under the distribution that tokens are drawn
+	// from, after all steps, instead of the model's own. Tokens that cannot be drawn
+	// are not listed. It needs LogProbs.
+	Drawn bool
 	// Trace asks for what each token was drawn from, see Result.Trace. It needs
 	// LogProbs.
 	Trace bool
@@ -158,8 +165,8 @@ func (p *Params) check(vocab int) error {
 	case p.LogProbs < 0 || p.LogProbs > vocab:
 		return fmt.Errorf("sample: logprobs: expected 0 to %d, found %d", vocab, p.LogProbs)
 	}
-	if p.Trace && p.LogProbs == 0 {
-		return errors.New("sample: trace: expected log-probabilities of some tokens, found none")
+	if err := p.checkProbs(vocab); err != nil {
+		return err
 	}
 	if len(p.Order) > MaxSteps {
 		return fmt.Errorf("sample: samplers: expected at most %d steps, found %d", MaxSteps, len(p.Order))
@@ -175,6 +182,24 @@ func (p *Params) check(vocab int) error {
 		}
 		if b.val != b.val || math.IsInf(float64(b.val), 1) {
 			return fmt.Errorf("sample: logit_bias of token %d: expected a number or -Inf, found %v", b.id, b.val)
+		}
+	}
+	return nil
+}
+
+// checkProbs reports what cannot be listed with tokens.
+func (p *Params) checkProbs(vocab int) error {
+	switch {
+	case p.LogProbs == 0 && p.Trace:
+		return errors.New("sample: trace: expected log-probabilities of some tokens, found none")
+	case p.LogProbs == 0 && (p.Drawn || p.ProbIDs != nil):
+		return errors.New("sample: kind of log-probabilities: expected log-probabilities of some tokens, found none")
+	case p.Drawn && (p.Trace || p.ProbIDs != nil), p.ProbIDs != nil && p.Trace:
+		return errors.New("sample: log-probabilities: expected those of a trace, those of some tokens, or those of what is drawn, found two of them")
+	}
+	for _, id := range p.ProbIDs {
+		if id < 0 || int(id) >= vocab {
+			return fmt.Errorf("sample: log-probabilities: expected token ids 0 to %d, found %d", vocab-1, id)
 		}
 	}
 	return nil

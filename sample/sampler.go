@@ -27,8 +27,8 @@ type Result struct {
 	// LogProb is the token's log-probability under the model's distribution
 	// (see Params.LogProbs); 0 if that was not asked for.
 	LogProb float32
-	// Top are the most probable tokens, most probable first. It belongs to
-	// the caller; nil unless Params.LogProbs > 0.
+	// Top are the most probable tokens, most probable first, or those of
+	// Params.ProbIDs. It belongs to the caller; nil unless Params.LogProbs > 0.
 	Top []TokenProb
 	// Trace is there if Params.Trace asked for it. It belongs to the caller.
 	Trace *Trace
@@ -142,7 +142,11 @@ func (s *Sampler) Sample(logits []float32) Result {
 		if s.p.Trace { // what is left lies where the most probable tokens are put
 			s.left = slices.Clone(s.left)
 		}
-		s.logProbs(logits, s.p.LogProbs, &r)
+		if s.p.Drawn {
+			s.drawn(w, s.p.LogProbs, &r)
+		} else {
+			s.logProbs(logits, s.p.LogProbs, s.p.ProbIDs, &r)
+		}
 		if s.p.Trace {
 			r.Trace = s.trace(logits, w, &r)
 		}
@@ -154,12 +158,16 @@ func (s *Sampler) Sample(logits []float32) Result {
 // and the n most probable tokens, as Sample does for the token that it picks.
 // Nothing about the sampler counts but its vocabulary.
 func (s *Sampler) Score(row []float32, token int32, n int) Result {
+	return s.score(row, token, n, nil)
+}
+
+func (s *Sampler) score(row []float32, token int32, n int, ids []int32) Result {
 	if len(row) != s.vocab || token < 0 || int(token) >= s.vocab || n < 1 {
 		return Result{Token: -1}
 	}
 	s.prepare()
 	r := Result{Token: token}
-	s.logProbs(row, n, &r)
+	s.logProbs(row, n, ids, &r)
 	return r
 }
 

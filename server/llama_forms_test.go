@@ -45,7 +45,7 @@ func TestBiasOfTexts(t *testing.T) {
 	post(t, srv.URL+"/v1/completions", `{"prompt":"x","logit_bias":{"-1":2.5}}`, 400)
 }
 
-// How far a prompt is, in the streams of three routes, as llama-server's
+// How far a prompt is, in the streams of four routes, as llama-server's
 // test_chat_completion.py looks at it.
 func TestReturnProgress(t *testing.T) {
 	srv := tiny(t)
@@ -53,6 +53,7 @@ func TestReturnProgress(t *testing.T) {
 		"/v1/chat/completions": `"messages":[{"role":"user","content":"` + strings.Repeat("abc ", 20) + `"}]`,
 		"/v1/completions":      `"prompt":"` + strings.Repeat("def ", 30) + `"`,
 		"/completion":          `"prompt":"` + strings.Repeat("ghi ", 30) + `"`,
+		"/v1/responses":        `"input":"` + strings.Repeat("jkl ", 10) + `"`,
 	} {
 		for _, asked := range []bool{true, false} {
 			extra := map[bool]string{true: `,"return_progress":true`}[asked]

@@ -103,6 +103,8 @@ var commonFields = []field{
 	{"n_indent", "2", named, ""},
 	{"verbose", "true", named, ""},
 	{"return_progress", "true", followed, `"stream":true`},
+	{"logprob_token_ids", "[7]", followed, ""},
+	{"post_sampling_probs", "true", noMatter, ""}, // without probabilities
 	{"grammar_triggers", "[]", named, ""},
 	{"preserved_tokens", `["a"]`, named, ""},
 	{"generation_prompt", `"a"`, named, ""},
@@ -125,6 +127,7 @@ var allPeerFields = []peerFields{
 		{"max_completion_tokens", "3", followed, ""},
 		{"logprobs", "true", followed, ""},
 		{"top_logprobs", "2", followed, `"logprobs":true`},
+		{"post_sampling_probs", "true", followed, `"logprobs":true`},
 		{"return_tokens_as_token_ids", "true", followed, `"logprobs":true`},
 		{"tools", `[{"type":"function","function":{"name":"f"}}]`, followed, ""},
 		{"tool_choice", `"required"`, followed, `"tools":[{"type":"function","function":{"name":"f"}}]`},
@@ -153,11 +156,13 @@ var allPeerFields = []peerFields{
 		{"echo", "true", followed, ""},
 		{"logprobs", "2", followed, ""},
 		{"n_probs", "2", followed, ""},
+		{"post_sampling_probs", "true", followed, `"logprobs":2`},
 		{"return_tokens_as_token_ids", "true", followed, `"logprobs":1`},
 		{"add_special_tokens", "false", noMatter, ""}, // this tokenizer adds none
 	}, append(samplingFields, commonFields...)...)},
 	{"/completion", `"prompt":"Hello"`, "", append([]field{
 		{"n_probs", "2", followed, ""},
+		{"post_sampling_probs", "true", followed, `"n_probs":2`},
 		{"return_tokens", "true", followed, ""},
 		{"response_fields", `["content"]`, followed, ""},
 		{"n_cmpl", "2", followed, ""},
@@ -189,6 +194,7 @@ var allPeerFields = []peerFields{
 		{"prompt_cache_retention", `"24h"`, noMatter, ""},
 		{"stream_options", `{"include_obfuscation":false}`, noMatter, ""},
 		{"context_management", `[{"type":"compaction"}]`, named, ""},
+		{"return_progress", "true", followed, `"stream":true`},
 	}},
 	{"/v1/embeddings", `"input":"Hello","pooling":"mean"`, "", []field{
 		{"model", `"nobody"`, refused, ""},

@@ -49,20 +49,20 @@ type reply struct {
 	StopWord  string         `json:"stopping_word"`
 	Cached    int            `json:"tokens_cached"` // of the prompt
 	Timings   *wire.Timings  `json:"timings"`
-	Probs     []tokenProb    `json:"completion_probabilities,omitempty"`
+	Probs     any            `json:"completion_probabilities,omitempty"`
 }
 
 // piece is a part of an answer in a stream.
 type piece struct {
-	Index     int         `json:"index"`
-	Content   string      `json:"content"`
-	Tokens    []int32     `json:"tokens"`
-	Stop      bool        `json:"stop"`
-	Slot      int         `json:"id_slot"`
-	Model     string      `json:"model,omitempty"`
-	Predicted int         `json:"tokens_predicted"`
-	Evaluated int         `json:"tokens_evaluated"`
-	Probs     []tokenProb `json:"completion_probabilities,omitempty"`
+	Index     int     `json:"index"`
+	Content   string  `json:"content"`
+	Tokens    []int32 `json:"tokens"`
+	Stop      bool    `json:"stop"`
+	Slot      int     `json:"id_slot"`
+	Model     string  `json:"model,omitempty"`
+	Predicted int     `json:"tokens_predicted"`
+	Evaluated int     `json:"tokens_evaluated"`
+	Probs     any     `json:"completion_probabilities,omitempty"`
 
 	Progress *wire.Progress `json:"prompt_progress,omitempty"`
 }
@@ -179,7 +179,7 @@ func (o *output) piece(i int, d *run.Delta) *piece {
 		x.Evaluated = d.Progress.Tokens
 	}
 	if o.plans[i].Probs && len(d.Tokens) > 0 {
-		x.Probs = newProbs(o.m, d.Tokens)
+		x.Probs = newProbs(o.plans[i], d.Tokens)
 	}
 	return x
 }
@@ -201,8 +201,8 @@ func (o *output) reply(i int, t *run.Totals) (any, error) {
 		if o.b.ReturnTokens {
 			rep.Tokens = wire.IDs(a.Tokens)
 		}
-		if p.Probs {
-			rep.Probs = newProbs(o.m, a.Tokens)
+		if p.Probs && len(a.Tokens) > 0 {
+			rep.Probs = newProbs(p, a.Tokens)
 		}
 	}
 	if len(o.b.Fields) == 0 {
@@ -250,7 +250,7 @@ func settings(p *run.Plan, b *request) map[string]any {
 		biases = append(biases, map[string]any{"token": id, "bias": max(-math.MaxFloat32, p.Request.Sampling.LogitBias[id])})
 	}
 	maps.Copy(o, map[string]any{
-		"n_predict": n, "max_tokens": n, "stop": append([]string{}, b.Stop...), "ignore_eos": p.Request.IgnoreEOS, "stream": b.Stream, "n_probs": b.NProbs.Value(0), "logit_bias": biases,
+		"n_predict": n, "max_tokens": n, "stop": append([]string{}, b.Stop...), "ignore_eos": p.Request.IgnoreEOS, "stream": b.Stream, "n_probs": b.NProbs.Value(0), "post_sampling_probs": b.PostSampling, "logit_bias": biases,
 	})
 	return o
 }
@@ -266,8 +266,13 @@ type tokenProb struct {
 	Top []topToken `json:"top_logprobs"`
 }
 
-// newProbs are the log-probabilities of some tokens.
-func newProbs(m *run.Model, tokens []run.Token) []tokenProb {
+// newProbs are the log-probabilities of some tokens of p, or the probabilities of what
+// they were drawn from.
+func newProbs(p *run.Plan, tokens []run.Token) any {
+	m := p.Model
+	if p.Request.Sampling.Drawn {
+		return probs.NewDrawn(m, tokens)
+	}
 	out := make([]tokenProb, len(tokens))
 	for i, t := range tokens {
 		out[i] = tokenProb{topToken{t.ID, probs.NewEntry(m, t.ID, t.Prob)}, []topToken{}}

@@ -373,8 +373,12 @@ func (o *chatOutput) begin(e *wire.Events, d *run.Delta) error {
 	return nil
 }
 
-// chatProbs are the log-probabilities of tokens as the client wants them named.
-func (o *chatOutput) chatProbs(tokens []run.Token) *probs.Chat {
+// chatProbs are the log-probabilities of tokens as the client wants them named, or
+// llama-server's probabilities of what they were drawn from.
+func (o *chatOutput) chatProbs(tokens []run.Token) any {
+	if o.p.Request.Sampling.Drawn {
+		return map[string]any{"content": probs.NewDrawn(o.m, tokens)}
+	}
 	out := probs.NewChat(o.m, tokens)
 	if o.asIDs {
 		for i := range out.Content {

@@ -70,6 +70,7 @@ func (b *completionRequest) request(m *run.Model) (*run.Completion, error) {
 			return nil, fault.BadRequest("logprobs", "expected 0 to %d, found %d", run.MaxTopProbs, c.Top)
 		}
 	}
+	c.Probs = c.Probs || len(c.ProbIDs) > 0
 	if c.MaxTokens == nil && m.MaxTokens() == nil {
 		c.MaxTokens = new(defaultMaxTokens)
 	}

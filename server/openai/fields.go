@@ -45,6 +45,8 @@ type Common struct {
 	TokensAsIDs    bool          `json:"return_tokens_as_token_ids"`
 	TimeLimit      *wire.Integer `json:"t_max_predict_ms"`
 	Deadline       *wire.Integer `json:"deadline_ms"`
+	ProbIDs        []int32       `json:"logprob_token_ids"`
+	PostSampling   bool          `json:"post_sampling_probs"`
 	ReturnProgress bool          `json:"return_progress"` // in a stream, while the prompt is computed
 	wire.TruncationFields
 	aside
@@ -128,7 +130,7 @@ func (f *Common) Options() run.Options {
 	return run.Options{
 		Stream: f.Stream, MaxTokens: cmp.Or(f.MaxTokens, f.NPredict).Pointer(), N: f.N.Pointer(), BestOf: f.BestOf.Pointer(), Stop: f.Stop,
 		StopTokens: f.StopTokenIDs, IncludeStop: f.IncludeStop, IgnoreEOS: f.IgnoreEOS, EndLoops: f.EndLoops, MinTokens: f.MinTokens.Value(0),
-		Beam: f.UseBeam, LengthPenalty: f.LengthPenalty, EarlyStopping: f.EarlyStopping, PromptLogProbs: f.PromptLogprobs.Pointer(), Trace: f.Trace,
+		Beam: f.UseBeam, LengthPenalty: f.LengthPenalty, EarlyStopping: f.EarlyStopping, PromptLogProbs: f.PromptLogprobs.Pointer(), Trace: f.Trace, ProbIDs: f.ProbIDs, Drawn: f.PostSampling,
 		AllowedTokens: f.AllowedTokens, BadWords: f.BadWords, ShowSpecial: f.SkipSpecial != nil && !*f.SkipSpecial, AddSpecial: f.AddSpecial,
 		Truncate: f.Keep.Pointer(), TruncateSide: f.Side, Slot: f.Slot.Pointer(), Priority: f.Priority.Value(0), CacheSalt: f.CacheSalt, RequestID: f.RequestID, Deadline: f.Deadline.Milliseconds(),
 		TimeLimit: time.Duration(max(0, f.TimeLimit.Value(0))) * time.Millisecond,

@@ -63,7 +63,7 @@ type chatChoice struct {
 	Index      int          `json:"index"`
 	Message    *chatMessage `json:"message,omitempty"`
 	Delta      *chatDelta   `json:"delta,omitempty"`
-	Logprobs   *probs.Chat  `json:"logprobs"`
+	Logprobs   any          `json:"logprobs"`
 	Finish     *string      `json:"finish_reason"`
 	StopReason any          `json:"stop_reason,omitempty"` // vLLM: the stop string or token; run.LoopText
 	TokenIDs   []int32      `json:"token_ids,omitempty"`

@@ -42,6 +42,7 @@ type responsesRequest struct {
 	Metadata     json.RawMessage `json:"metadata"`
 	Seed         *wire.Seed      `json:"seed"`
 	Deadline     *wire.Integer   `json:"deadline_ms"`
+	Progress     bool            `json:"return_progress"` // in a stream, while the prompt is computed
 	asideResponses
 	ThinkingBudget
 }

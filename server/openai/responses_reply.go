@@ -60,6 +60,7 @@ type responsesOutput struct {
 
 	begun    bool             // the first events are out
 	progress *engine.Progress // nil before the computation of the prompt begins
+	clock    wire.PromptClock
 }
 
 func (o *responsesOutput) whole(w http.ResponseWriter) error {
@@ -120,7 +121,10 @@ func (o *responsesOutput) event(typ string, fields map[string]any) error {
 func (o *responsesOutput) delta(d *run.Delta) error {
 	if p := d.Progress; p != nil {
 		o.progress = p
-		if o.begun && o.e.Quiet() {
+		if o.b.Progress || o.begun && o.e.Quiet() {
+			if err := o.begin("in_progress"); err != nil {
+				return err
+			}
 			return o.alive()
 		}
 	}
@@ -169,6 +173,9 @@ func (o *responsesOutput) alive() error {
 	f := map[string]any{"response": &o.rep}
 	if p := o.progress; p != nil {
 		f["progress"] = map[string]int{"prompt_tokens": p.Tokens, "computed_tokens": p.Computed}
+		if o.b.Progress { // llama-server's form
+			f["prompt_progress"] = o.clock.Tell(p.Tokens, p.Cached, p.Computed)
+		}
 	} else if at := o.s.Position(o.r.Context(), o.p.Model); at > 0 {
 		f["queue_position"] = at
 	}

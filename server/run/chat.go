@@ -33,7 +33,9 @@ type Options struct {
 	LengthPenalty  *float64
 	EarlyStopping  bool
 	PromptLogProbs *int
-	Trace          bool // tell what each token was drawn from
+	ProbIDs        []int32 // whose log-probabilities are listed in place of the most probable tokens'
+	Drawn          bool    // probabilities are those of what is drawn from, after all steps
+	Trace          bool    // tell what each token was drawn from
 	AllowedTokens  []int32
 	BadWords       []string
 	ShowSpecial    bool   // control tokens are written out
@@ -205,8 +207,8 @@ func (c *Options) fill(p *Plan, s, defaults Sampling) error {
 	if err := s.settle(p, defaults); err != nil {
 		return err
 	}
-	if p.Probs {
-		r.Sampling.LogProbs = max(1, p.top)
+	if err := c.fillProbs(p); err != nil {
+		return err
 	}
 	if c.Trace {
 		r.Sampling.LogProbs, r.Sampling.Trace = min(max(r.Sampling.LogProbs, traceTop), p.Model.tok.VocabSize()), true
@@ -262,6 +264,45 @@ func (c *Options) fill(p *Plan, s, defaults Sampling) error {
 	r.Priority, r.CacheSalt, r.ID = c.Priority, c.CacheSalt, c.RequestID
 	p.special = c.ShowSpecial
 	return c.fillEnds(p)
+}
+
+// maxProbIDs bounds the tokens whose log-probabilities are asked for by name.
+const maxProbIDs = 128
+
+// fillProbs says which log-probabilities are wanted.
+func (c *Options) fillProbs(p *Plan) error {
+	s := &p.Request.Sampling
+	if len(c.ProbIDs) > maxProbIDs {
+		return fault.BadRequest("logprob_token_ids", "expected at most %d, found %d", maxProbIDs, len(c.ProbIDs))
+	}
+	if err := p.Model.CheckIDs("logprob_token_ids", c.ProbIDs); err != nil {
+		return err
+	}
+	if len(c.ProbIDs) > 0 {
+		p.Probs, p.top, s.ProbIDs = true, len(c.ProbIDs), c.ProbIDs
+	}
+	if !p.Probs {
+		return nil
+	}
+	s.LogProbs, s.Drawn = max(1, p.top), c.Drawn
+	var field string
+	switch {
+	case c.Drawn && s.ProbIDs != nil:
+		return fault.BadRequest("post_sampling_probs", "cannot be combined with logprob_token_ids: each lists other numbers")
+	case c.Drawn:
+		field = "post_sampling_probs"
+	case s.ProbIDs != nil:
+		field = "logprob_token_ids"
+	default:
+		return nil
+	}
+	if c.Trace {
+		return fault.BadRequest(field, "cannot be combined with ridge_trace: each lists other numbers")
+	}
+	if c.Beam {
+		return fault.BadRequest(field, "cannot be combined with use_beam_search: a search draws no tokens")
+	}
+	return nil
 }
 
 // highLimit is a limit of tokens that is none in practice. Coding agents set one, or

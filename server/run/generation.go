@@ -41,7 +41,7 @@ type Plan struct {
 	oneCall bool               // the answer ends after one call
 	held    bool               // to a grammar from the first token on: no reasoning comes before
 
-	Probs bool // report log-probabilities
+	Probs bool // report log-probabilities, see Request.Sampling.Drawn
 	top   int  // and so many most probable tokens
 
 	// limit is the time that an answer of more than one line may take, counted
