@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 )
@@ -337,39 +338,57 @@ func (p *Parser) commandR() bool {
 }
 
 // recipients reads what functionary writes after ">>>": a recipient and a
-// line, then text for all or arguments, and then perhaps ">>>" again.
+// line, then text for all or arguments, and then perhaps ">>>" again. Without
+// arguments only a tool that was offered is called: ">>>" begins lines of
+// examples too.
 func (p *Parser) recipients() {
-	for n := 0; p.failures < maxFailures; n++ {
+	space := "" // before the mark
+	for n := 0; ; n++ {
 		p.keep = p.pos
 		to, _, ok := p.until(maxName, nil, "\n")
 		to = strings.TrimSpace(to)
 		switch {
-		case ok && to != "all" && len(p.tools) == 0:
-			p.pos, p.keep = p.keep, -1
-			return
 		case ok && to == "all":
 			p.keep = -1
-			if p.section(PartText, ">>>") == "" {
-				return
-			}
-		case ok && validName(to):
 			p.skipSpace()
-			if !p.named(to, "") {
-				code, mark := p.untilEnd(">>>")
-				args := objectWriter{}
-				p.whole(to, "", append(args.member("code", quoteJSON(code)), '}'))
-				p.pos -= len(mark)
-			}
+		case ok && len(p.tools) > 0 && p.recipient(to):
 			p.keep = -1
 			p.skipSpaceBefore(">>>")
 			if !p.accept(">>>") {
 				return
 			}
-		default:
-			p.pos, p.keep = p.keep, -1
+			continue
+		default: // the line is text, and the mark if the answer has one
+			if p.pos, p.keep = p.keep, -1; n == 0 {
+				return
+			}
+			p.text([]byte(space + ">>>"))
+		}
+		if p.upTo(PartText, ">>>") == "" {
 			return
 		}
+		text := p.buf[:p.pos-len(">>>")]
+		space = string(text[len(bytes.TrimRight(text, " \n\r\t")):])
 	}
+}
+
+// recipient reads a call of the tool whose name has come.
+func (p *Parser) recipient(name string) bool {
+	if !validName(name) {
+		return false
+	}
+	p.skipSpace()
+	if p.named(name, "") {
+		return true
+	}
+	if _, offered := p.tools[name]; !offered {
+		return false
+	}
+	code, mark := p.untilEnd(">>>")
+	args := objectWriter{}
+	p.whole(name, "", append(args.member("code", quoteJSON(code)), '}'))
+	p.pos -= len(mark)
+	return true
 }
 
 // GenericTools returns the text that tells a model about tools whose template
