@@ -19,6 +19,7 @@ func (e *Engine) outcome(r *sched.Run, run *runState) {
 				g.info.LogProbs[at] = jobs[0].res
 			}
 			g.scored, g.fault = at, errors.Join(g.fault, jobs[0].err)
+			q.Scored = g.rowsToScore()
 		} else if e.reveal(q, &jobs[0]) {
 			q.Forced, r.New, r.Finished = 0, 1, true
 			return

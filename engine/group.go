@@ -46,6 +46,15 @@ func (g *group) silent() bool { return g.req.Beam != nil || g.req.BestOf > g.req
 // scores says whether tokens of the prompt are scored.
 func (g *group) scores() bool { return g.req.PromptLogProbs > 0 || g.req.PromptLogits != nil }
 
+// rowsToScore returns how many tokens before the prompt's last one are still to be
+// scored.
+func (g *group) rowsToScore() int {
+	if !g.scores() {
+		return 0
+	}
+	return len(g.req.Tokens) - 1 - g.scored
+}
+
 // whole says whether every token of the prompt from g.scored on must be
 // computed: when each gives something, and until it did.
 func (g *group) whole() bool {
@@ -203,6 +212,7 @@ func (e *Engine) newSequence(g *group, choice int) (*sequence, error) {
 		Tenant: r.Tenant, Weight: r.Weight, Priority: r.Priority,
 		Prompt: len(r.Tokens), MaxNew: max(r.MaxTokens, 1), Arrived: g.arrived,
 	}
+	q.Scored = g.rowsToScore()
 	for _, b := range r.Breakpoints {
 		q.Cuts = append(q.Cuts, b.Tokens)
 	}

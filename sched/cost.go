@@ -8,14 +8,24 @@ import (
 // Shape is what the time of a step depends on.
 type Shape struct {
 	Rows    int   // tokens
-	Outputs int   // rows that want logits
+	Outputs int   // rows that want logits for the token after the last
+	Scored  int   // rows of prompts that want logits too, for log-probabilities
 	Context int64 // keys read: for each row, the tokens up to its own
 }
 
 // with returns s with n more tokens of a sequence that has start before them.
 func (s Shape) with(start, n, outputs int) Shape { return s.add(start, n, outputs, 1) }
 
-func (s Shape) without(start, n, outputs int) Shape { return s.add(start, n, outputs, -1) }
+// withRun returns s with a run.
+func (s Shape) withRun(r *Run) Shape {
+	s.Scored += r.Seq.scoredIn(r.Start, r.N)
+	return s.with(r.Start, r.N, r.Outputs)
+}
+
+func (s Shape) withoutRun(r *Run) Shape {
+	s.Scored -= r.Seq.scoredIn(r.Start, r.N)
+	return s.add(r.Start, r.N, r.Outputs, -1)
+}
 
 func (s Shape) add(start, n, outputs, sign int) Shape {
 	s.Rows += sign * n
@@ -103,20 +113,20 @@ func (m *CostModel) dot(x [terms]float64) float64 {
 // guess: some times as many as the largest seen.
 func (m *CostModel) Reach() int { return 4 * m.largest }
 
-// Prompt returns how long a prompt of the given tokens takes alone, in steps of
-// at most perStep tokens; 0 if the model is not ready.
-func (m *CostModel) Prompt(tokens, perStep int) time.Duration {
+// Prompt returns how long a prompt of the given tokens, of which some are scored,
+// takes alone, in steps of at most perStep tokens; 0 if the model is not ready.
+func (m *CostModel) Prompt(tokens, scored, perStep int) time.Duration {
 	if !m.Ready() || tokens <= 0 {
 		return 0
 	}
 	t := time.Duration(0)
 	full := tokens / perStep
 	if full > 0 { // whole steps, of average context
-		s := Shape{Rows: perStep, Context: int64(perStep) * int64(full*perStep) / 2}
+		s := Shape{Rows: perStep, Scored: scored * perStep / tokens, Context: int64(perStep) * int64(full*perStep) / 2}
 		t = time.Duration(full) * m.Predict(s)
 	}
 	if rest := tokens % perStep; rest > 0 {
-		t += m.Predict(Shape{}.with(tokens-rest, rest, 1))
+		t += m.Predict(Shape{Scored: scored * rest / tokens}.with(tokens-rest, rest, 1))
 	}
 	return t
 }

@@ -12,7 +12,7 @@ import (
 // prompts share them.
 func engineLike(s Shape, scale float64) time.Duration {
 	rows, keys := float64(s.Rows), float64(s.Context)
-	ms := 0.08 + max(0.2, 0.025*rows) + 0.01*float64(s.Outputs)
+	ms := 0.08 + max(0.2, 0.025*rows) + 0.01*float64(s.Outputs+s.Scored) + 0.02*float64(s.Scored)
 	if s.Rows == s.Outputs {
 		ms += 60e-6 * keys
 	} else {
@@ -56,10 +56,20 @@ func longPrompts(rng *rand.Rand, step int) Shape {
 	return s
 }
 
+// Chats beside prompts whose tokens are scored.
+func scoredPrompts(rng *rand.Rand, step int) Shape {
+	s := longPrompts(rng, step)
+	if step%2 == 0 {
+		s = s.with(256*(step%8), 256, 0)
+		s.Scored = 256
+	}
+	return s
+}
+
 // Predictions made before the steps are within a quarter of what steps take,
 // whatever a machine's speed, its noise, its odd moments and its changes.
 func TestPredictionsOfTraces(t *testing.T) {
-	loads := map[string]load{"one answer": answers(1, 50), "thirty-two answers": answers(32, 300), "chats": chats, "long prompts": longPrompts}
+	loads := map[string]load{"one answer": answers(1, 50), "thirty-two answers": answers(32, 300), "chats": chats, "long prompts": longPrompts, "scored prompts": scoredPrompts}
 	for name, shapes := range loads {
 		for _, c := range []struct {
 			name                        string

@@ -7,8 +7,9 @@ import (
 )
 
 // Terms of the time of a step: once, per row, per row of logits, per key read
-// in a step of answers alone, and in one with prompts, where rows share keys.
-const terms = 5
+// in a step of answers alone, and in one with prompts, where rows share keys, and
+// what a row of logits costs beyond the others if it is scored.
+const terms = 6
 
 const (
 	rowUnit = 16
@@ -18,7 +19,8 @@ const (
 // features returns the terms of a step, in units that bring them to similar
 // sizes.
 func (s Shape) features() [terms]float64 {
-	x := [terms]float64{1, float64(s.Rows) / rowUnit, float64(s.Outputs) / rowUnit}
+	x := [terms]float64{1, float64(s.Rows) / rowUnit, float64(s.Outputs+s.Scored) / rowUnit}
+	x[5] = float64(s.Scored) / rowUnit
 	x[3+s.kind()] = float64(s.Context) / keyUnit
 	return x
 }

@@ -32,7 +32,7 @@ func (p deadline) Arrive(q *Seq, _ time.Duration) {
 		due = q.Arrived + p.slack
 	}
 	if p.cost != nil {
-		due -= p.cost.Prompt(q.Prompt, p.step)
+		due -= p.cost.Prompt(q.Prompt, q.Scored, p.step)
 	}
 	q.State = &deadlineSeq{due}
 }

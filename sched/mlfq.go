@@ -69,7 +69,7 @@ func (p *mlfq) starves(s *mlfqSeq, now time.Duration) bool {
 func (p *mlfq) Arrive(q *Seq, now time.Duration) {
 	s := &mlfqSeq{entered: now, served: now}
 	if p.cost != nil {
-		first := p.cost.Prompt(q.Prompt, p.step)
+		first := p.cost.Prompt(q.Prompt, q.Scored, p.step)
 		s.level = min(bits.Len64(uint64(max(first-1, 0)/p.quantum)), mlfqLevels-1)
 	}
 	q.State = s

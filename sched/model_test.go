@@ -30,7 +30,7 @@ func serving(rng *rand.Rand) Shape {
 func TestCostModelLearns(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	m := NewCostModel()
-	if m.Ready() || m.Predict(Shape{Rows: 1}) != 0 || m.Prompt(100, 10) != 0 {
+	if m.Ready() || m.Predict(Shape{Rows: 1}) != 0 || m.Prompt(100, 0, 10) != 0 {
 		t.Error("a model that knows nothing predicts")
 	}
 	noise := func() float64 { return math.Exp(0.05 * rng.NormFloat64()) }
@@ -58,8 +58,8 @@ func TestCostModelLearns(t *testing.T) {
 	for at := 0; at < 1000; at += 128 {
 		sum += truth(Shape{}.with(at, min(128, 1000-at), 0), 1)
 	}
-	if d := float64(m.Prompt(1000, 128)) / float64(sum); d < 0.85 || d > 1.15 {
-		t.Errorf("a prompt of 1000 takes %v, predicted %v", sum, m.Prompt(1000, 128))
+	if d := float64(m.Prompt(1000, 0, 128)) / float64(sum); d < 0.85 || d > 1.15 {
+		t.Errorf("a prompt of 1000 takes %v, predicted %v", sum, m.Prompt(1000, 0, 128))
 	}
 	// The machine becomes half as fast.
 	for range 1500 {
@@ -117,10 +117,22 @@ func TestShapeAddsUp(t *testing.T) {
 		for i := range n {
 			keys += int64(start + i + 1)
 		}
-		if whole != parts || whole.Context != keys || whole.without(start, n, 1) != s {
+		if whole != parts || whole.Context != keys || whole.add(start, n, 1, -1) != s {
 			t.Fatalf("%+v, %+v, want %d keys", whole, parts, keys)
 		}
 	})
+}
+
+// Of a prompt whose rows are scored from some token on, each part counts its own.
+func TestScoredRows(t *testing.T) {
+	q := &Seq{Prompt: 10, Scored: 6} // tokens 3 to 8
+	for _, c := range [][3]int{{0, 3, 0}, {0, 4, 1}, {0, 10, 6}, {8, 2, 1}, {9, 1, 0}, {10, 1, 0}, {4, 2, 2}} {
+		r := Run{Seq: q, Start: c[0], N: c[1]}
+		s := Shape{Rows: 1}.withRun(&r)
+		if s.Scored != c[2] || s.withoutRun(&r) != (Shape{Rows: 1}) {
+			t.Errorf("%d tokens from %d on: %d rows are scored, want %d", c[1], c[0], s.Scored, c[2])
+		}
+	}
 }
 
 func TestBins(t *testing.T) {

@@ -258,7 +258,7 @@ func (s *Scheduler) shed() {
 	}
 	for {
 		q := s.head()
-		if q == nil || q.Deadline == 0 || q.Wanted > q.Prompt || s.now+s.cost.Prompt(q.Prompt, s.cfg.MaxTokens) <= q.Deadline {
+		if q == nil || q.Deadline == 0 || q.Wanted > q.Prompt || s.now+s.cost.Prompt(q.Prompt, q.Scored, s.cfg.MaxTokens) <= q.Deadline {
 			return
 		}
 		s.remove(q, s.now)

@@ -26,6 +26,9 @@ type Seq struct {
 	// computed for: with the token before them they are computed like the next one
 	// of an answer, not like a prompt. The caller sets it with Run.New.
 	Forced int
+	// Scored is the number of tokens before the last one of the prompt that give
+	// logits as well: log-probabilities of the prompt are wanted from there on.
+	Scored int
 	Hold   bool // not served, because its reader is slow; its slot, and if needed its memory, serve others
 
 	// The scheduler keeps these.
@@ -66,6 +69,12 @@ func (q *Seq) Generated() int { return q.Wanted - q.Prompt }
 
 // Running says whether q has memory and is served by turns.
 func (q *Seq) Running() bool { return q.place == isRunning }
+
+// scoredIn returns how many of n tokens from start on are scored.
+func (q *Seq) scoredIn(start, n int) int {
+	last := q.Prompt - 1
+	return max(min(start+n, last)-max(start, last-q.Scored), 0)
+}
 
 // missing returns the tokens that must be computed before q is extended.
 func (q *Seq) missing() int { return q.Wanted - q.Computed }

@@ -110,7 +110,7 @@ func (s *Scheduler) late(q *Seq) float64 {
 	if q.place != isRunning {
 		return 0
 	}
-	due := patient*s.cost.Prompt(q.Wanted, s.cfg.MaxTokens) + patience
+	due := patient*s.cost.Prompt(q.Wanted, q.Scored, s.cfg.MaxTokens) + patience
 	return min(float64(s.now-q.begun)/float64(due), mostLate)
 }
 
@@ -123,7 +123,7 @@ func (s *Scheduler) within(q *Seq, limit time.Duration) int {
 	lo, hi := 0, min(s.left, max(s.cost.Reach()-s.plan.Shape.Rows, 0))
 	for lo < hi {
 		mid := (lo + hi + 1) / 2
-		if s.cost.Predict(s.plan.Shape.with(q.Computed, mid, 1)) <= limit {
+		if s.cost.Predict(s.plan.Shape.withRun(&Run{Seq: q, Start: q.Computed, N: mid, Outputs: 1})) <= limit {
 			lo = mid
 		} else {
 			hi = mid - 1
@@ -197,7 +197,7 @@ func (s *Scheduler) appendRun(q *Seq, n, need int) {
 	}
 	q.run, q.pages = len(s.plan.Runs), need
 	s.plan.Runs = append(s.plan.Runs, r)
-	s.plan.Shape = s.plan.Shape.with(r.Start, r.N, r.Outputs)
+	s.plan.Shape = s.plan.Shape.withRun(&r)
 	s.reserved += need
 	s.left = max(s.left-n, 0)
 }
@@ -205,7 +205,7 @@ func (s *Scheduler) appendRun(q *Seq, n, need int) {
 // removeRun takes the run of q out of the plan again.
 func (s *Scheduler) removeRun(q *Seq) {
 	r := &s.plan.Runs[q.run]
-	s.plan.Shape = s.plan.Shape.without(r.Start, r.N, r.Outputs)
+	s.plan.Shape = s.plan.Shape.withoutRun(r)
 	s.left += r.N
 	s.reserved -= q.pages
 	if q.decodes() {
@@ -284,7 +284,7 @@ func (s *Scheduler) swaps(v *Seq) bool {
 		return true
 	case Cheaper:
 		move := 2 * s.mem.SwapTime(v) // there and back
-		return move > 0 && move < s.cost.Prompt(v.Computed, s.cfg.MaxTokens)
+		return move > 0 && move < s.cost.Prompt(v.Computed, 0, s.cfg.MaxTokens)
 	}
 	return false
 }
