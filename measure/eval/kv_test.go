@@ -24,7 +24,7 @@ func TestKVQ8Drift(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := []string{"tiny", "smollm2"}
+	names := []string{"tiny", "smollm2", "qwen"}
 	if testing.Short() {
 		names = names[:1]
 	}
