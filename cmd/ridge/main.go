@@ -89,7 +89,7 @@ at the speed that the memory allows, as one program without dependencies.`,
 	root.AddCommand(
 		inGroup("use", runCommand(), serveCommand(), agentCommand(), psCommand(), topCommand(), evalCommand(), tokenizeCommand())...)
 	root.AddCommand(
-		inGroup("keep", pullCommand(), listCommand(), showCommand(), rmCommand(), convertCommand())...)
+		inGroup("keep", pullCommand(), listCommand(), showCommand(), rmCommand(), convertCommand(), quantizeCommand())...)
 	root.AddCommand(
 		inGroup("look", inspectCommand(), doctorCommand(), benchCommand(), planCommand(), techniquesCommand())...)
 	explainArgs(root)

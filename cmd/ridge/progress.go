@@ -146,7 +146,11 @@ const slowLoad = 700 * time.Millisecond
 
 // load returns a callback that shows the loading of a model's weights once it
 // takes long.
-func (p *progress) load(name string) func(done, total int64) {
+func (p *progress) load(name string) func(done, total int64) { return p.work("loading " + name) }
+
+// work returns a callback that shows the progress of something by its bytes, once
+// it takes long.
+func (p *progress) work(what string) func(done, total int64) {
 	start := time.Now()
 	var b hub.Bar
 	return func(done, total int64) {
@@ -154,7 +158,7 @@ func (p *progress) load(name string) func(done, total int64) {
 			return
 		}
 		if b == nil {
-			b = p.hub().Start("loading "+name, total)
+			b = p.hub().Start(what, total)
 			b.Set(done)
 			return
 		}

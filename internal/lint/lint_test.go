@@ -39,6 +39,7 @@ var mayImport = map[string][]string{
 	"measure/eval":        {"engine", "text/tokenizer"},
 	"sched":               {"kvcache"},
 	"sched/sim":           {"kvcache", "sched", "weights/tensor"},
+	"compress":            {"weights/gguf", "weights/tensor"},
 	"engine/trace":        {},
 	"engine":              {"engine/trace", "kvcache", "model", "sample", "sched"},
 	"text/grammar":        {},
