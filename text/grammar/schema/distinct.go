@@ -105,19 +105,24 @@ func (c *schemaCompiler) addScalars(r *grammar.Rule, a *alternative, at *schema)
 		if a.maxLen >= 0 {
 			d = d.Intersect(c.b, c.b.Lengths(0, min(a.maxLen, max(a.minLen, maxScalarStates/d.Size()))))
 		}
-		open, closing := r.State(), r.State()
-		r.Bytes(r.Start, '"', '"', open)
-		r.Spell(open, d, closing, func(from int32, on grammar.RuneSet, to int32, shared grammar.Tails) {
-			r.Runes(from, on.Intersect(rawRunes), to, shared)
-			for _, x := range [...]grammar.RuneSet{{0, 0x1F}, {'"', '"'}, {'\\', '\\'}} {
-				need := on.Intersect(x)
-				for i := 0; i < len(need); i += 2 {
-					for ch := need[i]; ch <= need[i+1]; ch++ {
-						r.Text(from, quoteRune(ch), to)
-					}
+		spellOnce(r, d)
+	}
+}
+
+// spellOnce adds the strings that d accepts to the whole of r, each in one spelling.
+func spellOnce(r *grammar.Rule, d *grammar.RuneDFA) {
+	open, closing := r.State(), r.State()
+	r.Bytes(r.Start, '"', '"', open)
+	r.Spell(open, d, closing, func(from int32, on grammar.RuneSet, to int32, shared grammar.Tails) {
+		r.Runes(from, on.Intersect(rawRunes), to, shared)
+		for _, x := range [...]grammar.RuneSet{{0, 0x1F}, {'"', '"'}, {'\\', '\\'}} {
+			need := on.Intersect(x)
+			for i := 0; i < len(need); i += 2 {
+				for ch := need[i]; ch <= need[i+1]; ch++ {
+					r.Text(from, quoteRune(ch), to)
 				}
 			}
-		})
-		r.Bytes(closing, '"', '"', r.End)
-	}
+		}
+	})
+	r.Bytes(closing, '"', '"', r.End)
 }

@@ -338,7 +338,14 @@ func (k *keywordReader) schemas(about types, to *[]*schema) error {
 	return nil
 }
 
-func (k *keywordReader) prefixItems() error { return k.schemas(typeArray, &k.s.prefix) }
+// prefixItems is a list of schemas. An empty one, which JSON Schema does not want and
+// validators take, says nothing.
+func (k *keywordReader) prefixItems() error {
+	if k.x.kind == jsonArray && len(k.x.items) == 0 {
+		return nil
+	}
+	return k.schemas(typeArray, &k.s.prefix)
+}
 
 // items is a schema, or, before 2020-12, a list of them.
 func (k *keywordReader) items() error {

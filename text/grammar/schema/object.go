@@ -12,7 +12,14 @@ type objectPlan struct {
 	required []bool
 	values   [][]*schema
 	extra    *grammar.Rule // members that nothing names, with name and colon; nil: none
+	kinds    []memberKind  // the same, one for each schema of their values
 	lo, hi   int           // number of members; hi < 0: no bound
+}
+
+// memberKind is members that nothing names whose values have the same schemas.
+type memberKind struct {
+	names  *grammar.RuneDFA // nil: all
+	values []*schema
 }
 
 const (
@@ -79,11 +86,11 @@ func (c *schemaCompiler) planObject(a *alternative, at *schema) (p objectPlan, o
 	if p.hi >= 0 && len(a.required) > p.hi {
 		return p, false
 	}
-	p.extra = c.extraMembers(a, merged(declared, a.required), at)
-	if p.extra != nil && p.lo > len(a.required)+1 {
-		// Members that nothing names may come twice and count once.
+	p.kinds = c.extraMembers(a, merged(declared, a.required), at)
+	p.extra = c.extraRule(p.kinds, at)
+	if len(p.kinds) > 1 && p.lo > len(a.required)+1 {
 		s, key := a.owner(at, "minProperties", "maxProperties")
-		why := "not supported with members that the schema does not name"
+		why := "not supported with members that the schema does not name, of several kinds"
 		if key != "minProperties" {
 			why = `its negation is "minProperties", which is ` + why
 		}
@@ -92,9 +99,8 @@ func (c *schemaCompiler) planObject(a *alternative, at *schema) (p objectPlan, o
 	return p, true
 }
 
-// extraMembers returns the rule of the members whose names are not listed, or
-// nil if there are none.
-func (c *schemaCompiler) extraMembers(a *alternative, listed []string, at *schema) *grammar.Rule {
+// extraMembers returns the members whose names are not listed.
+func (c *schemaCompiler) extraMembers(a *alternative, listed []string, at *schema) (kinds []memberKind) {
 	var patterns []*grammar.RuneDFA
 	for _, s := range a.objects {
 		patterns = merged(patterns, s.patternNames)
@@ -106,7 +112,6 @@ func (c *schemaCompiler) extraMembers(a *alternative, listed []string, at *schem
 	}
 	defer c.blame(a.owner(at, "patternProperties", "propertyNames", "additionalProperties", "unevaluatedProperties", "properties", "required"))()
 	names := c.nameDFA(a, listed)
-	var rule *grammar.Rule
 	for set := range 1 << len(patterns) {
 		if set == 0 && !c.open(a) || c.stopped() {
 			continue
@@ -140,24 +145,55 @@ func (c *schemaCompiler) extraMembers(a *alternative, listed []string, at *schem
 		if hasNever(conj) || c.stopped() || d != nil && d.Empty() {
 			continue
 		}
-		if rule == nil {
-			rule = c.b.Rule("further members of " + at.at)
-		}
-		colon, value := rule.State(), rule.State()
-		if d == nil {
-			key := rule.State()
+		kinds = append(kinds, memberKind{d, conj})
+	}
+	return kinds
+}
+
+// extraRule returns the rule of members that nothing names, nil if there are none.
+func (c *schemaCompiler) extraRule(kinds []memberKind, at *schema) *grammar.Rule {
+	if len(kinds) == 0 {
+		return nil
+	}
+	rule := c.b.Rule("further members of " + at.at)
+	for _, k := range kinds {
+		key := rule.State()
+		if k.names == nil {
 			rule.Call(rule.Start, c.j.anyString(), key)
-			rule.Bytes(key, ':', ':', colon)
 		} else {
-			key, quote := rule.State(), rule.State()
-			rule.Bytes(rule.Start, '"', '"', key)
-			spellInside(rule, key, d, quote)
-			rule.Text(quote, `":`, colon)
+			name, closing := rule.State(), rule.State()
+			rule.Bytes(rule.Start, '"', '"', name)
+			spellInside(rule, name, k.names, closing)
+			rule.Bytes(closing, '"', '"', key)
 		}
-		c.j.gap(rule, colon, afterColon, value)
-		c.addValue(rule, value, conj, rule.End)
+		c.afterName(rule, key, k.values, rule.End)
 	}
 	return rule
+}
+
+// afterName adds what follows the name of a member.
+func (c *schemaCompiler) afterName(r *grammar.Rule, from int32, values []*schema, to int32) {
+	colon, value := r.State(), r.State()
+	r.Bytes(from, ':', ':', colon)
+	c.j.gap(r, colon, afterColon, value)
+	c.addValue(r, value, values, to)
+}
+
+// addFewer adds lo to hi members that nothing names, of which no two have the same
+// name: as one that comes twice counts once, only these are enough.
+func (c *schemaCompiler) addFewer(r *grammar.Rule, from int32, k memberKind, lo, hi int, to int32) {
+	name, between := c.b.Rule("name"), c.b.Rule("value and comma")
+	names := k.names
+	if names == nil {
+		names = fixedDFA(`(?s:.*)`)
+	}
+	spellOnce(name, names)
+	comma := between.State()
+	c.afterName(between, between.Start, k.values, comma)
+	c.addComma(between, comma, between.End)
+	last := r.State()
+	r.Call(from, c.b.Unique("further members", name, between, lo, hi), last)
+	c.afterName(r, last, k.values, to)
 }
 
 // nameDFA returns the automaton of the names that are not listed and that
@@ -257,14 +293,22 @@ func (c *schemaCompiler) addCounted(r *grammar.Rule, from int32, p objectPlan, t
 			}
 		}
 	}
+	enough := r.State()
 	for k := range top + 1 {
-		if to, ok := p.count(k, top); ok && p.extra != nil {
+		if k+1 < p.lo && len(p.kinds) == 1 {
+			most := -1
+			if p.hi >= 0 {
+				most = p.hi - k
+			}
+			c.addFewer(r, c.beginMember(r, grid[n][k], k), p.kinds[0], p.lo-k, most, enough)
+		} else if to, ok := p.count(k, top); ok && p.extra != nil {
 			r.Call(c.beginMember(r, grid[n][k], k), p.extra, grid[n][to])
 		}
 		if k > 0 && k >= p.lo {
 			c.j.gap(r, grid[n][k], beforeClose, closing)
 		}
 	}
+	c.j.gap(r, enough, beforeClose, closing)
 	r.Bytes(closing, '}', '}', to)
 }
 

@@ -79,7 +79,34 @@ type tagFormat struct {
 	Separator  string            `json:"separator"`
 	AtLeastOne bool              `json:"at_least_one"`
 	StopFirst  bool              `json:"stop_after_first"`
-	Excludes   []string          `json:"excludes"` // any_text, triggered_tags
+	Excludes   []string          `json:"excludes"` // any_text, triggered_tags, dispatch
+	Min        int               `json:"min"`      // repeat
+	Max        *int              `json:"max"`
+	Rules      []dispatchRule    `json:"rules"` // dispatch
+	Loop       *bool             `json:"loop"`
+	Syntax     string            `json:"syntax"`    // grammar
+	MaxChars   *int              `json:"max_chars"` // any_text
+	MaxTokens  *int              `json:"max_tokens"`
+	AnyOrder   bool              `json:"any_order"` // json_schema
+}
+
+// dispatchRule is a text and the format that goes on after it, [TEXT, FORMAT].
+type dispatchRule struct {
+	pattern string
+	content json.RawMessage
+}
+
+// UnmarshalJSON reads a list of both.
+func (d *dispatchRule) UnmarshalJSON(b []byte) error {
+	var pair []json.RawMessage
+	if err := json.Unmarshal(b, &pair); err != nil {
+		return err
+	}
+	if len(pair) != 2 {
+		return fmt.Errorf("rules: expected lists of a text and a format, found one of %d", len(pair))
+	}
+	d.content = pair[1]
+	return json.Unmarshal(pair[0], &d.pattern)
 }
 
 // endTexts is one text or a list of them, any of which ends a section.
@@ -100,6 +127,7 @@ const (
 	maxTags     = 1024
 	maxTagDepth = 32
 	maxMark     = 1024 // bytes of a text that begins or ends a section
+	unrolled    = 64   // repetitions that may be of something empty
 )
 
 type tagCompiler struct {
@@ -127,7 +155,9 @@ func (c *tagCompiler) format(raw json.RawMessage, where string, stops []string, 
 		return nil, c.fail(where, grammar.Invalid, "%s", err)
 	}
 	part := func(p Part) (*grammar.Rule, error) {
-		r, err := p.rule(c.j, c.o)
+		o := c.o
+		o.AnyOrder = o.AnyOrder || f.AnyOrder
+		r, err := p.rule(c.j, o)
 		if e, ok := err.(*grammar.Error); ok {
 			e.Where = strings.TrimSuffix(where+"/"+strings.TrimPrefix(e.Where, "#/"), "/")
 		}
@@ -150,13 +180,15 @@ func (c *tagCompiler) format(raw json.RawMessage, where string, stops []string, 
 			return nil, c.fail(where, grammar.Invalid, "expected a json_schema")
 		case string(s) == "true":
 			return c.j.anyValue(), c.b.Err()
+		case len(f.Excludes) > 0:
+			return nil, c.fail(where, grammar.Unsupported, "excludes in the strings of a schema")
 		default:
 			return part(Part{Schema: s})
 		}
 	case "regex":
 		return part(Part{Regex: f.Pattern})
 	case "grammar":
-		if grammar.IsLark(f.Grammar) {
+		if f.Syntax == "lark" || f.Syntax == "" && grammar.IsLark(f.Grammar) {
 			return part(Part{Lark: f.Grammar})
 		}
 		return part(Part{GBNF: f.Grammar})
@@ -164,6 +196,10 @@ func (c *tagCompiler) format(raw json.RawMessage, where string, stops []string, 
 		return c.anyText(&f, where, stops)
 	case "sequence", "or":
 		return c.elements(&f, where, stops, depth)
+	case "optional", "star", "plus", "repeat":
+		return c.repeated(&f, where, stops, depth)
+	case "dispatch":
+		return c.dispatch(&f, where, stops, depth)
 	case "tag":
 		r := c.b.Rule("tag")
 		return r, c.tag(r, r.Start, &f, f.Begin, r.End, where, depth)
@@ -192,6 +228,11 @@ func (c *tagCompiler) anyText(f *tagFormat, where string, stops []string) (*gram
 	marks := slices.Concat(f.Excludes, stops)
 	if err := c.marks(marks, where); err != nil {
 		return nil, err
+	}
+	for key, most := range map[string]*int{"max_chars": f.MaxChars, "max_tokens": f.MaxTokens} {
+		if most != nil {
+			c.b.Note(grammar.Unenforced{Where: where, Keyword: key, Why: "the length of free text is not bounded"})
+		}
 	}
 	r := c.b.Rule("any text")
 	begin := r.State()
@@ -230,6 +271,97 @@ func (c *tagCompiler) elements(f *tagFormat, where string, stops []string, depth
 	return r, c.b.Err()
 }
 
+// repeated is a format that comes several times. A text without an end of its own
+// ends where the whole does.
+func (c *tagCompiler) repeated(f *tagFormat, where string, stops []string, depth int) (*grammar.Rule, error) {
+	lo, hi := 0, -1
+	switch f.Type {
+	case "optional":
+		hi = 1
+	case "plus":
+		lo = 1
+	case "repeat":
+		if f.Max == nil || f.Min < 0 || *f.Max >= 0 && *f.Max < f.Min {
+			return nil, c.fail(where, grammar.Invalid, "expected 0 <= min <= max, or a max of -1")
+		}
+		if lo, hi = f.Min, *f.Max; max(lo, hi) > grammar.MaxRepeat {
+			return nil, c.fail(where, grammar.TooLarge, "repeated more than %d times", grammar.MaxRepeat)
+		}
+	}
+	one, err := c.format(f.Content, where+"/content", stops, depth+1)
+	if err != nil {
+		return nil, err
+	}
+	if f.Type == "repeat" && max(lo, hi) > unrolled {
+		return c.b.Loop(f.Type, one, lo, max(hi, -1)), c.b.Err()
+	}
+	r := c.b.Rule(f.Type)
+	if f.Type == "repeat" {
+		at := r.Start
+		for i := range max(lo, hi) {
+			next := r.State()
+			if i >= lo {
+				r.Skip(at, r.End)
+			}
+			r.Call(at, one, next)
+			at = next
+		}
+		if r.Skip(at, r.End); hi < 0 {
+			again := r.State()
+			r.Call(at, one, again)
+			r.Skip(again, at)
+		}
+		return r, c.b.Err()
+	}
+	r.Call(r.Start, one, r.End)
+	if lo == 0 {
+		r.Skip(r.Start, r.End)
+	}
+	if hi < 0 {
+		again := r.State()
+		r.Call(r.Start, one, again)
+		r.Skip(again, r.Start)
+	}
+	return r, c.b.Err()
+}
+
+// dispatch is free text in which a pattern must go on as the format beside it.
+func (c *tagCompiler) dispatch(f *tagFormat, where string, stops []string, depth int) (*grammar.Rule, error) {
+	if len(f.Rules) == 0 || len(f.Rules) > maxTags {
+		return nil, c.fail(where, grammar.Invalid, "rules: expected 1 to %d, found %d", maxTags, len(f.Rules))
+	}
+	var marks []string
+	contents := make([]*grammar.Rule, len(f.Rules))
+	for i, d := range f.Rules {
+		marks = append(marks, d.pattern)
+		var err error
+		if contents[i], err = c.format(d.content, where+"/rules/"+strconv.Itoa(i), nil, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	marks = slices.Concat(marks, f.Excludes, stops)
+	if err := c.marks(marks, where); err != nil {
+		return nil, err
+	}
+	r := c.b.Rule(f.Type)
+	begin, next := r.State(), r.End
+	r.Skip(r.Start, begin)
+	if f.Loop == nil || *f.Loop {
+		next = begin
+	}
+	freeText(c.b, r, begin, marks, func(s int32) { r.Skip(s, r.End) }, func(found []int) (int32, bool) {
+		at, ok := r.State(), false
+		for _, m := range found {
+			if m < len(contents) {
+				r.Call(at, contents[m], next)
+				ok = true
+			}
+		}
+		return at, ok
+	})
+	return r, c.b.Err()
+}
+
 // tag adds a section between two states of r, of whose beginning only begin is
 // left to be written.
 func (c *tagCompiler) tag(r *grammar.Rule, from int32, f *tagFormat, begin string, to int32, where string, depth int) error {
@@ -259,7 +391,7 @@ func (c *tagCompiler) tag(r *grammar.Rule, from int32, f *tagFormat, begin strin
 }
 
 // triggered is free text in which a trigger must go on as a tag that begins with
-// it.
+// it. If there must be one, it comes first, as XGrammar has it.
 func (c *tagCompiler) triggered(f *tagFormat, where string, depth int) (*grammar.Rule, error) {
 	if len(f.Triggers) == 0 || len(f.Tags) == 0 || len(f.Tags) > maxTags {
 		return nil, c.fail(where, grammar.Invalid, "expected triggers and 1 to %d tags, found %d and %d", maxTags, len(f.Triggers), len(f.Tags))
@@ -280,15 +412,13 @@ func (c *tagCompiler) triggered(f *tagFormat, where string, depth int) (*grammar
 	r := c.b.Rule("triggered tags")
 	after := r.State() // after a tag
 	var err error
-	layer := func(begin int32, final bool) {
+	layer := func(begin int32) {
 		next := after
 		if f.StopFirst {
 			next = r.End
 		}
 		freeText(c.b, r, begin, marks, func(s int32) {
-			if final {
-				r.Skip(s, r.End)
-			}
+			r.Skip(s, r.End)
 		}, func(found []int) (int32, bool) {
 			at := r.State()
 			for _, m := range found {
@@ -307,9 +437,21 @@ func (c *tagCompiler) triggered(f *tagFormat, where string, depth int) (*grammar
 	}
 	begin := r.State()
 	r.Skip(r.Start, begin)
-	layer(begin, !f.AtLeastOne)
+	if f.AtLeastOne {
+		next := after
+		if f.StopFirst {
+			next = r.End
+		}
+		for i := range f.Tags {
+			if err := c.tag(r, begin, &f.Tags[i], f.Tags[i].Begin, next, where+"/tags/"+strconv.Itoa(i), depth+1); err != nil {
+				return nil, err
+			}
+		}
+	} else {
+		layer(begin)
+	}
 	if !f.StopFirst && err == nil {
-		layer(after, true)
+		layer(after)
 	}
 	if err == nil {
 		err = c.b.Err()

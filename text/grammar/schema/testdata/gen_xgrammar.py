@@ -7,6 +7,8 @@ others are kept, of the many like it (counts of four members) every eighth.
 pip install xgrammar jsonschema[format] pytest pydantic transformers torch
 In xgrammar/tests/python: python gen_xgrammar.py record, which runs its tests and
 notes what they try in cases.jsonl; then python gen_xgrammar.py > xgrammar.jsonl
+Likewise python gen_xgrammar.py tags, which writes xgrammar_tags.jsonl: structural tags, those
+of the styles *_xml left out, and texts, each with what XGrammar itself says.
 """
 import collections, json, sys
 
@@ -56,4 +58,34 @@ def write():
         print(json.dumps(g, ensure_ascii=False, separators=(',', ':')))
 
 
-record() if sys.argv[1:] == ['record'] else write()
+def tags():
+    import pytest, xgrammar as xgr, xgrammar.testing as testing
+    groups, sources, kept = collections.OrderedDict(), {}, []
+    compile_tag, accept = xgr.Grammar.from_structural_tag, testing._is_grammar_accept_string
+
+    def from_tag(*a, **k):
+        g = compile_tag(*a, **k)
+        s = a[0] if a else next(iter(k.values()))
+        kept.append(g)
+        if len(a) + len(k) == 1:
+            sources[id(g)] = s if isinstance(s, dict) else json.loads(s) if isinstance(s, str) else s.model_dump()
+        return g
+
+    def accepts(g, text, *a, **k):
+        ok = accept(g, text, *a, **k)
+        if id(g) in sources and isinstance(text, str) and len(text) < 1000:
+            s = sources[id(g)]
+            texts = groups.setdefault(json.dumps(s), {'tag': s, 'good': [], 'bad': []})['good' if ok else 'bad']
+            if text not in texts:
+                texts.append(text)
+        return ok
+
+    xgr.Grammar.from_structural_tag, testing._is_grammar_accept_string = staticmethod(from_tag), accepts
+    pytest.main(['-q', 'test_structural_tag_converter.py'])
+    with open('xgrammar_tags.jsonl', 'w') as f:
+        for key, g in groups.items():
+            if '_xml' not in key:
+                f.write(json.dumps(g, ensure_ascii=False, separators=(',', ':')) + '\n')
+
+
+{'record': record, 'tags': tags}.get(''.join(sys.argv[1:]), write)()
