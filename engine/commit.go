@@ -43,8 +43,7 @@ func (e *Engine) outcome(r *sched.Run, run *runState) {
 		r.New = 1
 		e.candidates(q, &jobs[0])
 	case g.forked || e.o.Contiguous:
-		r.Finished = e.extend(q, &jobs[0])
-		r.New = 1 + q.Forced
+		e.extendAll(q, r, &jobs[0])
 	default:
 		r.Finished = e.branch(q, jobs)
 		r.New = 1 + q.Forced
@@ -170,7 +169,7 @@ func (e *Engine) emit(q *sequence, res *sample.Result, forced bool, end Finish) 
 	if forced {
 		e.counts.forced++
 	}
-	ev := Event{Choice: q.choice, Token: res.Token, Forced: forced, StopToken: -1, LogProb: res.LogProb, Top: res.Top, Trace: res.Trace, Finish: end}
+	ev := Event{Choice: q.choice, Token: res.Token, Forced: forced, Drafted: q.drafts.hit && !forced, StopToken: -1, LogProb: res.LogProb, Top: res.Top, Trace: res.Trace, Finish: end}
 	if q.g.silent() {
 		q.buffer(&ev)
 		if end == "" {

@@ -76,6 +76,7 @@ type sequence struct {
 	sampler *sample.Sampler
 	mask    maskChain
 	ahead   ahead
+	drafts  drafts
 	loop    *sample.Loop // nil if loops do not matter
 	done    bool
 	stop    bool // Stream.Stop was called
@@ -208,6 +209,7 @@ func (e *Engine) newSequence(g *group, choice int) (*sequence, error) {
 		q.loop = new(sample.Loop)
 	}
 	q.setMask()
+	q.drafts.off = e.o.Draft == nil || r.MaxDraft < 0
 	q.Seq = sched.Seq{
 		Tenant: r.Tenant, Weight: r.Weight, Priority: r.Priority,
 		Prompt: len(r.Tokens), MaxNew: max(r.MaxTokens, 1), Arrived: g.arrived,

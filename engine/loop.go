@@ -13,6 +13,7 @@ import (
 	"ridge/model"
 	"ridge/sample"
 	"ridge/sched"
+	"ridge/spec"
 )
 
 var negInf = float32(math.Inf(-1))
@@ -43,6 +44,10 @@ type loop struct {
 	forks   []fork
 	removes []*sequence
 	beams   []*group
+
+	book    *spec.Book // what has become of all guesses
+	offers  []spec.Offer
+	drafted []*sequence // that offers are of
 
 	inject func() // of tests: called before the model computes
 	logits int    // held at a time where prompts are scored
@@ -75,6 +80,10 @@ func (e *Engine) init(cfg sched.Config) error {
 			e.tree = kvcache.NewTree(e.pool)
 		}
 	}
+	if err := e.checkDrafts(); err != nil {
+		return err
+	}
+	e.book = spec.NewBook(nil)
 	e.groups = map[*group]struct{}{}
 	e.seqs = map[*sched.Seq]*sequence{}
 	e.page, e.logits = e.pool.PageTokens(), maxLogits
@@ -121,6 +130,7 @@ func (e *Engine) run() {
 		e.share()
 		e.rotateAnew()
 		e.pinPrefixes()
+		e.guess()
 		plan := e.sched.Next(now)
 		e.pool.Ask()
 		e.planned(plan, now)
@@ -302,7 +312,8 @@ func (e *Engine) stop(g *group, choice int) {
 func (e *Engine) finish(q *sequence, last *Event) {
 	g := q.g
 	q.done = true
-	last.Choice = q.choice
+	last.Choice, last.Guessed, last.Right = q.choice, q.drafts.verified, q.drafts.right
+	q.drafts.close()
 	if g.silent() {
 		g.kept = append(g.kept, result{tokens: q.tokens[q.Prompt : q.Prompt+q.n], probs: q.probs, tops: q.tops, traces: q.traces, forced: q.given, last: *last, score: q.score()})
 	} else {
@@ -321,6 +332,9 @@ func (e *Engine) complete(g *group) {
 	}
 	g.removed = true
 	g.unwatch()
+	for _, q := range g.seqs {
+		q.drafts.close()
+	}
 	if !g.admitted {
 		e.waiting.Add(-1)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"ridge/kvcache"
 	"ridge/sched"
+	"ridge/spec"
 )
 
 // SlowReader says what happens to a request whose events are not read.
@@ -48,6 +49,9 @@ type Options struct {
 	// scheduler can predict the times of others. It is done in any case if Sched
 	// has a target for the time between tokens.
 	Calibrate bool
+
+	// Draft says who guesses next tokens, to be verified together; nil for nobody.
+	Draft *spec.Drafting
 
 	Events     int           // events that a stream holds per choice; 0 means 256
 	SlowReader SlowReader    // what happens when they are not read

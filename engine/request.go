@@ -60,6 +60,11 @@ type Request struct {
 	// spelled in several ways, and depends on the request alone as always.
 	JumpAhead bool
 
+	// MaxDraft bounds the tokens that are guessed behind each one of the answer, if the
+	// engine guesses (see Options.Draft): 0 leaves it to the engine, a negative number
+	// means none. The answer does not depend on it.
+	MaxDraft int
+
 	// MaxTokens bounds each answer, without its end token. 0 means as many as
 	// the context holds; a negative number means none: the prompt is computed
 	// and scored only. An answer that reaches the bound, the end of the context

@@ -18,8 +18,10 @@ type counters struct {
 	forced    int64
 	steps     int64
 	paused    int64
+	drafted   int64 // guesses that were verified
+	hits      int64 // of these, those that were right
 
-	busy, kernels, sampling time.Duration
+	busy, kernels, sampling, drafting time.Duration
 }
 
 // Stats describe an engine at one moment.
@@ -37,6 +39,11 @@ type Stats struct {
 	Busy     time.Duration // time of all steps
 	Kernels  time.Duration // of Busy, in the model
 	Sampling time.Duration // of Busy, drawing tokens and scoring prompts
+	Drafting time.Duration // guessing, between steps
+
+	Guessed    int64 // tokens that were guessed and computed, see Options.Draft
+	Right      int64 // of these, those that became part of an answer
+	DraftBytes int64 // held by drafters
 
 	Sched     sched.Stats
 	Swap      SwapStats      // zero without a SwapSpace
@@ -144,6 +151,7 @@ func (e *Engine) stats() Stats {
 		Requests: len(e.groups), Waiting: int(e.waiting.Load()), Paused: len(e.held),
 		Submitted: c.submitted, Finished: maps.Clone(c.finished), Pauses: c.paused,
 		Tokens: c.tokens, Forced: c.forced, Steps: c.steps, Busy: c.busy, Kernels: c.kernels, Sampling: c.sampling,
+		Drafting: c.drafting, Guessed: c.drafted, Right: c.hits,
 		Sched: e.sched.Stats(), Pool: e.pool.Stats(), Usage: e.pool.Usage(),
 	}
 	if e.reserved != nil {
@@ -161,6 +169,9 @@ func (e *Engine) stats() Stats {
 	now := e.now()
 	var waiting []*sequence
 	for s, q := range e.seqs {
+		if q.drafts.by != nil {
+			st.DraftBytes += q.drafts.by.Bytes()
+		}
 		if s.Running() {
 			st.Sequences = append(st.Sequences, q.stats(now))
 		} else {

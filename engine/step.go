@@ -64,6 +64,10 @@ func (e *Engine) build(p *sched.Plan) {
 		r := &p.Runs[i]
 		q := e.seqs[r.Seq]
 		run := runState{q: q, out: out, outs: r.Outputs, jobs: len(e.jobs)}
+		tokens := q.tokens
+		if r.Draft > 0 {
+			tokens = q.guessed(r.Draft)
+		}
 		if q.g.whole() {
 			run.skip = min(max(q.g.scored-r.Start, 0), r.N)
 			run.outs = r.N - run.skip
@@ -75,11 +79,11 @@ func (e *Engine) build(p *sched.Plan) {
 			run.outs = e.scoreAhead(r, q, out)
 		}
 		if r.Outputs > 0 && q.ahead.end == "" {
-			e.drawJobs(q, out+run.outs-1)
+			e.drawJobs(q, out+run.outs-1-r.Draft, r.Draft)
 		}
 		run.njobs = len(e.jobs) - run.jobs
 		e.runs = append(e.runs, run)
-		e.batch.Runs = append(e.batch.Runs, model.Run{Seq: q.KV, Tokens: q.tokens[r.Start : r.Start+r.N], Outputs: run.outs, Length: max(q.rope, 1)})
+		e.batch.Runs = append(e.batch.Runs, model.Run{Seq: q.KV, Tokens: tokens[r.Start : r.Start+r.N], Outputs: run.outs, Length: max(q.rope, 1)})
 		out += run.outs
 	}
 }
@@ -93,8 +97,8 @@ func (e *Engine) score(r *sched.Run, q *sequence, out int) {
 }
 
 // drawJobs adds jobs for the next token: one for each choice that goes on from
-// this row.
-func (e *Engine) drawJobs(q *sequence, out int) {
+// this row. The rows after it are behind guesses.
+func (e *Engine) drawJobs(q *sequence, out, drafts int) {
 	g := q.g
 	switch {
 	case g.req.MaxTokens == 0:
@@ -105,7 +109,7 @@ func (e *Engine) drawJobs(q *sequence, out int) {
 			}
 		}
 	default:
-		e.jobs = append(e.jobs, job{q: q, out: out})
+		e.jobs = append(e.jobs, job{q: q, out: out, drafts: drafts})
 	}
 }
 
@@ -125,10 +129,14 @@ func (e *Engine) compute(p *sched.Plan) (err error) {
 		}
 	}()
 	begin := time.Now()
-	simple := len(e.jobs) > 0
+	most := max(e.logits/e.limits.vocab, 16)
+	simple, rows := len(e.jobs) > 0, 0
 	for i := range e.runs {
-		simple = simple && e.runs[i].outs <= 1 && e.runs[i].q.g.req.Embed == NoPooling
+		run, r := &e.runs[i], &p.Runs[i]
+		simple = simple && run.outs <= 1+r.Draft && run.q.g.req.Embed == NoPooling
+		rows += r.Draft
 	}
+	simple = simple && (rows == 0 || rows+len(e.jobs) <= most)
 	if e.inject != nil {
 		e.inject()
 	}
@@ -147,14 +155,13 @@ func (e *Engine) compute(p *sched.Plan) (err error) {
 	}
 	e.pooling(p)
 	// The jobs are in the order of their outputs.
-	most := max(e.logits/e.limits.vocab, 16)
 	for rest := e.jobs; len(rest) > 0; {
 		first, n := rest[0].out, 0
-		for n < len(rest) && rest[n].out < first+most {
+		for n < len(rest) && (n == 0 || rest[n].last() < first+most) {
 			n++
 		}
 		begin = time.Now()
-		e.m.Project(first, rest[n-1].out-first+1)
+		e.m.Project(first, rest[n-1].last()-first+1)
 		e.counts.kernels += time.Since(begin)
 		e.runJobs(rest[:n], first)
 		rest = rest[n:]
@@ -183,17 +190,22 @@ func (e *Engine) pooling(p *sched.Plan) {
 	}
 }
 
-// job is one row of logits and what is to be taken from it.
+// job is one row of logits, or one and those behind guesses, and what is to be taken
+// from it.
 type job struct {
-	q   *sequence
-	out int
-	at  int // > 0: the log-probability of this token; 0: the next token
+	q      *sequence
+	out    int
+	at     int // > 0: the log-probability of this token; 0: the next token
+	drafts int // rows behind guesses
 
 	res    sample.Result
 	forced bool // it was not drawn
 	done   bool // the masker says that the text is complete
 	err    error
 }
+
+// last returns the last row of j.
+func (j *job) last() int { return j.out + j.drafts }
 
 // score takes what is wanted of a token that is known.
 func (j *job) score(logits []float32, scorer *sample.Sampler) {
@@ -275,7 +287,19 @@ func (t *drawTask) run(j *job, scorer *sample.Sampler) {
 		return
 	}
 	q.sampler.Share(scorer)
+	if j.drafts > 0 {
+		t.verify(j)
+		return
+	}
 	j.res = q.sampler.Sample(logits)
+	j.take(logits, 0)
+}
+
+// take looks at the token that was drawn from a row, n tokens behind the last known
+// one, and tells sampler and masker of it, unless it ends the answer, which it
+// reports.
+func (j *job) take(logits []float32, n int) (ends bool) {
+	q := j.q
 	if j.res.Trace != nil {
 		q.mask.explain(&j.res)
 	}
@@ -290,9 +314,12 @@ func (t *drawTask) run(j *job, scorer *sample.Sampler) {
 				j.err = fmt.Errorf("%w: %w", ErrNoToken, err)
 			}
 		}
-	case !slices.Contains(q.g.req.StopTokens, j.res.Token):
+	case slices.Contains(q.g.req.StopTokens, j.res.Token):
+		return true
+	default:
 		if j.done, j.err = q.accept(j.res.Token); q.ahead.by != nil && !j.done && j.err == nil {
-			j.done, j.err = q.jump(q.length() + 1)
+			j.done, j.err = q.jump(q.length() + n + 1)
 		}
 	}
+	return j.done || j.err != nil
 }

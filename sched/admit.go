@@ -19,6 +19,9 @@ func (s *Scheduler) admit(rows bool) {
 			return
 		}
 		computed, ok := s.allocate(q)
+		if !ok && s.dropDrafts() {
+			computed, ok = s.allocate(q)
+		}
 		for !ok && s.held > 0 {
 			s.preempt(s.running[len(s.running)-1])
 			computed, ok = s.allocate(q)
@@ -70,9 +73,9 @@ func (s *Scheduler) slot(q *Seq) bool {
 	if s.cfg.ITLTarget == 0 || s.serving() == 0 || !s.cost.Ready() {
 		return true
 	}
-	shape := Shape{}.with(q.Wanted, 1, 1)
+	shape := Shape{}.With(q.Wanted, 1, 1)
 	for _, r := range s.running[:s.serving()] {
-		shape = shape.with(r.Wanted, 1, 1)
+		shape = shape.With(r.Wanted, 1, 1)
 	}
 	return s.cost.Predict(shape) <= s.cfg.ITLTarget
 }

@@ -13,13 +13,13 @@ type Shape struct {
 	Context int64 // keys read: for each row, the tokens up to its own
 }
 
-// with returns s with n more tokens of a sequence that has start before them.
-func (s Shape) with(start, n, outputs int) Shape { return s.add(start, n, outputs, 1) }
+// With returns s with n more tokens of a sequence that has start before them.
+func (s Shape) With(start, n, outputs int) Shape { return s.add(start, n, outputs, 1) }
 
 // withRun returns s with a run.
 func (s Shape) withRun(r *Run) Shape {
 	s.Scored += r.Seq.scoredIn(r.Start, r.N)
-	return s.with(r.Start, r.N, r.Outputs)
+	return s.With(r.Start, r.N, r.Outputs)
 }
 
 func (s Shape) withoutRun(r *Run) Shape {
@@ -126,7 +126,7 @@ func (m *CostModel) Prompt(tokens, scored, perStep int) time.Duration {
 		t = time.Duration(full) * m.Predict(s)
 	}
 	if rest := tokens % perStep; rest > 0 {
-		t += m.Predict(Shape{Scored: scored * rest / tokens}.with(tokens-rest, rest, 1))
+		t += m.Predict(Shape{Scored: scored * rest / tokens}.With(tokens-rest, rest, 1))
 	}
 	return t
 }

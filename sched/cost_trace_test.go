@@ -28,7 +28,7 @@ func answers(seqs, context int) load {
 	return func(_ *rand.Rand, step int) Shape {
 		s := Shape{}
 		for i := range seqs {
-			s = s.with(context+(step+37*i)%300, 1, 1)
+			s = s.With(context+(step+37*i)%300, 1, 1)
 		}
 		return s
 	}
@@ -37,10 +37,10 @@ func answers(seqs, context int) load {
 func chats(rng *rand.Rand, step int) Shape {
 	s := Shape{}
 	for i := range 1 + rng.IntN(8) {
-		s = s.with(100+(step+91*i)%600, 1, 1)
+		s = s.With(100+(step+91*i)%600, 1, 1)
 	}
 	if rng.IntN(10) == 0 {
-		s = s.with(0, 20+rng.IntN(200), 1)
+		s = s.With(0, 20+rng.IntN(200), 1)
 	}
 	return s
 }
@@ -48,10 +48,10 @@ func chats(rng *rand.Rand, step int) Shape {
 func longPrompts(rng *rand.Rand, step int) Shape {
 	s := Shape{}
 	for i := range step % 4 {
-		s = s.with(900+17*i, 1, 1)
+		s = s.With(900+17*i, 1, 1)
 	}
 	if step%3 > 0 || s.Rows == 0 {
-		s = s.with(512*(step%8), 512, 0)
+		s = s.With(512*(step%8), 512, 0)
 	}
 	return s
 }
@@ -60,7 +60,7 @@ func longPrompts(rng *rand.Rand, step int) Shape {
 func scoredPrompts(rng *rand.Rand, step int) Shape {
 	s := longPrompts(rng, step)
 	if step%2 == 0 {
-		s = s.with(256*(step%8), 256, 0)
+		s = s.With(256*(step%8), 256, 0)
 		s.Scored = 256
 	}
 	return s
@@ -100,7 +100,7 @@ func TestPredictionsOfTraces(t *testing.T) {
 				}
 				if c.calibrated {
 					for _, s := range Shapes(512, 4096) {
-						s := Shape{}.with(s.Start, s.N, 1)
+						s := Shape{}.With(s.Start, s.N, 1)
 						m.Observe(s, took(s, 0))
 					}
 				}

@@ -19,10 +19,10 @@ func truth(s Shape, scale float64) time.Duration {
 func serving(rng *rand.Rand) Shape {
 	s := Shape{}
 	for range 1 + rng.IntN(32) {
-		s = s.with(rng.IntN(2000), 1, 1)
+		s = s.With(rng.IntN(2000), 1, 1)
 	}
 	if rng.IntN(3) == 0 {
-		s = s.with(rng.IntN(4000), 1+rng.IntN(500), rng.IntN(2))
+		s = s.With(rng.IntN(4000), 1+rng.IntN(500), rng.IntN(2))
 	}
 	return s
 }
@@ -56,7 +56,7 @@ func TestCostModelLearns(t *testing.T) {
 	// A prompt in pieces is the sum of its steps.
 	sum := time.Duration(0)
 	for at := 0; at < 1000; at += 128 {
-		sum += truth(Shape{}.with(at, min(128, 1000-at), 0), 1)
+		sum += truth(Shape{}.With(at, min(128, 1000-at), 0), 1)
 	}
 	if d := float64(m.Prompt(1000, 0, 128)) / float64(sum); d < 0.85 || d > 1.15 {
 		t.Errorf("a prompt of 1000 takes %v, predicted %v", sum, m.Prompt(1000, 0, 128))
@@ -80,11 +80,11 @@ func TestCostModelKeepsWhatItKnows(t *testing.T) {
 		s := serving(rng)
 		m.Observe(s, truth(s, 1))
 	}
-	same := Shape{}.with(500, 1, 1)
+	same := Shape{}.With(500, 1, 1)
 	for range 20_000 {
 		m.Observe(same, time.Duration(float64(truth(same, 1))*math.Exp(0.1*rng.NormFloat64())))
 	}
-	s := Shape{}.with(1000, 256, 1)
+	s := Shape{}.With(1000, 256, 1)
 	if d := float64(m.Predict(s)) / float64(truth(s, 1)); d < 0.9 || d > 1.1 {
 		t.Errorf("a chunk takes %v, predicted %v", truth(s, 1), m.Predict(s))
 	}
@@ -98,7 +98,7 @@ func TestCostModelBoundsOddSteps(t *testing.T) {
 		s := serving(rng)
 		m.Observe(s, truth(s, 1))
 	}
-	s := Shape{}.with(1000, 1, 1)
+	s := Shape{}.With(1000, 1, 1)
 	for _, odd := range []time.Duration{time.Microsecond, time.Minute} {
 		m.Observe(s, odd)
 		if d := float64(m.Predict(s)) / float64(truth(s, 1)); d < 0.3 || d > 1.7 {
@@ -112,7 +112,7 @@ func TestShapeAddsUp(t *testing.T) {
 		start, n := rapid.IntRange(0, 100).Draw(t, "start"), rapid.IntRange(1, 50).Draw(t, "n")
 		cut := rapid.IntRange(0, n).Draw(t, "cut")
 		s := Shape{Rows: 3, Outputs: 1, Context: 10}
-		whole, parts := s.with(start, n, 1), s.with(start, cut, 0).with(start+cut, n-cut, 1)
+		whole, parts := s.With(start, n, 1), s.With(start, cut, 0).With(start+cut, n-cut, 1)
 		keys := int64(10)
 		for i := range n {
 			keys += int64(start + i + 1)

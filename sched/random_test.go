@@ -304,7 +304,7 @@ func (w *world) judge(p *Plan) error {
 		}
 		seen[q] = true
 		total += r.N
-		shape = shape.with(r.Start, r.N, r.Outputs)
+		shape = shape.With(r.Start, r.N, r.Outputs)
 		if a := w.find(q); !a.begun {
 			a.begun = true
 			w.served = append(w.served, a.ID)

@@ -50,6 +50,7 @@ type Scheduler struct {
 	reserved  int           // pages that the rows planned so far will take
 	decoding  int           // rows of answers
 	prompting int           // rows of prompts
+	guessing  bool          // there may be guesses
 	alone     time.Duration // of the answers without prompts
 	batch     int           // members of the static batch at its start
 	blocked   reason
@@ -202,7 +203,7 @@ func (s *Scheduler) Next(now time.Duration) *Plan {
 	p.Runs, p.Preempted, p.Admitted, p.Shed = p.Runs[:0], p.Preempted[:0], p.Admitted[:0], p.Shed[:0]
 	p.Shape, p.Wake, p.Predicted = Shape{}, 0, 0
 	s.now, s.active, s.left, s.reserved, s.blocked = now, 0, s.cfg.MaxTokens, 0, notBlocked
-	s.decoding, s.prompting = 0, 0
+	s.decoding, s.prompting, s.guessing = 0, 0, false
 	s.unpark()
 	s.shed()
 	s.rank()

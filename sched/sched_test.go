@@ -131,6 +131,50 @@ func TestDrafts(t *testing.T) {
 	}
 }
 
+// Guesses take no memory that a token needs, and nobody loses any for them: neither
+// one who is planned later, nor one who waits.
+func TestDraftsGiveWay(t *testing.T) {
+	now := time.Duration(0)
+	begin := func(prompts ...int) (*Scheduler, []*Seq) {
+		s := newTest(t, Config{Split: true}, 4)
+		var seqs []*Seq
+		for i, n := range prompts {
+			seqs = append(seqs, &Seq{ID: uint64(i), Prompt: n, MaxNew: 20})
+			if err := s.Add(seqs[i], now); err != nil {
+				t.Fatal(err)
+			}
+		}
+		advance(t, s, &now, time.Millisecond)
+		return s, seqs
+	}
+	judge := func(s *Scheduler, rows ...int) {
+		t.Helper()
+		p := s.Next(now)
+		var got []int
+		for _, r := range p.Runs {
+			got = append(got, r.N)
+		}
+		if err := s.checkPlan(); err != nil || len(p.Preempted) > 0 || !slices.Equal(got, rows) {
+			t.Errorf("rows %v, want %v; preempted %v; %v", got, rows, p.Preempted, err)
+		}
+	}
+	// There is one page: the first needs it for guesses only, the second for a token.
+	s, seqs := begin(17, 16)
+	seqs[0].Draft, seqs[1].Draft = 16, 4
+	judge(s, 1, 1)
+	// Of two sequences that need none for a token, the first gets it.
+	s, seqs = begin(17, 15)
+	seqs[0].Draft, seqs[1].Draft = 16, 4
+	judge(s, 17, 1)
+	// Another one waits that needs two pages.
+	s, seqs = begin(17)
+	seqs[0].Draft = 16
+	if err := s.Add(&Seq{ID: 3, Prompt: 30, MaxNew: 1}, now); err != nil {
+		t.Fatal(err)
+	}
+	judge(s, 1, 30)
+}
+
 // Tokens that are forced are computed with the one before them, as answers are:
 // before prompts, however short the step. A long piece takes its turn with them.
 func TestForced(t *testing.T) {
@@ -363,10 +407,10 @@ func chunksGrow(t *testing.T, s *Scheduler) {
 func TestStepTimeOfSlowAnswers(t *testing.T) {
 	s := newTest(t, Config{Split: true, MaxTokens: 512, StepTime: time.Millisecond}, 1000)
 	for n := range 100 {
-		shape := Shape{}.with(0, 1+5*n, 1)
+		shape := Shape{}.With(0, 1+5*n, 1)
 		s.Cost().Observe(shape, truth(shape, 1))
 	}
-	alone := truth(Shape{}.with(1, 1, 1), 1)
+	alone := truth(Shape{}.With(1, 1, 1), 1)
 	if alone < s.Config().StepTime {
 		t.Fatalf("answers that take %v are not slow", alone)
 	}
@@ -393,7 +437,7 @@ func TestStepTimeOfSlowAnswers(t *testing.T) {
 func TestSkipJoin(t *testing.T) {
 	cost := NewCostModel()
 	for n := range 100 {
-		s := Shape{}.with(0, 1+5*n, 1)
+		s := Shape{}.With(0, 1+5*n, 1)
 		cost.Observe(s, truth(s, 1))
 	}
 	p := MLFQ(50*time.Millisecond, 0, cost, 512)

@@ -154,6 +154,14 @@ func (s *Scheduler) schedule(q *Seq, n int) int {
 		}
 	}
 	need := s.mem.Need(q, n)
+	// Nobody loses memory for guesses.
+	if need > s.mem.Available(need+s.reserved)-s.reserved && n > q.missing() {
+		n = q.missing()
+		need = s.mem.Need(q, n)
+	}
+	if need > s.mem.Available(need+s.reserved)-s.reserved {
+		s.dropDrafts()
+	}
 	for need > s.mem.Available(need+s.reserved)-s.reserved {
 		v := s.victim(q)
 		if v == nil {
@@ -195,11 +203,35 @@ func (s *Scheduler) appendRun(q *Seq, n, need int) {
 	} else {
 		s.prompting++
 	}
+	s.guessing = s.guessing || r.Draft > 0
 	q.run, q.pages = len(s.plan.Runs), need
 	s.plan.Runs = append(s.plan.Runs, r)
 	s.plan.Shape = s.plan.Shape.withRun(&r)
 	s.reserved += need
 	s.left = max(s.left-n, 0)
+}
+
+// dropDrafts takes the guesses out of the plan, and reports whether there were some.
+func (s *Scheduler) dropDrafts() bool {
+	if !s.guessing {
+		return false
+	}
+	s.guessing = false
+	for i := range s.plan.Runs {
+		r := &s.plan.Runs[i]
+		if r.Draft == 0 {
+			continue
+		}
+		q := r.Seq
+		s.plan.Shape = s.plan.Shape.withoutRun(r)
+		s.left += r.Draft
+		s.reserved -= q.pages
+		r.N, r.Draft, r.Outputs = r.N-r.Draft, 0, 1
+		q.pages = s.mem.Need(q, r.N)
+		s.reserved += q.pages
+		s.plan.Shape = s.plan.Shape.withRun(r)
+	}
+	return true
 }
 
 // removeRun takes the run of q out of the plan again.

@@ -1,0 +1,282 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"ridge/internal/testdata"
+	"ridge/model"
+	"ridge/sample"
+	"ridge/sched"
+	"ridge/spec"
+	"ridge/weights/tensor"
+)
+
+// prophet is a drafter that knows the texts, and errs now and then.
+type prophet struct {
+	texts [][]int32
+	r     *rand.Rand
+	errs  int // one of so many guesses is wrong
+}
+
+func (p *prophet) Draft(dst []spec.Guess, tokens []int32, n int) []spec.Guess {
+	for _, text := range p.texts {
+		if len(text) <= len(tokens) || !slices.Equal(text[:len(tokens)], tokens) {
+			continue
+		}
+		for _, id := range text[len(tokens):min(len(tokens)+n, len(text))] {
+			if p.r.IntN(p.errs) == 0 {
+				id = p.r.Int32N(100)
+			}
+			dst = append(dst, spec.Guess{Token: id, Class: uint8(p.r.IntN(spec.Classes))})
+		}
+		break
+	}
+	return dst
+}
+
+func (p *prophet) Bytes() int64 { return 8 }
+func (p *prophet) Close()       {}
+
+// prophets returns how to make drafters that know what requests should get.
+func prophets(reqs []Request, want []reply, errs int) func(int) spec.Drafter {
+	var texts [][]int32
+	for i, q := range reqs {
+		for _, c := range want[i].choices {
+			texts = append(texts, slices.Concat(q.Tokens, c.tokens))
+		}
+	}
+	made := uint64(0)
+	return func(int) spec.Drafter {
+		made++
+		return &prophet{texts, rand.New(rand.NewPCG(made, 11)), errs}
+	}
+}
+
+// guessing plays a workload on an engine with a drafter, as serve does, and reports
+// how many guesses were right.
+func guessing(t *testing.T, name string, s setting, d *spec.Drafting, reqs []Request, want []reply, r *rand.Rand) int64 {
+	t.Helper()
+	s.o.Draft = d
+	e := start(t, openTiny(t, name, s.pages), s.o)
+	play(t, e, reqs, want, r, time.Millisecond/4)
+	play(t, e, reqs, want, r, 0)
+	st := e.Stats()
+	if st.Right > st.Guessed || st.DraftBytes != 0 {
+		t.Errorf("%d guesses, %d of them right, %d bytes held", st.Guessed, st.Right, st.DraftBytes)
+	}
+	return st.Right
+}
+
+// One answer, whatever is guessed: tokens, log-probabilities and ends are those of a
+// loop that guesses nothing, whatever else is served, however steps are filled,
+// whatever the caches hold, and whoever is preempted.
+func TestOneAnswerWithDrafts(t *testing.T) {
+	for i, name := range []string{"llama", "gemma3", "gemma3n", "deepseek3", "phi3-longrope-long", "llama-rope-dynamic-long"} {
+		r := rand.New(rand.NewPCG(uint64(i), 13))
+		ref := openTiny(t, name, 64)
+		reqs := workload(r, 32, ref.Config().Vocab, 70, 30)
+		want := replies(t, ref, reqs)
+		for k, s := range settings(t, r) {
+			if i > 0 && (k+i)%5 != 0 { // all of them with one model
+				continue
+			}
+			t.Run(name+" "+s.name, func(t *testing.T) {
+				d := &spec.Drafting{New: prophets(reqs, want, 5), Most: 1 + r.IntN(12), Always: k%3 > 0}
+				right := guessing(t, name, s, d, s.share(reqs), want, r)
+				if d.Always && s.o.Sched.MaxTokens > 40 && right == 0 {
+					t.Error("no guess was right")
+				}
+			})
+		}
+		t.Run(name+" n-grams", func(t *testing.T) {
+			d := &spec.Drafting{New: func(n int) spec.Drafter { return spec.NewNGram(n) }, Always: true}
+			cfg := sched.Config{Split: true}
+			guessing(t, name, setting{pages: 49, o: Options{Sched: &cfg}}, d, reqs, want, r)
+		})
+	}
+}
+
+// The same with jump-ahead and a masker.
+func TestJumpAheadWithDrafts(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 2))
+	ref := openTiny(t, "llama", 64)
+	reqs, want := riddles(t, ref, r, 32, 60, 60)
+	for k, s := range settings(t, r) {
+		if k%3 == 0 {
+			t.Run(s.name, func(t *testing.T) {
+				guessing(t, "llama", s, &spec.Drafting{New: prophets(reqs, want, 6), Always: true}, s.share(reqs), want, r)
+			})
+		}
+	}
+}
+
+// The same with trained models, where n-grams are right now and then.
+func TestOneAnswerWithDraftsOfTrainedModel(t *testing.T) { draftsOf(t, testdata.Tiny, 1<<20) }
+
+func TestOneAnswerWithDraftsOfRealModel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped: short")
+	}
+	draftsOf(t, testdata.Model(t, "smollm2"), 16<<20)
+}
+
+func draftsOf(t *testing.T, path string, memory int64) {
+	m, err := model.Open(path, model.Options{KV: tensor.F16, Context: 512, KVBytes: memory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	r := rand.New(rand.NewPCG(1, 17))
+	reqs := workload(r, 10, 40000, 120, 10)
+	for i := range reqs[:4] {
+		reqs[i].Sampling, reqs[i].MaxTokens, reqs[i].StopTokens = sample.Params{LogProbs: i % 2}, 30, nil
+	}
+	want := replies(t, m, reqs)
+	for _, always := range []bool{false, true} {
+		for name, by := range map[string]func(int) spec.Drafter{
+			"n-grams": func(n int) spec.Drafter { return spec.NewNGram(n) },
+			"prophet": prophets(reqs, want, 8),
+		} {
+			t.Run(fmt.Sprint(name, " always ", always), func(t *testing.T) {
+				e := start(t, m, Options{Draft: &spec.Drafting{New: by, Always: always}})
+				play(t, e, reqs, want, r, 0)
+				play(t, e, reqs, want, r, 0)
+				if st := e.Stats(); always && st.Right == 0 {
+					t.Errorf("%d guesses, none was right", st.Guessed)
+				}
+			})
+		}
+	}
+}
+
+// Guesses save steps: one that knows the text takes a step for nine tokens, and
+// events and counters say so.
+func TestDraftsSaveSteps(t *testing.T) {
+	ref := openTiny(t, "llama", 64)
+	q := long(60)
+	q.Sampling.LogProbs = 1
+	want := []reply{{choices: []answer{alone(t, ref, q)}}}
+	d := &spec.Drafting{New: prophets([]Request{q}, want, math.MaxInt), Always: true}
+	e := start(t, openTiny(t, "llama", 64), Options{Draft: d, NoPrefixCache: true})
+	for _, c := range []struct{ most, steps, guesses, hits int }{{0, 1 + 7, 7*8 - 4, 52}, {2, 1 + 20, 39, 39}, {-1, 60, 0, 0}} {
+		q.MaxDraft = c.most
+		before := e.Stats()
+		s, hits := submit(t, e, q), 0
+		var last Event
+		for ev, ok := s.Next(t.Context()); ok; ev, ok = s.Next(t.Context()) {
+			if last = ev; ev.Drafted {
+				hits++
+			}
+		}
+		st := e.Stats()
+		if n := int(st.Steps - before.Steps); n != c.steps || hits != c.hits || last.Right != hits || last.Guessed != c.guesses ||
+			int(st.Guessed-before.Guessed) != c.guesses || int(st.Right-before.Right) != hits {
+			t.Errorf("at most %d: %d steps, %d of %d guesses right, by events %d, want %+v", c.most, n, last.Right, last.Guessed, hits, c)
+		}
+	}
+}
+
+// hostile is a drafter that does what none should.
+type hostile struct {
+	data []byte
+	kept []spec.Guess
+}
+
+func (h *hostile) Draft(dst []spec.Guess, tokens []int32, n int) []spec.Guess {
+	if len(h.data) == 0 {
+		return nil
+	}
+	what := h.data[0]
+	h.data = h.data[1:]
+	for _, g := range h.kept { // after it was returned
+		g.Token = -5
+	}
+	switch {
+	case what < 10:
+		panic("hostile")
+	case what < 30:
+		return make([]spec.Guess, 10000)
+	case what < 40:
+		return dst[:cap(dst)]
+	}
+	for i := range int(what) % 20 {
+		id := int32(1) << (what % 31)
+		if what%2 == 0 {
+			id = tokens[(i*int(what))%len(tokens)]
+		}
+		dst = append(dst, spec.Guess{Token: id - int32(what%3), Class: what})
+	}
+	h.kept = dst
+	return dst
+}
+
+func (h *hostile) Bytes() int64 { return 0 }
+func (h *hostile) Close()       { h.data = nil }
+
+// A drafter cannot change an answer, whatever it does.
+func FuzzDrafter(f *testing.F) {
+	r := rand.New(rand.NewPCG(3, 31))
+	ref := openTiny(f, "llama", 64)
+	reqs := workload(r, 6, ref.Config().Vocab, 20, 12)
+	want := replies(f, ref, reqs)
+	m := openTiny(f, "llama", 24)
+	f.Add([]byte{50, 61, 72, 83, 94, 5, 105})
+	f.Add([]byte{25, 35, 100, 200, 255, 44, 46, 48})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		e := start(t, m, Options{Draft: &spec.Drafting{New: func(int) spec.Drafter { return &hostile{data: slices.Clone(data)} }, Always: len(data)%2 == 0}})
+		play(t, e, reqs, want, r, 0)
+	})
+}
+
+// Guesses cost no memory: a step in which no sequence gets a page allocates nothing.
+func TestDraftAllocations(t *testing.T) {
+	const seqs, from, to, page = 2, 10, 38, 16
+	d := &spec.Drafting{New: func(n int) spec.Drafter { return spec.NewNGram(n) }, Always: true, Most: 3}
+	e := start(t, openTiny(t, "llama", 100), Options{Draft: d})
+	var reqs []Request
+	for i := range seqs {
+		q := long(115)
+		q.Tokens = append(q.Tokens, int32(10+i), 5, 6, 7, int32(10+i), 5, 6, 7)
+		if i%2 == 0 {
+			q.Sampling = sample.Params{Temperature: 1, TopP: 0.9, Seed: uint64(i)}
+		}
+		reqs = append(reqs, q)
+	}
+	mallocs := mallocsOf(t, e, reqs)
+	if st := e.Stats(); len(mallocs) < to || st.Guessed < 50 {
+		t.Fatalf("%d steps, %d guesses", len(mallocs), st.Guessed)
+	}
+	some := 0
+	for i := from; i < to; i++ {
+		if mallocs[i] != mallocs[i-1] {
+			some++
+		}
+	}
+	// Sequences that guess right get pages at times of their own.
+	if most := seqs * (to - from) * 4 / page; some > most {
+		t.Errorf("allocations in %d of %d steps, want them in at most %d", some, to-from, most)
+	}
+}
+
+// Drafting is refused where it cannot be.
+func TestDraftingRefused(t *testing.T) {
+	by := func(n int) spec.Drafter { return spec.NewNGram(n) }
+	for name, c := range map[string]struct {
+		model string
+		d     spec.Drafting
+		want  string
+	}{
+		"nobody":   {"llama", spec.Drafting{}, "spec: drafting: expected a drafter, found none"},
+		"too many": {"llama", spec.Drafting{New: by, Most: 100}, "spec: drafting: expected 0 to 64 guesses behind a token, found 100"},
+		"states":   {"lfm2", spec.Drafting{New: by}, "engine: drafting: expected layers that can drop their last tokens, found some with states"},
+	} {
+		if _, err := New(openTiny(t, c.model, 64), Options{Draft: &c.d}); err == nil || err.Error() != c.want {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package spec
+
+// Book knows how often guesses of a class come true, from those that were compared
+// with what came. One is of everything that an engine has seen, and each request
+// has one of its own, which begins with what the other says.
+type Book struct {
+	all   *Book
+	class [Classes]tally
+}
+
+// tally counts guesses. Old ones fade.
+type tally struct{ tried, right float32 }
+
+// Weights of what is known.
+const (
+	fade  = 128 // guesses of a class after which all count half
+	trust = 8   // guesses of a request that count as much as what the others say
+)
+
+// NewBook returns the book of a request, or with nil one of everything.
+func NewBook(all *Book) *Book { return &Book{all: all} }
+
+// Learn enters that a guess of a class came true or not, the guesses before it in
+// its chain having come true.
+func (b *Book) Learn(class uint8, right bool) {
+	for ; b != nil; b = b.all {
+		t := &b.class[min(class, Classes-1)]
+		t.tried++
+		if right {
+			t.right++
+		}
+		if t.tried >= fade {
+			t.tried, t.right = t.tried/2, t.right/2
+		}
+	}
+}
+
+// Share returns the part of the guesses of a class that is expected to come true.
+func (b *Book) Share(class uint8) float64 {
+	class = min(class, Classes-1)
+	// Nobody has seen anything: the surer the likelier, and not more than that.
+	before := 0.1 + 0.8*float64(class)/(Classes-1)
+	if b.all != nil {
+		before = b.all.Share(class)
+	}
+	t := b.class[class]
+	return (float64(t.right) + trust*before) / (float64(t.tried) + trust)
+}

@@ -1,0 +1,80 @@
+package spec
+
+// Offer is what one sequence could have verified, and how much of it is.
+type Offer struct {
+	Guesses []Guess
+	Book    *Book
+	Take    int // of the guesses, from the first: what Choose sets
+
+	chance float64 // that all guesses up to the next one come true
+}
+
+// MaxRows bounds the guesses that a step verifies.
+const MaxRows = 64
+
+// Choose decides how many guesses of each offer a step verifies: as many as make
+// the most tokens in the time of the step. fixed are the tokens that the step gives
+// without guesses, and cost is how long it takes with so many rows more, 0 to
+// MaxRows, in any unit; 0 if nobody knows. Then, and where a gain would be within
+// what such predictions are off, nothing is verified. It returns how many times as
+// many tokens in the same time are expected, 1 without guesses.
+//
+// The chance of a guess is never above that of the one before it. So the best n
+// rows are found one by one, the likeliest of those that come next first, and all
+// n are compared.
+func Choose(offers []Offer, fixed int, cost func(rows int) float64) (gain float64) {
+	const margin = 1.02
+	take(offers, 0)
+	plain := cost(0)
+	if plain <= 0 || fixed <= 0 {
+		return 1
+	}
+	base := float64(fixed) / plain
+	tokens, best, rows := float64(fixed), margin*base, 0
+	for n := 1; n <= MaxRows; n++ {
+		chance := next(offers)
+		if chance == 0 {
+			break
+		}
+		tokens += chance
+		if rate := tokens / cost(n); rate > best {
+			best, rows = rate, n
+		}
+	}
+	take(offers, rows)
+	if rows == 0 {
+		return 1
+	}
+	return best / base
+}
+
+// next takes the likeliest guess that may be taken, and returns its chance.
+func next(offers []Offer) (chance float64) {
+	which := -1
+	for i := range offers {
+		if o := &offers[i]; o.Take < len(o.Guesses) && o.chance > chance {
+			which, chance = i, o.chance
+		}
+	}
+	if which >= 0 {
+		o := &offers[which]
+		if o.Take++; o.Take < len(o.Guesses) {
+			o.chance *= o.Book.Share(o.Guesses[o.Take].Class)
+		}
+	}
+	return chance
+}
+
+// take takes the likeliest guesses, so many of them, and no others.
+func take(offers []Offer, rows int) {
+	for i := range offers {
+		o := &offers[i]
+		o.Take, o.chance = 0, 0
+		if len(o.Guesses) > 0 {
+			o.chance = o.Book.Share(o.Guesses[0].Class)
+		}
+	}
+	for range rows {
+		next(offers)
+	}
+}

@@ -1,0 +1,66 @@
+// Package spec guesses what a sequence goes on with, so that a step of the engine
+// can compute several of its tokens at once (speculative decoding: Leviathan et
+// al., "Fast Inference from Transformers via Speculative Decoding", 2023; Chen et
+// al., "Accelerating Large Language Model Decoding with Speculative Sampling",
+// 2023). Which guesses are right the sampler finds out (sample.Sampler.Verify): no
+// guess can change a text, only the time it takes.
+//
+// A [Drafter] makes guesses, a [Book] learns how many of them come true, and
+// [Choose] decides how many are worth their rows in a step.
+package spec
+
+import "fmt"
+
+// Classes is the number of classes that guesses fall into, by how sure a drafter is
+// of them: 0 is the least.
+const Classes = 16
+
+// Guess is a token that may come next.
+type Guess struct {
+	Token int32
+	Class uint8 // below Classes: guesses of one come true about equally often
+}
+
+// Drafter guesses the next tokens of one sequence. Its methods are called by one
+// goroutine at a time.
+type Drafter interface {
+	// Draft appends at most n guesses of what follows tokens to dst, each of what
+	// follows the one before it, and returns it. Calls see the same tokens as those
+	// before them and more.
+	Draft(dst []Guess, tokens []int32, n int) []Guess
+	// Bytes returns the memory that the drafter holds for the sequence.
+	Bytes() int64
+	// Close gives it back.
+	Close()
+}
+
+// Drafting says who guesses, and how much of it is verified.
+type Drafting struct {
+	// New makes the drafter of a sequence that may become so many tokens long.
+	New func(tokens int) Drafter
+	// Most bounds the guesses behind a token, 0 means 8.
+	Most int
+	// Always has all guesses verified, also where that is expected to lose: for
+	// measurements and tests.
+	Always bool
+}
+
+// Check says what is wrong with d.
+func (d *Drafting) Check() error {
+	switch {
+	case d.New == nil:
+		return fmt.Errorf("spec: drafting: expected a drafter, found none")
+	case d.Most < 0 || d.Most > MaxRows:
+		return fmt.Errorf("spec: drafting: expected 0 to %d guesses behind a token, found %d", MaxRows, d.Most)
+	}
+	return nil
+}
+
+// Depth returns the most guesses behind a token.
+func (d *Drafting) Depth() int {
+	const usual = 8
+	if d.Most == 0 {
+		return usual
+	}
+	return d.Most
+}
