@@ -94,6 +94,8 @@ type Stats struct {
 	PromptTokens int // tokens of the prompt
 	CachedTokens int // of these, tokens whose keys and values were there already
 	Tokens       int // tokens generated, in all answers
+	Guessed      int // tokens that were guessed and computed, see Options.Speculative
+	Accepted     int // of these, those that became part of an answer
 	Queued       time.Duration
 	Prefill      time.Duration
 	Decode       time.Duration
@@ -152,6 +154,8 @@ type reading struct {
 	call  chat.ToolCall
 	calls int
 	ended bool
+
+	guessed, right int // tokens so far
 }
 
 // generate runs what prepare fills in.
@@ -242,6 +246,8 @@ func (r *run) clock() {
 // event turns an event into a token, if it says something.
 func (r *run) event(ev *engine.Event) (t Token, says bool) {
 	st, a := r.g.Stats, &r.answers[ev.Choice]
+	st.Guessed, st.Accepted = st.Guessed+ev.Guessed-a.guessed, st.Accepted+ev.Right-a.right
+	a.guessed, a.right = ev.Guessed, ev.Right
 	if p := ev.Prompt; p != nil {
 		st.CachedTokens, st.Queued, st.Prefill = p.Cached, p.Queued, p.Computed
 		r.first = time.Now()

@@ -31,6 +31,7 @@ import (
 	"ridge/model"
 	"ridge/sample"
 	"ridge/sched"
+	"ridge/spec"
 	"ridge/text/chat"
 	"ridge/text/constraint"
 	"ridge/text/tokenizer"
@@ -53,6 +54,10 @@ type Options struct {
 	// TrustMarks makes control tokens of their texts in messages too, as other
 	// programs do, see chat.Options.
 	TrustMarks bool
+
+	// Speculative says whether next tokens are guessed and several computed at once,
+	// see spec.Parse: answers do not depend on it. The zero value is spec.Off.
+	Speculative spec.Setting
 
 	BatchWorkers int  // threads for prompts; 0 means as many as Workers, if that is not 0
 	Pin          bool // bind each thread to a core of its own while it computes
@@ -177,7 +182,7 @@ func OpenFile(path string, o Options) (*Model, error) {
 		err = m.compileTemplate(o.Template, &o)
 	}
 	if err == nil {
-		m.e, err = engine.New(mm, engine.Options{Sched: &cfg, DropAfter: patience})
+		m.e, err = engine.New(mm, engine.Options{Sched: &cfg, DropAfter: patience, Draft: o.Speculative.Drafting(mm.Pool().Stateful())})
 	}
 	if err != nil {
 		return nil, errors.Join(err, mm.Close())

@@ -20,7 +20,7 @@ func (e *Engine) calibrate() error {
 			if need := e.pool.PagesFor(nil, s.Start+s.N); e.pool.Reserve(need) < need {
 				break // other models have the memory
 			}
-			elapsed, err := e.measure(s.Start, tokens[:s.N])
+			elapsed, err := e.measure(s.Start, tokens[:s.N], 1)
 			if err != nil {
 				return err
 			}
@@ -34,14 +34,45 @@ func (e *Engine) calibrate() error {
 // maxCalibration bounds the rows of a step that is measured at the start.
 const maxCalibration = 512
 
+// calibrateDrafts gives the model of step times those of steps that verify guesses:
+// nobody knows without whether they are worth it. A model whose steps are long is
+// looked at less.
+func (e *Engine) calibrateDrafts() error {
+	const patience = 2 * time.Second
+	begin := time.Now()
+	tokens := make([]int32, 1+e.o.Draft.Depth())
+	start := min(256, e.limits.context-len(tokens), e.limits.pool-len(tokens))
+	if start < 0 {
+		return nil
+	}
+	for round := range 3 {
+		for n := 1; n <= len(tokens); n++ {
+			if need := e.pool.PagesFor(nil, start+n); e.pool.Reserve(need) < need {
+				return nil // other models have the memory
+			}
+			elapsed, err := e.measure(start, tokens[:n], n)
+			if err != nil {
+				return err
+			}
+			if round > 0 { // the first one warms up
+				e.sched.Cost().Observe(sched.Shape{}.With(start, n, n), elapsed)
+			}
+			if time.Since(begin) > patience && round > 0 {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
 // measure computes tokens after a context of empty pages.
-func (e *Engine) measure(start int, tokens []int32) (time.Duration, error) {
+func (e *Engine) measure(start int, tokens []int32, outputs int) (time.Duration, error) {
 	seq := e.pool.NewSeq()
 	defer e.pool.Free(seq)
 	if err := e.pool.Grow(seq, start); err != nil {
 		return 0, err
 	}
 	begin := time.Now()
-	err := e.m.Forward(&model.Step{Runs: []model.Run{{Seq: seq, Tokens: tokens, Outputs: 1}}})
+	err := e.m.Forward(&model.Step{Runs: []model.Run{{Seq: seq, Tokens: tokens, Outputs: outputs}}})
 	return time.Since(begin), err
 }

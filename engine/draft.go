@@ -49,7 +49,7 @@ func (e *Engine) guess() {
 		return
 	}
 	begin := time.Now()
-	e.offers, e.drafted = e.offers[:0], e.drafted[:0]
+	e.offers, e.drafted, e.plain = e.offers[:0], e.drafted[:0], 0
 	left, fixed, context := e.sched.Config().MaxTokens, 0, int64(0)
 	var plain sched.Shape
 	for _, s := range e.sched.RunningSeqs() {
@@ -98,6 +98,18 @@ func (e *Engine) choose(plain sched.Shape, fixed int, context int64) {
 	for i, q := range e.drafted {
 		q.Draft = e.offers[i].Take
 	}
+	e.plain = cost.Predict(plain) / time.Duration(fixed)
+}
+
+// timeSaved estimates the time that the guesses of a step have saved, given those that
+// were right and how long the step took: what it would have taken without, by
+// prediction, and the steps for the tokens that it would not have made.
+func (e *Engine) timeSaved(p *sched.Plan, right int64, elapsed time.Duration) time.Duration {
+	guessed := slices.ContainsFunc(p.Runs, func(r sched.Run) bool { return r.Draft > 0 })
+	if !guessed || e.plain == 0 {
+		return 0
+	}
+	return e.plain*time.Duration(int64(len(p.Runs))+right) - elapsed
 }
 
 // mayDraft returns how many tokens may be guessed behind the one that q waits for:

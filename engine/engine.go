@@ -78,6 +78,11 @@ func New(m *model.Model, o Options) (*Engine, error) {
 			return nil, fmt.Errorf("engine: first steps: %w", err)
 		}
 	}
+	if d := o.Draft; d != nil && !d.Always {
+		if err := e.calibrateDrafts(); err != nil {
+			return nil, fmt.Errorf("engine: first steps: %w", err)
+		}
+	}
 	first := e.stats() // for who asks during a step that is longer than they wait
 	e.last.Store(&first)
 	go e.run()

@@ -47,7 +47,8 @@ type loop struct {
 
 	book    *spec.Book // what has become of all guesses
 	offers  []spec.Offer
-	drafted []*sequence // that offers are of
+	drafted []*sequence   // that offers are of
+	plain   time.Duration // of a token without guesses, by prediction; 0 if nobody knows
 
 	inject func() // of tests: called before the model computes
 	logits int    // held at a time where prompts are scored

@@ -21,7 +21,7 @@ type counters struct {
 	drafted   int64 // guesses that were verified
 	hits      int64 // of these, those that were right
 
-	busy, kernels, sampling, drafting time.Duration
+	busy, kernels, sampling, drafting, saved time.Duration
 }
 
 // Stats describe an engine at one moment.
@@ -41,9 +41,10 @@ type Stats struct {
 	Sampling time.Duration // of Busy, drawing tokens and scoring prompts
 	Drafting time.Duration // guessing, between steps
 
-	Guessed    int64 // tokens that were guessed and computed, see Options.Draft
-	Right      int64 // of these, those that became part of an answer
-	DraftBytes int64 // held by drafters
+	Guessed    int64         // tokens that were guessed and computed, see Options.Draft
+	Right      int64         // of these, those that became part of an answer
+	DraftBytes int64         // held by drafters
+	Saved      time.Duration // by guesses, as estimated
 
 	Sched     sched.Stats
 	Swap      SwapStats      // zero without a SwapSpace
@@ -151,7 +152,7 @@ func (e *Engine) stats() Stats {
 		Requests: len(e.groups), Waiting: int(e.waiting.Load()), Paused: len(e.held),
 		Submitted: c.submitted, Finished: maps.Clone(c.finished), Pauses: c.paused,
 		Tokens: c.tokens, Forced: c.forced, Steps: c.steps, Busy: c.busy, Kernels: c.kernels, Sampling: c.sampling,
-		Drafting: c.drafting, Guessed: c.drafted, Right: c.hits,
+		Drafting: c.drafting, Guessed: c.drafted, Right: c.hits, Saved: c.saved,
 		Sched: e.sched.Stats(), Pool: e.pool.Stats(), Usage: e.pool.Usage(),
 	}
 	if e.reserved != nil {

@@ -27,7 +27,7 @@ type runState struct {
 func (e *Engine) step(p *sched.Plan) {
 	begin := e.now()
 	e.stepAt.Store(int64(begin))
-	kernels := e.counts.kernels
+	kernels, hits := e.counts.kernels, e.counts.hits
 	runs := p.Runs // Done takes them out of the plan
 	e.note(p)
 	e.build(p)
@@ -43,6 +43,7 @@ func (e *Engine) step(p *sched.Plan) {
 	if err != nil {
 		e.sched.Done(0, end) // its time says nothing
 	} else {
+		e.counts.saved += e.timeSaved(p, e.counts.hits-hits, end-begin)
 		e.sched.Done(end-begin, end)
 	}
 	e.commit(err)

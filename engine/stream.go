@@ -27,6 +27,8 @@ type Event struct {
 	Token     int32 // -1 if the event brings no token
 	Forced    bool  // the token was not drawn, see Request.JumpAhead
 	Drafted   bool  // the token was guessed, see Options.Draft
+	Guessed   int   // tokens that were guessed and computed so far
+	Right     int   // of these, those that became part of the answer
 	StopToken int32 // that ended the choice, else -1
 	LogProb   float32
 	Top       []sample.TokenProb // see sample.Params.LogProbs
@@ -37,8 +39,6 @@ type Event struct {
 	// of the prompt, or for several whose events were not read.
 	Progress  *Progress
 	Finish    Finish    // in the last event of each choice, else ""
-	Guessed   int       // in that, too: how many tokens were guessed and computed
-	Right     int       // of these, how many became part of the answer
 	Embedding []float32 // in the last event, if it was asked for
 	Err       error     // with FinishError
 }

@@ -41,11 +41,11 @@ func (l *llamaMetrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends the sums.
 func (l *llamaMetrics) Collect(out chan<- prometheus.Metric) {
-	var running, waiting, steps, drafts float64
+	var running, waiting, steps, drafts, right float64
 	for _, m := range l.models() {
 		st := m.Stats()
 		running, waiting = running+float64(st.Sched.Running), waiting+float64(st.Waiting)
-		steps, drafts = steps+float64(st.Steps), drafts+float64(st.Sched.DraftTokens)
+		steps, drafts, right = steps+float64(st.Steps), drafts+float64(st.Guessed), right+float64(st.Right)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,6 +62,7 @@ func (l *llamaMetrics) Collect(out chan<- prometheus.Metric) {
 		{"n_decode_total", "Steps of the engines.", prometheus.CounterValue, steps},
 		{"n_tokens_max", "Tokens of the longest sequence so far.", prometheus.CounterValue, float64(l.longest)},
 		{"spec_decode_num_draft_tokens_total", "Tokens that were guessed.", prometheus.CounterValue, drafts},
+		{"spec_decode_num_accepted_tokens_total", "Guessed tokens that became part of answers.", prometheus.CounterValue, right},
 		{"prompt_tokens_seconds", "Mean speed of prompts in tokens per second.", prometheus.GaugeValue, ratio(float64(l.prompt), l.prompting.Seconds())},
 		{"predicted_tokens_seconds", "Mean speed of answers in tokens per second.", prometheus.GaugeValue, ratio(float64(l.predicted), l.predicting.Seconds())},
 		{"requests_processing", "Sequences being computed.", prometheus.GaugeValue, running},

@@ -116,6 +116,7 @@ var commonFields = []field{
 	{"reasoning_budget_end_tags", `["</t>"]`, named, ""},
 	{"reasoning_budget_message", `"enough"`, named, ""},
 	{"t_max_predict_ms", "60000", noMatter, ""}, // these answers take less
+	{"speculative.n_max", "0", followed, ""},
 }
 
 // allPeerFields are the peers' fields by route: those of the official OpenAI client,
@@ -236,7 +237,7 @@ var allPeerFields = []peerFields{
 		{"main_gpu", "1", noMatter, ""},
 		{"use_mmap", "true", noMatter, ""},
 		{"num_thread", "1", noMatter, ""},
-		{"draft_num_predict", "1", noMatter, ""},
+		{"draft_num_predict", "1", followed, ""},
 		{"mirostat", "2", followed, ""},
 		{"mirostat_tau", "4", followed, ""},
 		{"mirostat_eta", "0.2", followed, ""},

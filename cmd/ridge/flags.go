@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 
@@ -71,6 +72,7 @@ type modelFlags struct {
 	hubFlags
 	threadFlags
 	packFlag
+	speculativeFlags
 	context, chunk, page int
 	kv, act              string
 	ref, trustMarks      bool
@@ -80,19 +82,24 @@ func (f *modelFlags) add(c *cobra.Command) {
 	f.hubFlags.add(c)
 	f.threadFlags.add(c.Flags())
 	f.packFlag.add(c.Flags())
+	f.speculativeFlags.add(c.Flags())
 	c.Flags().IntVarP(&f.context, "ctx", "c", 0, fmt.Sprintf("tokens of context (default: the model's own, at most %d)", ridge.DefaultContext))
 	c.Flags().IntVar(&f.chunk, "chunk", 0, "tokens of a prompt computed at once (default 512)")
 	c.Flags().IntVar(&f.page, "page-size", 0, "tokens in a page of keys and values, a multiple of 16 (default 64)")
 	c.Flags().StringVar(&f.kv, "kv", "f16", kvHelp)
 	c.Flags().StringVar(&f.act, "act", "int8", actHelp)
 	c.Flags().BoolVar(&f.ref, "ref", false, "run on the readable reference code instead of the fast kernels")
-	earlierNames(c.Flags(), map[string]string{"page": "page-size"})
+	earlierNames(c.Flags(), map[string]string{"page": "page-size"}, speculativeNames)
 }
 
-// earlierNames lets flags be given by names that they had before.
-func earlierNames(fs *pflag.FlagSet, now map[string]string) {
+// earlierNames lets flags be given by names that they had before, or have elsewhere.
+func earlierNames(fs *pflag.FlagSet, now ...map[string]string) {
+	all := map[string]string{}
+	for _, names := range now {
+		maps.Copy(all, names)
+	}
 	fs.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		return pflag.NormalizedName(cmp.Or(now[name], name))
+		return pflag.NormalizedName(cmp.Or(all[name], name))
 	})
 }
 
@@ -136,6 +143,9 @@ func (f *modelFlags) open(c *cobra.Command, name, template string) (*ridge.Model
 	}
 	o := ridge.Options{PackCache: f.packCache, Workers: f.threads, BatchWorkers: f.batch, Pin: f.pin, Context: f.context, Chunk: f.chunk, PageTokens: f.page, TrustMarks: f.trustMarks, Hub: ho}
 	if o.KV, err = parseKV(f.kv); err != nil {
+		return nil, err
+	}
+	if o.Speculative, err = f.speculativeFlags.setting(); err != nil {
 		return nil, err
 	}
 	if o.Act, err = parseAct(f.act); err != nil {

@@ -91,7 +91,7 @@ at the speed that the memory allows, as one program without dependencies.`,
 	root.AddCommand(
 		inGroup("keep", pullCommand(), listCommand(), showCommand(), rmCommand(), convertCommand(), quantizeCommand())...)
 	root.AddCommand(
-		inGroup("look", inspectCommand(), doctorCommand(), benchCommand(), planCommand(), techniquesCommand())...)
+		inGroup("look", inspectCommand(), doctorCommand(), benchCommand(), labCommand(), planCommand(), techniquesCommand())...)
 	explainArgs(root)
 	return root
 }

@@ -256,12 +256,17 @@ func (s *session) report(load time.Duration) {
 	if st.Finish == ridge.FinishStop {
 		steps = st.Tokens
 	}
-	bytes := float64(s.m.WeightBytes()) + float64(s.m.TokenBytes())*(float64(st.PromptTokens)+float64(steps)/2)
+	tokens := steps
+	steps = max(steps-st.Accepted, 0)
+	bytes := float64(s.m.WeightBytes()) + float64(s.m.TokenBytes())*(float64(st.PromptTokens)+float64(tokens)/2)
 	got := bytes * rate(steps, st.Decode)
 	threads, _ := s.m.Widths()
 	limit := machine.ReadBandwidth(threads, int(s.m.WeightBytes()), probeTime)
 	fmt.Fprintf(s.err, "decode   %8.3f s  %5d tokens  %8.1f tok/s  %6.1f GB/s, %.0f%% of the %.1f GB/s that %d threads read\n",
-		st.Decode.Seconds(), st.Tokens, rate(steps, st.Decode), got/1e9, 100*got/max(limit, 1), limit/1e9, threads)
+		st.Decode.Seconds(), st.Tokens, rate(tokens, st.Decode), got/1e9, 100*got/max(limit, 1), limit/1e9, threads)
+	if st.Guessed > 0 {
+		fmt.Fprintf(s.err, "drafts   %d of %d guessed tokens were right, %.2f tokens a step\n", st.Accepted, st.Guessed, float64(tokens)/float64(max(steps, 1)))
+	}
 	if text := expertsText(s.m.Engine().Stats().Experts); text != "" {
 		fmt.Fprintln(s.err, text)
 	}

@@ -45,6 +45,7 @@ type serveOptions struct {
 	threadFlags
 	packFlag
 	prefixFlags
+	speculativeFlags
 	context, page int
 	kv, act       string
 	memory        string
@@ -131,6 +132,7 @@ func (o *serveOptions) add(c *cobra.Command) {
 	o.threadFlags.add(fs)
 	o.packFlag.add(fs)
 	o.prefixFlags.add(fs)
+	o.speculativeFlags.add(fs)
 	fs.IntVarP(&o.context, "ctx", "c", 0, fmt.Sprintf("tokens that a sequence may have (default: the model's own, at most %d)", serveContext))
 	fs.IntVar(&o.page, "page-size", servePage, "tokens in a page of keys and values, a multiple of 16")
 	fs.StringVar(&o.kv, "kv", "f16", kvHelp)
@@ -184,7 +186,7 @@ func (o *serveOptions) add(c *cobra.Command) {
 	fs.BoolVar(&o.anyName, "any-model-name", false, "let any name of a model mean the first one, for clients that have another built in")
 	fs.StringArrayVar(&o.aliases, "alias", nil, "NAME=MODEL: another name of a served model, or a pattern of names (claude-*=smollm2) with * for any text and ? for a character; may be repeated")
 	o.defaults.add(fs)
-	earlierNames(fs, map[string]string{"page": "page-size", "sched": "preset"})
+	earlierNames(fs, map[string]string{"page": "page-size", "sched": "preset"}, speculativeNames)
 }
 
 func (o *serveOptions) run(c *cobra.Command, args []string) error {
@@ -299,37 +301,8 @@ func (o *serveOptions) check() error {
 	_, badKV := parseKV(o.kv)
 	_, badAct := parseAct(o.act)
 	_, badSched := o.schedule()
-	return errors.Join(badKV, badAct, badSched, o.threadFlags.check(), o.packErr)
-}
-
-// schedule says how the steps of one engine are filled: what is in it cannot be
-// shared.
-func (o *serveOptions) schedule() (sched.Config, error) {
-	cfg, err := sched.Preset(o.preset)
-	if err != nil {
-		return cfg, fmt.Errorf("--preset: %w", err)
-	}
-	cfg.MaxQueue, cfg.ITLTarget, cfg.Shed = o.maxQueue, o.itl, o.shed
-	if o.maxSeqs > 0 {
-		cfg.MaxSeqs = o.maxSeqs
-	}
-	if o.stepTokens > 0 {
-		cfg.MaxTokens = o.stepTokens
-	}
-	if o.chunk > 0 {
-		if cfg.Chunk = o.chunk; !cfg.Split {
-			return cfg, fmt.Errorf("--chunk: the preset %s does not split prompts", o.preset)
-		}
-	}
-	if o.policy != "" {
-		if err := cfg.UsePolicy(o.policy); err != nil {
-			return cfg, fmt.Errorf("--policy: %w", err)
-		}
-	}
-	if (o.swapRAM != "" || o.swapDisk != "") && cfg.Recovery == sched.Recompute {
-		cfg.Recovery = sched.Cheaper
-	}
-	return cfg, nil
+	_, badSpec := o.speculativeFlags.setting()
+	return errors.Join(badKV, badAct, badSched, badSpec, o.threadFlags.check(), o.packErr)
 }
 
 // logger writes to w.
@@ -464,6 +437,9 @@ func (o *serveOptions) load(s *serveShelf, swap *engine.SwapSpace, warn func(str
 			err = hintMemory(err)
 		} else if b := m.Beyond(); b != nil {
 			warn(name + ": " + beyondText(b))
+		}
+		if err == nil {
+			eo.Draft, err = o.drafting(name, m, warn)
 		}
 		if err == nil && o.contiguous {
 			eo.Contiguous, eo.Reserve = true, m.Context()

@@ -91,6 +91,10 @@ func modelLines(m, old *server.ModelStatus, now time.Time, seconds float64, widt
 		lines = append(lines, fmt.Sprintf("  prefixes: %d pages pinned, %d on disk, %s; %d read, %d tokens; %d refused",
 			f.Pinned, f.Files, hub.FormatBytes(f.Bytes), f.Hits, f.Tokens, f.Refused))
 	}
+	if m.DraftTokens > 0 {
+		lines = append(lines, fmt.Sprintf("  guesses: %d of %d came true (%.0f%%), %.1f s saved; %s of tables",
+			m.DraftAccepted, m.DraftTokens, 100*over(float64(m.DraftAccepted), float64(m.DraftTokens)), m.DraftSaved, hub.FormatBytes(m.DraftBytes)))
+	}
 	if m.Shed > 0 {
 		lines = append(lines, fmt.Sprintf("  %d dropped: their deadline could not be met", m.Shed))
 	}

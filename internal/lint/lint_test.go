@@ -43,6 +43,7 @@ var mayImport = map[string][]string{
 	"spec":                {},
 	"engine/trace":        {},
 	"engine":              {"engine/trace", "kvcache", "model", "sample", "sched", "spec"},
+	"lab/drafts":          {"engine", "sample"},
 	"text/grammar":        {},
 	"text/grammar/schema": {"text/grammar"},
 	"measure/bench":       {"measure/machine", "weights/gguf", "kernel", "kvcache", "model", "measure/roofline", "weights/tensor"},
@@ -62,7 +63,7 @@ var mayImport = map[string][]string{
 	"server/ollama":       {"server/caller", "server/fault", "server/internal/folder", "server/probs", "server/run", "server/wire", "text/chat", "hub"},
 	"server/anthropic":    {"server/caller", "server/fault", "server/offer", "server/run", "server/wire", "text/chat", "engine"},
 	"server/llama":        {"server/caller", "server/fault", "server/internal/folder", "server/openai", "server/probs", "server/run", "server/wire", "text/tokenizer", "engine"},
-	".":                   {"engine", "hub", "measure/machine", "model", "sample", "sched", "text/chat", "text/constraint", "text/tokenizer", "weights/tensor"},
+	".":                   {"engine", "hub", "measure/machine", "model", "sample", "sched", "spec", "text/chat", "text/constraint", "text/tokenizer", "weights/tensor"},
 	"cmd/ridge":           {"*"},
 
 	"text/grammar/internal/grammartest": {"text/grammar", "weights/gguf"}, // of tests

@@ -18,6 +18,7 @@ type Record struct {
 	Known          int // tokens of the prompt that another one begins with, too
 	Tokens         int
 	Forced         int    // of these, those that were not drawn
+	Guessed, Right int    // tokens that were guessed, and those of them that came true
 	PromptText     string // if prompts are logged
 	AnswerText     string // the first one, if prompts are logged
 	TTFT, Queue    time.Duration

@@ -50,6 +50,7 @@ func (b *common) apply(c *run.Chat) error {
 		if n := o.NumPredict; n != nil && *n >= 0 { // negative: no bound
 			c.MaxTokens = n.Pointer()
 		}
+		c.MaxDraft = o.DraftCount.Pointer()
 	}
 	var text string
 	switch {

@@ -37,7 +37,7 @@ type options struct {
 	LowVRAM    wire.Idle     `json:"low_vram"`
 	NUMA       wire.Idle     `json:"numa"`
 	F16KV      wire.Idle     `json:"f16_kv"`
-	DraftCount wire.Idle     `json:"draft_num_predict"`
+	DraftCount *wire.Integer `json:"draft_num_predict"`
 	NumKeep    wire.Idle     `json:"num_keep"`
 	NumCtx     *wire.Integer `json:"num_ctx"`
 }

@@ -44,6 +44,7 @@ type Common struct {
 	Trace          bool          `json:"ridge_trace"`
 	TokensAsIDs    bool          `json:"return_tokens_as_token_ids"`
 	TimeLimit      *wire.Integer `json:"t_max_predict_ms"`
+	MaxDraft       *wire.Integer `json:"speculative.n_max"` // as llama-server has it
 	Deadline       *wire.Integer `json:"deadline_ms"`
 	ProbIDs        []int32       `json:"logprob_token_ids"`
 	PostSampling   bool          `json:"post_sampling_probs"`
@@ -132,7 +133,7 @@ func (f *Common) Options() run.Options {
 		StopTokens: f.StopTokenIDs, IncludeStop: f.IncludeStop, IgnoreEOS: f.IgnoreEOS, EndLoops: f.EndLoops, MinTokens: f.MinTokens.Value(0),
 		Beam: f.UseBeam, LengthPenalty: f.LengthPenalty, EarlyStopping: f.EarlyStopping, PromptLogProbs: f.PromptLogprobs.Pointer(), Trace: f.Trace, ProbIDs: f.ProbIDs, Drawn: f.PostSampling,
 		AllowedTokens: f.AllowedTokens, BadWords: f.BadWords, ShowSpecial: f.SkipSpecial != nil && !*f.SkipSpecial, AddSpecial: f.AddSpecial,
-		Truncate: f.Keep.Pointer(), TruncateSide: f.Side, Slot: f.Slot.Pointer(), Priority: f.Priority.Value(0), CacheSalt: f.CacheSalt, RequestID: f.RequestID, Deadline: f.Deadline.Milliseconds(),
+		Truncate: f.Keep.Pointer(), TruncateSide: f.Side, Slot: f.Slot.Pointer(), Priority: f.Priority.Value(0), CacheSalt: f.CacheSalt, MaxDraft: f.MaxDraft.Pointer(), RequestID: f.RequestID, Deadline: f.Deadline.Milliseconds(),
 		TimeLimit: time.Duration(max(0, f.TimeLimit.Value(0))) * time.Millisecond,
 	}
 }

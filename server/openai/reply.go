@@ -110,6 +110,7 @@ func newUsage(t *run.Totals) usage {
 	u := usage{Prompt: t.Prompt, Completion: t.Tokens, Total: t.Prompt + t.Tokens}
 	u.PromptMore.Cached, u.PromptMore.Known, u.PromptMore.Cut = t.Cached, t.Known, t.Truncated
 	u.CompletionMore.Reasoning, u.CompletionMore.Forced = t.Reasoning, t.Forced
+	u.CompletionMore.Accepted, u.CompletionMore.Rejected = t.Right, t.Guessed-t.Right
 	return u
 }
 

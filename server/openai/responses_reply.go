@@ -310,6 +310,9 @@ func responseUsage(t *run.Totals) map[string]any {
 	if t.Forced > 0 {
 		details["jump_ahead_tokens"] = t.Forced
 	}
+	if t.Guessed > 0 {
+		details["accepted_prediction_tokens"], details["rejected_prediction_tokens"] = t.Right, t.Guessed-t.Right
+	}
 	prompt := map[string]int{"cached_tokens": t.Cached}
 	if t.Known > 0 {
 		prompt["known_tokens"] = t.Known

@@ -16,7 +16,7 @@ type Trace struct {
 	Top     []TraceTop `json:"top"`           // the most probable tokens
 	Kept    int        `json:"kept"`          // tokens that could be drawn, after masks and cuts
 	Forced  bool       `json:"forced"`        // a grammar left one token
-	Drafted bool       `json:"drafted"`       // it was known without being drawn
+	Drafted bool       `json:"drafted"`       // it was guessed before it was drawn, or known without being drawn
 	End     bool       `json:"end,omitempty"` // it ended the answer and is no part of it
 }
 
@@ -44,7 +44,7 @@ func NewTraces(m *run.Model, tokens []run.Token, ender *run.Token) []Trace {
 		}
 		e := NewEntry(m, t.ID, t.Prob)
 		x := Trace{ID: t.ID, Text: Text{e.Token, e.Bytes}, Prob: prob(t.Prob), Entropy: t.Trace.Entropy, Top: []TraceTop{},
-			Kept: t.Trace.Kept, Forced: t.Trace.Forced, Drafted: t.Forced, End: end}
+			Kept: t.Trace.Kept, Forced: t.Trace.Forced, Drafted: t.Forced || t.Drafted, End: end}
 		for i, o := range t.Seen {
 			x.Top = append(x.Top, newTop(m, o, t.Trace.Cuts[i]))
 		}

@@ -48,6 +48,7 @@ type Options struct {
 	RequestID      string
 	Deadline       *time.Duration // of the first token, after the request's arrival; 0 for none; nil: as the server has it
 	TimeLimit      time.Duration  // see Plan
+	MaxDraft       *int           // tokens that are guessed behind each one, at most, 0 for none; nil: as the server has it
 }
 
 // Chat is a conversation to be continued, in whatever dialect it came.
@@ -263,6 +264,14 @@ func (c *Options) fill(p *Plan, s, defaults Sampling) error {
 	p.stops, p.includeStop = c.Stop, c.IncludeStop
 	r.Priority, r.CacheSalt, r.ID = c.Priority, c.CacheSalt, c.RequestID
 	p.special = c.ShowSpecial
+	if n := c.MaxDraft; n != nil {
+		if *n < 0 {
+			return fault.BadRequest("speculative.n_max", "expected 0 or more, found %d", *n)
+		}
+		if r.MaxDraft = *n; *n == 0 {
+			r.MaxDraft = -1
+		}
+	}
 	return c.fillEnds(p)
 }
 

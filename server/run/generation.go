@@ -61,9 +61,10 @@ type Token struct {
 	Top  []sample.TokenProb
 	// Trace is what it was drawn from, nil if that was not asked for; Seen are the most
 	// probable tokens that it is about.
-	Trace  *sample.Trace
-	Seen   []sample.TokenProb
-	Forced bool // it was not drawn
+	Trace   *sample.Trace
+	Seen    []sample.TokenProb
+	Forced  bool // it was not drawn
+	Drafted bool // it was guessed before it was drawn
 }
 
 // Reasons for the end of an answer, as OpenAI names them.
@@ -118,6 +119,10 @@ type choice struct {
 	ended  bool
 }
 
+// guesses are tokens that were guessed and computed, and those of them that were
+// right.
+type guesses struct{ all, right int }
+
 // generation is a plan that runs.
 type generation struct {
 	p       *Plan
@@ -129,9 +134,10 @@ type generation struct {
 	answer  []int32 // tokens of the first choice
 
 	prompt    engine.PromptInfo
-	tokens    int // of all answers, what a client pays for
-	reasoning int // of these, in reasoning
-	forced    int // of all, those that were not drawn
+	tokens    int       // of all answers, what a client pays for
+	reasoning int       // of these, in reasoning
+	forced    int       // of all, those that were not drawn
+	guessed   []guesses // of each choice, so far
 	submitted time.Time
 	first     time.Time // first token
 	last      time.Time // latest token
@@ -154,7 +160,7 @@ func (p *Plan) start(ctx context.Context) (*generation, error) {
 	g.stream = s
 	g.choices = make([]choice, max(1, p.Request.N))
 	g.live = len(g.choices)
-	g.lastSeen = make([]time.Time, len(g.choices))
+	g.lastSeen, g.guessed = make([]time.Time, len(g.choices)), make([]guesses, len(g.choices))
 	for i := range g.choices {
 		g.choices[i].Answer = chat.NewAnswer(p.Model.tok, chat.AnswerOptions{
 			Syntax: p.Model.syntax, Parse: p.parse, Marks: p.Model.marks, Special: p.special,
@@ -239,6 +245,7 @@ func (g *generation) event(ev *engine.Event) Delta {
 	if c.ended {
 		return d // tokens that came while a stop was on its way
 	}
+	g.guessed[ev.Choice] = guesses{ev.Guessed, ev.Right}
 	if ev.Token >= 0 {
 		g.token(c, ev, &d)
 	}
@@ -287,7 +294,7 @@ func (g *generation) token(c *choice, ev *engine.Event, d *Delta) {
 // tokenInfo takes an event's log-probabilities. The number of the token that
 // was drawn is the very same in both places.
 func (g *generation) tokenInfo(ev *engine.Event) Token {
-	t := Token{ID: ev.Token, Prob: ev.LogProb, Top: ev.Top, Trace: ev.Trace, Forced: ev.Forced}
+	t := Token{ID: ev.Token, Prob: ev.LogProb, Top: ev.Top, Trace: ev.Trace, Forced: ev.Forced, Drafted: ev.Drafted}
 	if t.Trace != nil {
 		t.Seen = t.Top[:min(len(t.Top), traceTop)]
 	}

@@ -101,6 +101,7 @@ func (a *Answer) Add(d *Delta) {
 // Totals are the sums over the generations of a request.
 type Totals struct {
 	Prompt, Cached, Tokens, Reasoning, Forced int
+	Guessed, Right                            int // tokens that were guessed and computed, and those of them that came true
 	Known                                     int // of Prompt, see engine.PromptInfo
 	Truncated                                 int // tokens that were cut off prompts, not among Prompt
 	Queued, Prefill, Decode, TTFT             time.Duration
@@ -162,7 +163,7 @@ func (p *Plan) charge(ctx context.Context) {
 func (t *Totals) note(ctx context.Context) {
 	caller.Note(ctx, func(l *caller.Record) {
 		l.Prompt, l.Cached, l.Known, l.Tokens, l.Queue, l.TTFT, l.Decode, l.Begun = t.Prompt, t.Cached, t.Known, t.Tokens, t.Queued, t.TTFT, t.Decode, t.begun
-		l.Forced = t.Forced
+		l.Forced, l.Guessed, l.Right = t.Forced, t.Guessed, t.Right
 		l.Finishes = t.finishes[:min(len(t.finishes), 8)]
 	})
 }
@@ -248,6 +249,9 @@ func (s *Runner) account(ctx context.Context, g *generation, finishes []string, 
 	t.Tokens += g.tokens
 	t.Reasoning += g.reasoning
 	t.Forced += g.forced
+	for _, x := range g.guessed {
+		t.Guessed, t.Right = t.Guessed+x.all, t.Right+x.right
+	}
 	t.Truncated += g.p.Truncated
 	t.Queued = max(t.Queued, g.prompt.Queued)
 	if t.begun.IsZero() || g.submitted.Before(t.begun) {
@@ -355,6 +359,7 @@ func (t *Totals) add(o *Totals) {
 	t.Tokens += o.Tokens
 	t.Reasoning += o.Reasoning
 	t.Forced += o.Forced
+	t.Guessed, t.Right = t.Guessed+o.Guessed, t.Right+o.Right
 	t.Truncated += o.Truncated
 	t.Joules, t.Meter = t.Joules+o.Joules, o.Meter
 	t.Read = max(t.Read, o.Read)

@@ -28,8 +28,8 @@ type Request struct {
 	Prompt    int     `json:"prompt_tokens"`
 	Cached    int     `json:"cached_tokens"`
 	Generated int     `json:"generated_tokens"`
-	Drafted   int     `json:"drafted"`  // tokens of the answer that a grammar forced
-	Accepted  int     `json:"accepted"` // of these, those that came true: all
+	Drafted   int     `json:"drafted"`  // tokens that were guessed and computed, and those that a grammar forced
+	Accepted  int     `json:"accepted"` // of these, those that came true: of the forced ones all
 	First     float64 `json:"first_token_s"`
 	Total     float64 `json:"total_s"`
 	Finish    string  `json:"finish,omitempty"`
@@ -57,7 +57,7 @@ func (s *API) Done(r *http.Request, l *caller.Record, status int, took time.Dura
 		return
 	}
 	x := Request{ID: l.ID, At: float64(l.Arrived.UnixMicro()) / 1e6, Route: r.URL.Path, Model: l.Model, Tenant: l.Key, State: "done", Status: status,
-		Prompt: l.Prompt, Cached: l.Cached, Generated: l.Tokens, Drafted: l.Forced, Accepted: l.Forced, First: l.TTFT.Seconds(), Total: took.Seconds(),
+		Prompt: l.Prompt, Cached: l.Cached, Generated: l.Tokens, Drafted: l.Forced + l.Guessed, Accepted: l.Forced + l.Right, First: l.TTFT.Seconds(), Total: took.Seconds(),
 		Client: head(r.UserAgent(), 120), Text: head(l.PromptText, textKept), Answer: head(l.AnswerText, textKept)}
 	if len(l.Finishes) > 0 {
 		x.Finish = l.Finishes[0]

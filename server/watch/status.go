@@ -44,6 +44,9 @@ type ModelStatus struct {
 	LookedUp        int64   `json:"lookup_tokens"` // of prompts, looked for there
 	Evicted         int64   `json:"evicted_pages"`
 	DraftTokens     int64   `json:"draft_tokens"`
+	DraftAccepted   int64   `json:"draft_accepted_tokens"`
+	DraftBytes      int64   `json:"draft_bytes,omitempty"`         // of what guesses are looked up in
+	DraftSaved      float64 `json:"draft_saved_seconds,omitempty"` // by guesses, as estimated
 	Preemptions     int64   `json:"preemptions"`
 	Recomputed      int64   `json:"recomputed_tokens"`
 	Shed            int64   `json:"shed"` // sequences whose deadline could not be met
@@ -152,7 +155,7 @@ func statusOf(m *run.Model) ModelStatus {
 		Load:    m.LoadTime().Seconds(),
 		Running: st.Sched.Running, Waiting: st.Waiting, Paused: st.Paused, Submitted: st.Submitted, Finished: map[string]int64{},
 		PromptTokens: st.Sched.PromptTokens, GeneratedTokens: st.Tokens, CachedTokens: st.Tree.HitTokens, LookedUp: st.Tree.HitTokens + st.Tree.MissTokens,
-		Evicted: st.Tree.Evicted, DraftTokens: st.Sched.DraftTokens, Preemptions: st.Sched.Recomputes + st.Sched.SwapOuts, Recomputed: st.Sched.LostTokens, Shed: st.Sched.Shed,
+		Evicted: st.Tree.Evicted, DraftTokens: st.Guessed, DraftAccepted: st.Right, DraftBytes: st.DraftBytes, DraftSaved: st.Saved.Seconds(), Preemptions: st.Sched.Recomputes + st.Sched.SwapOuts, Recomputed: st.Sched.LostTokens, Shed: st.Sched.Shed,
 		Steps: st.Steps, Busy: st.Busy.Seconds(), Kernels: st.Kernels.Seconds(), StepError: st.Predicted.Mean, StepErrorMedian: st.Predicted.Median,
 		Memory: MemoryStatus{
 			Type: m.Info().KV, PageTokens: m.Info().PageTokens, Pages: st.Pool.Pages, PageBytes: st.Pool.PageBytes, Slots: st.Usage.Slots, Used: st.Usage.Used,

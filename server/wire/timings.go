@@ -17,7 +17,9 @@ type Timings struct {
 	PredictedMS    float64 `json:"predicted_ms"`
 	PredictedTokMS float64 `json:"predicted_per_token_ms"`
 	PredictedSec   float64 `json:"predicted_per_second"`
-	ForcedN        int     `json:"jump_ahead_n,omitempty"` // of predicted_n, not drawn
+	ForcedN        int     `json:"jump_ahead_n,omitempty"`     // of predicted_n, not drawn
+	DraftN         int     `json:"draft_n,omitempty"`          // tokens that were guessed and computed
+	DraftAccepted  int     `json:"draft_n_accepted,omitempty"` // of these, those that came true
 	QueueMS        float64 `json:"queue_ms"`
 	FirstMS        float64 `json:"first_token_ms"`
 	Seed           *uint64 `json:"seed,omitempty"` // that the answers were drawn with
@@ -35,7 +37,7 @@ func NewTimings(t *run.Totals) *Timings {
 	n := t.Prompt - t.Cached
 	x := &Timings{
 		CacheN: t.Cached, PromptN: n, PromptMS: Milliseconds(t.Prefill.Seconds()), PredictedN: t.Tokens, PredictedMS: Milliseconds(t.Decode.Seconds()),
-		ForcedN: t.Forced, QueueMS: Milliseconds(t.Queued.Seconds()), FirstMS: Milliseconds(t.TTFT.Seconds()),
+		ForcedN: t.Forced, DraftN: t.Guessed, DraftAccepted: t.Right, QueueMS: Milliseconds(t.Queued.Seconds()), FirstMS: Milliseconds(t.TTFT.Seconds()),
 	}
 	x.PromptTokenMS, x.PromptPerSec = per(x.PromptMS, n), rate(n, x.PromptMS)
 	x.Seed, x.Read = t.Seed, math.Round(1000*t.Read)/10

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"fmt"
+
+	"ridge/sched"
+)
+
+// schedule says how the steps of one engine are filled: what is in it cannot be
+// shared.
+func (o *serveOptions) schedule() (sched.Config, error) {
+	cfg, err := sched.Preset(o.preset)
+	if err != nil {
+		return cfg, fmt.Errorf("--preset: %w", err)
+	}
+	cfg.MaxQueue, cfg.ITLTarget, cfg.Shed = o.maxQueue, o.itl, o.shed
+	if o.maxSeqs > 0 {
+		cfg.MaxSeqs = o.maxSeqs
+	}
+	if o.stepTokens > 0 {
+		cfg.MaxTokens = o.stepTokens
+	}
+	if o.chunk > 0 {
+		if cfg.Chunk = o.chunk; !cfg.Split {
+			return cfg, fmt.Errorf("--chunk: the preset %s does not split prompts", o.preset)
+		}
+	}
+	if o.policy != "" {
+		if err := cfg.UsePolicy(o.policy); err != nil {
+			return cfg, fmt.Errorf("--policy: %w", err)
+		}
+	}
+	if (o.swapRAM != "" || o.swapDisk != "") && cfg.Recovery == sched.Recompute {
+		cfg.Recovery = sched.Cheaper
+	}
+	return cfg, nil
+}

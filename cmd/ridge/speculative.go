@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"ridge/model"
+	"ridge/spec"
+)
+
+// speculativeFlags say whether next tokens are guessed.
+type speculativeFlags struct {
+	how    string
+	most   int
+	always bool // verify all guesses
+}
+
+// speculativeNames are the flags of other programs: vLLM's, llama-server's.
+var speculativeNames = map[string]string{
+	"speculative-config": "speculative", "spec-type": "speculative",
+	"num-speculative-tokens": "draft-max", "draft": "draft-max", "draft-n": "draft-max", "spec-draft-n-max": "draft-max",
+}
+
+func (f *speculativeFlags) add(fs *pflag.FlagSet) {
+	fs.StringVar(&f.how, "speculative", "off", `guess next tokens and compute several at once; answers stay the same, byte by byte: off, auto or ngram, which guesses that a text goes on as it did before; also vLLM's {"method":"ngram","num_speculative_tokens":5}`)
+	fs.IntVar(&f.most, "draft-max", 0, "tokens that are guessed behind each one, at most (default 8)")
+}
+
+// setting reads the flags.
+func (f *speculativeFlags) setting() (spec.Setting, error) {
+	s, err := spec.Parse(f.how)
+	if err != nil {
+		return s, fmt.Errorf("--speculative: %w", err)
+	}
+	if f.most < 0 || f.most > spec.MaxRows {
+		return s, fmt.Errorf("--draft-max: expected 1 to %d, found %d", spec.MaxRows, f.most)
+	}
+	if f.most > 0 {
+		s.Most = f.most
+	}
+	s.Always = f.always
+	return s, nil
+}
+
+// drafting returns who guesses for a model that is served, nil for nobody. A model
+// with states is told of, unless guessing was asked for by name, which the engine
+// refuses.
+func (f *speculativeFlags) drafting(name string, m *model.Model, warn func(string)) (*spec.Drafting, error) {
+	s, err := f.setting()
+	if err != nil {
+		return nil, err
+	}
+	if s.Kind == spec.Auto && m.Pool().Stateful() {
+		warn(name + ": no speculation: it has layers with states, which cannot drop their last tokens")
+	}
+	return s.Drafting(m.Pool().Stateful()), nil
+}

@@ -1,0 +1,35 @@
+package techniques
+
+// Fewer steps for a token.
+var speculation = []Technique{
+	{
+		ID:      "speculative-decoding",
+		What:    "guesses of next tokens are rows of the step; each token is drawn from its own row with the random number of its place, so that seeded and greedy texts are those without guesses",
+		Use:     "ridge run --speculative ngram, ridge serve --speculative ngram",
+		Code:    "engine/draft.go",
+		Tests:   []string{"sample TestVerifyDistribution", "sample TestVerifyEqualsSample", "engine TestOneAnswerWithDrafts", "engine TestJumpAheadWithDrafts", "engine TestOneAnswerWithDraftsOfTrainedModel", "engine TestDraftsSaveSteps", "engine TestDraftAllocations"},
+		Show:    "ridge lab spec tiny",
+		Bench:   "ridge lab spec MODEL --data FILE",
+		Missing: "models that draft; layers with states; drafters that draw, with the rule min(1, p/q)",
+	},
+	{
+		ID:      "pld-llma",
+		What:    "prompt lookup: the place of the text that is most like its end, found by hashes of pairs, is copied",
+		Use:     "ridge run --speculative ngram",
+		Code:    "spec/ngram.go",
+		Tests:   []string{"spec TestNGramEqualsSearch", "spec TestNGramGoesOn", "spec TestNGramAllocations", "spec FuzzNGram"},
+		Show:    "ridge lab spec tiny",
+		Bench:   "ridge lab spec MODEL --data FILE",
+		Missing: "reference texts beside the prompt",
+	},
+	{
+		ID:      "adaptive-speculation",
+		What:    "as many guesses are verified as make the most tokens in the predicted time of the step: how often those of a class come true is learned from all guesses, verified or not, for each request and for all",
+		Use:     "ridge serve --speculative auto",
+		Code:    "spec/choose.go",
+		Tests:   []string{"spec TestChoose", "spec TestChooseNothing", "spec TestBook"},
+		Show:    "go test -v -run 'TestChoose|TestBook' ./spec",
+		Bench:   "ridge lab spec MODEL --data FILE --batch 8",
+		Missing: "regret against the best fixed number on a changing trace; a bound on the time between tokens",
+	},
+}

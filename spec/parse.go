@@ -1,0 +1,82 @@
+package spec
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Kind is a way to guess.
+type Kind string
+
+// The kinds.
+const (
+	Off    Kind = "off"
+	Auto   Kind = "auto"  // n-grams where the layers allow it
+	NGrams Kind = "ngram" // what the text went on with before, see NGram
+)
+
+// Setting is what somebody asks for.
+type Setting struct {
+	Kind Kind
+	Most int // guesses behind a token, 0 for the usual number
+	// Always has all guesses verified, see Drafting.
+	Always bool
+}
+
+// names are other programs' names: llama-server's --spec-type, vLLM's methods.
+var names = map[string]Kind{"off": Off, "none": Off, "": Off, "auto": Auto, "ngram": NGrams, "[ngram]": NGrams}
+
+// Parse reads a setting: off, auto or ngram, a name that llama-server's --spec-type
+// has for n-grams, or the JSON of vLLM's --speculative-config, such as
+// {"method":"ngram","num_speculative_tokens":5}.
+func Parse(text string) (s Setting, err error) {
+	name := strings.TrimSpace(text)
+	if strings.HasPrefix(name, "{") {
+		if name, s.Most, err = parseConfig(name); err != nil {
+			return s, err
+		}
+	}
+	kind, known := names[name]
+	if !known && strings.HasPrefix(name, "ngram-") {
+		kind, known = NGrams, true
+	}
+	if !known {
+		return s, fmt.Errorf("spec: expected auto, off or ngram, found %q", name)
+	}
+	s.Kind = kind
+	return s, nil
+}
+
+// parseConfig reads vLLM's JSON. How long the n-grams are at most and at least is
+// read and changes nothing: the longest that there is counts, whatever its length.
+func parseConfig(text string) (method string, most int, err error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &fields); err != nil {
+		return "", 0, fmt.Errorf("spec: expected JSON such as {\"method\":\"ngram\"}: %w", err)
+	}
+	known := []string{"method", "num_speculative_tokens", "prompt_lookup_max", "prompt_lookup_min"}
+	for name := range fields {
+		if !slices.Contains(known, name) {
+			return "", 0, fmt.Errorf("spec: expected %s, found the field %q", strings.Join(known, ", "), name)
+		}
+	}
+	for name, to := range map[string]any{"method": &method, "num_speculative_tokens": &most} {
+		if raw := fields[name]; raw != nil {
+			if err := json.Unmarshal(raw, to); err != nil {
+				return "", 0, fmt.Errorf("spec: %s: %w", name, err)
+			}
+		}
+	}
+	return method, most, nil
+}
+
+// Drafting returns who guesses, nil for nobody. stateful says that layers have
+// states, which cannot drop their last tokens: then Auto is nobody.
+func (s Setting) Drafting(stateful bool) *Drafting {
+	if s.Kind == Off || s.Kind == "" || s.Kind == Auto && stateful {
+		return nil
+	}
+	return &Drafting{Most: s.Most, Always: s.Always, New: func(tokens int) Drafter { return NewNGram(min(tokens, 1<<12)) }}
+}

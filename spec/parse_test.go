@@ -1,0 +1,37 @@
+package spec
+
+import "testing"
+
+// Names and configurations of this program, of vLLM and of llama-server are read;
+// what nobody knows is refused.
+func TestParse(t *testing.T) {
+	for text, want := range map[string]Setting{
+		"off": {Kind: Off}, "none": {Kind: Off}, "": {Kind: Off}, "auto": {Kind: Auto}, "ngram": {Kind: NGrams}, "ngram-simple": {Kind: NGrams},
+		`{"method":"ngram","num_speculative_tokens":5,"prompt_lookup_max":4}`: {Kind: NGrams, Most: 5},
+	} {
+		if got, err := Parse(text); got != want || err != nil {
+			t.Errorf("%s: %v, %v; want %v", text, got, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"fast":               `spec: expected auto, off or ngram, found "fast"`,
+		`{"method":"eagle"}`: `spec: expected auto, off or ngram, found "eagle"`,
+		`{"model":"x"}`:      `spec: expected method, num_speculative_tokens, prompt_lookup_max, prompt_lookup_min, found the field "model"`,
+		`{"method":7}`:       "spec: method: json: cannot unmarshal number into Go value of type string",
+		`{"method":"ngram"`:  `spec: expected JSON such as {"method":"ngram"}: unexpected end of JSON input`,
+	} {
+		if got, err := Parse(text); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, %v; want %s", text, got, err, want)
+		}
+	}
+	for _, kind := range []Kind{Off, Auto, NGrams} {
+		for _, stateful := range []bool{false, true} {
+			d := Setting{Kind: kind, Most: 3}.Drafting(stateful)
+			if want := kind == NGrams || kind == Auto && !stateful; want != (d != nil) {
+				t.Errorf("%s with states %v: %v", kind, stateful, d)
+			} else if want && (d.Check() != nil || d.Depth() != 3 || d.New(100).Bytes() == 0) {
+				t.Errorf("%s: %+v", kind, d)
+			}
+		}
+	}
+}
