@@ -66,18 +66,9 @@ func (e *Engine) scored(q *sequence, run *runState) *Event {
 	g := q.g
 	var err error
 	ev := &Event{Token: -1, StopToken: -1, Finish: FinishLength}
-	switch g.req.Embed {
-	case PoolingMean:
+	if g.pool != NoPooling {
 		ev.Finish = FinishStop
-		ev.Embedding, err = unit(g.sum)
-	case PoolingLast:
-		h := e.m.Hidden(run.out + run.outs - 1)
-		sum := make([]float64, len(h))
-		for i, v := range h {
-			sum[i] = float64(v)
-		}
-		ev.Finish = FinishStop
-		ev.Embedding, err = unit(sum)
+		ev.Embedding, err = e.represent(g, run)
 	}
 	if err != nil {
 		ev.Finish, ev.Err = FinishError, e.locate(q, err)

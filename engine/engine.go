@@ -66,14 +66,18 @@ func New(m *model.Model, o Options) (*Engine, error) {
 		wake:   make(chan struct{}, 1),
 		done:   make(chan struct{}),
 	}
-	cfg := *o.Sched
+	e.limits.reads, e.limits.scores = m.Config().Encoder.Both, m.Net().Classes != nil
+	if e.limits.reads {
+		e.wholePrompts()
+	}
+	cfg := *e.o.Sched
 	e.queue, cfg.MaxQueue = cfg.MaxQueue, 0
 	if err := e.init(cfg); err != nil {
 		return nil, err
 	}
 	// Here and not on the loop, which could not answer meanwhile: an engine that
 	// is there is ready.
-	if o.Calibrate || cfg.ITLTarget > 0 {
+	if e.o.Calibrate || cfg.ITLTarget > 0 {
 		if err := e.calibrate(); err != nil {
 			return nil, fmt.Errorf("engine: first steps: %w", err)
 		}

@@ -3,8 +3,6 @@ package engine
 import (
 	"errors"
 	"slices"
-
-	"ridge/model"
 )
 
 // notFinite reports whether some number is NaN or infinite. A logit that a mask
@@ -27,14 +25,4 @@ func (e *Engine) locate(q *sequence, err error) error {
 	}
 	bad.Where = e.blame
 	return err
-}
-
-// unit scales an embedding to length 1.
-func unit(sum []float64) ([]float32, error) {
-	for _, v := range sum {
-		if v-v != 0 {
-			return nil, &NonFiniteError{}
-		}
-	}
-	return model.Unit(sum), nil
 }

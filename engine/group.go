@@ -29,7 +29,8 @@ type group struct {
 
 	scored int       // prompt tokens whose next one was scored, or whose state was taken
 	fault  error     // of Request.PromptLogits
-	sum    []float64 // of states, for PoolingMean
+	pool   Pooling   // of the states that become an embedding or scores
+	sum    []float64 // of states, if it is PoolingMean, or the first
 	beams  *beamSearch
 	kept   []result // complete answers that are not sent yet
 
@@ -59,7 +60,7 @@ func (g *group) rowsToScore() int {
 // computed: when each gives something, and until it did.
 func (g *group) whole() bool {
 	switch {
-	case g.req.Embed == PoolingMean:
+	case g.pools():
 		return g.scored < len(g.req.Tokens)
 	case g.scores():
 		return g.scored < len(g.req.Tokens)-1
@@ -152,7 +153,10 @@ func (e *Engine) newGroup(r *Request) (*group, error) {
 		g.info.LogProbs = make([]sample.Result, len(r.Tokens))
 		g.info.LogProbs[0].Token = r.Tokens[0]
 	}
-	if r.Embed == PoolingMean {
+	if g.pool = r.Embed; r.Embed == PoolingScores {
+		g.pool = poolingOf(e.m.Net().Classes.Pool)
+	}
+	if g.pools() {
 		g.sum = make([]float64, e.m.Config().Hidden)
 	}
 	g.stream = newStream(e, g, e.o.Events*r.N)

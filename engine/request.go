@@ -17,14 +17,16 @@ type Masker interface {
 	Accept(token int32) error
 }
 
-// Pooling says how the states of a prompt's tokens become one embedding.
+// Pooling says how the states of a prompt's tokens become one embedding, or scores.
 type Pooling uint8
 
 // The poolings.
 const (
-	NoPooling   Pooling = iota
-	PoolingMean         // mean of all tokens
-	PoolingLast         // last token
+	NoPooling     Pooling = iota
+	PoolingMean           // mean of all tokens
+	PoolingLast           // last token
+	PoolingCLS            // first token
+	PoolingScores         // the scores of labels that the model's classifier gives, as they come
 )
 
 // Beam asks for beam search: the N most probable answers that a search with
@@ -118,8 +120,13 @@ type Request struct {
 	// Progress asks for events that say how far the prompt is, see Event.Progress.
 	Progress bool
 
-	// Embed asks for an embedding, scaled to length 1, in place of an answer.
+	// Embed asks for an embedding, scaled to length 1 unless Raw is set, in place of
+	// an answer, or for scores.
 	Embed Pooling
+	Raw   bool
+	// Second is how many tokens come before a second text, of models that tell two
+	// texts apart; 0 for one text.
+	Second int
 }
 
 // ChoiceSeed returns the seed that choice i of a request is drawn with: a
@@ -138,9 +145,11 @@ func ChoiceSeed(seed uint64, i int) uint64 {
 // limits are what a request is checked against.
 type limits struct {
 	vocab   int
-	context int // positions of a sequence
-	pool    int // tokens that fit what the page pool can have for sure
-	seqs    int // sequences in a step
+	context int  // positions of a sequence
+	pool    int  // tokens that fit what the page pool can have for sure
+	seqs    int  // sequences in a step
+	reads   bool // the model reads texts in both directions, and writes none
+	scores  bool // it has a classifier
 }
 
 // complete checks r and fills in defaults. Afterwards MaxTokens is the number
@@ -164,8 +173,14 @@ func (r *Request) complete(l limits) error {
 		return badRequest("score_from", "expected 0 to %d, the tokens of the prompt, found %d", len(r.Tokens), r.ScoreFrom)
 	case r.Embed != NoPooling && (r.PromptLogits != nil || r.PromptLogProbs > 0):
 		return badRequest("embed", "an embedding cannot be combined with scores of the prompt")
-	case r.Embed > PoolingLast:
+	case r.Embed > PoolingScores:
 		return badRequest("embed", "unknown pooling %d", r.Embed)
+	case r.Embed == PoolingScores && !l.scores:
+		return badRequest("embed", "expected a model with a classifier, found one without")
+	case r.Embed == NoPooling && (l.reads || l.scores):
+		return badRequest("model", "expected a request for embeddings or scores, found one for text: the model writes none")
+	case r.Second < 0 || r.Second > len(r.Tokens):
+		return badRequest("second", "expected 0 to %d, the tokens of the prompt, found %d", len(r.Tokens), r.Second)
 	}
 	if err := r.breakpoints(); err != nil {
 		return err

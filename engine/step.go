@@ -84,7 +84,7 @@ func (e *Engine) build(p *sched.Plan) {
 		}
 		run.njobs = len(e.jobs) - run.jobs
 		e.runs = append(e.runs, run)
-		e.batch.Runs = append(e.batch.Runs, model.Run{Seq: q.KV, Tokens: tokens[r.Start : r.Start+r.N], Outputs: run.outs, Length: max(q.rope, 1)})
+		e.batch.Runs = append(e.batch.Runs, model.Run{Seq: q.KV, Tokens: tokens[r.Start : r.Start+r.N], Outputs: run.outs, Second: q.g.req.Second, Length: max(q.rope, 1)})
 		out += run.outs
 	}
 }
@@ -171,20 +171,22 @@ func (e *Engine) compute(p *sched.Plan) (err error) {
 }
 
 // pooling adds up the states of prompts whose mean is wanted, in the order of
-// their tokens.
+// their tokens, or takes the first.
 func (e *Engine) pooling(p *sched.Plan) {
 	for i := range p.Runs {
 		r, run := &p.Runs[i], &e.runs[i]
 		g := run.q.g
-		if g.req.Embed != PoolingMean || !g.whole() {
+		if !g.pools() || !g.whole() {
 			continue
 		}
 		for k := range r.N {
 			if r.Start+k != g.scored {
 				continue
 			}
-			for d, v := range e.m.Hidden(run.out + k - run.skip) {
-				g.sum[d] += float64(v)
+			if g.pool == PoolingMean || g.scored == 0 {
+				for d, v := range e.m.Hidden(run.out + k - run.skip) {
+					g.sum[d] += float64(v)
+				}
 			}
 			g.scored++
 		}

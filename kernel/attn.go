@@ -53,7 +53,7 @@ func (s *AttnSpec) ValueTileBytes() int {
 // AttnCall is attention of Rows query rows of one sequence, each with the Heads
 // query heads that share one kv head. For row r and head h, with the scores
 //
-//	s[j] = Scale · q·k[j], soft-capped, + Slope[h]·(j - (End[r]-1)), Start[r] <= j < End[r]
+//	s[j] = Scale · q·k[j], soft-capped, + Slope[h]·(j - (End[r]-1)) + bias, Start[r] <= j < End[r]
 //
 // the output is Σ exp(s[j])·v[j] / (Σ exp(s[j]) + exp(Sink[h])). A row with an
 // empty range gives zeros. Not-a-number in a query, or in a key or value of its
@@ -68,8 +68,24 @@ type AttnCall struct {
 	Start, End  []int32   // per row, the range of absolute key positions it sees
 	Slope       []float32 // per head, the ALiBi slope; nil for none
 	Sink        []float32 // per head, a logit without a key (attention sink); nil for none
+	Bias        *AttnBias // of scores by the distance of key and query; nil for none
 	Tiles       Tiles
 }
+
+// AttnBias is what is added to the score of key j and query row r of an AttnCall,
+// whose rows are at the positions First, First + 1, …: by the distance
+// j - (First + r) alone. With it there are no ALiBi slopes.
+type AttnBias struct {
+	// Table has Stride numbers for each head of the call, in units of log2: that of
+	// distance d is number Zero + d of its head. It has all distances of keys that rows
+	// see, and AttnBiasPad more at its end.
+	Table        []float32
+	Stride, Zero int
+	First        int
+}
+
+// AttnBiasPad is how many distances an AttnBias has beyond those that matter.
+const AttnBiasPad = attnBlock
 
 // Splits returns the range [lo, hi) of splits that the rows of c read; lo == hi
 // if all ranges are empty.
@@ -117,6 +133,9 @@ func (c *AttnCall) check() {
 	}
 	if c.Sink != nil {
 		_ = c.Sink[c.Heads-1]
+	}
+	if b := c.Bias; b != nil {
+		_ = b.Table[c.Heads*b.Stride-1]
 	}
 }
 

@@ -182,6 +182,16 @@ func (g *attnGroupState) tile(i, n int, st attnStates) {
 		}
 		scale = 1
 	}
+	if b := g.call.Bias; b != nil {
+		for j := range n {
+			query := g.q0 + i + j
+			row := s.scores[j*attnBlock:][:attnBlock]
+			Scale(row, scale)
+			at := b.Zero + g.first - (b.First + query/g.call.Heads)
+			Add(row, b.Table[query%g.call.Heads*b.Stride+at:][:attnBlock])
+		}
+		scale = 1
+	}
 	if k == nil {
 		softmaxGeneric(t, s.scores, scale)
 		g.scale(&g.vs, n, t0, t1)

@@ -24,6 +24,10 @@ type architecture struct {
 	build   func(b *builder) *Net
 	latent  bool // keys and values are products with latents: their sizes are described elsewhere
 	head    bool // a GGUF file has the output matrix always
+	encoder bool // its attention is in both directions, and it has no output matrix
+	// scores are the weights of a classifier beside its last matrix, as checkpoints
+	// for classification have them.
+	scores []string
 	// joinedKV says that GGUF files have the matrices that make keys and values of
 	// latents in one, attn_kv_b.
 	joinedKV bool
@@ -45,6 +49,8 @@ var architectures = []*architecture{
 	&qwen2moe, &qwen3moe, &olmoe, &granitemoe, &gptoss, &lfm2, &lfm2moe,
 	&deepseek, &deepseek2, &minicpm3,
 	&internlm2, &minicpm, &xverse, &orion, &chatglm, &glm, &baichuan, &refact, &codeshell, &jais, &persimmon, &biogpt, &bitnet,
+
+	&bert, &mpnet, &nomicBert, &jinaBert2, &modernBert, &gemmaEmbedding,
 }
 
 // Architectures returns the names of the architectures that Open knows, as
@@ -95,7 +101,7 @@ func byType(kind string) *architecture {
 func (a *architecture) read(d *description, c *Config) error {
 	c.Arch = a.name
 	ffn, context := required, required // a GGUF file has them always
-	c.Hidden = d.int("embedding_length", "hidden_size|n_embd|d_model", required)
+	c.Hidden = d.int("embedding_length", "hidden_size|n_embd|d_model|dim", required)
 	if d.hf {
 		ffn, context = 4*c.Hidden, 2048
 	}
@@ -116,7 +122,7 @@ func (a *architecture) read(d *description, c *Config) error {
 	if v := d.int("attention.value_length", "", c.HeadDim); v != c.HeadDim && c.HeadDim != 0 && !a.latent {
 		d.fail("attention.value_length", fmt.Sprintf("%d as the key length", c.HeadDim), v)
 	}
-	c.readFFN(d.perLayer("feed_forward_length", "intermediate_size|n_inner|ffn_hidden_size", all, ffn))
+	c.readFFN(d.perLayer("feed_forward_length", "intermediate_size|n_inner|ffn_hidden_size|hidden_dim", all, ffn))
 	c.Context = d.int("context_length", "max_position_embeddings|n_positions|max_seq_len|seq_length", context)
 	c.Tied = d.bool("", "tie_word_embeddings", false)
 	c.RopeDim = d.int("rope.dimension_count", "", 0)
@@ -124,10 +130,13 @@ func (a *architecture) read(d *description, c *Config) error {
 		c.RopeDim = int(float64(c.HeadDim) * part)
 	}
 	c.Rope = []RopeConfig{d.rope(c)}
-	if !d.bool("attention.causal", "", true) {
-		d.fail("attention.causal", "true", false)
+	if causal := d.bool("attention.causal", "is_causal", !a.encoder); a.encoder && causal && !d.hf {
+		d.fail("attention.causal", "false", true)
+	} else {
+		c.Encoder.Both = a.encoder || !causal
 	}
 	a.describe(d, c)
+	d.classes(a, c)
 	d.head(a, c)
 	a.epsilon(d, c)
 	a.activation(d, c)
@@ -139,7 +148,11 @@ func (a *architecture) read(d *description, c *Config) error {
 // kind of norm, and llama.cpp writes 0 under that of the other kind.
 func (a *architecture) epsilon(d *description, c *Config) {
 	if d.hf {
-		c.NormEps = d.float32("", "rms_norm_eps|layer_norm_epsilon|layer_norm_eps|norm_epsilon|norm_eps", 1e-5)
+		def := 1e-5
+		if a.encoder && a.eps != 0 {
+			def = a.eps
+		}
+		c.NormEps = d.float32("", "rms_norm_eps|layer_norm_epsilon|layer_norm_eps|norm_epsilon|norm_eps", def)
 		return
 	}
 	own, other := "attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"

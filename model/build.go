@@ -43,6 +43,7 @@ func (b *builder) stack(mix func(i int, at func(string) string) nn.Mixer, feed .
 		net.Layers = append(net.Layers, l)
 		b.place(&l)
 	}
+	b.checkBoth(net)
 	return net
 }
 
@@ -72,7 +73,14 @@ func (b *builder) frame() *Net {
 	if !c.NoFinalNorm {
 		net.Norm = b.norm("output_norm", c.Hidden)
 	}
-	net.Head.Out, net.Head.Scale, net.Head.Softcap = b.output(e.Tokens), c.LogitScale, c.FinalSoftcap
+	if types := c.Encoder.Types; types > 0 {
+		e.Types, _ = b.optional("token_types.weight", types, c.Hidden)
+	}
+	b.classifier(net)
+	b.dense(net)
+	if !c.Encoder.Both && net.Classes == nil {
+		net.Head.Out, net.Head.Scale, net.Head.Softcap = b.output(e.Tokens), c.LogitScale, c.FinalSoftcap
+	}
 	b.positions()
 	return net
 }
@@ -114,6 +122,7 @@ func (b *builder) positions() {
 			kernel.Scale(b.slopes, c.AlibiScale)
 		}
 	}
+	b.distances()
 	if c.RopeStyle == nn.RopeNone {
 		return
 	}
@@ -155,7 +164,9 @@ func (b *builder) norms(l *Layer, at func(string) string) {
 		l.PostFFN = b.norm(at("post_ffw_norm"), c.Hidden)
 		return
 	}
-	l.Pre = b.norm(at("attn_norm"), c.Hidden)
+	if !c.Encoder.FirstPlain || len(b.attentions) > 0 {
+		l.Pre = b.norm(at("attn_norm"), c.Hidden)
+	}
 	if !c.Parallel {
 		l.PreFFN = b.norm(at("ffn_norm"), c.Hidden)
 		return
@@ -181,6 +192,7 @@ func (b *builder) attention(i int, at func(string) string) *nn.Attention {
 		Scale: c.AttnScale, Softcap: c.AttnSoftcap, Window: c.Window[i], Slopes: b.slopes, Temper: c.Temper,
 		NormRotated: c.NormRotated,
 	}
+	b.bothWays(a, i)
 	if c.Chunk != nil {
 		a.Chunk = c.Chunk[i]
 	}

@@ -43,6 +43,7 @@ type Config struct {
 	XIELU   [][]float32 // of a GGUF file: the numbers of Act XIELU, each for each layer
 	Gated   bool        // MLP is down(act(gate) * up) and not down(act(up))
 	Experts ExpertConfig
+	Encoder EncoderConfig
 	Conv    ConvConfig
 	Latent  LatentConfig
 
@@ -161,6 +162,9 @@ func (c *Config) Validate() error {
 		return err
 	}
 	if err := c.Latent.validate(); err != nil {
+		return err
+	}
+	if err := c.Encoder.validate(c.Layers); err != nil {
 		return err
 	}
 	if !(c.NormEps >= 0 && c.NormEps < 1) {

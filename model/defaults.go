@@ -4,11 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"ridge/weights/gguf"
@@ -20,6 +18,10 @@ type Defaults struct {
 	Name     string // that the files or their folder have for the model, "" for none
 	Sampling Sampling
 	Pooling  Pooling
+	// Prompts are what the model wants before texts, by what these are for, such as
+	// "query"; Prompt names the one for texts of which nothing is said, "" for none.
+	Prompts map[string]string
+	Prompt  string
 }
 
 // Sampling says how tokens should be chosen. What is nil is not said. Package
@@ -41,7 +43,8 @@ const (
 	PoolingUnsaid Pooling = ""
 	PoolingMean   Pooling = "mean"
 	PoolingLast   Pooling = "last"
-	PoolingRank   Pooling = "rank" // the model reads a query and a text at once
+	PoolingCLS    Pooling = "cls"  // first token
+	PoolingRank   Pooling = "rank" // scores by the model's classifier
 )
 
 // ReadDefaults reads the defaults of the model at path: of f, or without a file
@@ -51,7 +54,9 @@ func ReadDefaults(path string, f *gguf.File) (d Defaults, err error) {
 	if d.Name = filepath.Base(path); f != nil {
 		d = ggufDefaults(f)
 	} else if err = d.Sampling.readHF(path); err == nil {
-		d.Pooling, err = hfPooling(path)
+		var p parts
+		p, err = hfParts(path)
+		d.Pooling, d.Prompts, d.Prompt = p.pooling, p.prompts, p.prompt
 	}
 	if err == nil {
 		err = d.Sampling.check(path)
@@ -93,7 +98,7 @@ func ggufDefaults(f *gguf.File) (d Defaults) {
 	case 1:
 		d.Pooling = PoolingMean
 	case 2:
-		d.Pooling = "cls"
+		d.Pooling = PoolingCLS
 	case 3:
 		d.Pooling = PoolingLast
 	case 4:
@@ -238,53 +243,4 @@ func hfEnds(dir string) ([]int32, error) {
 		}
 	}
 	return ends, nil
-}
-
-// hfPooling reads how sentence-transformers makes an embedding of states. A part
-// that changes it otherwise than by its length is named as what cannot be computed.
-func hfPooling(dir string) (Pooling, error) {
-	var modules []struct{ Path, Type string }
-	found, err := readFile(dir, "modules.json", &modules)
-	if err != nil {
-		return "", err
-	}
-	at := "1_Pooling"
-	if found {
-		at = ""
-	}
-	for _, m := range modules {
-		switch kind := m.Type[strings.LastIndexByte(m.Type, '.')+1:]; kind {
-		case "Transformer", "Normalize":
-		case "Pooling":
-			if at = m.Path; !filepath.IsLocal(at) {
-				return "", fmt.Errorf("model: %s: modules.json: path: expected a folder in it, found %q", dir, at)
-			}
-		default:
-			return Pooling(kind), nil
-		}
-	}
-	if at == "" {
-		return "", nil
-	}
-	var c map[string]any
-	if found, err = readFile(filepath.Join(dir, at), "config.json", &c); !found || err != nil {
-		return "", err
-	}
-	var modes []string
-	for _, key := range slices.Sorted(maps.Keys(c)) {
-		if mode, ok := strings.CutPrefix(key, "pooling_mode_"); ok && c[key] == true {
-			modes = append(modes, mode)
-		}
-	}
-	if mode, ok := c["pooling_mode"].(string); ok {
-		modes = []string{mode}
-	}
-	switch all := strings.Join(modes, "+"); all {
-	case "mean_tokens", "mean", "mean_sqrt_len_tokens": // the same direction
-		return PoolingMean, nil
-	case "lasttoken", "last_token":
-		return PoolingLast, nil
-	default:
-		return Pooling(all), nil
-	}
 }

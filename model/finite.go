@@ -18,6 +18,9 @@ func (m *Model) FirstNonFinite(tokens []int32) (where string, err error) {
 	const chunk = 256
 	for len(tokens) > 0 && where == "" && err == nil {
 		n := min(chunk, len(tokens))
+		if m.cfg.Encoder.Both {
+			n = len(tokens)
+		}
 		where, err = m.probe(&Step{Runs: []Run{{Seq: seq, Tokens: tokens[:n], Outputs: n, Length: length}}})
 		tokens = tokens[n:]
 	}

@@ -59,6 +59,8 @@ func (m *Model) grow(s *Step) error {
 	for i, r := range s.Runs {
 		if n := r.Rows(); r.Seq.Len()+n > m.context {
 			return fmt.Errorf("%w: %d tokens held and %d more, the context has %d", ErrContext, r.Seq.Len(), n, m.context)
+		} else if m.cfg.Encoder.Both && r.Seq.Len() > 0 {
+			return fmt.Errorf("model: run %d: %s looks in both directions: expected a whole text, found %d tokens before it", i, m.cfg.Arch, r.Seq.Len())
 		} else if r.Outputs < 0 || r.Outputs > n {
 			return fmt.Errorf("model: run %d: outputs: expected 0 to %d, found %d", i, n, r.Outputs)
 		}

@@ -42,23 +42,49 @@ var gemma2 = architecture{
 // global layers differently.
 var gemma3 = architecture{
 	name: "gemma3", hf: []string{"gemma3_text", "gemma3"}, eps: 1e-6,
+	describe: describeGemma3,
+	names:    gemma2Names,
+	build:    (*builder).decoder,
+	unused:   visionParts,
+}
+
+// EmbeddingGemma: Gemma 3 in both directions (arXiv 2509.20354). In a config.json it
+// is a Gemma 3.
+var gemmaEmbedding = architecture{
+	name: "gemma-embedding", eps: 1e-6, encoder: true,
 	describe: func(d *description, c *Config) {
-		gemma2Like(d, c, 62)
-		c.AttnSoftcap = d.float32("", "attn_logit_softcapping", 0)
-		c.FinalSoftcap = d.float32("final_logit_softcapping", "final_logit_softcapping", 0)
-		c.Window = d.windows(c.Layers, everyButNth(d.int("", "sliding_window_pattern", 6)))
-		if !d.hf && !d.has("rope.freq_base|rope.global.freq_base", "") {
-			c.Rope[0].Base = 1e6
+		describeGemma3(d, c)
+		if d.hf {
+			return
 		}
-		local := RopeConfig{Base: d.float("rope.freq_base_swa|rope.local.freq_base", "rope_local_base_freq", 10000)}
-		local = d.ropePerType(c, local)
-		c.Rope = append(c.Rope, local)
-		c.localRope()
-		d.must(qkNorms...)
+		d.with(true, denseName(0)+".weight", denseName(1)+".weight")
 	},
-	names:  gemma2Names,
-	build:  (*builder).decoder,
-	unused: visionParts,
+	names: gemma2Names,
+	build: (*builder).decoder,
+}
+
+func describeGemma3(d *description, c *Config) {
+	gemma2Like(d, c, 62)
+	c.AttnSoftcap = d.float32("", "attn_logit_softcapping", 0)
+	c.FinalSoftcap = d.float32("final_logit_softcapping", "final_logit_softcapping", 0)
+	c.Window = d.windows(c.Layers, everyButNth(d.int("", "sliding_window_pattern", 6)))
+	if !d.hf && !d.has("rope.freq_base|rope.global.freq_base", "") {
+		c.Rope[0].Base = 1e6
+	}
+	local := RopeConfig{Base: d.float("rope.freq_base_swa|rope.local.freq_base", "rope_local_base_freq", 10000)}
+	local = d.ropePerType(c, local)
+	c.Rope = append(c.Rope, local)
+	c.localRope()
+	d.must(qkNorms...)
+	if d.bool("", "use_bidirectional_attention", false) {
+		c.Encoder.Both = true
+	}
+	if c.Encoder.Both { // the window is what lies on both sides
+		c.Encoder.Reach, c.Window = c.Window, nil
+		for i := range c.Encoder.Reach {
+			c.Encoder.Reach[i] /= 2
+		}
+	}
 }
 
 var gemma2Names = hfNames{layers: "layers.", names: llamaNames(map[string]string{

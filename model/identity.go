@@ -39,6 +39,7 @@ func (c *Config) identity() string {
 	}
 	d.add("gated", c.Gated)
 	c.Experts.describe(&d)
+	c.Encoder.describe(&d)
 	d.add("conv.taps", c.Conv.Taps)
 	for i, has := range c.Conv.Layers {
 		d.add(fmt.Sprintf("conv.layer_%d", i), has)

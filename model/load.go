@@ -40,11 +40,12 @@ func (w *weights) free() error {
 // in parallel: at the end those that are views of a file, layer by layer those
 // that had to be copied. It keeps the first error.
 type builder struct {
-	src    source
-	c      *Config
-	w      *weights
-	ropes  []*nn.Rope // of the sets of frequencies
-	slopes []float32  // of ALiBi
+	src      source
+	c        *Config
+	w        *weights
+	ropes    []*nn.Rope   // of the sets of frequencies
+	slopes   []float32    // of ALiBi
+	distance *nn.Distance // biases of encoders
 	// attentions are those that were built, in order: of families that share keys and
 	// values, one of each layer.
 	attentions []*nn.Attention

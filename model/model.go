@@ -64,6 +64,7 @@ type Model struct {
 	gg      *gguf.File // nil for a checkpoint directory
 	// quantized says how a checkpoint's weights are quantized, nil if they are not.
 	quantized *quantized.Config
+	parts     parts // of sentence-transformers
 	kv        *kvcache.Pool
 	pool      *pool.Pool
 	exec      *nn.Exec
@@ -169,6 +170,9 @@ func (m *Model) openHF(dir string) error {
 	if err != nil {
 		return err
 	}
+	if m.parts, err = hfParts(dir); err != nil {
+		return err
+	}
 	kind := d.str("", "model_type", "")
 	if m.arch = byType(kind); m.arch == nil && *d.err == nil {
 		st, err := safetensors.Open(dir)
@@ -193,6 +197,7 @@ func (m *Model) openHF(dir string) error {
 		m.arch = &both
 	}
 	m.present = d.present
+	m.parts.present(d)
 	st, err := safetensors.Open(dir)
 	if err != nil {
 		return err
@@ -215,6 +220,10 @@ func (m *Model) openCheckpoint(st *safetensors.File, c *quantized.Config) error 
 			return fmt.Errorf("model: %w", err)
 		}
 		files, m.quantized, m.cfg.Quantized = q, c, c.Identity()
+	}
+	files, err := m.parts.beside(files)
+	if err != nil {
+		return err
 	}
 	m.src = m.arch.names.open(files, m.path, &m.cfg)
 	return nil
@@ -264,6 +273,10 @@ func (m *Model) setup(o Options) error {
 		return fmt.Errorf("model: %s: context: expected at most %d, the learned positions, found %d", m.path, rows, m.context)
 	}
 	m.net.Embed.read = m.src.read
+	m.net.Dense = m.parts.activate(m.net.Dense)
+	if m.net.Classes != nil {
+		m.defaults.Pooling = PoolingRank
+	}
 	if err := m.openPool(o); err != nil {
 		return err
 	}
@@ -297,6 +310,9 @@ func (m *Model) openPool(o Options) error {
 
 // poolConfig says what pool n needs.
 func (m *Model) poolConfig(n *Net, o *Options) kvcache.Config {
+	if m.cfg.Encoder.Both {
+		o.KV = tensor.F32 // nothing is kept beyond a step
+	}
 	cfg := kvcache.Config{Layers: n.Keeps(), DType: o.KV, PageTokens: o.PageTokens, MaxBytes: o.KVBytes, Budget: o.KVBudget}
 	for i := range cfg.Layers {
 		if l := &cfg.Layers[i]; l.Window >= m.context {

@@ -9,7 +9,7 @@ import (
 
 // hfNames maps GGUF's names of weights to those of a Hugging Face checkpoint.
 type hfNames struct {
-	layers string // prefix of a layer, such as "layers."
+	layers string // prefix of a layer, such as "layers.", or prefixes to try ("a|b")
 	// names maps a part of a GGUF name ("attn_q", "token_embd") to the HF name,
 	// or names to try ("a|b"), or vectors to stack ("a.#", numbered from 0). In the
 	// entry of a numbered part ("ffn_up_exps.#") the # is the number, and that of a
@@ -21,7 +21,8 @@ type hfNames struct {
 }
 
 // hfRoots are the prefixes under which checkpoints put the language model.
-var hfRoots = []string{"model.", "language_model.model.", "model.language_model.", "transformer.", "gpt_neox.", ""}
+var hfRoots = []string{"model.", "language_model.model.", "model.language_model.", "transformer.", "gpt_neox.", "",
+	"bert.", "roberta.", "distilbert.", "mpnet.", "nomic_bert."}
 
 // hfOutside are the prefixes of what lies outside of the root, such as output
 // matrices.
@@ -50,13 +51,15 @@ func (l *hfNames) root(has map[string]bool) string {
 
 // layerOf returns the layer of a tensor, -1 if it lies in none.
 func (l *hfNames) layerOf(name, root string) int {
-	rest, ok := strings.CutPrefix(name, root+l.layers)
-	if !ok {
-		return -1
-	}
-	n, _, _ := strings.Cut(rest, ".")
-	if i, err := strconv.Atoi(n); err == nil {
-		return i
+	for prefix := range strings.SplitSeq(l.layers, "|") {
+		rest, ok := strings.CutPrefix(name, root+prefix)
+		if !ok {
+			continue
+		}
+		n, _, _ := strings.Cut(rest, ".")
+		if i, err := strconv.Atoi(n); err == nil {
+			return i
+		}
 	}
 	return -1
 }
@@ -70,10 +73,13 @@ func (l *hfNames) at(name string, has map[string]bool, c *Config) (t hfTensor) {
 		suffix = "" // it is the whole name
 	} else if hf, ok = l.names[part]; !ok {
 		dot := strings.LastIndexByte(part, '.')
-		if hf, ok = l.names[part[:dot+1]+"#"]; !ok {
+		if hf, ok = l.names[part[:dot+1]+"#"]; ok {
+			hf = strings.ReplaceAll(hf, "#", part[dot+1:])
+		} else if !strings.HasPrefix(part, densePart) {
 			return t
+		} else {
+			hf = part
 		}
-		hf = strings.ReplaceAll(hf, "#", part[dot+1:])
 	}
 	for _, full := range l.spellings(hf, suffix, layer, l.root(has)) {
 		if before, after, ok := strings.Cut(full, "#"); ok {
@@ -101,7 +107,9 @@ func (l *hfNames) at(name string, has map[string]bool, c *Config) (t hfTensor) {
 func (l *hfNames) spellings(hf, suffix string, layer int, root string) (full []string) {
 	for hf := range strings.SplitSeq(hf, "|") {
 		if layer >= 0 {
-			full = append(full, root+l.layers+strconv.Itoa(layer)+"."+hf+suffix)
+			for prefix := range strings.SplitSeq(l.layers, "|") {
+				full = append(full, root+prefix+strconv.Itoa(layer)+"."+hf+suffix)
+			}
 			continue
 		}
 		full = append(full, root+hf+suffix)
@@ -141,7 +149,7 @@ func llamaNames(more map[string]string) map[string]string {
 		"ffn_gate_inp": "mlp.gate", "exp_probs_b.bias": "mlp.gate.e_score_correction_bias", "ffn_gate_exps.#": "mlp.experts.#.gate_proj",
 		"ffn_up_exps.#": "mlp.experts.#.up_proj", "ffn_down_exps.#": "mlp.experts.#.down_proj",
 		"ffn_gate_shexp": "mlp.shared_experts.gate_proj", "ffn_up_shexp": "mlp.shared_experts.up_proj",
-		"ffn_down_shexp": "mlp.shared_experts.down_proj",
+		"ffn_down_shexp": "mlp.shared_experts.down_proj", "cls.output": "score",
 	}
 	for k, v := range more {
 		if v == "" {

@@ -12,10 +12,12 @@ import (
 
 // Net is a network of layers, with its weights.
 type Net struct {
-	Embed  Embedding
-	Layers []Layer
-	Norm   nn.Norm // of the rows behind the last layer
-	Head   Head
+	Embed   Embedding
+	Layers  []Layer
+	Norm    nn.Norm     // of the rows behind the last layer
+	Head    Head        // without weights of encoders
+	Dense   []Dense     // that make an embedding of pooled states, one after the other
+	Classes *Classifier // nil for none
 
 	// ahead, when not nil, is called before each layer: see readAhead.
 	ahead func(layer int)
@@ -25,6 +27,7 @@ type Net struct {
 type Embedding struct {
 	Tokens    tensor.Mat // [vocabulary][hidden]
 	Positions tensor.Mat // [positions][hidden], learned ones; or no rows
+	Types     tensor.Mat // [types][hidden], of the first text and the second; or no rows
 	Scale     float32
 	Norm      nn.Norm   // without weights: none
 	In        nn.Linear // [hidden][width of Tokens]; without weights: they are as wide
@@ -53,6 +56,14 @@ func (e *Embedding) lookUp(x []float32, token int) error {
 	}
 	e.Tokens.Type.Decode(x, e.row[:len(row)])
 	return nil
+}
+
+// typeOf returns the type of token i of a run.
+func (e *Embedding) typeOf(r *nn.Run, i int) int {
+	if r.Second > 0 && i >= r.Second && e.Types.Rows > 1 {
+		return 1
+	}
+	return 0
 }
 
 // Head turns rows into logits.
@@ -94,12 +105,19 @@ func (n *Net) Regions() iter.Seq[nn.Region] {
 		if n.Head.In.W != nil && !yield(nn.Region{Mats: []*nn.Linear{&n.Head.In}, Unit: 1, Active: 1}) {
 			return
 		}
-		yield(n.head())
+		if n.Head.Out.W != nil {
+			yield(n.head())
+		}
 	}
 }
 
 // head is the region of the output matrix.
-func (n *Net) head() nn.Region { return nn.Region{Mats: []*nn.Linear{&n.Head.Out}, Unit: 1, Active: 1} }
+func (n *Net) head() nn.Region {
+	if n.Head.Out.W == nil {
+		return nn.Region{}
+	}
+	return nn.Region{Mats: []*nn.Linear{&n.Head.Out}, Unit: 1, Active: 1}
+}
 
 // activeBytes returns the bytes of packed matrices that one token reads.
 func (n *Net) activeBytes() int64 {
@@ -133,7 +151,7 @@ func (n *Net) embed(s *nn.Step, r *netRows) error {
 	}
 	row := 0
 	for _, run := range s.Runs {
-		for _, t := range run.Tokens {
+		for i, t := range run.Tokens {
 			x := nn.Row(rows, row)
 			if err := e.lookUp(x, int(t)); err != nil {
 				return err
@@ -144,6 +162,11 @@ func (n *Net) embed(s *nn.Step, r *netRows) error {
 			if e.Positions.Rows > 0 && e.In.W == nil {
 				nn.Rows(&r.y, 1, e.Positions.Cols, false)
 				e.Positions.DecodeRow(nn.Row(&r.y, 0), s.Pos(row))
+				kernel.Add(x, nn.Row(&r.y, 0))
+			}
+			if e.Types.Rows > 0 {
+				nn.Rows(&r.y, 1, e.Types.Cols, false)
+				e.Types.DecodeRow(nn.Row(&r.y, 0), e.typeOf(&run, i))
 				kernel.Add(x, nn.Row(&r.y, 0))
 			}
 			if e.Norm.W != nil {
@@ -219,6 +242,9 @@ func (n *Net) finish(e *nn.Exec, s *nn.Step, r *netRows) {
 // project computes the logits of count final rows from row first on.
 func (n *Net) project(e *nn.Exec, r *netRows, first, count int) {
 	h := &n.Head
+	if h.Out.W == nil {
+		return
+	}
 	r.part = r.out
 	r.part.N = count
 	r.part.F32 = r.out.F32[first*r.out.LDF:]

@@ -61,6 +61,9 @@ func (d *description) with(yes bool, names ...string) {
 // class is named after the model alone.
 func (d *description) head(a *architecture, c *Config) {
 	need := a.head
+	if c.Encoder.Both || d.present["cls.output.weight"] == must {
+		return
+	}
 	if d.hf {
 		need = !c.Tied
 		list, _ := d.get("architectures")
@@ -142,7 +145,7 @@ func (b *builder) checkUnused(a *architecture) {
 		}
 	}
 	for _, name := range b.src.tensors() {
-		if b.used[name] || a.passedOver(name) {
+		if b.used[name] || a.passedOver(name) || b.c.Encoder.Both && outputMatrix(name) {
 			continue
 		}
 		if layer := b.src.layer(name); layer >= b.c.Layers+b.c.Ahead {
@@ -155,6 +158,10 @@ func (b *builder) checkUnused(a *architecture) {
 		return
 	}
 }
+
+// outputMatrix reports whether a tensor is the output matrix, which a model in both
+// directions has no use for.
+func outputMatrix(name string) bool { return name == "lm_head.weight" || name == "output.weight" }
 
 // passedOver are patterns of tensors without meaning for any model: frequencies
 // and tables that follow from the configuration.

@@ -47,6 +47,7 @@ type attnTask struct {
 type attnWorker struct {
 	call    kernel.AttnCall
 	scratch kernel.AttnScratch
+	bias    kernel.AttnBias
 	_       [64]byte // workers do not share cache lines
 }
 
@@ -81,6 +82,10 @@ func (t *attnTask) plan() {
 		run := &t.runs[i]
 		for r := range run.Rows() {
 			end := run.pos + r + 1
+			if a.Both {
+				t.start[run.row+r], t.end[run.row+r] = bothWays(run, r, a.Reach)
+				continue
+			}
 			t.end[run.row+r] = int32(end)
 			t.start[run.row+r] = 0
 			if a.Window > 0 {
@@ -101,8 +106,8 @@ func (t *attnTask) plan() {
 func (t *attnTask) cut(run, head int) {
 	n := t.runs[run].Rows()
 	if n <= 4 {
+		t.call(&t.work[0], attnUnit{run: run, head: head, rows: n})
 		c := &t.work[0].call
-		t.call(c, attnUnit{run: run, head: head, rows: n})
 		if lo, hi := c.Splits(); hi-lo > 1 {
 			m := len(t.merges)
 			t.merges = append(t.merges, attnMerge{first: len(t.units), n: hi - lo, left: int32(hi - lo)})
@@ -123,6 +128,16 @@ func (t *attnTask) cut(run, head int) {
 	}
 }
 
+// bothWays returns the keys that row r of a run sees that sees before and behind
+// itself: all of the run, or those at most reach away.
+func bothWays(run *Run, r, reach int) (start, end int32) {
+	first, last := run.pos, run.pos+run.Rows()
+	if pos := run.pos + r; reach > 0 {
+		first, last = max(first, pos-reach), min(last, pos+reach+1)
+	}
+	return int32(first), int32(last)
+}
+
 func grow(s []float32, n int) []float32 {
 	if cap(s) < len(s)+n {
 		s = append(make([]float32, 0, 2*(len(s)+n)), s...)
@@ -130,8 +145,9 @@ func grow(s []float32, n int) []float32 {
 	return s[:len(s)+n]
 }
 
-// call fills c for a unit.
-func (t *attnTask) call(c *kernel.AttnCall, u attnUnit) {
+// call fills the call of w for a unit.
+func (t *attnTask) call(w *attnWorker, u attnUnit) {
+	c := &w.call
 	a, run := t.a, &t.runs[u.run]
 	group, row := a.Heads/a.KVHeads, run.row+u.row
 	pl := t.kv.Place(t.layer, u.head)
@@ -139,12 +155,16 @@ func (t *attnTask) call(c *kernel.AttnCall, u attnUnit) {
 	c.Q, c.LDQ = t.q.F32[row*t.q.LDF+u.head*group*a.HeadDim:], t.q.LDF
 	c.Out, c.LDO = t.dst.F32[row*t.dst.LDF+u.head*group*a.valueDim():], t.dst.LDF
 	c.Start, c.End = t.start[row:row+u.rows], t.end[row:row+u.rows]
-	c.Slope, c.Sink = nil, nil
+	c.Slope, c.Sink, c.Bias = nil, nil, nil
 	if a.Sinks != nil {
 		c.Sink = a.Sinks[u.head*group:][:group]
 	}
 	if a.Slopes != nil {
 		c.Slope = a.Slopes[u.head*group:][:group]
+	}
+	if b := a.Bias; b != nil {
+		w.bias = kernel.AttnBias{Table: b.table[u.head*group*b.stride:], Stride: b.stride, Zero: b.zero, First: run.pos + u.row}
+		c.Bias = &w.bias
 	}
 	c.Tiles = kernel.Tiles{Pages: t.kv.Bases(t.layer, run.Seq), PerPage: pl.PerPage, K: pl.K, V: pl.V, Step: pl.Step}
 }
@@ -160,7 +180,7 @@ func (t *attnTask) Do(worker, _ int) {
 // unit computes one unit.
 func (t *attnTask) unit(i int, w *attnWorker) {
 	u := t.units[i]
-	t.call(&w.call, u)
+	t.call(w, u)
 	if u.split < 0 {
 		kernel.Attend(&w.call, &w.scratch)
 		return

@@ -8,9 +8,9 @@ import (
 	"ridge/kvcache"
 )
 
-// Attention is causal attention over a sequence's keys and values: any number
-// of query heads for each key-value head, an optional window, rotary positions
-// or ALiBi, norms of queries and keys.
+// Attention is attention over a sequence's keys and values, causal or in both
+// directions: any number of query heads for each key-value head, an optional
+// window, rotary positions, ALiBi or biases by distance, norms of queries and keys.
 type Attention struct {
 	Q, K, V, Out Linear // [heads·dim][hidden], twice [kv heads·dim][hidden], [hidden][heads·dim]
 	// Gate, [heads·dim][hidden], multiplies what the heads give by the sigmoid of
@@ -36,6 +36,14 @@ type Attention struct {
 	Chunk   int       // positions in a chunk: queries see the keys of their own one alone; 0 for all
 	Slopes  []float32 // ALiBi, per head; nil for none
 	Sinks   []float32 // per head, the score of a key that is not there (Xiao et al. 2024); nil for none
+
+	// Both lets rows see those behind them as well. A run is a whole text then: its
+	// keys and values are of use while the mixer runs, and lie in the pages of layer
+	// KeysLayer, whose attention is alike, if Lodges is set.
+	Both   bool
+	Lodges bool
+	Reach  int       // with Both: how far before and behind itself a row sees; 0 for all
+	Bias   *Distance // added to scores; nil for none
 
 	// KeysOf, when not nil, is the attention of layer KeysLayer, an earlier one with
 	// the same heads and the same window, whose keys and values this one reads: it
@@ -87,9 +95,14 @@ func (a *Attention) Form() Form { return FormOf(&a.Q, &a.K, &a.V, &a.Gate) }
 
 // Keeps returns the shape of the keys and values of a sequence.
 func (a *Attention) Keeps() kvcache.LayerShape {
-	if a.KeysOf != nil {
+	if a.KeysOf != nil || a.Lodges {
 		return kvcache.LayerShape{}
 	}
+	return a.shape()
+}
+
+// shape is that of the keys and values that the rows are multiplied with.
+func (a *Attention) shape() kvcache.LayerShape {
 	window := a.Window
 	if a.Chunk > 0 && (window == 0 || a.Chunk < window) {
 		window = a.Chunk
@@ -105,6 +118,8 @@ func (a *Attention) Reads() Reads {
 		in, out.Shared = reads(1, &a.Q), a.KeysOf.Keeps()
 	case a.KeyIsValue:
 		in = reads(1, &a.Q, &a.K)
+	case a.Lodges:
+		out.Shared = a.shape()
 	}
 	if a.Gate.W != nil {
 		in.Mats = append(in.Mats, &a.Gate)
@@ -131,6 +146,9 @@ func (a *Attention) Mix(e *Exec, s *Step, layer int, x *kernel.Acts) (*kernel.Ac
 		e.Linear(x, Out{&a.Q, &r.q}, Out{&a.K, &r.k}, Out{&a.V, &r.v}, Out{&a.Gate, &r.gate})
 	default:
 		e.Linear(x, Out{&a.Q, &r.q}, Out{&a.K, &r.k}, Out{&a.V, &r.v})
+	}
+	if a.Lodges {
+		layer = a.KeysLayer
 	}
 	e.appendKV(a, s, layer, &r.q, &r.k, &r.v)
 	form := FormOf(&a.Out)

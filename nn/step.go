@@ -20,6 +20,7 @@ type Run struct {
 	Seq     *kvcache.Seq
 	Tokens  []int32 // what the rows are embedded from
 	Outputs int     // how many of the last rows give a row of output
+	Second  int     // tokens before a second text, of models that tell two apart; 0 for one text
 	// Length is the length of the sequence by which its positions are rotated, where
 	// that depends on it (see Rope.Grow): a row is rotated for Length tokens, or up
 	// to itself if it comes after them. 0 means that the sequence ends with this

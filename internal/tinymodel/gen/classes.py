@@ -28,6 +28,8 @@ TYPES = ["apertus", "arcee", "biogpt", "bitnet", "bloom", "codegen", "cohere", "
          "granite", "granitemoe", "granitemoeshared", "helium", "internlm3", "lfm2", "lfm2_moe", "llama", "ministral3", "mistral", "mixtral", "mpt", "nemotron", "olmo", "olmo2", "olmo3",
          "olmoe", "opt", "persimmon", "phi", "phi3", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "seed_oss", "smollm3", "stablelm", "starcoder2"]
 
+ENCODERS = ["bert", "camembert", "distilbert", "modernbert", "mpnet", "nomic_bert", "roberta", "xlm-roberta"]
+
 LATENT = ["deepseek_v2", "deepseek_v3", "glm4_moe_lite", "minicpm3", "youtu"]
 
 # Types of checkpoints with code of their own, whose keys had other names.
@@ -93,7 +95,10 @@ REMOTE.update({
 # What a class takes under a name of its first checkpoints.
 ALIASES = {"bloom": {"n_embed": "hidden_size"}, "falcon": {"n_embed": "hidden_size"},
            "chatglm": {"padded_vocab_size": "vocab_size", "num_layers": "num_hidden_layers", "kv_channels": "head_dim",
-                       "layernorm_epsilon": "layer_norm_eps"}}
+                       "layernorm_epsilon": "layer_norm_eps"},
+           "nomic_bert": {"n_embd": "hidden_size", "n_inner": "intermediate_size", "n_layer": "num_hidden_layers",
+                          "n_head": "num_attention_heads", "n_positions": "max_position_embeddings",
+                          "layer_norm_epsilon": "layer_norm_eps", "rotary_emb_base": "rope_theta", "activation_function": "hidden_act"}}
 
 # What a config.json tells of a model, though its class does not look at it.
 TOLD = {"bloom": ["seq_length"], "gemma4_text": ["per_layer_config"], "opt": ["_remove_final_layer_norm"]}
@@ -103,7 +108,13 @@ UNREAD = {"biogpt": ["layer_norm_eps"]}
 
 # The same in parts of a model, and what parts take from what else they have, with its defaults.
 COPIED = ["hidden_size"]
-TOLD_OF_PARTS = {"dbrx": {"attn_config: rope_theta": 10000.0}}
+TOLD_OF_PARTS = {"dbrx": {"attn_config: rope_theta": 10000.0}, "nomic_bert": {
+    "causal": False, "prenorm": False, "parallel_block": False, "rotary_emb_fraction": 1.0, "rotary_emb_interleaved": False,
+    "rotary_emb_scale_base": None, "qkv_proj_bias": False, "mlp_fc1_bias": False, "mlp_fc2_bias": False, "use_rms_norm": False,
+    "moe_every_n_layers": None, "rotary_scaling_factor": None, "scale_attn_weights": True, "scale_attn_by_inverse_layer_idx": False}}
+JINA = {"vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072,
+        "hidden_act": "gelu", "max_position_embeddings": 512, "type_vocab_size": 2, "layer_norm_eps": 1e-12,
+        "position_embedding_type": "absolute", "feed_forward_type": "original", "is_causal": True}
 
 # What others have for training alone.
 COMPUTES = {"phimoe": ["router_jitter_noise"]}
@@ -113,7 +124,8 @@ NEUTRAL = ["*_token_id", "*_token_index", "*_token_ids", "use_cache", "initializ
            "attn_impl", "attn_uses_sequence_id", "is_decoder", "reorder_and_upcast_attn", "attention_softmax_in_fp32",
            "scale_attention_softmax_in_fp32", "dtype", "_*", "router_aux_loss_coef", "router_jitter_noise", "input_jitter_noise", "moe_jitter_eps", "moe_loss_weight", "get_text_config",
            "vision_config", "text_config", "mm_tokens_per_image", "altup_coef_clip",
-           "n_ctx", "layerdrop", "init_std"]
+           "n_ctx", "layerdrop", "init_std", "deterministic_flash_attn", "sparse_pred*", "decoder_bias",
+           "initializer_cutoff_factor"]
 
 
 def neutral(key):
@@ -186,7 +198,8 @@ def describe(cls):
 
 def main():
     lines = {}
-    for kind in [*TYPES, *EXPERTS, *LATENT]:
+    REMOTE.update({f"bert/JinaBert{end}": JINA for end in ("Model", "ForMaskedLM", "ForSequenceClassification")})
+    for kind in [*TYPES, *EXPERTS, *LATENT, *ENCODERS]:
         cls = CONFIG_MAPPING[kind]
         aliases = {**cls.attribute_map, **ALIASES.get(kind, {})}
         keys = describe(cls)

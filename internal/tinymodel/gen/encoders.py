@@ -1,0 +1,217 @@
+"""Makes the tiny encoders and their goldens: random weights, states and scores from Hugging Face transformers.
+
+    python encoders.py --llama-cpp DIR [--only NAME ...]
+
+Every case becomes a folder ../encoders/NAME with a checkpoint as make.py writes it, NAME.gguf where llama.cpp's converter can
+express the case, and golden.json with
+
+    tokens, second   the text's ids, and how many of them come before a second text (0: there is one)
+    states           the states behind the last layer of every 8th token
+    pooling, embedding   how they become an embedding, and that embedding, scaled to length 1
+    scores           of a classifier, before any sigmoid
+
+All is computed in float32 from the files just written. That every tensor matters is checked as make.py does.
+"""
+import argparse
+import json
+import pathlib
+import shutil
+import sys
+import tempfile
+
+import numpy as np
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+import make
+from vocab import gguf_vocab, write_tokenizer
+
+OUT = make.HERE.parent / "encoders"
+EVERY = 8
+IDLE = (".key.bias", ".k_lin.bias", ".attn.k.bias")     # they add the same to all scores of a query
+BASE = {"vocab_size": 128, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "max_position_embeddings": 96, "torch_dtype": "bfloat16", "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+ROBERTA = {**BASE, "max_position_embeddings": 98, "pad_token_id": 1, "type_vocab_size": 1}
+GATED = {"num_key_value_heads": 2, "head_dim": 8}
+MODERN = {**BASE, "num_hidden_layers": 4, "local_attention": 16, "cls_token_id": 1, "sep_token_id": 2, "global_attn_every_n_layers": 3}
+
+
+def case(name, note, arch, model_type, config, **options):
+    return {"name": name, "note": note, "gguf": True, "pooling": "mean", **options,
+            "config": {"architectures": [arch], "model_type": model_type, **config}}
+
+
+NOMIC_FIRST = {"n_embd": 32, "n_inner": 48, "n_layer": 2, "n_head": 4, "n_positions": 8192, "vocab_size": 128, "type_vocab_size": 2,
+               "layer_norm_epsilon": 1e-12, "activation_function": "swiglu", "rotary_emb_base": 1000, "rotary_emb_fraction": 1.0,
+               "rotary_emb_interleaved": False, "rotary_emb_scale_base": None, "qkv_proj_bias": False, "mlp_fc1_bias": False,
+               "mlp_fc2_bias": False, "prenorm": False, "causal": False, "max_trained_positions": 2048, "torch_dtype": "bfloat16"}
+
+CASES = [
+    case("bert", "types, learned positions, norms of sums", "BertModel", "bert", BASE, second=40, pooling="cls"),
+    case("bert-class", "the pooler and three labels", "BertForSequenceClassification", "bert", {**BASE, "num_labels": 3}, second=40, gguf=False),
+    case("bert-relu", "another activation, odd sizes", "BertModel", "bert", {**BASE, "hidden_act": "relu", "hidden_size": 40, "num_attention_heads": 5, "intermediate_size": 56, "layer_norm_eps": 1e-3}, second=17, gguf=False),
+    case("distilbert", "no types", "DistilBertModel", "distilbert", {"dim": 32, "hidden_dim": 48, "n_layers": 2, "n_heads": 4, "vocab_size": 128, "max_position_embeddings": 96, "torch_dtype": "bfloat16"}),
+    case("distilbert-class", "one label behind ReLU", "DistilBertForSequenceClassification", "distilbert", {"dim": 32, "hidden_dim": 48, "n_layers": 2, "n_heads": 4, "vocab_size": 128, "max_position_embeddings": 96, "num_labels": 1, "torch_dtype": "bfloat16"}, gguf=False),
+    case("roberta", "positions behind those of padding", "RobertaModel", "roberta", ROBERTA),
+    case("xlm-roberta-class", "one label behind tanh", "XLMRobertaForSequenceClassification", "xlm-roberta", {**ROBERTA, "num_labels": 1}, converter="RobertaModel"),
+    case("mpnet", "biases by distance", "MPNetModel", "mpnet", {**ROBERTA, "relative_attention_num_buckets": 32}, gguf=False, bias_std=1.0),
+    case("mpnet-class", "two labels", "MPNetForSequenceClassification", "mpnet", {**ROBERTA, "num_labels": 2}, gguf=False, bias_std=1.0),
+    case("nomic-bert", "rotated, gated, types", "NomicBertModel", "nomic_bert", {**BASE, "rope_parameters": {"rope_type": "default", "rope_theta": 1000.0}}, gguf=False,
+         dense=[(32, 24, True)]),
+    case("nomic-bert-first", "the same as its authors describe it", "NomicBertModel", "nomic_bert", {**BASE, "rope_parameters": {"rope_type": "default", "rope_theta": 1000.0}}, published=NOMIC_FIRST),
+    case("modernbert", "two layers of four that see 8 tokens to either side", "ModernBertModel", "modernbert", MODERN, pooling="cls"),
+    case("modernbert-class", "a classifier of the mean, biases everywhere", "ModernBertForSequenceClassification", "modernbert", {**MODERN, "num_labels": 1, "classifier_pooling": "mean", "norm_bias": True, "attention_bias": True, "mlp_bias": True, "classifier_bias": True}, gguf=False),
+    case("modernbert-class-cls", "a classifier of the first token", "ModernBertForSequenceClassification", "modernbert", {**MODERN, "num_labels": 2, "classifier_pooling": "cls", "num_hidden_layers": 2}, gguf=False),
+    case("gemma3-both", "Gemma 3 in both directions, two matrices for embeddings", "Gemma3TextModel", "gemma3_text", {
+        **BASE, "num_key_value_heads": 1, "head_dim": 8, "num_hidden_layers": 3, "sliding_window": 16, "use_bidirectional_attention": True,
+        "layer_types": ["sliding_attention", "full_attention", "sliding_attention"], "query_pre_attn_scalar": 8,
+        "rope_local_base_freq": 10000.0, "rope_theta": 1000000.0}, dense=[(32, 48, False), (48, 32, False)], norm_plus_one=True,
+         gguf_extra={"gemma-embedding.attention.sliding_window_pattern": [True, False, True]}),
+    case("qwen3-class", "a causal model with two labels of the last token", "Qwen3ForSequenceClassification", "qwen3", {**BASE, **GATED, "num_labels": 2}, gguf=False),
+    case("llama-class", "a causal model with a reward", "LlamaForSequenceClassification", "llama", {**BASE, "num_key_value_heads": 2, "num_labels": 1, "pad_token_id": 0}, gguf=False),
+]
+
+
+def tiny_gguf(folder, path, case):
+    from conversion import ModelBase, ModelType, get_model_architecture, get_model_class
+    import gguf
+    hparams = {**ModelBase.load_hparams(folder, False), **case["config"]}
+    if "published" in case:
+        hparams = {"architectures": case["config"]["architectures"], **case["published"]}
+    cls = get_model_class(get_model_architecture({**hparams, "architectures": case["config"]["architectures"]}, ModelType.TEXT))
+
+    class Tiny(cls):
+        model_arch = cls.model_arch
+        sentence_transformers_dense_modules = bool(case.get("dense"))
+        module_paths = []
+        dense_features_dims = {}
+
+        def set_vocab(self):
+            gguf_vocab(self.gguf_writer, 128)
+            if hasattr(self, "cls_out_labels"):
+                self.gguf_writer.add_token_type_count(hparams.get("type_vocab_size", 2))
+
+        def _is_tokenizer_xlmroberta(self):
+            return False
+
+        def _xlmroberta_tokenizer_init(self):
+            from conversion.bert import BertModel
+            BertModel._xlmroberta_tokenizer_init(self)
+
+        def set_gguf_parameters(self):
+            super().set_gguf_parameters()
+            for key, value in case.get("gguf_extra", {}).items():
+                self.gguf_writer.add_array(key, value)
+
+    with torch.inference_mode():
+        Tiny(folder, gguf.LlamaFileType.MOSTLY_F16, path, eager=True, model_name="tiny", hparams=hparams).write()
+
+
+def write_parts(folder, case, gen):
+    """Writes what sentence-transformers has behind a model."""
+    kinds = [("", "Transformer"), ("1_Pooling", "Pooling")] + [(f"{i + 2}_Dense", "Dense") for i in range(len(case.get("dense", [])))]
+    kinds.append((f"{len(kinds)}_Normalize", "Normalize"))
+    (folder / "modules.json").write_text(json.dumps([
+        {"idx": i, "name": str(i), "path": path, "type": "sentence_transformers.models." + kind} for i, (path, kind) in enumerate(kinds)]) + "\n")
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling/config.json").write_text(json.dumps({
+        "word_embedding_dimension": 32, "pooling_mode_cls_token": case["pooling"] == "cls", "pooling_mode_mean_tokens": case["pooling"] == "mean"}) + "\n")
+    matrices = []
+    for i, (n_in, n_out, tanh) in enumerate(case.get("dense", [])):
+        at = folder / f"{i + 2}_Dense"
+        at.mkdir()
+        w = (torch.randn(n_out, n_in, generator=gen) / n_in ** 0.5 / make.GRID).round() * make.GRID
+        save_file({"linear.weight": w.to(torch.bfloat16)}, at / "model.safetensors", metadata={"format": "pt"})
+        (at / "config.json").write_text(json.dumps({"in_features": n_in, "out_features": n_out, "bias": False, "activation_function":
+                                                    "torch.nn.modules.activation.Tanh" if tanh else "torch.nn.modules.linear.Identity"}) + "\n")
+        matrices.append((w, tanh))
+    return matrices
+
+
+def auto(case):
+    name = case["config"]["architectures"][0]
+    return transformers.AutoModelForSequenceClassification if name.endswith("ForSequenceClassification") else transformers.AutoModel
+
+
+def compute(model, case, tokens, second):
+    """Returns the states and the scores of a text."""
+    more = {}
+    if second and case["config"].get("type_vocab_size", 2) > 1 and "bert" == case["config"]["model_type"]:
+        more["token_type_ids"] = torch.tensor([[0] * second + [1] * (len(tokens) - second)])
+    out = model(input_ids=torch.tensor([tokens]), output_hidden_states=True, **more)
+    states = out.last_hidden_state if hasattr(out, "last_hidden_state") else out.hidden_states[-1]
+    return states[0], (out.logits[0] if hasattr(out, "logits") else None)
+
+
+def embed(case, states, matrices):
+    x = states[0] if case["pooling"] == "cls" else states.mean(0)
+    for w, tanh in matrices:
+        x = w @ x
+        x = torch.tanh(x) if tanh else x
+    return (x / x.norm()).tolist()
+
+
+def make_case(case):
+    name, folder = case["name"], OUT / case["name"]
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    write_tokenizer(folder, 128)
+    seed = 1
+    gen = torch.Generator().manual_seed(seed)
+    (folder / "config.json").write_text(json.dumps(case["config"], indent=1) + "\n")
+    config = transformers.AutoConfig.from_pretrained(folder)
+    model = auto(case).from_config(config, attn_implementation="eager", dtype=torch.float32)
+    make.randomize(model, gen, case)
+    with tempfile.TemporaryDirectory() as tmp:
+        model.save_pretrained(tmp)
+        tensors = {k: v.to(torch.bfloat16) for k, v in load_file(pathlib.Path(tmp) / "model.safetensors").items()}
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    model = auto(case).from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).eval()
+    tokens = [int(t) for t in np.random.default_rng(seed).integers(3, 128, 64)]
+    second = case.get("second", 0)
+    matrices = write_parts(folder, case, gen) if auto(case) is transformers.AutoModel else []
+    with torch.inference_mode():
+        states, scores = compute(model, case, tokens, second)
+        for tensor, p in model.named_parameters():
+            if "pooler" in tensor and scores is None or tensor.endswith(IDLE) or scores is not None and "layer" in tensor:
+                continue    # layers are those of a case without a classifier
+            kept = p.data.clone()
+            p.data.copy_(kept + 0.5 if kept.numel() == 1 else kept.flatten().roll(1).view(kept.shape))
+            s, k = compute(model, case, tokens, second)
+            moved = float((k - scores if scores is not None else s - states).abs().max())
+            p.data.copy_(kept)
+            if moved < (0.005 if scores is not None else make.EFFECT):
+                raise SystemExit(f"{name}: {tensor} hardly matters: {moved:.4f}")
+    golden = {"note": case["note"], "seed": seed, "tokens": tokens, "second": second, "every": EVERY,
+              "states": states[EVERY - 1::EVERY].tolist(), "pooling": case["pooling"]}
+    if scores is not None:
+        golden["scores"] = scores.tolist()
+    else:
+        golden["embedding"] = embed(case, states, matrices)
+    (folder / "golden.json").write_text(json.dumps(golden) + "\n")
+    if "published" in case:
+        (folder / "config.json").write_text(json.dumps({"architectures": case["config"]["architectures"], "model_type": case["config"]["model_type"], **case["published"]}, indent=1) + "\n")
+    if case["gguf"]:
+        tiny_gguf(folder, folder / f"{name}.gguf", case)
+    for file in folder.rglob("*"):
+        if file.is_file():
+            file.chmod(0o644)
+    size = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
+    print(f"{name:24} states std {float(states.std()):.2f}  scores {golden.get('scores')}  {size >> 10} KiB", flush=True)
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("--llama-cpp", required=True)
+    ap.add_argument("--only", nargs="*")
+    args = ap.parse_args()
+    for part in ("", "gguf-py"):
+        sys.path.insert(0, str(pathlib.Path(args.llama_cpp, part).resolve()))
+    for c in CASES:
+        if not args.only or c["name"] in args.only:
+            make_case(c)
+
+
+if __name__ == "__main__":
+    main()
