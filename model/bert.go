@@ -27,7 +27,7 @@ var bert = architecture{
 		d.fixed("sinusoidal_pos_embds", false)
 		switch kind {
 		case "distilbert":
-			c.Encoder.ClassAct = ClassReLU
+			c.Encoder.ClassAct = classReLU
 		case "bert":
 		default:
 			c.Context -= d.padding() + 1

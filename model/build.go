@@ -77,7 +77,7 @@ func (b *builder) frame() *Net {
 		e.Types, _ = b.optional("token_types.weight", types, c.Hidden)
 	}
 	b.classifier(net)
-	b.dense(net)
+	b.buildDense(net)
 	if !c.Encoder.Both && net.Classes == nil {
 		net.Head.Out, net.Head.Scale, net.Head.Softcap = b.output(e.Tokens), c.LogitScale, c.FinalSoftcap
 	}

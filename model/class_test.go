@@ -266,9 +266,9 @@ func TestConfigKeys(t *testing.T) {
 		set   map[string]any
 		want  string // an error, or "" for the same model
 	}{
-		{"gemma3", map[string]any{"use_bidirectional_attention": true}, "use_bidirectional_attention: expected false, found true"},
+		{"gemma3", map[string]any{"use_bidirectional_attention": 1}, "use_bidirectional_attention: expected true or false, found 1"},
 		{"gemma", map[string]any{"use_bidirectional_attention": true}, "use_bidirectional_attention: expected nothing, found true"},
-		{"llama", map[string]any{"is_causal": false}, "is_causal: expected true, found false"},
+		{"llama", map[string]any{"is_causal": "no"}, "is_causal: expected true or false, found no"},
 		{"gemma2", map[string]any{"hidden_activation": "relu6"}, `hidden_activation: expected silu, relu, relu2, gelu or gelu_new, found "relu6"`},
 		{"gemma", map[string]any{"hidden_act": "gelu"}, ""}, // as all readers of these files take it
 		{"gemma2", map[string]any{"hidden_act": "relu"}, ""},

@@ -43,7 +43,7 @@ type Config struct {
 	XIELU   [][]float32 // of a GGUF file: the numbers of Act XIELU, each for each layer
 	Gated   bool        // MLP is down(act(gate) * up) and not down(act(up))
 	Experts ExpertConfig
-	Encoder EncoderConfig
+	Encoder encoderConfig
 	Conv    ConvConfig
 	Latent  LatentConfig
 

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"ridge/weights/gguf"
@@ -22,6 +23,11 @@ type Defaults struct {
 	// "query"; Prompt names the one for texts of which nothing is said, "" for none.
 	Prompts map[string]string
 	Prompt  string
+	// Labels are those of the model's classifier, in the order of its scores; nil if
+	// the files do not name them. RawScores says that its only score is meant as it is,
+	// and not behind a sigmoid.
+	Labels    []string
+	RawScores bool
 }
 
 // Sampling says how tokens should be chosen. What is nil is not said. Package
@@ -58,6 +64,9 @@ func ReadDefaults(path string, f *gguf.File) (d Defaults, err error) {
 		p, err = hfParts(path)
 		d.Pooling, d.Prompts, d.Prompt = p.pooling, p.prompts, p.prompt
 	}
+	if err == nil && f == nil {
+		err = d.readLabels(path)
+	}
 	if err == nil {
 		err = d.Sampling.check(path)
 	}
@@ -66,6 +75,9 @@ func ReadDefaults(path string, f *gguf.File) (d Defaults, err error) {
 
 func ggufDefaults(f *gguf.File) (d Defaults) {
 	d.Name = f.String("general.name", "")
+	if v, ok := f.Lookup(f.String("general.architecture", "") + ".classifier.output_labels"); ok {
+		d.Labels, _ = v.([]string)
+	}
 	s := &d.Sampling
 	float := func(key string) *float64 {
 		key = "general.sampling." + key
@@ -107,6 +119,31 @@ func ggufDefaults(f *gguf.File) (d Defaults) {
 		d.Pooling = Pooling(fmt.Sprint("type ", n))
 	}
 	return d
+}
+
+// readLabels reads the names of a classifier's labels, and whether its score is
+// meant as it is, which cross-encoders say.
+func (d *Defaults) readLabels(dir string) error {
+	var c struct {
+		Labels map[string]any `json:"id2label"`
+		Act    string         `json:"sbert_ce_default_activation_function"`
+		Cross  struct {
+			Act string `json:"activation_fn"`
+		} `json:"sentence_transformers"`
+	}
+	if _, err := readFile(dir, "config.json", &c); err != nil {
+		return err
+	}
+	d.RawScores = strings.HasSuffix(c.Act, "Identity") || strings.HasSuffix(c.Cross.Act, "Identity")
+	for i := range len(c.Labels) {
+		name, ok := c.Labels[strconv.Itoa(i)].(string)
+		if !ok {
+			d.Labels = nil
+			return nil
+		}
+		d.Labels = append(d.Labels, name)
+	}
+	return nil
 }
 
 // readFile reads the JSON of a file of dir into v. A file that is not there is no

@@ -47,11 +47,16 @@ func TestDefaultsOfFolders(t *testing.T) {
 		{name: "mean", files: map[string]string{"1_Pooling/config.json": `{"pooling_mode_cls_token": false, "pooling_mode_mean_tokens": true}`}, pooling: PoolingMean},
 		{name: "last", files: map[string]string{"1_Pooling/config.json": `{"pooling_mode_lasttoken": true}`}, pooling: PoolingLast},
 		{name: "newer", files: map[string]string{"1_Pooling/config.json": `{"pooling_mode": "lasttoken"}`}, pooling: PoolingLast},
-		{name: "cls", files: map[string]string{"1_Pooling/config.json": `{"pooling_mode_cls_token": true}`}, pooling: "cls_token"},
+		{name: "cls", files: map[string]string{"1_Pooling/config.json": `{"pooling_mode_cls_token": true}`}, pooling: PoolingCLS},
+		{name: "max", files: map[string]string{"1_Pooling/config.json": `{"pooling_mode_max_tokens": true}`}, pooling: "max_tokens"},
 		{name: "two", files: map[string]string{"1_Pooling/config.json": `{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true}`}, pooling: "cls_token+mean_tokens"},
 		{name: "elsewhere", files: map[string]string{modules: `[{"path": "", "type": "sentence_transformers.models.Transformer"}, {"path": "pool", "type": "sentence_transformers.models.Pooling"},
 			{"path": "2_Normalize", "type": "sentence_transformers.models.Normalize"}]`, "pool/config.json": `{"pooling_mode_lasttoken": true}`}, pooling: PoolingLast},
-		{name: "dense", files: map[string]string{modules: `[{"path": "2_Dense", "type": "sentence_transformers.models.Dense"}]`}, pooling: "Dense"},
+		{name: "other part", files: map[string]string{modules: `[{"path": "2_WordWeights", "type": "sentence_transformers.models.WordWeights"}]`}, pooling: "WordWeights"},
+		{name: "dense without description", files: map[string]string{modules: `[{"path": "2_Dense", "type": "sentence_transformers.models.Dense"}]`}, err: "2_Dense: expected its config.json, found none"},
+		{name: "dense of another function", files: map[string]string{modules: `[{"path": "2_Dense", "type": "sentence_transformers.models.Dense"}]`, "2_Dense/config.json": `{"activation_function": "torch.nn.modules.activation.ReLU"}`},
+			err: `activation_function: expected Identity or Tanh, found "torch.nn.modules.activation.ReLU"`},
+		{name: "no such prompt", files: map[string]string{"config_sentence_transformers.json": `{"prompts": {"query": "q: "}, "default_prompt_name": "passage"}`}, err: `default_prompt_name: expected one of ["query"], found "passage"`},
 		{name: "out of the folder", files: map[string]string{modules: `[{"path": "../x", "type": "sentence_transformers.models.Pooling"}]`}, err: `modules.json: path: expected a folder in it, found "../x"`},
 	} {
 		d, err := ReadDefaults(write(t, c.files), nil)

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -8,9 +9,9 @@ import (
 	"ridge/weights/tensor"
 )
 
-// EncoderConfig is what a configuration says of a model that makes embeddings or
+// encoderConfig is what a configuration says of a model that makes embeddings or
 // scores of whole texts.
-type EncoderConfig struct {
+type encoderConfig struct {
 	Both  bool  // attention is in both directions
 	Reach []int // per layer: how far before and behind itself a row sees, 0 for all; nil for all
 	// Buckets is how many distances to either side the biases of scores tell apart, 0
@@ -19,21 +20,21 @@ type EncoderConfig struct {
 	Types      int  // of tokens, 0 for none
 	FirstPlain bool // the first layer has no norm before its mixer
 	// ClassAct is between the matrices of a classifier, ClassPool what it reads.
-	ClassAct  ClassAct
+	ClassAct  classAct
 	ClassPool Pooling
 }
 
-// ClassAct is the function between a classifier's matrices.
-type ClassAct int
+// classAct is the function between a classifier's matrices.
+type classAct int
 
 // The functions.
 const (
-	ClassTanh ClassAct = iota
-	ClassReLU
-	ClassGELU
+	classTanh classAct = iota
+	classReLU
+	classGELU
 )
 
-func (c *EncoderConfig) describe(d *nameList) {
+func (c *encoderConfig) describe(d *nameList) {
 	d.add("encoder.both", c.Both)
 	d.add("encoder.reach", c.Reach)
 	d.add("encoder.buckets", c.Buckets)
@@ -43,7 +44,7 @@ func (c *EncoderConfig) describe(d *nameList) {
 	d.add("encoder.class_pool", string(c.ClassPool))
 }
 
-func (c *EncoderConfig) validate(layers int) error {
+func (c *encoderConfig) validate(layers int) error {
 	if c.Reach != nil && len(c.Reach) != layers {
 		return fmt.Errorf("reach of attention: expected one of each of %d layers, found %d", layers, len(c.Reach))
 	}
@@ -67,9 +68,6 @@ var classNames = []string{"cls.weight", "cls.bias", "cls.norm.weight", "cls.outp
 // classes says whether there is a classifier. A config.json says it by the name of
 // the model's class.
 func (d *description) classes(a *architecture, c *Config) {
-	if c.Encoder.ClassPool == "" {
-		c.Encoder.ClassPool = PoolingLast
-	}
 	if !d.hf {
 		d.with(true, classNames...)
 		return
@@ -92,7 +90,7 @@ func (b *builder) classifier(net *Net) {
 		b.fail("tensor %q: expected rows of %d, found %d x %d", b.spelling("cls.output.weight"), c.Hidden, out.Rows, out.Cols)
 		return
 	}
-	k := &Classifier{act: c.Encoder.ClassAct, Pool: c.Encoder.ClassPool, Labels: out.Rows}
+	k := &classifier{act: c.Encoder.ClassAct, Pool: cmp.Or(c.Encoder.ClassPool, PoolingLast), Labels: out.Rows}
 	if m, ok := b.optional("cls.weight", c.Hidden, c.Hidden); ok {
 		k.in = nn.Linear{W: b.pack("cls", m), Bias: b.bias("cls.bias", c.Hidden)}
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"ridge/kvcache"
@@ -202,6 +203,54 @@ func TestEncodersKeepNothing(t *testing.T) {
 		err := m.Forward(&Step{NoLogits: true, Runs: []Run{{Seq: seq, Tokens: []int32{5, 6}, Outputs: 1}}})
 		if (err == nil) != want {
 			t.Errorf("piece %d of a text: %v", i, err)
+		}
+	}
+}
+
+// Layers that only look back cannot be those of a model that looks in both
+// directions, and keys of others than BERT's own attention are refused.
+func TestEncodersRefuse(t *testing.T) {
+	for _, c := range []struct {
+		dir, key string
+		v        any
+		want     string
+	}{
+		{tinyModels + "/lfm2", "is_causal", false, "expected attention that can look in both directions"},
+		{tinyModels + "/deepseek3", "is_causal", false, "expected attention that can look in both directions"},
+		{tinyEncoders + "/bert", "position_embedding_type", "relative_key", "position_embedding_type: expected absolute, found relative_key"},
+		{tinyEncoders + "/bert", "type_vocab_size", 3, `token_type_embeddings.weight": expected 3 x 32, found 2 x 32`},
+		{tinyEncoders + "/bert", "add_cross_attention", true, "add_cross_attention: expected false, found true"},
+		{tinyEncoders + "/nomic-bert", "qkv_proj_bias", true, "qkv_proj_bias: expected false, found true"},
+		{tinyEncoders + "/nomic-bert", "moe_every_n_layers", 2, "moe_every_n_layers: expected nothing, found 2"},
+		{tinyEncoders + "/mpnet", "relative_attention_num_buckets", 31, "buckets of distances: expected a multiple of 4"},
+		{tinyEncoders + "/modernbert-class", "classifier_pooling", "max", "classifier_pooling: expected cls or mean, found max"},
+		{tinyEncoders + "/bert-class", "architectures", []string{"BertModel"}, `expected no such tensor`},
+	} {
+		config, _ := configOf(t, c.dir)
+		config[c.key] = c.v
+		b, err := json.Marshal(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		for _, name := range []string{"model.safetensors", "tokenizer.json", "tokenizer_config.json"} {
+			data, err := os.ReadFile(filepath.Join(c.dir, name))
+			if err == nil {
+				err = os.WriteFile(filepath.Join(dir, name), data, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, "config.json"), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m, err := Open(dir, Options{Workers: 1})
+		if err == nil {
+			m.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s with %s %v: %v, want %s", filepath.Base(c.dir), c.key, c.v, err, c.want)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func TestOpenRefuses(t *testing.T) {
 		"uneven heads":         {set("llama.attention.head_count_kv", uint32(3)), "key-value head count: expected a divisor of"},
 		"key-value heads of too few layers": {set("llama.attention.head_count_kv", []uint32{1}),
 			`metadata "llama.attention.head_count_kv": expected an integer or 2 integers`},
-		"both directions":       {set("llama.attention.causal", false), `metadata "llama.attention.causal": expected true, found false`},
+		"both directions":       {set("llama.attention.causal", "no"), `metadata "llama.attention.causal": expected true or false, found no (string)`},
 		"odd rotary dimension":  {set("llama.rope.dimension_count", uint32(5)), "rotary dimension: expected an even number up to"},
 		"rotary base of NaN":    {set("llama.rope.freq_base", float32(math.NaN())), "rotary base 0: expected a positive number, found NaN"},
 		"unknown rope scaling":  {set("llama.rope.scaling.type", "magic"), `metadata "llama.rope.scaling.type": expected none, linear, yarn or longrope, found magic`},

@@ -18,7 +18,7 @@ var modernBert = architecture{
 		d.with(d.bool("", "attention_bias", false), attnBias...)
 		d.with(d.bool("", "mlp_bias", false), mlpBias...)
 		d.modernReach(c)
-		c.Encoder.ClassAct, c.Encoder.ClassPool = ClassGELU, PoolingMean
+		c.Encoder.ClassAct, c.Encoder.ClassPool = classGELU, PoolingMean
 		if s := d.str("", "classifier_pooling", "mean"); s == "cls" {
 			c.Encoder.ClassPool = PoolingCLS
 		} else if s != "mean" {

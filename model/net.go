@@ -16,8 +16,8 @@ type Net struct {
 	Layers  []Layer
 	Norm    nn.Norm     // of the rows behind the last layer
 	Head    Head        // without weights of encoders
-	Dense   []Dense     // that make an embedding of pooled states, one after the other
-	Classes *Classifier // nil for none
+	Dense   []dense     // that make an embedding of pooled states, one after the other
+	Classes *classifier // nil for none
 
 	// ahead, when not nil, is called before each layer: see readAhead.
 	ahead func(layer int)

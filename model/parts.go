@@ -130,9 +130,9 @@ func (p *parts) present(d *description) {
 }
 
 // activate gives matrices their functions, which only a directory says.
-func (p *parts) activate(dense []Dense) []Dense {
+func (p *parts) activate(dense []dense) []dense {
 	for i := range p.dense {
-		dense[i].Tanh = p.dense[i].tanh
+		dense[i].tanh = p.dense[i].tanh
 	}
 	return dense
 }
@@ -222,8 +222,8 @@ func (b *besideFiles) closeMore() {
 	}
 }
 
-// dense builds the matrices that embeddings go through.
-func (b *builder) dense(net *Net) {
+// buildDense builds the matrices that embeddings go through.
+func (b *builder) buildDense(net *Net) {
 	in := b.c.Hidden
 	for i := 0; ; i++ {
 		name := denseName(i)
@@ -235,8 +235,8 @@ func (b *builder) dense(net *Net) {
 			b.fail("tensor %q: expected rows of %d, found %d x %d", b.spelling(name+".weight"), in, m.Rows, m.Cols)
 			return
 		}
-		l := Dense{}
-		l.Linear.W, l.Linear.Bias = b.pack(name, m), b.bias(name+".bias", m.Rows)
+		var l dense
+		l.linear.W, l.linear.Bias = b.pack(name, m), b.bias(name+".bias", m.Rows)
 		net.Dense, in = append(net.Dense, l), m.Rows
 	}
 }

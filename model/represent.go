@@ -7,28 +7,28 @@ import (
 	"ridge/nn"
 )
 
-// Classifier makes scores of the state of a text: those of labels, before any
+// classifier makes scores of the state of a text: those of labels, before any
 // sigmoid or softmax.
-type Classifier struct {
+type classifier struct {
 	Pool   Pooling // of the state that is read
 	Labels int
 
 	in   nn.Linear // [hidden][hidden]; without weights: none
-	act  ClassAct
+	act  classAct
 	norm nn.Norm
 	out  nn.Linear // [labels][hidden]
 }
 
-// Dense is a matrix that embeddings go through once their states are pooled.
-type Dense struct {
-	Linear nn.Linear // [out][in]
-	Tanh   bool      // of the product
+// dense is a matrix that embeddings go through once their states are pooled.
+type dense struct {
+	linear nn.Linear // [out][in]
+	tanh   bool      // of the product
 }
 
 // EmbeddingSize returns the numbers of an embedding.
 func (m *Model) EmbeddingSize() int {
 	if n := len(m.net.Dense); n > 0 {
-		return m.net.Dense[n-1].Linear.W.Rows
+		return m.net.Dense[n-1].linear.W.Rows
 	}
 	return m.cfg.Hidden
 }
@@ -38,8 +38,8 @@ func (m *Model) EmbeddingSize() int {
 func (m *Model) Represent(pooled []float32) []float32 {
 	for i := range m.net.Dense {
 		d := &m.net.Dense[i]
-		pooled = m.multiply(pooled, &d.Linear)
-		if d.Tanh {
+		pooled = m.multiply(pooled, &d.linear)
+		if d.tanh {
 			tanh(pooled)
 		}
 	}
@@ -53,11 +53,11 @@ func (m *Model) Classify(pooled []float32) []float32 {
 	if c.in.W != nil {
 		pooled = m.multiply(pooled, &c.in)
 		switch c.act {
-		case ClassTanh:
+		case classTanh:
 			tanh(pooled)
-		case ClassReLU:
+		case classReLU:
 			kernel.ReLU(pooled, pooled)
-		case ClassGELU:
+		case classGELU:
 			kernel.GELUErf(pooled, pooled)
 		}
 	}

@@ -95,7 +95,7 @@ func TestUnknownTensors(t *testing.T) {
 		{"llama", "blk.1.attn_q_norm.weight", `tensor "blk.1.attn_q_norm.weight": expected no such tensor`},
 		{"llama", "output.bias", `tensor "output.bias": expected no such tensor`},
 		{"llama", "position_embd.weight", `tensor "position_embd.weight": expected no such tensor`},
-		{"qwen3", "cls.output.weight", `tensor "cls.output.weight": expected no such tensor`},
+		{"qwen3", "cls.norm.weight", `tensor "cls.norm.weight": expected no such tensor`},
 		{"gpt2", "blk.0.attn_q.weight", `tensor "blk.0.attn_q.weight": expected no such tensor`},
 		{"olmo", "blk.0.attn_norm.weight", `tensor "blk.0.attn_norm.weight": expected no such tensor`},
 		{"gemma3", "v.blk.0.attn_q.weight", ""},

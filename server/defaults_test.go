@@ -80,8 +80,8 @@ func TestOwnPooling(t *testing.T) {
 	if math.Abs(own[0].(float64)-mean[0].(float64)) < 1e-3 {
 		t.Errorf("last and mean begin alike: %v, %v", own[0], mean[0])
 	}
-	srv = serve(t, recommended(t, map[string]string{file: `{"pooling_mode_cls_token": true}`}), "tiny")
+	srv = serve(t, recommended(t, map[string]string{file: `{"pooling_mode_max_tokens": true}`}), "tiny")
 	o := post(t, srv.URL+"/v1/embeddings", `{"input":"ab"}`, 400)
-	equal(t, "error", o.at("error", "message"), `pooling: expected mean or last: the model's own, "cls_token", cannot be computed`)
+	equal(t, "error", o.at("error", "message"), `pooling: expected mean, last or cls: the model's own, "max_tokens", cannot be computed`)
 	vector(srv.URL, `,"pooling":"mean"`)
 }

@@ -96,7 +96,7 @@ func TestBadRequests(t *testing.T) {
 		{"/v1/rerank", `{"query":5,"documents":["a"]}`, 400, "text"},
 		{"/v1/rerank", `{"query":"x","documents":[{"title":"a"}]}`, 400, "text"},
 		{"/v1/rerank", `{"query":"x","documents":[""],"pooling":"mean"}`, 400, "empty"},
-		{"/v1/rerank", `{"query":"x","documents":["a"],"pooling":"cls"}`, 400, "cls"},
+		{"/v1/rerank", `{"query":"x","documents":["a"],"pooling":"max"}`, 400, "max"},
 		{"/v1/rerank", `{"query":"x","documents":["a"],"top_n":-1}`, 400, "top_n"},
 		{"/v1/score", `{"text_1":"x"}`, 400, "text_2"},
 		{"/v1/score", `{"text_1":["x","y"],"text_2":["a","b","c"]}`, 400, "text_2"},

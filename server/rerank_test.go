@@ -69,7 +69,7 @@ func TestRerank(t *testing.T) {
 }
 
 // A model whose file says how states become an embedding needs no further
-// word; one that reads both texts at once is refused.
+// word; one whose labels say nothing of relevance is refused.
 func TestRerankByModel(t *testing.T) {
 	tok := byteTokenizer(t)
 	b := &script{tok: tok, reply: func(*engine.Request, int) string { return "" }}
@@ -89,7 +89,7 @@ func TestRerankByModel(t *testing.T) {
 	m.Info().Pooling = engine.PoolingLast
 	equal(t, "score", ask(200).at("results", 0, "relevance_score"), 1)
 	equal(t, "pooling", b.last().Embed, engine.PoolingLast)
-	m.Info().Crosses = true
+	m.Info().Labels = []string{"a", "b", "c"} // of no relevance
 	equal(t, "code", ask(400).at("error", "code"), "unsupported")
 }
 

@@ -263,7 +263,7 @@ func (s *Server) root(w http.ResponseWriter, r *http.Request) {
 }
 
 // missing are routes of OpenAI's API that this server does not have.
-var missing = []string{"/classify", "/v1/assistants", "/v1/audio", "/v1/chat/completions", "/v1/conversations", "/v1/evals", "/v1/fine_tuning", "/v1/images",
+var missing = []string{"/v1/assistants", "/v1/audio", "/v1/chat/completions", "/v1/conversations", "/v1/evals", "/v1/fine_tuning", "/v1/images",
 	"/v1/moderations", "/v1/realtime", "/v1/responses", "/v1/threads", "/v1/uploads", "/v1/vector_stores", "/v1/videos"}
 
 // farewell is the time for requests that are cut off to tell their clients so.

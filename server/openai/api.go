@@ -37,7 +37,7 @@ func (s *API) Routes() map[string]wire.Handler {
 		"DELETE /v1/responses/{id}": s.deleteResponse, "POST /v1/responses/input_tokens": s.countInput,
 		// rerankers
 		"POST /v1/rerank": s.rerank, "POST /v2/rerank": s.rerank, "POST /rerank": s.rerank, "POST /reranking": s.rerank, "POST /v1/reranking": s.rerank,
-		"POST /v1/score": s.score, "POST /score": s.score, "POST /pooling": s.pool,
+		"POST /v1/score": s.score, "POST /score": s.score, "POST /pooling": s.pool, "POST /classify": s.classify,
 		// for clients whose base address lacks /v1, as llama-server has them
 		"POST /chat/completions": s.chatCompletions, "GET /models": s.listModels,
 		"POST /responses": s.responses, "POST /responses/input_tokens": s.countInput, "POST /responses/compact": s.compact,

@@ -71,14 +71,15 @@ type relevance struct {
 	Model   string `json:"model"`
 	Pooling string `json:"pooling"`
 	wire.TruncationFields
+	raw bool // scores before a sigmoid
 }
 
 // cosines returns the cosine of the angle between the embeddings of each pair
 // of texts: what vLLM's routes give for models that were made for embeddings.
 // Every text is computed once.
 func (s *API) cosines(ctx context.Context, m *run.Model, b *relevance, pairs [][2]passage, t *run.Totals) ([]float64, error) {
-	if m.Info().Crosses {
-		return nil, fault.Unsupported("model", "%s scores a query and a text together (pooling type rank), which this server does not do", m.Info().Name)
+	if m.Info().Labels != nil {
+		return s.crossed(ctx, m, b, pairs, t)
 	}
 	if m.Info().Pooling == engine.NoPooling && b.Pooling == "" {
 		return nil, fault.Unsupported("model", "%s does not say how its states become an embedding, so its similarities mean little; choose a model made for embeddings, or say pooling: \"mean\" or \"last\"", m.Info().Name)
@@ -105,6 +106,78 @@ func (s *API) cosines(ctx context.Context, m *run.Model, b *relevance, pairs [][
 		out[i] = cosine(vectors[at[p[0]]], vectors[at[p[1]]])
 	}
 	return out, nil
+}
+
+// crossed returns what a model that reads both texts of a pair at once says of how
+// they go together.
+func (s *API) crossed(ctx context.Context, m *run.Model, b *relevance, pairs [][2]passage, t *run.Totals) ([]float64, error) {
+	if b.Pooling != "" {
+		return nil, fault.BadRequest("pooling", "expected none: %s gives scores, found %q", m.Info().Name, b.Pooling)
+	}
+	var texts [][]string
+	for _, p := range pairs {
+		texts = append(texts, []string{string(p[0]), string(p[1])})
+	}
+	all, err := s.Scores(ctx, m, texts, b.Keep.Pointer(), t)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float64, len(all))
+	for i, scores := range all {
+		if out[i], err = m.Relevance(scores, b.raw); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// classify is vLLM's POST /classify: the probabilities of a classifier's labels.
+func (s *API) classify(w http.ResponseWriter, r *http.Request) error {
+	var b struct {
+		Model string    `json:"model"`
+		Input passages  `json:"input"`
+		User  wire.Idle `json:"user"`
+		wire.TruncationFields
+	}
+	m, err := s.Lend(r, &b, &b.Model)
+	if err != nil {
+		return err
+	}
+	defer m.Release()
+	labels := m.Info().Labels
+	switch {
+	case labels == nil:
+		return fault.Unsupported("model", "%s has no classifier", m.Info().Name)
+	case len(b.Input) == 0:
+		return fault.BadRequest("input", "expected at least one text, found none")
+	}
+	var texts [][]string
+	for _, text := range b.Input {
+		texts = append(texts, []string{string(text)})
+	}
+	var t run.Totals
+	all, err := s.Scores(r.Context(), m.Model, texts, b.Keep.Pointer(), &t)
+	if err != nil {
+		return err
+	}
+	type item struct {
+		Index  int       `json:"index"`
+		Label  string    `json:"label"`
+		Probs  []float64 `json:"probs"`
+		Labels int       `json:"num_classes"`
+	}
+	data := make([]item, len(all))
+	for i, scores := range all {
+		probs, best := m.Probabilities(scores), 0
+		for j, p := range probs {
+			if p > probs[best] {
+				best = j
+			}
+		}
+		data[i] = item{i, labels[best], probs, len(labels)}
+	}
+	writeList(w, "classify-", m.Model, data, &t)
+	return nil
 }
 
 // cosine is the cosine of the angle between two vectors of the same length; 0

@@ -15,11 +15,12 @@ type teiFields struct {
 	Direction  string   `json:"truncation_direction"` // left or right
 	// Raw asks for scores before a sigmoid. A cosine is no logit: it is the same
 	// either way.
-	Raw wire.Idle `json:"raw_scores"`
+	Raw bool `json:"raw_scores"`
 }
 
 // cut says in vLLM's fields how texts are cut.
 func (f *teiFields) cut(b *relevance) {
+	b.raw = f.Raw
 	if f.Truncate {
 		b.Keep = new(wire.Integer(-1))
 	}

@@ -143,13 +143,21 @@ type Info struct {
 	Pages      int
 	Slots      int // sequences that can run at one time
 	Workers    int
-	Pooling    engine.Pooling        // how states become an embedding, as the file says
-	NoPooling  string                // name of a pooling that the file says and that cannot be computed
-	EndLoops   *bool                 // which answers end that only repeat themselves, unless a request says otherwise
-	JumpAhead  bool                  // forced text is not drawn unless a request says otherwise
-	TrustMarks bool                  // the texts of control tokens in messages are control tokens
-	Crosses    bool                  // it reads a query and a text at once
-	Meta       func() map[string]any // metadata of the file, nil if it has none
+	Pooling    engine.Pooling // how states become an embedding, as the file says
+	NoPooling  string         // name of a pooling that the file says and that cannot be computed
+	EndLoops   *bool          // which answers end that only repeat themselves, unless a request says otherwise
+	JumpAhead  bool           // forced text is not drawn unless a request says otherwise
+	TrustMarks bool           // the texts of control tokens in messages are control tokens
+	// Labels are those of a classifier, whose scores are all that the model gives of
+	// texts; nil for a model without. RawScore says that its only score is meant as it
+	// is, and not behind a sigmoid.
+	Labels   []string
+	RawScore bool
+	// Prompts are what the model wants before texts, by what these are for; Prompt
+	// names the one for texts of which nothing is said.
+	Prompts map[string]string
+	Prompt  string
+	Meta    func() map[string]any // metadata of the file, nil if it has none
 }
 
 // NewModel makes a model out of an engine. A server that it is given to owns
@@ -161,9 +169,10 @@ func NewModel(c ModelConfig) (*Model, error) {
 	}
 	info := Info{
 		Name: c.Name, Aliases: c.Aliases, Path: c.Path, Context: mm.Context(), Created: time.Now(),
-		Arch: mm.Config().Arch, Parameters: mm.Parameters(), Hidden: mm.Config().Hidden, Train: mm.Config().Context, Workers: mm.Workers(),
+		Arch: mm.Config().Arch, Parameters: mm.Parameters(), Hidden: mm.EmbeddingSize(), Train: mm.Config().Context, Workers: mm.Workers(),
 		Quant: mm.FileType(), PageTokens: mm.Pool().PageTokens(), KV: mm.Pool().DType().String(), Act: mm.Act(), Pages: c.Engine.Pages(), Slots: c.Engine.Slots(),
 	}
+	info.Labels = labels(mm)
 	m := bare(engineBackend{c.Engine}, mm.Tokenizer(), info)
 	m.close = func() error {
 		err := c.Engine.Close()
@@ -338,11 +347,13 @@ func (m *Model) setDefaults(d *model.Defaults) error {
 		m.info.Pooling = engine.PoolingMean
 	case model.PoolingLast:
 		m.info.Pooling = engine.PoolingLast
-	case model.PoolingRank:
-		m.info.Crosses = true
+	case model.PoolingCLS:
+		m.info.Pooling = engine.PoolingCLS
+	case model.PoolingRank: // its labels say so
 	default:
 		m.info.NoPooling = string(d.Pooling)
 	}
+	m.info.Prompts, m.info.Prompt, m.info.RawScore = d.Prompts, d.Prompt, d.RawScores
 	s := &d.Sampling
 	m.defaults = Sampling{Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK, MinP: s.MinP, TypicalP: s.TypicalP,
 		RepetitionPenalty: s.RepetitionPenalty, PenaltyLastN: s.PenaltyLastN, XTCProbability: s.XTCProbability, XTCThreshold: s.XTCThreshold,

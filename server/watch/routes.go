@@ -54,6 +54,7 @@ var described = map[string]description{
 	"POST /v1/rerank":                        {summary: "Order documents by relevance.", tag: ofVLLM},
 	"POST /v1/score":                         {summary: "How alike texts are.", tag: ofVLLM},
 	"POST /pooling":                          {summary: "Embed texts.", tag: ofVLLM},
+	"POST /classify":                         {summary: "Probabilities of a classifier's labels.", tag: ofVLLM},
 
 	"POST /v1/messages":              {summary: "Answer a conversation.", tag: ofAnthropic},
 	"POST /v1/messages/count_tokens": {summary: "Count the tokens of a conversation's prompt.", tag: ofAnthropic},

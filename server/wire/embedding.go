@@ -12,6 +12,11 @@ type EmbeddingRequest struct {
 	Dimensions *Integer `json:"dimensions"`
 	Pooling    string   `json:"pooling"`
 	User       Idle     `json:"user"`
+	// PromptName is sentence-transformers' name of what goes before texts, Purpose
+	// what others say for it: query, document.
+	PromptName string `json:"prompt_name"`
+	Purpose    string `json:"input_type"`
+	Normalize  *bool  `json:"normalize"`
 	TruncationFields
 }
 
@@ -21,7 +26,7 @@ func (b *EmbeddingRequest) Embedding() *run.Embedding {
 	if len(texts) == 0 {
 		texts = b.Content
 	}
-	return &run.Embedding{Texts: texts, Pooling: b.Pooling, Dimensions: b.Dimensions.Pointer(), Truncate: b.Keep.Pointer(), TruncateSide: b.Side}
+	return &run.Embedding{Texts: texts, Pooling: b.Pooling, Prompt: b.PromptName, Purpose: b.Purpose, Raw: b.Normalize != nil && !*b.Normalize, Dimensions: b.Dimensions.Pointer(), Truncate: b.Keep.Pointer(), TruncateSide: b.Side}
 }
 
 // TruncationFields say how a prompt that is too long is cut, with vLLM's names.

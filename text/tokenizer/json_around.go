@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // jsonPiece is an element of a template: a special token or the text.
@@ -14,6 +15,14 @@ type jsonPiece struct {
 	Sequence *struct {
 		ID string `json:"id"`
 	}
+}
+
+// text returns which text a piece stands for, "" if none.
+func (p *jsonPiece) text() string {
+	if p.Sequence == nil {
+		return ""
+	}
+	return p.Sequence.ID
 }
 
 // jsonSpecial says which ids a special token of a template stands for.
@@ -38,6 +47,10 @@ func (t *Tokenizer) jsonAround(p *jsonPart) error {
 		}
 		t.prefix = append([]int32{cls}, t.prefix...)
 		t.suffix = append(t.suffix, sep)
+		t.between, t.behind = []int32{sep}, []int32{sep}
+		if p.Type == "RobertaProcessing" {
+			t.between = append(t.between, sep)
+		}
 		return nil
 	case "TemplateProcessing":
 		return t.template(p)
@@ -87,7 +100,32 @@ func (t *Tokenizer) template(p *jsonPart) error {
 	}
 	t.prefix = append(before, t.prefix...)
 	t.suffix = append(t.suffix, after...)
+	t.pairTemplate(p)
 	return nil
+}
+
+// pairTemplate reads the template of two texts, as far as it begins as that of one
+// does; others are not used.
+func (t *Tokenizer) pairTemplate(p *jsonPart) {
+	var parts [3][]int32
+	at := 0
+	for _, piece := range p.Pair {
+		switch text := piece.text(); {
+		case text == "A" && at == 0, text == "B" && at == 1:
+			at++
+		case piece.SpecialToken != nil:
+			ids := p.Special[piece.SpecialToken.ID].IDs
+			if t.checkIDs(ids, "pair") != nil {
+				return
+			}
+			parts[at] = append(parts[at], ids...)
+		default:
+			return
+		}
+	}
+	if at == 2 && slices.Equal(parts[0], t.prefix) {
+		t.between, t.behind = parts[1], parts[2]
+	}
 }
 
 // jsonToken is a token in tokenizer_config.json: a text or an object with one.

@@ -46,6 +46,7 @@ type jsonPart struct {
 	Cls       json.RawMessage `json:"cls"`
 
 	Single  []jsonPiece            `json:"single"`
+	Pair    []jsonPiece            `json:"pair"`
 	Special map[string]jsonSpecial `json:"special_tokens"`
 }
 

@@ -107,6 +107,10 @@ func (t *Tokenizer) ggufSpecial(r *ggufReader) {
 		t.eos = r.id("eos_token_id", eos, n)
 		t.setAround(r, t.bos, t.eos)
 	}
+	t.between, t.behind = t.suffix, t.suffix
+	if sep := r.id("seperator_token_id", r.id("separator_token_id", -1, n), n); t.kind == "unigram" && sep >= 0 {
+		t.between = append(slices.Clone(t.suffix), sep)
+	}
 	t.findEnds(append(r.ends(n), t.eos, r.id("eot_token_id", -1, n), r.id("eom_token_id", -1, n))...)
 	if m, ok := t.model.(*spm); ok {
 		for id := range t.eog {

@@ -40,8 +40,10 @@ type Tokenizer struct {
 	single    [256]int32 // ids of pieces of one byte, -1: ask the model
 
 	prefix, suffix []int32 // what AddSpecial puts around a text
-	bos, eos       int32   // -1: none
-	eog            map[int32]bool
+	// What stands between two texts that are read together, and behind the second one.
+	between, behind []int32
+	bos, eos        int32 // -1: none
+	eog             map[int32]bool
 
 	decode decoding
 	pool   scratchPool

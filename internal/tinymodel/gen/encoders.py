@@ -68,6 +68,7 @@ CASES = [
         "layer_types": ["sliding_attention", "full_attention", "sliding_attention"], "query_pre_attn_scalar": 8,
         "rope_local_base_freq": 10000.0, "rope_theta": 1000000.0}, dense=[(32, 48, False), (48, 32, False)], norm_plus_one=True,
          gguf_extra={"gemma-embedding.attention.sliding_window_pattern": [True, False, True]}),
+    case("llama-both", "a causal model's layers in both directions", "LlamaModel", "llama", {**BASE, "num_key_value_heads": 2, "is_causal": False}, gguf=False),
     case("qwen3-class", "a causal model with two labels of the last token", "Qwen3ForSequenceClassification", "qwen3", {**BASE, **GATED, "num_labels": 2}, gguf=False),
     case("llama-class", "a causal model with a reward", "LlamaForSequenceClassification", "llama", {**BASE, "num_key_value_heads": 2, "num_labels": 1, "pad_token_id": 0}, gguf=False),
 ]
@@ -83,7 +84,6 @@ def tiny_gguf(folder, path, case):
 
     class Tiny(cls):
         model_arch = cls.model_arch
-        sentence_transformers_dense_modules = bool(case.get("dense"))
         module_paths = []
         dense_features_dims = {}
 
@@ -105,7 +105,8 @@ def tiny_gguf(folder, path, case):
                 self.gguf_writer.add_array(key, value)
 
     with torch.inference_mode():
-        Tiny(folder, gguf.LlamaFileType.MOSTLY_F16, path, eager=True, model_name="tiny", hparams=hparams).write()
+        Tiny(folder, gguf.LlamaFileType.MOSTLY_F16, path, eager=True, model_name="tiny", hparams=hparams,
+             sentence_transformers_dense_modules=bool(case.get("dense"))).write()
 
 
 def write_parts(folder, case, gen):
