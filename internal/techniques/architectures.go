@@ -200,6 +200,15 @@ var architectures = []Technique{
 		Missing: "a test that scores depend on relative positions only",
 	},
 	{
+		ID:      "bert",
+		What:    "encoders: BERT, RoBERTa, XLM-R, DistilBERT, MPNet, NomicBERT, ModernBERT, Gemma 3 in both directions; embeddings and classifiers",
+		Use:     "POST /v1/embeddings, /v1/rerank, /v1/score, /classify",
+		Code:    "model/bert.go",
+		Tests:   []string{"model TestEncodersAgainstTransformers", "model TestEncodersOneAnswer", "server TestEncoderEmbeddings", "server TestCrossEncoder"},
+		Show:    "go test -v -run 'TestEncoders' ./model",
+		Missing: "throughput beside other engines",
+	},
+	{
 		ID:      "beam-search",
 		What:    "beams that share pages until they differ",
 		Use:     "best_of, use_beam_search",

@@ -20,12 +20,12 @@ var serving = []Technique{
 	},
 	{
 		ID:      "embed-rerank-serving",
-		What:    "embeddings, pooled as the model's files say, and scores of texts by the angle between them",
+		What:    "embeddings, pooled as the model's files say, with the model's own prompts; scores of texts by the angle between them or by a cross-encoder",
 		Use:     "POST /v1/embeddings, /v1/rerank, /v1/score",
 		Code:    "server/openai/rerank.go",
-		Tests:   []string{"server TestRerank", "server TestOwnPooling"},
+		Tests:   []string{"server TestRerank", "server TestOwnPooling", "server TestEncoderEmbeddings", "server TestCrossEncoder", "server TestPrompts"},
 		Show:    "go test -v -run 'TestRerank' ./server",
-		Missing: "encoder models; vectors of a reference; recall of reranking",
+		Missing: "recall of reranking",
 	},
 	{
 		ID:    "constrained-decoding",
