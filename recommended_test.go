@@ -93,7 +93,7 @@ func TestRecommendedPooling(t *testing.T) {
 		t.Errorf("nothing said: %v", err)
 	}
 	pool := filepath.Join(m.Path, "1_Pooling")
-	for mode, want := range map[string]string{"lasttoken": "", "weightedmean": "ridge: embed: pooling: expected PoolMean or PoolLast: the model's own, \"weightedmean\""} {
+	for mode, want := range map[string]string{"lasttoken": "", "weightedmean": "ridge: embed: pooling: expected PoolMean, PoolLast or PoolCLS: the model's own, \"weightedmean\""} {
 		if err := os.MkdirAll(pool, 0o700); err != nil {
 			t.Fatal(err)
 		}

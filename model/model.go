@@ -27,7 +27,7 @@ type Options struct {
 	KV         tensor.DType // element type of keys and values, F16, F32, BF16 or Q8_0; 0 (F32) is kept, see DefaultOptions
 	Act        Act          // how activations are kept that quantized matrices read
 	PageTokens int          // tokens in a page of keys and values; 0 means 64
-	KVBytes    int64        // memory for keys and values; 0 means one sequence of Context tokens
+	KVBytes    int64        // memory for keys and values; 0 means one sequence of Context tokens, and for encoders room for 64 short texts beside it
 	// KVBudget is where memory for keys and values is taken from as it is needed,
 	// in place of KVBytes; nil for none.
 	KVBudget   *kvcache.Budget
@@ -294,11 +294,18 @@ func (m *Model) setup(o Options) error {
 	return nil
 }
 
+// bothTexts is how many short texts in both directions have room for their keys at
+// one time beside a long one: these are one layer's.
+const bothTexts = 64
+
 func (m *Model) openPool(o Options) error {
 	cfg := m.poolConfig(m.net, &o)
 	var err error
 	if cfg.MaxBytes == 0 {
 		page := max(o.PageTokens, 64)
+		if m.cfg.Encoder.Both {
+			page *= bothTexts
+		}
 		if cfg.MaxBytes, err = kvcache.SequenceBytes(cfg, m.context+page, 0); err != nil {
 			return err
 		}

@@ -87,7 +87,7 @@ at the speed that the memory allows, as one program without dependencies.`,
 		&cobra.Group{ID: "look", Title: "Look inside:"},
 	)
 	root.AddCommand(
-		inGroup("use", runCommand(), serveCommand(), agentCommand(), psCommand(), topCommand(), evalCommand(), tokenizeCommand())...)
+		inGroup("use", runCommand(), serveCommand(), agentCommand(), psCommand(), topCommand(), evalCommand(), embedCommand(), searchCommand(), tokenizeCommand())...)
 	root.AddCommand(
 		inGroup("keep", pullCommand(), listCommand(), showCommand(), rmCommand(), convertCommand(), quantizeCommand())...)
 	root.AddCommand(

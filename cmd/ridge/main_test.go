@@ -35,6 +35,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("TINY", tiny)
+			e.Setenv("ENCODERS", filepath.Join(tiny, "../encoders"))
 			e.Setenv("RIDGE_MODELS", filepath.Join(e.WorkDir, "models"))
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("RIDGE_OFFLINE", "1")

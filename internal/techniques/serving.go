@@ -21,7 +21,7 @@ var serving = []Technique{
 	{
 		ID:      "embed-rerank-serving",
 		What:    "embeddings, pooled as the model's files say, with the model's own prompts; scores of texts by the angle between them or by a cross-encoder",
-		Use:     "POST /v1/embeddings, /v1/rerank, /v1/score",
+		Use:     "POST /v1/embeddings, /v1/rerank, /v1/score; ridge embed, ridge search",
 		Code:    "server/openai/rerank.go",
 		Tests:   []string{"server TestRerank", "server TestOwnPooling", "server TestEncoderEmbeddings", "server TestCrossEncoder", "server TestPrompts"},
 		Show:    "go test -v -run 'TestRerank' ./server",
