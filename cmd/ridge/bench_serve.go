@@ -35,7 +35,7 @@ type benchServeFlags struct {
 	seed               uint64
 
 	json, records, verbose bool
-	html                   string
+	html, figures          string
 	ready                  time.Duration
 }
 
@@ -148,6 +148,7 @@ func (f *benchServeFlags) add(c *cobra.Command) {
 	fs.BoolVar(&f.records, "records", false, "with --json: every request, too")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "print the whole table of every run, even if there are many")
 	fs.StringVar(&f.html, "html", "", "file for a report with plots")
+	fs.StringVar(&f.figures, "figures", "", "folder for the plots as SVG files")
 }
 
 // run does all runs and prints them.
@@ -285,6 +286,11 @@ func (f *benchServeFlags) write(c *cobra.Command, all []*load.Report) error {
 		err = load.HTML(page, all, version())
 		if err = errors.Join(err, page.Close()); err != nil {
 			return fmt.Errorf("--html: %w", err)
+		}
+	}
+	if f.figures != "" && len(all) > 0 {
+		if err := load.WriteFigures(f.figures, all); err != nil {
+			return fmt.Errorf("--figures: %w", err)
 		}
 	}
 	if !f.json {

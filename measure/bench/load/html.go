@@ -22,37 +22,48 @@ func HTML(w io.Writer, reports []*Report, version string) error {
 		Tables  []string
 	}
 	var groups []*group
-	for _, r := range reports {
-		title := r.Workload + "; " + r.Load
-		i := slices.IndexFunc(groups, func(g *group) bool { return g.Title == title })
-		if i < 0 {
-			groups = append(groups, &group{Title: title})
-			i = len(groups) - 1
-		}
-		groups[i].Reports = append(groups[i].Reports, r)
-	}
-	for _, g := range groups {
+	for i, rs := range groupsOf(reports) {
+		g := &group{Title: rs[0].title(), Reports: rs}
+		groups = append(groups, g)
 		var b strings.Builder
-		Compare(&b, g.Reports)
+		Compare(&b, rs)
 		g.Compare = b.String()
-		for _, r := range g.Reports {
+		for _, r := range rs {
 			var t strings.Builder
 			r.Print(&t)
 			g.Tables = append(g.Tables, t.String())
-			if s := timelineSVG(r); s != "" {
-				g.Lines = append(g.Lines, template.HTML(s)) // #nosec: escaped where it is made
-			}
 		}
-		for _, c := range charts(g.Reports) {
-			g.Charts = append(g.Charts, template.HTML(c.svg())) // #nosec: escaped where it is made
+		plots, lines := figures(rs, fmt.Sprintf("%d-", i+1))
+		for _, f := range plots {
+			g.Charts = append(g.Charts, f.page())
+		}
+		for _, f := range lines {
+			g.Lines = append(g.Lines, f.page())
 		}
 	}
-	err := page.Execute(w, map[string]any{"Version": version, "Groups": groups})
+	err := page.Execute(w, map[string]any{
+		"Version": version, "Groups": groups, "Style": figureStyle, "Light": variables(lightColours), "Dark": variables(darkColours), "Save": template.JS(savePNG),
+	})
 	if err != nil {
 		return fmt.Errorf("load: page: %w", err)
 	}
 	return nil
 }
+
+// groupsOf returns the reports of each load, in their order.
+func groupsOf(reports []*Report) (groups [][]*Report) {
+	for _, r := range reports {
+		i := slices.IndexFunc(groups, func(g []*Report) bool { return g[0].title() == r.title() })
+		if i < 0 {
+			i, groups = len(groups), append(groups, nil)
+		}
+		groups[i] = append(groups[i], r)
+	}
+	return groups
+}
+
+// title is what a report's load is called.
+func (rep *Report) title() string { return rep.Workload + "; " + rep.Load }
 
 func (rep *Report) label(many bool) string {
 	if many && rep.Round > 0 {
@@ -169,21 +180,16 @@ const pageText = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>ridge bench serve</title>
 <style>
-:root{color-scheme:light dark;--ground:#fbfbfa;--ink:#1c211f;--sunk:#f1f2f0;--c0:#3b6fd4;--c1:#b45309;--c2:#1f8a63;--c3:#8e5bd0;--c4:#946200;--c5:#59625e}
-@media(prefers-color-scheme:dark){:root{--ground:#151816;--ink:#e8ebe9;--sunk:#262b28;--c0:#7aa5f5;--c1:#f0a35a;--c2:#58c99b;--c3:#bd95ee;--c4:#e0c158;--c5:#a3ada8}}
+:root{color-scheme:light dark;--ground:#fbfbfa;--ink:#1c211f;--sunk:#f1f2f0{{.Light}}}
+@media(prefers-color-scheme:dark){:root{--ground:#151816;--ink:#e8ebe9;--sunk:#262b28{{.Dark}}}}
 body{font:14px/1.45 system-ui,sans-serif;background:var(--ground);color:var(--ink);margin:2em auto;max-width:1120px;padding:0 1em}
 h1{font-size:1.4em}h2{font-size:1.1em;margin-top:2.2em}
 table{border-collapse:collapse}th,td{padding:.2em .7em;text-align:right;border-bottom:1px solid #8884}th:first-child,td:first-child{text-align:left}
 pre{font-size:12px;overflow-x:auto;background:var(--sunk);border-radius:8px;padding:.8em}
 .plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(340px,1fr));gap:16px}
-svg{width:100%;height:auto;font-size:11px}svg text{fill:currentColor}
-.t{font-size:13px;font-weight:600}.x{text-anchor:middle}.y{text-anchor:end}
-.a{fill:none;stroke:currentColor}.g{stroke:#8883}
-.l{fill:none;stroke-width:1.6}
-.l.c0{stroke:var(--c0)}.l.c1{stroke:var(--c1)}.l.c2{stroke:var(--c2)}.l.c3{stroke:var(--c3)}.l.c4{stroke:var(--c4)}.l.c5{stroke:var(--c5)}
+svg{width:100%;height:auto}figure{margin:0}figcaption{font-size:12px;text-align:right}figcaption a{color:inherit}
+{{.Style}}
 .b{display:inline-block;width:.9em;height:.9em;margin-right:.4em;vertical-align:-.1em}
-.b.c0{background:var(--c0)}.b.c1{background:var(--c1)}.b.c2{background:var(--c2)}.b.c3{background:var(--c3)}.b.c4{background:var(--c4)}.b.c5{background:var(--c5)}
-.k{fill:var(--c0)}.i{fill:var(--c1)}.f{fill:#e03131}.p{opacity:.35}.d{opacity:.6}
 </style></head><body>
 <h1>ridge bench serve</h1>
 <p>{{.Version}}</p>
@@ -194,10 +200,11 @@ svg{width:100%;height:auto;font-size:11px}svg text{fill:currentColor}
 {{end}}</table>
 <p>Times in milliseconds.</p>
 <div class="plots">{{range .Charts}}{{.}}{{end}}</div>
-{{range .Lines}}<p>{{.}}</p>{{end}}
+{{range .Lines}}{{.}}{{end}}
 {{with .Compare}}<pre>{{.}}</pre>{{end}}
 {{range .Tables}}<details><summary>Whole table</summary><pre>{{.}}</pre></details>{{end}}
 {{end}}
 <p>In the timelines a bar is a request: pale until its first token, then full; a thin line before it is the time that it waited to be sent; red ones failed.</p>
+<script>{{.Save}}</script>
 </body></html>
 `

@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"encoding/xml"
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -416,11 +420,15 @@ func output(t *testing.T) {
 			t.Errorf("%d of %q, want %d", got, what, n)
 		}
 	}
+	// What is linked is in the page: its own figures, for saving, and one script.
+	page = regexp.MustCompile(`href="data:image/svg\+xml;base64,[A-Za-z0-9+/=]+"`).ReplaceAllString(page, "")
+	page = strings.Replace(page, "<script>"+savePNG, "", 1)
 	for _, bad := range []string{"src=", "href=", "@import", "<script", "url(", "NaN", "Inf", "a<b"} {
 		if strings.Contains(page, bad) {
 			t.Errorf("the page has %q", bad)
 		}
 	}
+	testFigures(t, reports)
 	out, err := json.Marshal(reports[0])
 	if err != nil {
 		t.Fatal(err)
@@ -428,5 +436,37 @@ func output(t *testing.T) {
 	var m map[string]any
 	if err := json.Unmarshal(out, &m); err != nil || m["completed"] == nil || m["output_throughput"] == nil || m["ttft_ms"].(map[string]any)["p99"] == nil {
 		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// Each figure is a file that stands alone.
+func testFigures(t *testing.T, reports []*Report) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "figures")
+	if err := WriteFigures(dir, reports); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) != 6+4 {
+		t.Fatalf("%d figures, want 10: %v", len(files), err)
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(filepath.Join(dir, f.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var svg struct {
+			XMLName xml.Name
+			Width   string `xml:"width,attr"`
+		}
+		if err := xml.Unmarshal(b, &svg); err != nil || svg.XMLName.Space != "http://www.w3.org/2000/svg" || svg.Width == "" {
+			t.Errorf("%s: %v: %+v", f.Name(), err, svg)
+		}
+		if strings.Contains(string(b), "var(") || strings.Contains(string(b), "currentColor") {
+			t.Errorf("%s needs the page's style", f.Name())
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "1-time-to-first-token.svg")); err != nil {
+		t.Error(err)
 	}
 }
