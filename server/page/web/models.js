@@ -16,7 +16,8 @@ export async function served() {
 // label says of a model what matters when it is chosen.
 function label(m) {
   const i = m.inside || {};
-  const facts = [i.bytes ? bytes(i.bytes) : "", i.reason ? "cannot run" : i.fits === false ? "does not fit" : m.loaded ? "" : "not loaded"].filter(Boolean);
+  const size = i.bytes || i.needs_bytes; // what is in the program has no file
+  const facts = [size ? bytes(size) : "", i.reason ? "cannot run" : i.fits === false ? "does not fit" : m.loaded ? "" : "not loaded"].filter(Boolean);
   return m.id + (facts.length ? ` (${facts.join(", ")})` : "");
 }
 
