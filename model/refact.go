@@ -5,12 +5,14 @@ import (
 	"ridge/weights/tensor"
 )
 
-// Refact: Llama with ALiBi and one head of keys and values.
+// Refact: Llama with ALiBi, one head of keys and values, and LayerNorm without
+// biases. The models were trained with that norm; llama.cpp computes RMSNorm, and
+// the key of its files names that one.
 var refact = architecture{
 	name: "refact", hf: []string{"gpt_refact"},
 	describe: func(d *description, c *Config) {
 		llamaLike(c, nn.RopeNone)
-		c.AlibiBias = 8
+		c.Norm, c.AlibiBias = nn.NormLayer, 8
 		if d.hf {
 			c.KVHeads = everyLayer(c.Layers, 1)
 			c.FFN = (4*c.Hidden*2/3 + 255) / 256 * 256

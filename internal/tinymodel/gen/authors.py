@@ -1,6 +1,7 @@
 """Cases of dense decoders that transformers does not have: llama.cpp computes them, or another class of the same layers does."""
 import torch
 
+import refact as refact_layers
 from base import BASE, family
 from experts import attention_of, around, layers, mlp_of
 
@@ -56,14 +57,6 @@ def chatglm_tensors(c):
         **({"self_attention.query_key_value.bias": (qkv,)} if c["add_qkv_bias"] else {})})
 
 
-def refact_tensors(c):
-    h, d, ffn = c["n_embd"], c["n_embd"] // c["n_head"], 256
-    wide = (c["vocab_size"], h)
-    return under("transformer.h", c["n_layer"], {"transformer.wte": wide, "ln_f": (h,), "lm_head": wide}, {
-        "ln_1": (h,), "ln_2": (h,), "attn.q": (h, h), "attn.kv": (2 * d, h), "attn.c_proj": (h, h),
-        "mlp.gate_up_proj": (2 * ffn, h), "mlp.c_proj": (h, ffn)})
-
-
 def jais_tensors(c):
     h, ffn = c["n_embd"], c["n_inner"]
     wide = (c["vocab_size"], h)
@@ -104,7 +97,9 @@ glm = family("GlmForCausalLM", "glm", {
     **PLAIN, "head_dim": 8, "attention_bias": True, "partial_rotary_factor": 0.5, "rope_theta": 10000.0, "pad_token_id": 0})
 refact = family("GPTRefactForCausalLM", "gpt_refact", {
     "vocab_size": 104, "n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 256, "multi_query": True, "layer_norm_epsilon": 1e-5,
-    "tie_word_embeddings": False, "torch_dtype": "bfloat16"}, tensors=refact_tensors)
+    "tie_word_embeddings": False, "torch_dtype": "bfloat16"}, rename=refact_layers.names, reference={
+    "architectures": ["RefactLayersForCausalLM"], "model_type": "refact-layers", "vocab_size": 104, "d_model": 16, "n_layers": 2, "n_heads": 2,
+    "max_seq_len": 256, "layer_norm_epsilon": 1e-5, "tie_word_embeddings": False, "torch_dtype": "bfloat16"})
 jais = family("JAISLMHeadModel", "jais", {
     "vocab_size": 128, "n_embd": 32, "n_layer": 2, "n_head": 2, "n_inner": 32, "n_positions": 256, "activation_function": "swiglu",
     "layer_norm_epsilon": 1e-5, "position_embedding_type": "alibi", "scale_attn_weights": True, "mup_embeddings_scale": 4.0,
@@ -139,7 +134,7 @@ CASES = [
     glm("glm", "ChatGLM's layers as transformers has them; 200 tokens", prompt=200, gguf=False),
     glm("glm-bare", "no biases, a whole head rotated, tied", {
         "attention_bias": False, "partial_rotary_factor": 1.0, "tie_word_embeddings": True}, gguf=False),
-    refact("refact", "ALiBi and one head of keys; 200 tokens, by llama.cpp", prompt=200),
+    refact("refact", "LayerNorm, ALiBi, one head of keys; 200 tokens, by the class of MPT with the authors' attention and MLP", prompt=200),
     jais("jais", "ALiBi, gated MLP, muP's scales; 200 tokens, by llama.cpp", prompt=200),
     codeshell("codeshell", "few heads of keys in one matrix; 200 tokens, by the class of StarCoder 2", prompt=200),
     baichuan("baichuan-7b", "projections in one matrix, 32 layers, which rotate; 200 tokens, by llama.cpp", {
