@@ -57,6 +57,7 @@ var methods = map[string]func(*Config) method{
 	"mxfp4":              openMXFP4,
 	"bitsandbytes":       openBitsAndBytes,
 	"modelopt":           openModelOpt,
+	"bitnet":             openBitNet,
 }
 
 // File is an open checkpoint with quantized weights. Methods other than those of

@@ -243,3 +243,28 @@ func FuzzOpen(f *testing.F) {
 		_, _ = readWeights(st, c, "")
 	})
 }
+
+// BitNet's codes are 0, 1 and 2, a weight has one scale, and what is not packed is
+// refused by its name.
+func TestBitNetRefused(t *testing.T) {
+	for want, change := range map[string]func(ts []safetensors.Tensor, q map[string]any){
+		"expected ternary codes 0, 1 and 2": func(ts []safetensors.Tensor, q map[string]any) {
+			i := slices.IndexFunc(ts, func(x safetensors.Tensor) bool { return x.Type == "U8" })
+			b := slices.Clone([]byte(ts[i].Data.(safetensors.Bytes)))
+			b[5] |= 3 << 2
+			ts[i].Data = safetensors.Bytes(b)
+		},
+		"weight_scale\": expected one number": func(ts []safetensors.Tensor, q map[string]any) {
+			i := slices.IndexFunc(ts, func(x safetensors.Tensor) bool { return strings.HasSuffix(x.Name, "weight_scale") })
+			ts[i].Shape, ts[i].Data = []uint64{2}, safetensors.Bytes(make([]byte, 4))
+		},
+		"quantization_mode: expected offline": func(ts []safetensors.Tensor, q map[string]any) { q["quantization_mode"] = "online" },
+		"use_rms_norm: expected false":        func(ts []safetensors.Tensor, q map[string]any) { q["use_rms_norm"] = true },
+	} {
+		tensors, config := tensorsOf(t, "testdata/bitnet-divided")
+		change(tensors, config["quantization_config"].(map[string]any))
+		if _, err := readAll(t, tensors, config, ""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("expected %q, found %v", want, err)
+		}
+	}
+}

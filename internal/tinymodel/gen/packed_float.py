@@ -9,6 +9,9 @@ QWEN3MOE = {"vocab_size": 128, "hidden_size": 64, "intermediate_size": 96, "moe_
             "num_experts_per_tok": 2, "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
             "norm_topk_prob": True, "max_position_embeddings": 128, "bos_token_id": 1, "eos_token_id": 2, "tie_word_embeddings": True,
             "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe"}
+BITNET = {"vocab_size": 128, "hidden_size": 256, "intermediate_size": 256, "num_hidden_layers": 1, "num_attention_heads": 4,
+          "num_key_value_heads": 2, "max_position_embeddings": 128, "bos_token_id": 1, "eos_token_id": 2, "tie_word_embeddings": False,
+          "hidden_act": "relu2", "architectures": ["BitNetForCausalLM"], "model_type": "bitnet"}
 GPTOSS = {"vocab_size": 128, "hidden_size": 64, "intermediate_size": 64, "num_local_experts": 3, "num_experts_per_tok": 2,
           "num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"], "sliding_window": 16,
           "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "max_position_embeddings": 128, "bos_token_id": 1,
@@ -160,6 +163,24 @@ def modelopt(case, folder, out):
     return values
 
 
+def bitnet(case, folder, out):
+    """pack_weights of transformers' BitNet packs what its WeightQuant rounds; unpack_weights and the scale of its layers dequantize."""
+    from transformers.integrations.bitnet import pack_weights, unpack_weights
+    q, dtype = case["quantize"], case["dtype"]
+    divides = q["linear_class"] == "bitlinear"
+
+    def quantize(w):
+        mean = w.float().abs().mean().to(dtype)
+        codes = (w.float() / mean.float()).round().clamp(-1, 1)
+        scale = (1 / mean.float()).to(dtype) if divides else mean
+        packed = pack_weights(codes.clone())
+        by = (1 / scale.float()).to(dtype) if divides else scale
+        return {"weight": packed, "weight_scale": scale.reshape(1)}, unpack_weights(packed, dtype) * by
+    tensors, values = linears(folder, out, quantize)
+    save(folder, out, tensors, q)
+    return values
+
+
 def cases(g, llama, one):
     bf16 = {"dtype": torch.bfloat16, "rounded": True}
 
@@ -187,5 +208,9 @@ def cases(g, llama, one):
         g("bnb-fp4", bitsandbytes, {"load_in_4bit": True, "bnb_4bit_quant_type": "fp4", "bnb_4bit_use_double_quant": False},
           {**one, "intermediate_size": 128}, **{**bf16, "dtype": torch.float16}),
         g("bnb-int8", bitsandbytes, {"load_in_8bit": True}, one, **{**bf16, "dtype": torch.float16}),
+        g("bitnet", bitnet, {"quant_method": "bitnet", "linear_class": "autobitlinear", "quantization_mode": "offline", "modules_to_not_convert": None},
+          base=BITNET, off=2, **bf16),
+        g("bitnet-divided", bitnet, {"quant_method": "bitnet", "linear_class": "bitlinear", "quantization_mode": "offline", "modules_to_not_convert": None},
+          {**one, "tie_word_embeddings": False}, off=2, **bf16),
         g("modelopt-nvfp4", modelopt, {"quant_algo": "NVFP4", "group_size": 16, "kv_cache_quant_algo": None, "exclude_modules": ["lm_head"]}, one, **bf16),
     ]
