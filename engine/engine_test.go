@@ -37,6 +37,9 @@ func openTinyKV(t testing.TB, name string, pages int, kv tensor.DType) *model.Mo
 		t.Fatal(err)
 	}
 	o.KVBytes = int64(pages) * 16 * int64(m.Pool().TokenBytes())
+	if largeStates[name] {
+		o.KVBytes += 4 * int64(m.Pool().PagesFor(nil, 1)) * m.Pool().PageBytes()
+	}
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -13,10 +13,11 @@ package kernel
 // depend on them. They write a file of assembly and one of declarations for
 // each format, or family of operations, and tier; the tables that find a kernel
 // in gemm_table_*.go and attn_table_*.go; and the functions that pick one by the
-// tier in use in elem_tier_*.go. All of these are of one architecture: what the
+// tier in use in elem_tier_*.go and state_tier_*.go. All of these are of one architecture: what the
 // others do not have they do not name.
 //
 //go:generate go -C _asm run ./gemm -dir ..
 //go:generate go -C _asm run ./elem -dir ..
 //go:generate go -C _asm run ./attn -dir ..
+//go:generate go -C _asm run ./state -dir ..
 //go:generate go -C _asm run ./neon -dir ..

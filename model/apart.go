@@ -61,6 +61,13 @@ func (in *input) rows() int {
 	return n
 }
 
+// stateful is a mixer with a state: it tells the matrices that read its input, and
+// the one that reads what it computes.
+type stateful interface {
+	Inputs() []*nn.Linear
+	Output() *nn.Linear
+}
+
 // inputs returns the inputs of the network's quantized matrices, but for those
 // of experts, which hardly any two rows share.
 func (n *Net) inputs() []*input {
@@ -87,6 +94,8 @@ func (n *Net) inputs() []*input {
 			first, out = m.Inputs(), []*nn.Linear{&m.Out}
 		case *nn.ShortConv:
 			first, out = []*nn.Linear{&m.In}, []*nn.Linear{&m.Out}
+		case stateful:
+			first, out = m.Inputs(), []*nn.Linear{m.Output()}
 		}
 		if l.Laurel != nil {
 			first = append(first, &l.Laurel.Left)

@@ -28,6 +28,8 @@ type architecture struct {
 	// scores are the weights of a classifier beside its last matrix, as checkpoints
 	// for classification have them.
 	scores []string
+	// stateOnly is set where no layer has attention, and files need not say anything of heads.
+	stateOnly bool
 	// joinedKV says that GGUF files have the matrices that make keys and values of
 	// latents in one, attn_kv_b.
 	joinedKV bool
@@ -47,6 +49,7 @@ var architectures = []*architecture{
 	&commandR, &cohere2, &granite, &gpt2, &starcoder, &starcoder2, &gptneox, &mpt, &bloom, &falcon, &olmo, &olmo2, &stablelm,
 	&arcee, &seedoss, &exaone4, &apertus, &mistral3, &nemotron, &helium, &gptj, &codegen, &exaone, &opt,
 	&qwen2moe, &qwen3moe, &olmoe, &granitemoe, &gptoss, &lfm2, &lfm2moe,
+	&mamba, &jamba,
 	&deepseek, &deepseek2, &minicpm3,
 	&internlm2, &minicpm, &xverse, &orion, &chatglm, &glm, &baichuan, &refact, &codeshell, &jais, &persimmon, &biogpt, &bitnet,
 
@@ -112,7 +115,11 @@ func (a *architecture) read(d *description, c *Config) error {
 	if c.Ahead = d.int("nextn_predict_layers", "num_nextn_predict_layers|num_mtp_layers", 0); !d.hf {
 		c.Layers -= c.Ahead
 	}
-	c.Heads = d.int("attention.head_count", "num_attention_heads|n_head|n_heads", required)
+	heads := required
+	if a.stateOnly {
+		heads, ffn, context = 1, 1, 1
+	}
+	c.Heads = d.int("attention.head_count", "num_attention_heads|n_head|n_heads", heads)
 	c.KVHeads = d.perLayer("attention.head_count_kv", "num_key_value_heads", all, c.Heads)
 	c.KVHeads = c.KVHeads[:max(min(len(c.KVHeads), c.Layers), 0)]
 	c.HeadDim = d.int("attention.key_length", "head_dim", 0)

@@ -30,6 +30,7 @@ func (b *builder) stack(mix func(i int, at func(string) string) nn.Mixer, feed .
 		b.norms(&l, at)
 		l.Mix = mix(i, at)
 		switch x := b.c.Experts.Layers; {
+		case b.c.NoFFN:
 		case len(feed) > 0:
 			feed[0](b, &l, at)
 		case x != nil && x[i]:
@@ -166,6 +167,9 @@ func (b *builder) norms(l *Layer, at func(string) string) {
 	}
 	if !c.Encoder.FirstPlain || len(b.attentions) > 0 {
 		l.Pre = b.norm(at("attn_norm"), c.Hidden)
+	}
+	if c.NoFFN {
+		return
 	}
 	if !c.Parallel {
 		l.PreFFN = b.norm(at("ffn_norm"), c.Hidden)

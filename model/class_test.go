@@ -126,6 +126,9 @@ var noEffect = map[string][]string{
 	"interleave_moe_layer_step":        {"moe_layers"},
 	"attn_scale":                       {"attn_temperature_tuning"},
 	"floor_scale":                      {"attn_temperature_tuning"},
+	"expert_layer_period":              {""}, // the layers there are need not reach the next
+	"attn_layer_period":                {""},
+	"num_experts_per_tok":              {"expert_layer_period"}, // of one expert
 	"partial_rotary_factor":            {"rope_parameters", "alibi", "rotary_pct"},
 	"rotary_emb_base":                  {"rope_parameters"},
 	"rotary_pct":                       {"rope_parameters"},

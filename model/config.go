@@ -37,6 +37,7 @@ type Config struct {
 	SumNorms  bool // norms of the sums behind attention and MLP, and none before these
 	PostNorms bool // norms before the residual additions as well
 	NormResid bool // the residual stream continues from the normalized rows
+	NoFFN     bool // layers are mixers alone
 
 	Act     nn.Activation
 	Cutoffs []float32   // of the gates of each layer, -Inf for none: see nn.MLP; nil for none
@@ -45,6 +46,7 @@ type Config struct {
 	Experts ExpertConfig
 	Encoder encoderConfig
 	Conv    ConvConfig
+	State   stateConfig
 	Latent  LatentConfig
 
 	RopeStyle  nn.RopeStyle
@@ -159,6 +161,9 @@ func (c *Config) Validate() error {
 		return err
 	}
 	if err := c.Conv.validate(c.Layers); err != nil {
+		return err
+	}
+	if err := c.State.validate(c.Layers); err != nil {
 		return err
 	}
 	if err := c.Latent.validate(); err != nil {

@@ -83,6 +83,7 @@ func (m *Model) transcribe(b *gguf.Builder, c *Config) error {
 		}
 	}
 	sizeKeys(set, c, m.arch.joinedKV)
+	stateKeys(set, c, m.arch.stateOnly)
 	for _, f := range []struct {
 		key string
 		v   float32
@@ -133,7 +134,34 @@ func sizeKeys(set func(string, any), c *Config, joined bool) {
 				heads[i] = 0
 			}
 		}
+		for i, alone := range c.State.Layers {
+			if alone {
+				heads[i] = 0
+			}
+		}
 		set("attention.head_count_kv", perLayerValue(heads))
+	}
+}
+
+// stateKeys sets the keys of states, and what other readers want of a model without
+// attention.
+func stateKeys(set func(string, any), c *Config, alone bool) {
+	x := &c.State
+	if x.Layers == nil {
+		return
+	}
+	set("ssm.conv_kernel", uint32(x.Taps))
+	set("ssm.inner_size", uint32(x.Inner))
+	set("ssm.state_size", uint32(x.States))
+	if set("ssm.time_step_rank", uint32(cmp.Or(x.Heads, x.Rank))); x.Heads > 0 {
+		set("ssm.group_count", uint32(x.Groups))
+	}
+	if alone {
+		set("attention.head_count", uint32(0))
+		set("feed_forward_length", uint32(0))
+		if x.Heads == 0 {
+			set("ssm.dt_b_c_rms", x.NormRanks)
+		}
 	}
 }
 

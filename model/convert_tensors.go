@@ -56,13 +56,16 @@ func (t *tensorWriter) WriteTo(w io.Writer) (n int64, err error) {
 	return n, err
 }
 
+// stateParts are the small tensors of states.
+var stateParts = []string{"ssm_a", "ssm_d", "ssm_conv1d.weight"}
+
 // typeOf returns the type of a tensor of numbers. Those that are small and count
 // in every row are float32, as llama.cpp wants them.
 func (c *conversion) typeOf(name string, typ tensor.DType, vector bool) tensor.DType {
 	_, part, suffix := splitName(name)
 	switch {
 	case vector, suffix == ".bias", strings.HasSuffix(part, "_norm"), part == "ffn_gate_inp", part == "position_embd", part == "shortconv.conv",
-		part == "attn_sinks", strings.HasPrefix(part, "rope_"):
+		part == "attn_sinks", slices.Contains(stateParts, part+suffix), strings.HasPrefix(part, "rope_"):
 		return tensor.F32
 	case c.o.Keep && typ == tensor.F64:
 		return tensor.F32

@@ -32,6 +32,7 @@ func (c *Config) identity() string {
 	d.add("parallel", c.Parallel)
 	d.add("post_norms", c.PostNorms)
 	d.add("norm_resid", c.NormResid)
+	d.add("no_ffn", c.NoFFN)
 	d.add("act", int(c.Act))
 	d.add("cutoffs", c.Cutoffs)
 	for i, x := range c.XIELU {
@@ -44,6 +45,7 @@ func (c *Config) identity() string {
 	for i, has := range c.Conv.Layers {
 		d.add(fmt.Sprintf("conv.layer_%d", i), has)
 	}
+	c.State.describe(&d)
 	c.Latent.describe(&d)
 	d.add("rope_style", int(c.RopeStyle))
 	d.add("rope_dim", c.RopeDim)

@@ -8,7 +8,7 @@ import (
 )
 
 // Layer is one layer of a network: a mixer, which looks back in the sequence,
-// and an FFN, which does not. Both add to the residual rows what they compute
+// and an FFN, which does not and which not every layer has. Both add to the residual rows what they compute
 // from normalized ones.
 type Layer struct {
 	Pre  nn.Norm // of the mixer's input
@@ -16,7 +16,7 @@ type Layer struct {
 	Post nn.Norm // of what the mixer adds; without weights: as it is
 
 	PreFFN  nn.Norm
-	FFN     nn.FFN
+	FFN     nn.FFN // nil for none
 	PostFFN nn.Norm
 
 	// Beside is an FFN that reads the layer's input, whatever the rest of it does;
@@ -55,7 +55,10 @@ func (l *Layer) Regions() iter.Seq[nn.Region] {
 		if l.Laurel != nil {
 			all = append(all, l.Laurel.Reads().Regions...)
 		}
-		all = append(append(all, l.Mix.Reads().Regions...), l.FFN.Reads().Regions...)
+		all = append(all, l.Mix.Reads().Regions...)
+		if l.FFN != nil {
+			all = append(all, l.FFN.Reads().Regions...)
+		}
 		if l.Beside != nil {
 			all = append(all, l.Beside.Reads().Regions...)
 		}
@@ -131,6 +134,10 @@ func (l *Layer) run(e *nn.Exec, s *nn.Step, i int, last bool, r *layerRows) {
 		l.add(e, r, mixed, out, &l.Post)
 		if l.Laurel != nil {
 			l.Laurel.Join(&r.x, &r.laurel)
+		}
+		if l.FFN == nil {
+			l.finish(e, i, r)
+			return
 		}
 		e.Norm(&r.h, &r.x, &l.PreFFN, l.FFN.Form())
 		l.continueFromNorm(r)

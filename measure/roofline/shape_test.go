@@ -48,7 +48,7 @@ func naive(t *testing.T, path string, c model.Config, kv tensor.DType, st Step) 
 	for _, m := range f.Tensors() {
 		name := strings.TrimSuffix(m.Name, ".weight")
 		isHead := name == head
-		if len(m.Dims) < 2 || strings.Contains(name, "norm") || strings.HasSuffix(name, "shortconv.conv") || strings.Contains(name, "embd") && !strings.Contains(name, "unembd") && !isHead || strings.HasSuffix(name, ".bias") || strings.HasSuffix(name, "_coef") {
+		if len(m.Dims) < 2 || strings.Contains(name, "norm") || strings.HasSuffix(name, "shortconv.conv") || isStatePart(name) || strings.Contains(name, "embd") && !strings.Contains(name, "unembd") && !isHead || strings.HasSuffix(name, ".bias") || strings.HasSuffix(name, "_coef") {
 			continue
 		}
 		rows := st.Rows()
@@ -99,6 +99,12 @@ func naive(t *testing.T, path string, c model.Config, kv tensor.DType, st Step) 
 				out.KVWrite += state
 				continue
 			}
+			if x := &c.State; x.Layers != nil && x.Layers[layer] {
+				state := int64(4 * stateSize(&c))
+				out.KVRead += state
+				out.KVWrite += state
+				continue
+			}
 			seen, dim := map[int]bool{}, c.HeadDim
 			if c.Dims != nil {
 				dim = c.Dims[layer]
@@ -130,6 +136,23 @@ func naive(t *testing.T, path string, c model.Config, kv tensor.DType, st Step) 
 		}
 	}
 	return out, fused
+}
+
+// isStatePart says whether a tensor is a small one of a recurrent layer.
+func isStatePart(name string) bool {
+	return strings.HasSuffix(name, ".ssm_a") || strings.HasSuffix(name, ".ssm_d") || strings.HasSuffix(name, ".ssm_conv1d")
+}
+
+// stateSize counts the values of a state: the last rows of a convolution, and what
+// is scanned, which lie in parts of whole blocks of 16 columns.
+func stateSize(c *model.Config) int {
+	x := &c.State
+	parts, columns := max(x.Inner/256, 1), x.Inner
+	if x.Heads > 0 {
+		parts, columns = x.Heads, x.Inner+2*x.Groups*x.States
+	}
+	share := (columns + 16*parts - 1) / (16 * parts) * 16
+	return parts*share*(x.Taps-1) + x.Inner*x.States
 }
 
 func TestCostAgainstNaiveCount(t *testing.T) {

@@ -22,6 +22,7 @@ import authors
 import dense
 import experts
 import latent
+import state
 from base import BASE, ROPE, SLIM, WINDOW, case, family
 
 llama = family("LlamaForCausalLM", "llama", {
@@ -327,4 +328,4 @@ CONV_CASES = [
 ]
 
 CASES = (LLAMA_CASES + QWEN_GEMMA_CASES + PHI_CASES + GPT_CASES + OTHER_CASES + COHERE_GRANITE_CASES + EXPERT_CASES
-         + CONV_CASES + dense.CASES + experts.CASES + latent.CASES + authors.CASES)
+         + CONV_CASES + dense.CASES + experts.CASES + latent.CASES + authors.CASES + state.CASES)

@@ -30,6 +30,8 @@ TYPES = ["apertus", "arcee", "biogpt", "bitnet", "bloom", "codegen", "cohere", "
 
 ENCODERS = ["bert", "camembert", "distilbert", "modernbert", "mpnet", "nomic_bert", "roberta", "xlm-roberta"]
 
+STATE = ["falcon_mamba", "jamba", "mamba"]
+
 LATENT = ["deepseek_v2", "deepseek_v3", "glm4_moe_lite", "minicpm3", "youtu"]
 
 # Types of checkpoints with code of their own, whose keys had other names.
@@ -125,7 +127,10 @@ NEUTRAL = ["*_token_id", "*_token_index", "*_token_ids", "use_cache", "initializ
            "scale_attention_softmax_in_fp32", "dtype", "_*", "router_aux_loss_coef", "router_jitter_noise", "input_jitter_noise", "moe_jitter_eps", "moe_loss_weight", "get_text_config",
            "vision_config", "text_config", "mm_tokens_per_image", "altup_coef_clip",
            "n_ctx", "layerdrop", "init_std", "deterministic_flash_attn", "sparse_pred*", "decoder_bias",
-           "initializer_cutoff_factor"]
+           "initializer_cutoff_factor",
+           "time_step_scale", "time_step_min", "time_step_max", "time_step_init_scheme", "time_step_floor", "rescale_prenorm_residual",
+           "residual_in_fp32", "use_mambapy", "use_falcon_mambapy", "use_associative_scan", "use_mamba_kernels", "use_mem_eff_path",
+           "chunk_size", "mamba_chunk_size", "num_logits_to_keep", "z_loss_coefficient"]
 
 
 def neutral(key):
@@ -199,7 +204,7 @@ def describe(cls):
 def main():
     lines = {}
     REMOTE.update({f"bert/JinaBert{end}": JINA for end in ("Model", "ForMaskedLM", "ForSequenceClassification")})
-    for kind in [*TYPES, *EXPERTS, *LATENT, *ENCODERS]:
+    for kind in [*TYPES, *EXPERTS, *LATENT, *ENCODERS, *STATE]:
         cls = CONFIG_MAPPING[kind]
         aliases = {**cls.attribute_map, **ALIASES.get(kind, {})}
         keys = describe(cls)

@@ -32,6 +32,7 @@ import transformers
 transformers.utils.logging.disable_progress_bar()
 from safetensors.torch import load_file, save_file
 
+import state
 from cases import CASES
 from vocab import write_tokenizer, gguf_vocab
 
@@ -48,7 +49,9 @@ MARGIN = 0.02        # the best logit of every greedy step leads by at least thi
 def random_values(name, shape, gen, case):
     """Returns values for a tensor, of a size that goes with its name."""
     r = torch.randn(shape, generator=gen)
-    if len(shape) == 1 and name.endswith("bias"):
+    if (v := state.values(name, r)) is not None:
+        pass
+    elif len(shape) == 1 and name.endswith("bias"):
         v = 0.15 * r
     elif "norm" in name or "ln_" in name or (len(shape) == 1 and name.endswith("weight")):
         v = 0.25 * r + (0.0 if case.get("norm_plus_one") else 1.0)

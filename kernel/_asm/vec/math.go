@@ -21,8 +21,8 @@ func (f *Func) HoldExp2() {
 	f.HoldWide(approx.Exp2...)
 }
 
-// poly returns the polynomial c at x.
-func (f *Func) poly(x reg.VecVirtual, c []float32) reg.VecVirtual {
+// Poly returns the polynomial c at x.
+func (f *Func) Poly(x reg.VecVirtual, c []float32) reg.VecVirtual {
 	p := f.Vec()
 	VMOVUPS(f.C(c[len(c)-1]), p)
 	for i := len(c) - 2; i >= 0; i-- {
@@ -84,7 +84,7 @@ func (f *Func) Exp(x reg.VecVirtual) reg.VecVirtual {
 	f.round(n)
 	VFNMADD231PS(f.C(approx.Ln2Hi), n, x)
 	VFNMADD231PS(f.C(approx.Ln2Lo), n, x)
-	p := f.poly(x, approx.Exp)
+	p := f.Poly(x, approx.Exp)
 	f.scale(p, n, keep)
 	return p
 }
@@ -106,7 +106,7 @@ func (f *Func) Exp2(x reg.VecVirtual, mask operand.Op) reg.VecVirtual {
 		VROUNDPS(operand.Imm(8), x, n)
 	}
 	VSUBPS(n, x, x)
-	p := f.poly(x, approx.Exp2)
+	p := f.Poly(x, approx.Exp2)
 	if f.ISA == AVX512 {
 		VSCALEFPS_Z(n, p, keep, p)
 		return p
@@ -145,7 +145,7 @@ func (f *Func) Tanh(x reg.VecVirtual) reg.VecVirtual {
 	f.xor(sign, big, big)
 	z, small := f.Vec(), f.Vec()
 	VMULPS(x, x, z)
-	p := f.poly(z, approx.Tanh)
+	p := f.Poly(z, approx.Tanh)
 	VMULPS(x, z, z)
 	VMOVAPS(x, small)
 	VFMADD231PS(z, p, small)
@@ -181,7 +181,7 @@ func (f *Func) HalfErfc(x reg.VecVirtual) reg.VecVirtual {
 	VMOVUPS(f.C(1), one)
 	VFMADD132PS(f.C(approx.ErfcScale), one, t)
 	VDIVPS(t, one, t)
-	p := f.poly(t, approx.Erfc)
+	p := f.Poly(t, approx.Erfc)
 	z := f.Vec()
 	VMULPS(x, x, z)
 	VFMADD231PS(f.C(-0.5), z, p)

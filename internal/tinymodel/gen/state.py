@@ -1,0 +1,58 @@
+"""Tiny models of families whose layers keep a state of fixed size."""
+import functools
+
+import numpy as np
+import torch
+
+from base import BASE, family
+
+# prompt: long enough for states to forget.
+OPTIONS = {"prompt": 200}
+STATE = {"vocab_size": 128, "hidden_size": 32, "num_hidden_layers": 2, "torch_dtype": "bfloat16", "tie_word_embeddings": True}
+MIXED = {**BASE, **STATE, "max_position_embeddings": 256, "intermediate_size": 48, "num_attention_heads": 2, "num_key_value_heads": 1}
+
+
+@functools.cache
+def rates():
+    """Logarithms of rates of decay whose exponential torch rounds right: a GGUF file has the exponentials."""
+    x = torch.arange(-128, 129, dtype=torch.float32) / 64
+    return x[torch.exp(x) == torch.from_numpy(np.exp(x.double().numpy()).astype(np.float32))]
+
+
+def values(name, r):
+    """Returns values of a recurrent layer's own tensors, None for others: states that last for some tens of tokens."""
+    if name.endswith("A_log"):
+        kept = rates()
+        return kept[torch.argmin((r[..., None] - kept).abs(), dim=-1)]
+    if name.endswith(("dt_proj.bias", "dt_bias")):
+        return 0.7 * r - 2
+    if name.endswith(("mixer.D", "mamba.D")):
+        return 0.25 * r + 1
+    if name.endswith("conv1d.weight"):
+        return 0.5 * r
+    return None
+
+
+mamba = family("MambaForCausalLM", "mamba", {
+    **STATE, "state_size": 16, "expand": 2, "conv_kernel": 4, "time_step_rank": 4, "use_bias": False, "use_conv_bias": True,
+    "layer_norm_epsilon": 1e-5, "intermediate_size": 64}, generate=True, **OPTIONS)
+falcon = family("FalconMambaForCausalLM", "falcon_mamba", {
+    **STATE, "state_size": 16, "expand": 2, "conv_kernel": 4, "time_step_rank": 8, "use_bias": False, "use_conv_bias": True,
+    "layer_norm_epsilon": 1e-5, "mixer_rms_eps": 1e-5, "intermediate_size": 64}, generate=True, **OPTIONS)
+jamba = family("JambaForCausalLM", "jamba", {
+    **MIXED, "num_hidden_layers": 3, "intermediate_size": 32, "num_experts": 4, "num_experts_per_tok": 2, "attn_layer_period": 3,
+    "attn_layer_offset": 1, "expert_layer_period": 2, "expert_layer_offset": 1, "mamba_d_state": 8, "mamba_d_conv": 4,
+    "mamba_expand": 2, "mamba_dt_rank": 4, "mamba_conv_bias": True, "mamba_proj_bias": False, "rms_norm_eps": 1e-6,
+    "use_mamba_kernels": False}, **OPTIONS)
+
+CASES = [
+    mamba("mamba", "selective state-space layers alone"),
+    mamba("mamba-bias", "biases, a sum of three rows without, fewer states, untied, a rank that follows from the width", {
+        "use_bias": True, "use_conv_bias": False, "conv_kernel": 3, "state_size": 5, "time_step_rank": "auto",
+        "tie_word_embeddings": False}, gguf=False),
+    falcon("falcon-mamba", "time steps, what is written and what is read are normalized"),
+    jamba("jamba", "attention without positions in the second of three layers, which has experts"),
+    jamba("jamba-dense", "no experts, biases, untied", {
+        "num_experts": 1, "num_experts_per_tok": 1, "mamba_proj_bias": True, "mamba_conv_bias": False, "mamba_dt_rank": "auto",
+        "num_hidden_layers": 2, "attn_layer_period": 2, "tie_word_embeddings": False}, gguf=False),
+]
