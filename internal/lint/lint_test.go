@@ -91,7 +91,7 @@ const (
 	maxFile     = 500
 	maxFunc     = 80
 	maxExported = 40 // types, functions, and groups of constants or variables of a package
-	maxBlocks   = 48 // those of package nn: each mixer and FFN has a type or two
+	maxBlocks   = 56 // those of package nn: each mixer and FFN has a type or two
 )
 
 // goFiles calls do for each Go file of the module that people wrote.
