@@ -153,3 +153,39 @@ func BenchmarkState(b *testing.B) {
 		b.ReportMetric(float64(b.N)*16*StateColumns/b.Elapsed().Seconds()/1e9, "Gelem/s")
 	})
 }
+
+// Softplus and sums of products are those of their definition on every tier, with
+// the same bits on those of vectors, whatever the length.
+func TestStateElements(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	for _, n := range []int{1, 7, 16, 50, 200} {
+		x, y := make([]float32, n), make([]float32, n)
+		for i := range x {
+			x[i], y[i] = float32(30*r.NormFloat64()), float32(r.NormFloat64())
+		}
+		x[0] = float32(math.NaN())
+		bits := map[string]bool{}
+		for _, tier := range cpu.Tiers() {
+			restore := cpu.Set(tier)
+			soft, sum := make([]float32, n), append([]float32(nil), y...)
+			Softplus(soft, x)
+			AddProduct(sum, y, y)
+			if cpu.Vectors() >= cpu.AVX2 {
+				bits[fmt.Sprint(soft, sum)] = true
+			}
+			restore()
+			for i, v := range x {
+				want := max(float64(v), 0) + math.Log1p(math.Exp(-math.Abs(float64(v))))
+				if d := math.Abs(float64(soft[i]) - want); d > 4e-7*want+1e-37 || math.IsNaN(want) != math.IsNaN(float64(soft[i])) {
+					t.Fatalf("%v: Softplus(%v): got %v, want %v", tier, v, soft[i], want)
+				}
+				if want := float64(y[i]) + float64(y[i])*float64(y[i]); math.Abs(float64(sum[i])-want) > 3e-7*(1+want*want) {
+					t.Fatalf("%v: AddProduct(%v): got %v, want %v", tier, y[i], sum[i], want)
+				}
+			}
+		}
+		if len(bits) > 1 {
+			t.Errorf("%d values: other bits on %d tiers", n, len(bits))
+		}
+	}
+}

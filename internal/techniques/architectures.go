@@ -94,7 +94,7 @@ var architectures = []Technique{
 		What:    "selective state-space layers (Mamba, Falcon Mamba): rows are scanned one after the other by blocks of columns whose states stay near, with the same bits however a prompt is cut",
 		Use:     "ridge run MODEL",
 		Code:    "nn/selective.go",
-		Tests:   []string{"nn TestSelectiveLayer", "kernel TestSelective", "model TestAgainstTransformers", "engine TestStatesOneAnswer"},
+		Tests:   []string{"nn TestSelectiveLayer", "kernel TestSelective", "kernel TestStateElements", "model TestAgainstTransformers", "engine TestStatesOneAnswer"},
 		Show:    "go test -v -run 'TestAgainstTransformers/(mamba|falcon-mamba)' ./model",
 		Bench:   "kernel BenchmarkState",
 		Missing: "a checkpoint with a vocabulary of bytes",
