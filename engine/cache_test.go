@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"math/rand/v2"
 	"slices"
@@ -110,6 +111,50 @@ func TestReadBesideAnswers(t *testing.T) {
 		if err := e.Check(t.Context()); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A session is written in parts: requests go on meanwhile, and give what they give
+// alone. The file is the one that is written in one part.
+func TestSaveBesideAnswers(t *testing.T) {
+	q := Request{Tokens: randomTokens(rand.New(rand.NewPCG(5, 1)), 110, 128), MaxTokens: 1}
+	m := openTiny(t, "llama", 64)
+	r := long(40)
+	want := alone(t, m, r)
+	e := start(t, m, Options{})
+	ask(t, e, q)
+	var whole, file bytes.Buffer
+	if _, err := e.SaveSession(t.Context(), &whole, Session{Tokens: q.Tokens}); err != nil {
+		t.Fatal(err)
+	}
+	release := hold(t, e)
+	steps, during := 0, 0
+	e.leastRead, e.readPart = 0, 1
+	e.inject = func() { steps++ }
+	s := submit(t, e, r)
+	saved := make(chan error, 1)
+	go func() {
+		_, err := e.SaveSession(t.Context(), &file, Session{Tokens: q.Tokens})
+		saved <- errors.Join(err, e.call(t.Context(), func() { during = steps }))
+	}()
+	until(t, "both are there", func() bool { return inbox(e) == 2 })
+	release()
+	if err := <-saved; err != nil || !bytes.Equal(file.Bytes(), whole.Bytes()) {
+		t.Errorf("%v; %d bytes, want the same %d", err, file.Len(), whole.Len())
+	}
+	if during < 5 {
+		t.Errorf("%d steps were made while the file was written", during)
+	}
+	if got, _ := read(t, s, 1); !same(&got[0], &want) {
+		t.Errorf("got %v, want %v", got[0].tokens, want.tokens)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := e.SaveSession(ctx, &file, Session{Tokens: q.Tokens}); !errors.Is(err, context.Canceled) && err != nil {
+		t.Error(err)
+	}
+	if err := e.Check(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

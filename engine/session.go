@@ -40,29 +40,55 @@ func (e *Engine) SaveSession(ctx context.Context, w io.Writer, s Session) (token
 	}
 	var file bytes.Buffer // the loop must not wait for w
 	var failed error
+	var n int
+	var kv *kvcache.Seq
+	var parts *kvcache.Parts
+	defer func() { // behind the calls below, which may not have run yet
+		_ = e.post(command{kind: callFunc, call: func() { // of a closed engine nothing is left
+			if kv != nil {
+				e.pool.Free(kv)
+			}
+		}})
+	}()
 	err = e.call(ctx, func() {
 		own := salt(s.Tenant, s.CacheSalt)
 		rope := e.m.RopeLength(len(s.Tokens), len(s.Tokens))
-		kv := e.tree.Match(saltOf(own, rope), s.Tokens)
+		kv = e.tree.Match(saltOf(own, rope), s.Tokens)
 		if kv.Len() == 0 && rope != 0 { // no token was computed since it became so long
+			e.pool.Free(kv)
 			rope, kv = 0, e.tree.Match(own, s.Tokens)
 		}
-		defer e.pool.Free(kv)
-		tokens = kv.Len()
-		meta, err := json.Marshal(sessionMeta{Model: e.m.Fingerprint(), Tokens: s.Tokens[:tokens], Rope: rope})
+		n = kv.Len()
+		meta, err := json.Marshal(sessionMeta{Model: e.m.Fingerprint(), Tokens: s.Tokens[:n], Rope: rope})
 		if err == nil {
 			file.Grow(int(e.pool.SnapshotBytes(kv, len(meta))))
-			err = e.pool.Snapshot(&file, kv, meta)
+			parts, err = e.pool.Parts(kv, meta)
 		}
 		failed = err
 	})
-	if err = errors.Join(err, failed); err != nil {
-		return 0, err
+	// Between two steps as much is copied as takes leastRead: answers go on.
+	for done := false; ; {
+		if err != nil { // the loop may still be at it
+			return 0, err
+		}
+		if failed != nil {
+			return 0, failed
+		}
+		if done {
+			break
+		}
+		err = e.call(ctx, func() {
+			for begin := e.now(); !done && failed == nil; {
+				if done, failed = parts.Write(&file, kv, e.readPart); e.now()-begin >= e.leastRead {
+					break
+				}
+			}
+		})
 	}
 	if _, err := w.Write(file.Bytes()); err != nil {
 		return 0, fmt.Errorf("engine: session: %w", err)
 	}
-	return tokens, nil
+	return n, nil
 }
 
 // LoadSession reads what SaveSession wrote, for the tenant and salt that s
