@@ -182,12 +182,24 @@ func OpenFile(path string, o Options) (*Model, error) {
 		err = m.compileTemplate(o.Template, &o)
 	}
 	if err == nil {
-		m.e, err = engine.New(mm, engine.Options{Sched: &cfg, DropAfter: patience, Draft: o.Speculative.Drafting(mm.Pool().Stateful())})
+		err = m.start(cfg, &o)
 	}
 	if err != nil {
 		return nil, errors.Join(err, mm.Close())
 	}
 	return m, nil
+}
+
+// start starts the engine.
+func (m *Model) start(cfg sched.Config, o *Options) error {
+	d, err := Drafting(context.Background(), o.Speculative, m.m, o.Hub)
+	if err != nil {
+		return err
+	}
+	if m.e, err = engine.New(m.m, engine.Options{Sched: &cfg, DropAfter: patience, Draft: d}); err != nil && d != nil && d.Close != nil {
+		err = errors.Join(err, d.Close())
+	}
+	return err
 }
 
 // patience is how long an answer waits for its loop to go on: a program may do

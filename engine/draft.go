@@ -32,10 +32,15 @@ func (e *Engine) checkDrafts() error {
 // drafts is what a sequence knows of guesses.
 type drafts struct {
 	by      spec.Drafter // nil: there is none, or not yet
+	slow    spec.Costly  // nil: there is none
 	off     bool         // nothing is guessed
 	book    *spec.Book
+	depths  *spec.Book   // of the slow one's guesses, by their places
 	guesses []spec.Guess // of what follows the first at tokens
+	quick   []spec.Guess // those of the first drafter, if the others are the slow one's
+	made    []spec.Guess // what drafters write to, who may keep a hold of it
 	at      int
+	idle    int // how often the slow one was not asked, since it was
 
 	verified, right int  // guesses so far, and those that were right
 	hit             bool // the token at hand was guessed
@@ -50,55 +55,73 @@ func (e *Engine) guess() {
 	}
 	begin := time.Now()
 	e.offers, e.drafted, e.plain = e.offers[:0], e.drafted[:0], 0
-	left, fixed, context := e.sched.Config().MaxTokens, 0, int64(0)
-	var plain sched.Shape
+	left, context := e.sched.Config().MaxTokens, int64(0)
+	var step steps
 	for _, s := range e.sched.RunningSeqs() {
 		s.Draft = 0
 		if s.Hold || left <= 0 {
 			continue
 		}
-		n := min(s.Wanted-s.Computed, left)
-		left -= n
-		outputs := 0
+		n, outputs := min(s.Wanted-s.Computed, left), 0
 		if s.Computed+n == s.Wanted {
 			outputs = 1
 		}
-		plain = plain.With(s.Computed, n, outputs)
-		fixed++
-		q := e.seqs[s]
-		if n := e.mayDraft(q); n > 0 && q.draft(e.o.Draft, n, e.limits.vocab, e.book) {
-			e.offers = append(e.offers, spec.Offer{Guesses: q.drafts.guesses[:min(n, len(q.drafts.guesses))], Book: q.drafts.book})
+		left -= n
+		step.plain = step.plain.With(s.Computed, n, outputs)
+		step.tokens++
+		if q := e.seqs[s]; e.mayDraft(q) > 0 {
 			e.drafted = append(e.drafted, q)
 			context += int64(s.Wanted)
 		}
 	}
-	if len(e.offers) > 0 {
-		if e.o.Draft.Always {
-			for i, q := range e.drafted {
-				q.Draft = len(e.offers[i].Guesses)
-			}
-		} else {
-			e.choose(plain, fixed, context/int64(len(e.offers)))
-		}
+	if n := len(e.drafted); n > 0 {
+		step.context = context / int64(n)
+		e.draft(&step)
 	}
 	clear(e.offers)
 	clear(e.drafted)
-	e.counts.drafting += time.Since(begin)
+	took := time.Since(begin)
+	e.counts.drafting += took
+	e.counts.saved -= took
 }
 
-// choose sets how many guesses are verified: what makes the most tokens in the
-// time that the step is predicted to take.
-func (e *Engine) choose(plain sched.Shape, fixed int, context int64) {
-	cost := e.sched.Cost()
-	spec.Choose(e.offers, fixed, func(rows int) float64 {
-		s := plain
-		s.Rows, s.Outputs, s.Context = s.Rows+rows, s.Outputs+rows, s.Context+int64(rows)*context
-		return float64(cost.Predict(s))
-	})
-	for i, q := range e.drafted {
-		q.Draft = e.offers[i].Take
+// steps are the steps that the next one could be, by how many guesses it verifies.
+type steps struct {
+	plain   sched.Shape // without any
+	tokens  int         // that it gives
+	context int64       // before a guess, on average
+}
+
+// time returns how long the step with so many guesses should take, 0 if nobody knows.
+func (s *steps) time(cost *sched.CostModel, rows int) time.Duration {
+	x := s.plain
+	x.Rows, x.Outputs, x.Context = x.Rows+rows, x.Outputs+rows, x.Context+int64(rows)*s.context
+	return cost.Predict(x)
+}
+
+// draft has guesses made of the sequences in e.drafted, and sets how many of them are
+// verified.
+func (e *Engine) draft(step *steps) {
+	cost, o := e.sched.Cost(), e.o.Draft
+	plain := step.time(cost, 0)
+	e.plain = plain / time.Duration(step.tokens)
+	row := step.time(cost, 1) - plain
+	for _, q := range e.drafted {
+		n := e.mayDraft(q)
+		if q.draft(o, n, e.limits.vocab, e); q.drafts.slow != nil {
+			q.draftSlowly(o, n, e.limits.vocab, e.plain, row)
+		}
+		d := &q.drafts
+		e.offers = append(e.offers, spec.Offer{Guesses: d.guesses[:min(n, len(d.guesses))], Book: d.book})
 	}
-	e.plain = cost.Predict(plain) / time.Duration(fixed)
+	if !o.Always {
+		spec.Choose(e.offers, step.tokens, func(rows int) float64 { return float64(step.time(cost, rows)) })
+	}
+	for i, q := range e.drafted {
+		if q.Draft = e.offers[i].Take; o.Always {
+			q.Draft = len(e.offers[i].Guesses)
+		}
+	}
 }
 
 // timeSaved estimates the time that the guesses of a step have saved, given those that
@@ -134,30 +157,98 @@ func (e *Engine) mayDraft(q *sequence) int {
 	return n
 }
 
-// draft has n tokens guessed, if they were not yet, and reports whether there are
-// guesses. A drafter that fails is not asked again.
-func (q *sequence) draft(o *spec.Drafting, n, vocab int, book *spec.Book) bool {
+// draft has n tokens guessed, if they were not yet. A drafter that fails is not asked
+// again.
+func (q *sequence) draft(o *spec.Drafting, n, vocab int, e *Engine) {
 	d := &q.drafts
 	if d.at == len(q.tokens) {
-		return len(d.guesses) > 0
+		return
 	}
-	d.at, d.guesses = len(q.tokens), d.guesses[:0]
-	defer func() {
-		if recover() != nil {
-			d.off, d.guesses = true, nil
-		}
-	}()
+	d.at, d.guesses, d.quick = len(q.tokens), d.guesses[:0], d.quick[:0]
+	if d.book == nil {
+		d.book, d.depths = spec.NewBook(e.book), spec.NewDepths(e.depths)
+		d.guesses, d.made = make([]spec.Guess, 0, spec.MaxRows), make([]spec.Guess, 0, spec.MaxRows)
+	}
+	defer d.fails()
 	if d.by == nil {
-		d.by, d.book = o.New(q.Prompt+q.MaxNew), spec.NewBook(book)
-		d.guesses = make([]spec.Guess, 0, spec.MaxRows)
+		d.by = o.New(q.Prompt + q.MaxNew)
+		if o.Slow != nil {
+			d.slow, d.quick = o.Slow(), make([]spec.Guess, 0, spec.MaxRows)
+		}
 	}
-	got := d.by.Draft(d.guesses, q.tokens[:len(q.tokens):len(q.tokens)], n)
-	got = got[:min(len(got), n)]
-	if i := slices.IndexFunc(got, func(g spec.Guess) bool { return g.Token < 0 || int(g.Token) >= vocab }); i >= 0 {
-		got = got[:i]
+	d.guesses = legal(d.guesses, d.by.Draft(d.made[:0], q.tokens[:len(q.tokens):len(q.tokens)], n), n, vocab)
+}
+
+// fails is what becomes of a drafter that panics.
+func (d *drafts) fails() {
+	if recover() != nil {
+		d.off, d.guesses, d.quick = true, nil, nil
 	}
-	d.guesses = append(d.guesses, got...) // what the drafter keeps a hold of may change
-	return len(d.guesses) > 0
+}
+
+// legal appends those of a drafter's guesses to dst that may be computed.
+func legal(dst, got []spec.Guess, n, vocab int) []spec.Guess {
+	for _, g := range got[:min(len(got), n)] {
+		if g.Token < 0 || int(g.Token) >= vocab {
+			break
+		}
+		dst = append(dst, g)
+	}
+	return dst
+}
+
+// unasked is how often a slow drafter is passed over before it is asked again, to see
+// whether it has become better.
+const unasked = 64
+
+// draftSlowly has the slow drafter guess in place of the quick one, if that is expected
+// to gain more: token by token, as long as the next one is worth its time. token is
+// the time of a token without guesses, row what a guess adds to the step.
+func (q *sequence) draftSlowly(o *spec.Drafting, n, vocab int, token, row time.Duration) {
+	d := &q.drafts
+	if d.off || len(d.quick) > 0 || token <= 0 && !o.Always {
+		return
+	}
+	defer d.fails()
+	price := float64(row+d.slow.Cost()) / float64(max(token, 1))
+	if !o.Always {
+		quick, chance := 0.0, 1.0
+		for _, g := range d.guesses {
+			chance *= d.book.Share(g.Class)
+			quick += max(chance-float64(row)/float64(token), 0)
+		}
+		slow := 0.0
+		chance = 1
+		for i := range n {
+			chance *= d.depths.Share(uint8(i))
+			slow += max(chance-price, 0)
+		}
+		// A row of a prompt takes a fraction of the time of a guess.
+		const rows = 8
+		left := float64(q.g.req.MaxTokens - q.length())
+		lag := float64(d.slow.Lag(q.tokens)-1) * float64(d.slow.Cost()) / rows / float64(token)
+		if slow -= lag / min(left, 128); slow <= quick {
+			if d.idle++; d.idle < unasked || lag > 0 && d.idle > unasked {
+				return
+			}
+			n = 1
+		}
+	}
+	d.idle = 0
+	d.quick, d.guesses = append(d.quick, d.guesses...), d.guesses[:0]
+	chance := 1.0
+	for i := range n {
+		if chance *= d.depths.Share(uint8(i)); !o.Always && i > 0 && chance < price {
+			return
+		}
+		d.made = append(d.made[:0], d.guesses...)
+		got := d.slow.Draft(d.made, q.tokens[:len(q.tokens):len(q.tokens)], 1)
+		if len(got) != i+1 || got[i].Token < 0 || int(got[i].Token) >= vocab {
+			return
+		}
+		d.guesses = append(d.guesses, got[i])
+		chance *= d.book.Share(got[i].Class) / max(d.depths.Share(uint8(i)), 1e-3)
+	}
 }
 
 // guessed returns q's tokens with n guesses behind them. They lie in the room that
@@ -242,21 +333,43 @@ func (d *drafts) learn(tokens []int32, known int) {
 	if d.at != known {
 		return
 	}
-	for i, g := range d.guesses {
-		if known+i >= len(tokens) {
-			return
+	slow := len(d.quick) > 0 || len(d.guesses) > 0 && int(d.guesses[0].Class) >= spec.Classes/2
+	d.compare(d.guesses, tokens[known:], slow)
+	d.compare(d.quick, tokens[known:], false)
+}
+
+// compare enters which of some guesses came true. slow says that they are the slow
+// drafter's.
+func (d *drafts) compare(guesses []spec.Guess, came []int32, slow bool) {
+	for i, g := range guesses[:min(len(guesses), len(came))] {
+		right := came[i] == g.Token
+		if d.book.Learn(g.Class, right); slow {
+			d.depths.Learn(uint8(i), right)
 		}
-		right := tokens[known+i] == g.Token
-		if d.book.Learn(g.Class, right); !right {
+		if !right {
 			return
 		}
 	}
 }
 
-// close gives back what the drafter holds.
+// bytes returns the memory that drafters hold.
+func (d *drafts) bytes() (n int64) {
+	if d.by != nil {
+		n += d.by.Bytes()
+	}
+	if d.slow != nil {
+		n += d.slow.Bytes()
+	}
+	return n
+}
+
+// close gives back what drafters hold.
 func (d *drafts) close() {
 	if d.by != nil {
 		d.by.Close()
 	}
-	d.by, d.off, d.guesses = nil, true, nil
+	if d.slow != nil {
+		d.slow.Close()
+	}
+	d.by, d.slow, d.off, d.guesses, d.quick = nil, nil, true, nil, nil
 }

@@ -24,6 +24,10 @@ type prophet struct {
 }
 
 func (p *prophet) Draft(dst []spec.Guess, tokens []int32, n int) []spec.Guess {
+	tokens = slices.Clone(tokens)
+	for _, g := range dst {
+		tokens = append(tokens, g.Token)
+	}
 	for _, text := range p.texts {
 		if len(text) <= len(tokens) || !slices.Equal(text[:len(tokens)], tokens) {
 			continue
@@ -39,11 +43,19 @@ func (p *prophet) Draft(dst []spec.Guess, tokens []int32, n int) []spec.Guess {
 	return dst
 }
 
-func (p *prophet) Bytes() int64 { return 8 }
-func (p *prophet) Close()       {}
+func (p *prophet) Bytes() int64        { return 8 }
+func (p *prophet) Cost() time.Duration { return time.Microsecond }
+func (p *prophet) Lag([]int32) int     { return 1 }
+func (p *prophet) Close()              {}
 
 // prophets returns how to make drafters that know what requests should get.
 func prophets(reqs []Request, want []reply, errs int) func(int) spec.Drafter {
+	next := costly(reqs, want, errs)
+	return func(int) spec.Drafter { return next() }
+}
+
+// costly returns how to make the same as slow drafters.
+func costly(reqs []Request, want []reply, errs int) func() spec.Costly {
 	var texts [][]int32
 	for i, q := range reqs {
 		for _, c := range want[i].choices {
@@ -51,7 +63,7 @@ func prophets(reqs []Request, want []reply, errs int) func(int) spec.Drafter {
 		}
 	}
 	made := uint64(0)
-	return func(int) spec.Drafter {
+	return func() spec.Costly {
 		made++
 		return &prophet{texts, rand.New(rand.NewPCG(made, 11)), errs}
 	}
@@ -87,6 +99,9 @@ func TestOneAnswerWithDrafts(t *testing.T) {
 			}
 			t.Run(name+" "+s.name, func(t *testing.T) {
 				d := &spec.Drafting{New: prophets(reqs, want, 5), Most: 1 + r.IntN(12), Always: k%3 > 0}
+				if k%2 == 0 {
+					d.Slow = costly(reqs, want, 3)
+				}
 				right := guessing(t, name, s, d, s.share(reqs), want, r)
 				if d.Always && s.o.Sched.MaxTokens > 40 && right == 0 {
 					t.Error("no guess was right")
@@ -137,6 +152,7 @@ func draftsOf(t *testing.T, path string, memory int64) {
 		reqs[i].Sampling, reqs[i].MaxTokens, reqs[i].StopTokens = sample.Params{LogProbs: i % 2}, 30, nil
 	}
 	want := replies(t, m, reqs)
+	t.Run("model", func(t *testing.T) { smallOf(t, m, reqs, want) })
 	for _, always := range []bool{false, true} {
 		for name, by := range map[string]func(int) spec.Drafter{
 			"n-grams": func(n int) spec.Drafter { return spec.NewNGram(n) },
@@ -151,6 +167,26 @@ func draftsOf(t *testing.T, path string, memory int64) {
 				}
 			})
 		}
+	}
+}
+
+// smallOf has the model that is always there guess, which is right whenever it is the
+// same model.
+func smallOf(t *testing.T, m *model.Model, reqs []Request, want []reply) {
+	small, err := model.Open(testdata.Tiny, model.Options{KV: tensor.F16, Context: 512, Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := spec.NewSmall(small, m.Tokenizer().VocabSize(), func(int32) bool { return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := func(n int) spec.Drafter { return spec.NewNGram(n) }
+	e := start(t, m, Options{Draft: &spec.Drafting{New: by, Slow: s.Drafter, Close: s.Close, Always: true}})
+	play(t, e, reqs, want, rand.New(rand.NewPCG(1, 2)), 0)
+	st := e.Stats()
+	if st.Right == 0 || m.Parameters() == small.Parameters() && st.Right*10 < st.Guessed*3 {
+		t.Errorf("%d of %d guesses were right", st.Right, st.Guessed)
 	}
 }
 
@@ -193,8 +229,8 @@ func (h *hostile) Draft(dst []spec.Guess, tokens []int32, n int) []spec.Guess {
 	}
 	what := h.data[0]
 	h.data = h.data[1:]
-	for _, g := range h.kept { // after it was returned
-		g.Token = -5
+	for i := range h.kept { // after it was returned
+		h.kept[i].Token = -5
 	}
 	switch {
 	case what < 10:

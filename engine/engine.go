@@ -247,6 +247,9 @@ func (e *Engine) Close() error {
 	e.mu.Unlock()
 	e.wakeUp()
 	<-e.done
+	if d := e.o.Draft; d != nil && d.Close != nil && !closed {
+		return errors.Join(e.endErr, d.Close())
+	}
 	return e.endErr
 }
 

@@ -46,6 +46,7 @@ type loop struct {
 	beams   []*group
 
 	book    *spec.Book // what has become of all guesses
+	depths  *spec.Book // of slow drafters, by their places
 	offers  []spec.Offer
 	drafted []*sequence   // that offers are of
 	plain   time.Duration // of a token without guesses, by prediction; 0 if nobody knows
@@ -84,7 +85,7 @@ func (e *Engine) init(cfg sched.Config) error {
 	if err := e.checkDrafts(); err != nil {
 		return err
 	}
-	e.book = spec.NewBook(nil)
+	e.book, e.depths = spec.NewBook(nil), spec.NewDepths(nil)
 	e.groups = map[*group]struct{}{}
 	e.seqs = map[*sched.Seq]*sequence{}
 	e.page, e.logits = e.pool.PageTokens(), maxLogits

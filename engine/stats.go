@@ -170,9 +170,7 @@ func (e *Engine) stats() Stats {
 	now := e.now()
 	var waiting []*sequence
 	for s, q := range e.seqs {
-		if q.drafts.by != nil {
-			st.DraftBytes += q.drafts.by.Bytes()
-		}
+		st.DraftBytes += q.drafts.bytes()
 		if s.Running() {
 			st.Sequences = append(st.Sequences, q.stats(now))
 		} else {

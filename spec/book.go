@@ -5,6 +5,7 @@ package spec
 // has one of its own, which begins with what the other says.
 type Book struct {
 	all   *Book
+	flat  bool // classes say nothing before they are known
 	class [Classes]tally
 }
 
@@ -19,6 +20,9 @@ const (
 
 // NewBook returns the book of a request, or with nil one of everything.
 func NewBook(all *Book) *Book { return &Book{all: all} }
+
+// NewDepths is NewBook where the class of a guess is its place behind the last token.
+func NewDepths(all *Book) *Book { return &Book{all: all, flat: true} }
 
 // Learn enters that a guess of a class came true or not, the guesses before it in
 // its chain having come true.
@@ -39,7 +43,10 @@ func (b *Book) Learn(class uint8, right bool) {
 func (b *Book) Share(class uint8) float64 {
 	class = min(class, Classes-1)
 	// Nobody has seen anything: the surer the likelier, and not more than that.
-	before := 0.1 + 0.8*float64(class)/(Classes-1)
+	before := 0.1 + 0.8*float64(class%half)/(half-1)
+	if b.flat {
+		before = 0.5
+	}
 	if b.all != nil {
 		before = b.all.Share(class)
 	}

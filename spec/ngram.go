@@ -4,8 +4,8 @@ import "slices"
 
 // Bounds of what an NGram looks at.
 const (
-	maxMatch   = Classes - 1 // tokens of a match that are compared
-	maxVisited = 32          // earlier places that are compared
+	maxMatch   = half - 1 // tokens of a match that are compared
+	maxVisited = 32       // earlier places that are compared
 	leastHeads = 1 << 8
 )
 
@@ -77,9 +77,9 @@ func (g *NGram) add(tokens []int32) {
 
 // Draft copies what came after the place that is most like the end. Where that
 // reaches the end, it goes on with the copy: a text that repeats itself is
-// expected to go on doing so.
+// expected to go on doing so. It does not go on with the guesses of others.
 func (g *NGram) Draft(dst []Guess, tokens []int32, n int) []Guess {
-	if len(tokens) < 2 || n <= 0 {
+	if len(tokens) < 2 || n <= 0 || len(dst) > 0 {
 		return dst
 	}
 	g.add(tokens)
@@ -87,13 +87,12 @@ func (g *NGram) Draft(dst []Guess, tokens []int32, n int) []Guess {
 	if long == 0 {
 		return dst
 	}
-	first := len(dst)
 	for i := range n {
 		token := int32(0)
 		if from := at + 1 + i; from < len(tokens) {
 			token = tokens[from]
 		} else {
-			token = dst[first+from-len(tokens)].Token
+			token = dst[from-len(tokens)].Token
 		}
 		dst = append(dst, Guess{token, uint8(min(long+i, maxMatch))})
 	}

@@ -15,35 +15,42 @@ const (
 	Off    Kind = "off"
 	Auto   Kind = "auto"  // n-grams where the layers allow it
 	NGrams Kind = "ngram" // what the text went on with before, see NGram
+	Draft  Kind = "draft" // n-grams, and a model with the same vocabulary, see Small
 )
 
 // Setting is what somebody asks for.
 type Setting struct {
-	Kind Kind
-	Most int // guesses behind a token, 0 for the usual number
+	Kind  Kind
+	Model string // that drafts, with Draft
+	Most  int    // guesses behind a token, 0 for the usual number
 	// Always has all guesses verified, see Drafting.
 	Always bool
 }
 
 // names are other programs' names: llama-server's --spec-type, vLLM's methods.
-var names = map[string]Kind{"off": Off, "none": Off, "": Off, "auto": Auto, "ngram": NGrams, "[ngram]": NGrams}
+var names = map[string]Kind{"off": Off, "none": Off, "": Off, "auto": Auto, "ngram": NGrams, "[ngram]": NGrams, "draft_model": Draft}
 
-// Parse reads a setting: off, auto or ngram, a name that llama-server's --spec-type
+// Parse reads a setting: off, auto, ngram or draft=MODEL, a name that llama-server's --spec-type
 // has for n-grams, or the JSON of vLLM's --speculative-config, such as
 // {"method":"ngram","num_speculative_tokens":5}.
 func Parse(text string) (s Setting, err error) {
 	name := strings.TrimSpace(text)
 	if strings.HasPrefix(name, "{") {
-		if name, s.Most, err = parseConfig(name); err != nil {
+		if name, s, err = parseConfig(name); err != nil {
 			return s, err
 		}
+	} else if model, is := strings.CutPrefix(name, "draft="); is {
+		name, s.Model = "draft_model", model
 	}
 	kind, known := names[name]
 	if !known && strings.HasPrefix(name, "ngram-") {
 		kind, known = NGrams, true
 	}
 	if !known {
-		return s, fmt.Errorf("spec: expected auto, off or ngram, found %q", name)
+		return s, fmt.Errorf("spec: expected auto, off, ngram or draft=MODEL, found %q", name)
+	}
+	if (kind == Draft) != (s.Model != "") {
+		return s, fmt.Errorf("spec: %s: expected a model where one drafts and nowhere else, found %q", kind, s.Model)
 	}
 	s.Kind = kind
 	return s, nil
@@ -51,25 +58,28 @@ func Parse(text string) (s Setting, err error) {
 
 // parseConfig reads vLLM's JSON. How long the n-grams are at most and at least is
 // read and changes nothing: the longest that there is counts, whatever its length.
-func parseConfig(text string) (method string, most int, err error) {
+func parseConfig(text string) (method string, s Setting, err error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &fields); err != nil {
-		return "", 0, fmt.Errorf("spec: expected JSON such as {\"method\":\"ngram\"}: %w", err)
+		return "", s, fmt.Errorf("spec: expected JSON such as {\"method\":\"ngram\"}: %w", err)
 	}
-	known := []string{"method", "num_speculative_tokens", "prompt_lookup_max", "prompt_lookup_min"}
+	known := []string{"method", "model", "num_speculative_tokens", "prompt_lookup_max", "prompt_lookup_min"}
 	for name := range fields {
 		if !slices.Contains(known, name) {
-			return "", 0, fmt.Errorf("spec: expected %s, found the field %q", strings.Join(known, ", "), name)
+			return "", s, fmt.Errorf("spec: expected %s, found the field %q", strings.Join(known, ", "), name)
 		}
 	}
-	for name, to := range map[string]any{"method": &method, "num_speculative_tokens": &most} {
+	for name, to := range map[string]any{"method": &method, "model": &s.Model, "num_speculative_tokens": &s.Most} {
 		if raw := fields[name]; raw != nil {
 			if err := json.Unmarshal(raw, to); err != nil {
-				return "", 0, fmt.Errorf("spec: %s: %w", name, err)
+				return "", s, fmt.Errorf("spec: %s: %w", name, err)
 			}
 		}
 	}
-	return method, most, nil
+	if s.Model == "[ngram]" { // as earlier versions had it
+		method, s.Model = "ngram", ""
+	}
+	return method, s, nil
 }
 
 // Drafting returns who guesses, nil for nobody. stateful says that layers have

@@ -6,7 +6,8 @@ import "testing"
 // what nobody knows is refused.
 func TestParse(t *testing.T) {
 	for text, want := range map[string]Setting{
-		"off": {Kind: Off}, "none": {Kind: Off}, "": {Kind: Off}, "auto": {Kind: Auto}, "ngram": {Kind: NGrams}, "ngram-simple": {Kind: NGrams},
+		"off": {Kind: Off}, "none": {Kind: Off}, "": {Kind: Off}, "auto": {Kind: Auto}, "ngram": {Kind: NGrams}, "ngram-simple": {Kind: NGrams}, "draft=tiny": {Kind: Draft, Model: "tiny"},
+		`{"method":"draft_model","model":"tiny","num_speculative_tokens":3}`:  {Kind: Draft, Model: "tiny", Most: 3},
 		`{"method":"ngram","num_speculative_tokens":5,"prompt_lookup_max":4}`: {Kind: NGrams, Most: 5},
 	} {
 		if got, err := Parse(text); got != want || err != nil {
@@ -14,11 +15,13 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"fast":               `spec: expected auto, off or ngram, found "fast"`,
-		`{"method":"eagle"}`: `spec: expected auto, off or ngram, found "eagle"`,
-		`{"model":"x"}`:      `spec: expected method, num_speculative_tokens, prompt_lookup_max, prompt_lookup_min, found the field "model"`,
-		`{"method":7}`:       "spec: method: json: cannot unmarshal number into Go value of type string",
-		`{"method":"ngram"`:  `spec: expected JSON such as {"method":"ngram"}: unexpected end of JSON input`,
+		"fast":                           `spec: expected auto, off, ngram or draft=MODEL, found "fast"`,
+		`{"method":"eagle"}`:             `spec: expected auto, off, ngram or draft=MODEL, found "eagle"`,
+		`{"size":"x"}`:                   `spec: expected method, model, num_speculative_tokens, prompt_lookup_max, prompt_lookup_min, found the field "size"`,
+		"draft=":                         `spec: draft: expected a model where one drafts and nowhere else, found ""`,
+		`{"method":"ngram","model":"x"}`: `spec: ngram: expected a model where one drafts and nowhere else, found "x"`,
+		`{"method":7}`:                   "spec: method: json: cannot unmarshal number into Go value of type string",
+		`{"method":"ngram"`:              `spec: expected JSON such as {"method":"ngram"}: unexpected end of JSON input`,
 	} {
 		if got, err := Parse(text); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, %v; want %s", text, got, err, want)

@@ -9,11 +9,17 @@
 // [Choose] decides how many are worth their rows in a step.
 package spec
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Classes is the number of classes that guesses fall into, by how sure a drafter is
-// of them: 0 is the least.
-const Classes = 16
+// of them: 0 is the least sure of an NGram, and the first of the other half that of a
+// model.
+const Classes = 32
+
+const half = Classes / 2
 
 // Guess is a token that may come next.
 type Guess struct {
@@ -24,9 +30,9 @@ type Guess struct {
 // Drafter guesses the next tokens of one sequence. Its methods are called by one
 // goroutine at a time.
 type Drafter interface {
-	// Draft appends at most n guesses of what follows tokens to dst, each of what
-	// follows the one before it, and returns it. Calls see the same tokens as those
-	// before them and more.
+	// Draft appends at most n guesses of what follows tokens and the guesses in dst
+	// to dst, each of what follows the one before it, and returns it. Calls see the
+	// same tokens as those before them and more.
 	Draft(dst []Guess, tokens []int32, n int) []Guess
 	// Bytes returns the memory that the drafter holds for the sequence.
 	Bytes() int64
@@ -34,10 +40,24 @@ type Drafter interface {
 	Close()
 }
 
+// Costly is a drafter whose guesses take time.
+type Costly interface {
+	Drafter
+	// Cost returns how long a guess takes, 0 as long as that is not known.
+	Cost() time.Duration
+	// Lag returns how many tokens it would have to compute before it can guess.
+	Lag(tokens []int32) int
+}
+
 // Drafting says who guesses, and how much of it is verified.
 type Drafting struct {
 	// New makes the drafter of a sequence that may become so many tokens long.
 	New func(tokens int) Drafter
+	// Slow makes another one, for which each guess takes time; nil for none. It
+	// guesses where that is expected to gain more than the first.
+	Slow func() Costly
+	// Close is called when no drafter is used any more; nil for nothing to do.
+	Close func() error
 	// Most bounds the guesses behind a token, 0 means 8.
 	Most int
 	// Always has all guesses verified, also where that is expected to lose: for

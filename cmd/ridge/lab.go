@@ -30,6 +30,7 @@ type labSpecOptions struct {
 	most   int
 	tokens int
 	batch  int
+	rounds int
 	always bool
 	json   bool
 	temp   float32
@@ -63,6 +64,7 @@ steps, as it shows it in its metrics.`,
 	fs.IntVar(&o.most, "per-category", 0, "prompts of each category (default: all)")
 	fs.IntVarP(&o.tokens, "tokens", "n", 128, "tokens of an answer, at most")
 	fs.IntVar(&o.batch, "batch", 1, "prompts that are answered at the same time")
+	fs.IntVar(&o.rounds, "rounds", 1, "times that each prompt is answered either way, in turns; the quickest counts")
 	fs.BoolVar(&o.always, "always", false, "verify every guess, also where that is expected to lose")
 	fs.Float32Var(&o.temp, "temp", 0, "temperature")
 	fs.BoolVar(&o.json, "json", false, "print JSON, one object a line, instead of Markdown")
@@ -70,8 +72,8 @@ steps, as it shows it in its metrics.`,
 }
 
 func (o *labSpecOptions) run(c *cobra.Command, name string) error {
-	if o.tokens < 2 || o.batch < 1 || o.most < 0 {
-		return fmt.Errorf("--tokens, --batch, --per-category: expected at least 2, 1 and 0, found %d, %d and %d", o.tokens, o.batch, o.most)
+	if o.tokens < 2 || o.batch < 1 || o.rounds < 1 || o.most < 0 {
+		return fmt.Errorf("--tokens, --batch, --rounds, --per-category: expected at least 2, 1, 1 and 0, found %d, %d, %d and %d", o.tokens, o.batch, o.rounds, o.most)
 	}
 	asked, err := readSpecBench(o.data, o.most)
 	if err != nil {
@@ -99,7 +101,7 @@ func (o *labSpecOptions) run(c *cobra.Command, name string) error {
 		return fmt.Errorf("--data: expected prompts that fit, found none")
 	}
 	bars := newProgress(os.Stderr)
-	cfg := drafts.Config{Tokens: o.tokens, Batch: o.batch, Stops: endsOf(m)}
+	cfg := drafts.Config{Tokens: o.tokens, Batch: o.batch, Rounds: o.rounds, Stops: endsOf(m)}
 	cfg.Sampling.Temperature = o.temp
 	bar := bars.count("measuring", len(prompts))
 	cfg.Each = func(done int) { bar.Set(int64(done)) }

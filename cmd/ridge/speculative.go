@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/pflag"
 
+	"ridge"
+	"ridge/hub"
 	"ridge/model"
 	"ridge/spec"
 )
@@ -12,6 +15,7 @@ import (
 // speculativeFlags say whether next tokens are guessed.
 type speculativeFlags struct {
 	how    string
+	model  string
 	most   int
 	always bool // verify all guesses
 }
@@ -19,17 +23,22 @@ type speculativeFlags struct {
 // speculativeNames are the flags of other programs: vLLM's, llama-server's.
 var speculativeNames = map[string]string{
 	"speculative-config": "speculative", "spec-type": "speculative",
-	"num-speculative-tokens": "draft-max", "draft": "draft-max", "draft-n": "draft-max", "spec-draft-n-max": "draft-max",
+	"num-speculative-tokens": "draft-max", "model-draft": "draft-model", "speculative-model": "draft-model", "draft": "draft-max", "draft-n": "draft-max", "spec-draft-n-max": "draft-max",
 }
 
 func (f *speculativeFlags) add(fs *pflag.FlagSet) {
-	fs.StringVar(&f.how, "speculative", "off", `guess next tokens and compute several at once; answers stay the same, byte by byte: off, auto or ngram, which guesses that a text goes on as it did before; also vLLM's {"method":"ngram","num_speculative_tokens":5}`)
+	fs.StringVar(&f.how, "speculative", "off", `guess next tokens and compute several at once; answers stay the same, byte by byte: off, auto, ngram, which guesses that a text goes on as it did before, or draft=MODEL, which has a small model with the same vocabulary guess, too, such as tiny for smollm2; also vLLM's {"method":"ngram","num_speculative_tokens":5}`)
+	fs.StringVar(&f.model, "draft-model", "", "the same as --speculative draft=MODEL")
 	fs.IntVar(&f.most, "draft-max", 0, "tokens that are guessed behind each one, at most (default 8)")
 }
 
 // setting reads the flags.
 func (f *speculativeFlags) setting() (spec.Setting, error) {
-	s, err := spec.Parse(f.how)
+	how := f.how
+	if f.model != "" {
+		how = "draft=" + f.model
+	}
+	s, err := spec.Parse(how)
 	if err != nil {
 		return s, fmt.Errorf("--speculative: %w", err)
 	}
@@ -46,7 +55,7 @@ func (f *speculativeFlags) setting() (spec.Setting, error) {
 // drafting returns who guesses for a model that is served, nil for nobody. A model
 // with states is told of, unless guessing was asked for by name, which the engine
 // refuses.
-func (f *speculativeFlags) drafting(name string, m *model.Model, warn func(string)) (*spec.Drafting, error) {
+func (f *speculativeFlags) drafting(ctx context.Context, name string, m *model.Model, warn func(string)) (*spec.Drafting, error) {
 	s, err := f.setting()
 	if err != nil {
 		return nil, err
@@ -54,5 +63,5 @@ func (f *speculativeFlags) drafting(name string, m *model.Model, warn func(strin
 	if s.Kind == spec.Auto && m.Pool().Stateful() {
 		warn(name + ": no speculation: it has layers with states, which cannot drop their last tokens")
 	}
-	return s.Drafting(m.Pool().Stateful()), nil
+	return ridge.Drafting(ctx, s, m, hub.Options{Offline: true})
 }

@@ -40,7 +40,7 @@ var mayImport = map[string][]string{
 	"sched":               {"kvcache"},
 	"sched/sim":           {"kvcache", "sched", "weights/tensor"},
 	"compress":            {"weights/gguf", "weights/tensor"},
-	"spec":                {},
+	"spec":                {"kvcache", "model"},
 	"engine/trace":        {},
 	"engine":              {"engine/trace", "kvcache", "model", "sample", "sched", "spec"},
 	"lab/drafts":          {"engine", "sample"},

@@ -5,12 +5,12 @@ var speculation = []Technique{
 	{
 		ID:      "speculative-decoding",
 		What:    "guesses of next tokens are rows of the step; each token is drawn from its own row with the random number of its place, so that seeded and greedy texts are those without guesses",
-		Use:     "ridge run --speculative ngram, ridge serve --speculative ngram",
+		Use:     "ridge run --speculative ngram, ridge serve --speculative draft=MODEL",
 		Code:    "engine/draft.go",
-		Tests:   []string{"sample TestVerifyDistribution", "sample TestVerifyEqualsSample", "engine TestOneAnswerWithDrafts", "engine TestJumpAheadWithDrafts", "engine TestOneAnswerWithDraftsOfTrainedModel", "engine TestDraftsSaveSteps", "engine TestDraftAllocations"},
+		Tests:   []string{"sample TestVerifyDistribution", "sample TestVerifyEqualsSample", "engine TestOneAnswerWithDrafts", "engine TestJumpAheadWithDrafts", "engine TestOneAnswerWithDraftsOfTrainedModel", "engine TestDraftsSaveSteps", "spec TestSmall", "engine TestDraftAllocations"},
 		Show:    "ridge lab spec tiny",
 		Bench:   "ridge lab spec MODEL --data FILE",
-		Missing: "models that draft; layers with states; drafters that draw, with the rule min(1, p/q)",
+		Missing: "layers with states; drafters that draw, with the rule min(1, p/q)",
 	},
 	{
 		ID:      "pld-llma",
