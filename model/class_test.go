@@ -128,13 +128,14 @@ var noEffect = map[string][]string{
 	"floor_scale":                      {"attn_temperature_tuning"},
 	"expert_layer_period":              {""}, // the layers there are need not reach the next
 	"attn_layer_period":                {""},
-	"num_experts_per_tok":              {"expert_layer_period"}, // of one expert
+	"max_position_embeddings":          {"position_embedding_type"},                  // without any there is no limit
+	"num_experts_per_tok":              {"expert_layer_period", "num_local_experts"}, // of one expert or none
 	"partial_rotary_factor":            {"rope_parameters", "alibi", "rotary_pct"},
 	"rotary_emb_base":                  {"rope_parameters"},
 	"rotary_pct":                       {"rope_parameters"},
 	"original_max_position_embeddings": {"rope_scaling", "rope_parameters", ""},
 	"hidden_act":                       {"swiglu_alpha"},
-	"intermediate_size":                {"num_experts", "block_ff_dim"},
+	"intermediate_size":                {"num_experts", "num_local_experts", "block_ff_dim"},
 	"block_multiple_of":                {"block_auto_adjust_ff_dim"},
 	"block_ffn_dim_multiplier":         {"block_auto_adjust_ff_dim"},
 	"tie_word_embeddings":              {"tie_embedding"},

@@ -100,7 +100,10 @@ func (m *Model) transcribe(b *gguf.Builder, c *Config) error {
 		b.Remove(prefix + "attention.sliding_window")
 	}
 	expertKeys(set, &c.Experts)
-	if c.RopeStyle != nn.RopeNone && err == nil {
+	if m.arch == &graniteHybrid {
+		set("rope.scaling.finetuned", c.RopeStyle != nn.RopeNone)
+	}
+	if (c.RopeStyle != nn.RopeNone || m.arch == &graniteHybrid) && err == nil {
 		err = ropeKeys(set, c)
 		if n, ok := asInt(d.json["original_max_position_embeddings"]); ok {
 			set("rope.scaling.original_context_length", uint32(n))

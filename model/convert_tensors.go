@@ -155,7 +155,18 @@ func (c *conversion) tensor(m *Model, name string, n int, b *gguf.Builder, cfg *
 	if n == 0 && strings.Contains(name, "ffn_up_shexp.weight") && mat.Rows == 2*cfg.Experts.SharedFFN {
 		return c.halves(file, "ffn_up_shexp", "ffn_gate_shexp", mat, 1, b, func() (tensor.Mat, error) { return read(name) })
 	}
+	if n == 0 && m.arch == &graniteHybrid && strings.HasSuffix(name, ".ffn_up.weight") && mat.Rows == 2*cfg.FFN {
+		return c.halves(file, "ffn_up", "ffn_gate", mat, 1, b, func() (tensor.Mat, error) { return read(name) })
+	}
 	dims := []uint64{uint64(mat.Cols)}
+	if x := &cfg.State; x.Heads > 0 {
+		switch splitPart(name) { // one value of a head, and norms by groups
+		case "ssm_a", "ssm_d":
+			dims = []uint64{1, uint64(mat.Cols)}
+		case "ssm_norm.weight":
+			dims = []uint64{uint64(mat.Cols / x.Groups), uint64(x.Groups)}
+		}
+	}
 	if mat.Rows > 1 || n > 0 {
 		dims = append(dims, uint64(mat.Rows))
 	}

@@ -20,6 +20,7 @@ type stateConfig struct {
 	Heads  int    // of the scan, which shares rates of decay
 	Groups int    // of heads that share what is written and read
 
+	NormGroups   bool    // rows are normalized by the groups of heads
 	NormRanks    bool    // time steps and what is written and read are normalized
 	NormEps      float32 // of these norms
 	DtMin, DtMax float32 // limits of time steps, DtMax 0 for none
@@ -71,6 +72,7 @@ func (x *stateConfig) describe(d *nameList) {
 	d.add("state.rank", x.Rank)
 	d.add("state.heads", x.Heads)
 	d.add("state.groups", x.Groups)
+	d.add("state.norm_groups", x.NormGroups)
 	d.add("state.norm_ranks", x.NormRanks)
 	d.add("state.norm_eps", x.NormEps)
 	d.add("state.dt_min", x.DtMin)
@@ -179,6 +181,53 @@ func (b *builder) selective(at func(string) string) *nn.Selective {
 		m.A[(column/w*x.States+n)*w+column%w] = v
 	}
 	return m
+}
+
+// ssd builds the state-space mixer of a layer whose heads share rates of decay.
+// norm says whether its rows are normalized.
+func (b *builder) ssd(at func(string) string, norm bool) *nn.SSD {
+	x, hidden := &b.c.State, b.c.Hidden
+	columns := x.Inner + 2*x.Groups*x.States
+	m := &nn.SSD{
+		Heads: x.Heads, HeadDim: x.Inner / x.Heads, Groups: x.Groups, States: x.States,
+		In:     b.linear(at("ssm_in"), x.Inner+columns+x.Heads, hidden),
+		Conv:   b.conv(at("ssm_conv1d"), columns),
+		DtBias: b.numbers(at("ssm_dt.bias"), x.Heads),
+		A:      b.numbers(at("ssm_a"), x.Heads),
+		D:      b.numbers(at("ssm_d"), x.Heads),
+		DtMin:  x.DtMin, DtMax: x.DtMax, Gated: true,
+		Out: b.linear(at("ssm_out"), hidden, x.Inner),
+	}
+	if norm {
+		m.Norm = nn.Norm{Kind: nn.NormRMS, Eps: b.c.NormEps, W: b.numbers(at("ssm_norm.weight"), x.Inner)}
+		if x.Groups > 1 && x.NormGroups {
+			m.Norm.Group = x.Inner / x.Groups
+		}
+	}
+	return m
+}
+
+// timeSteps reads the limits of time steps that a config.json has.
+func (d *description) timeSteps(x *stateConfig, key string) {
+	_, v, ok := d.find("", key, "two numbers")
+	list, _ := v.([]any)
+	if !ok {
+		return
+	}
+	if len(list) == 2 {
+		lo, low := asFloat(list[0])
+		hi, high := asFloat(list[1])
+		if s, text := list[1].(string); text && (s == "inf" || s == "Infinity") {
+			hi, high = math.Inf(1), true
+		}
+		if low && high {
+			if x.DtMin = float32(lo); !math.IsInf(hi, 1) || lo > 0 {
+				x.DtMax = float32(hi)
+			}
+			return
+		}
+	}
+	d.fail(key, "two numbers", describe(v))
 }
 
 // rankNorm returns a norm of n elements inside of a mixer, with weights if the

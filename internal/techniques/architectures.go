@@ -100,6 +100,16 @@ var architectures = []Technique{
 		Missing: "a checkpoint with a vocabulary of bytes",
 	},
 	{
+		ID:      "mamba2",
+		What:    "state-space layers whose heads share rates of decay (Mamba 2, Granite 4 hybrid, Bamba), as heads of linear attention: a head's states are scanned row by row, block by block, equal to the chunked form of the paper; a prompt's products are those of many rows at once",
+		Use:     "ridge run MODEL",
+		Code:    "nn/ssd.go",
+		Tests:   []string{"nn TestSSD", "kernel TestStateSteps", "model TestAgainstTransformers", "engine TestStatesOneAnswer"},
+		Show:    "go test -v -run 'TestAgainstTransformers/(mamba2|granitehybrid|bamba)' ./model",
+		Bench:   "nn BenchmarkSSD",
+		Missing: "a figure of a whole model beside llama.cpp",
+	},
+	{
 		ID:      "jamba",
 		What:    "Jamba: selective state-space layers, attention in one of some, experts in every second; keys and values and states in the pages of one pool",
 		Use:     "ridge run MODEL",

@@ -11,7 +11,8 @@ config is what config.json says, spelled as checkpoints on the hub spell it. Opt
     shards            the number of files that the weights are spread over
     attention         the implementation of attention in transformers, if not eager
     generate          the greedy continuation is that of transformers' generate, which computes all keys again where longrope
-                      changes its factors
+                      changes its factors, or in families whose forward has another name for the cache; "again" is without a cache,
+                      where the class computes a single row otherwise than many
     converter         the class within the converter's class that does the work
     prompt            the length of the prompt, a multiple of 4, if not 64
     idle              ends of the names of tensors that change nothing, such as biases of keys that are not rotated

@@ -30,7 +30,7 @@ TYPES = ["apertus", "arcee", "biogpt", "bitnet", "bloom", "codegen", "cohere", "
 
 ENCODERS = ["bert", "camembert", "distilbert", "modernbert", "mpnet", "nomic_bert", "roberta", "xlm-roberta"]
 
-STATE = ["falcon_mamba", "jamba", "mamba"]
+STATE = ["bamba", "falcon_mamba", "granitemoehybrid", "jamba", "mamba", "mamba2"]
 
 LATENT = ["deepseek_v2", "deepseek_v3", "glm4_moe_lite", "minicpm3", "youtu"]
 
@@ -198,6 +198,7 @@ def describe(cls):
         part = getattr(cls, "sub_configs", {}).get(name, MptAttentionConfig)
         keys.update({f"{name}: {k}": v for k, v in fields(part).items() if not neutral(k) and k not in COPIED})
     keys.update(TOLD_OF_PARTS.get(cls.model_type, {}))
+    keys = {k: None if isinstance(v, (list, tuple)) and float("inf") in v else v for k, v in keys.items()}   # no limit
     return {k: v for k, v in sorted(keys.items()) if not neutral(k) or k in COMPUTES.get(cls.model_type, [])}
 
 

@@ -92,12 +92,25 @@ def greedy(model, prompt):
     return ids, lead
 
 
+def recomputed(model, prompt):
+    """Continues the prompt without a cache; returns what greedy does."""
+    ids, lead = [], float("inf")
+    for step in range(GREEDY):
+        top = torch.topk(model(input_ids=torch.tensor([prompt + ids])).logits[0, -1], 2)
+        ids.append(int(top.indices[0]))
+        lead = min(lead, float(top.values[0] - top.values[1]))
+    return ids, lead
+
+
 def generated(model, prompt):
     """Continues the prompt with the class's own generate; returns what greedy does."""
     out = model.generate(torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt), dtype=torch.long), do_sample=False,
                          max_new_tokens=GREEDY, eos_token_id=None, output_logits=True, return_dict_in_generate=True)
     tops = [torch.topk(row[0], 2).values for row in out.logits]
     return [int(t) for t in out.sequences[0, len(prompt):]], min(float(t[0] - t[1]) for t in tops)
+
+
+CONTINUE = {False: greedy, True: generated, "again": recomputed}
 
 
 def vocab_size(case):
@@ -270,7 +283,7 @@ def make(case):
         prompt = [int(t) for t in rng.integers(3, case.get("vocab", vocab), case.get("prompt", PROMPT))]
         with torch.inference_mode():
             logits = model(input_ids=torch.tensor([prompt])).logits[0].float()
-            ids, lead = (generated if case.get("generate") else greedy)(model, prompt)
+            ids, lead = CONTINUE[case.get("generate", False)](model, prompt)
         if lead > MARGIN and len(set(ids)) > 3:
             break
     else:

@@ -44,6 +44,19 @@ jamba = family("JambaForCausalLM", "jamba", {
     "attn_layer_offset": 1, "expert_layer_period": 2, "expert_layer_offset": 1, "mamba_d_state": 8, "mamba_d_conv": 4,
     "mamba_expand": 2, "mamba_dt_rank": 4, "mamba_conv_bias": True, "mamba_proj_bias": False, "rms_norm_eps": 1e-6,
     "use_mamba_kernels": False}, **OPTIONS)
+MAMBA2 = {**STATE, "state_size": 16, "expand": 2, "conv_kernel": 4, "num_heads": 4, "head_dim": 16, "n_groups": 2,
+          "use_bias": False, "use_conv_bias": True, "layer_norm_epsilon": 1e-5, "chunk_size": 16}
+mamba2 = family("Mamba2ForCausalLM", "mamba2", MAMBA2, generate=True, **OPTIONS)
+SSD = {"mamba_n_heads": 4, "mamba_n_groups": 1, "mamba_d_state": 16, "mamba_d_head": 16, "mamba_d_conv": 4, "mamba_expand": 2,
+       "mamba_chunk_size": 16, "mamba_conv_bias": True, "mamba_proj_bias": False}
+granite = family("GraniteMoeHybridForCausalLM", "granitemoehybrid", {
+    **MIXED, **SSD, "hidden_act": "silu", "rms_norm_eps": 1e-5, "embedding_multiplier": 3.0, "residual_multiplier": 0.7,
+    "attention_multiplier": 0.6, "logits_scaling": 2.0, "attention_bias": False, "num_local_experts": 0, "num_experts_per_tok": 0,
+    "intermediate_size": 32, "shared_intermediate_size": 32, "position_embedding_type": "nope", "num_hidden_layers": 3,
+    "layer_types": ["mamba", "attention", "mamba"]}, **OPTIONS)
+bamba = family("BambaForCausalLM", "bamba", {
+    **MIXED, **SSD, "hidden_act": "silu", "rms_norm_eps": 1e-5, "attention_bias": False, "mlp_bias": False, "rope_theta": 10000.0,
+    "attn_layer_indices": [1]}, gguf=False, generate=True, **OPTIONS)
 
 CASES = [
     mamba("mamba", "selective state-space layers alone"),
@@ -55,4 +68,18 @@ CASES = [
     jamba("jamba-dense", "no experts, biases, untied", {
         "num_experts": 1, "num_experts_per_tok": 1, "mamba_proj_bias": True, "mamba_conv_bias": False, "mamba_dt_rank": "auto",
         "num_hidden_layers": 2, "attn_layer_period": 2, "tie_word_embeddings": False}, gguf=False),
+    mamba2("mamba2", "state-space layers whose heads share rates of decay, in two groups"),
+    mamba2("mamba2-bias", "biases, a sum of three rows without, one group, untied, limits of time steps", {
+        "use_bias": True, "use_conv_bias": False, "conv_kernel": 3, "state_size": 12, "n_groups": 1, "num_heads": 2, "head_dim": 32,
+        "time_step_limit": [0.05, 0.2], "tie_word_embeddings": False}, gguf=False, generate="again"),
+    granite("granitehybrid", "no experts, attention without positions in the second of three layers",
+            hparams={"layer_types": ["mamba", "attention", "mamba"]}),
+    granite("granitehybrid-moe", "experts, positions, biases, untied", {
+        "num_hidden_layers": 2, "layer_types": ["attention", "mamba"], "num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 16,
+        "position_embedding_type": "rope", "rope_theta": 10000.0, "attention_bias": True, "mamba_proj_bias": True,
+        "mamba_conv_bias": False, "mamba_n_groups": 2, "tie_word_embeddings": False}, gguf=False),
+    bamba("bamba", "half of a head is rotated in the second of two layers"),
+    bamba("bamba-bias", "biases, untied, another base", {
+        "attention_bias": True, "mlp_bias": True, "mamba_proj_bias": True, "mamba_conv_bias": False, "rope_theta": 500.0,
+        "mamba_n_groups": 2, "tie_word_embeddings": False}),
 ]
