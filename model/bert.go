@@ -17,7 +17,7 @@ var bert = architecture{
 		kind := d.str("", "model_type", "bert")
 		d.must("position_embd.weight")
 		d.must(linearBias...)
-		if kind != "distilbert" {
+		if c.Encoder.Types = 1; kind != "distilbert" { // it has none, and GGUF files say one
 			d.types(c)
 		}
 		if !d.hf {
@@ -27,7 +27,9 @@ var bert = architecture{
 		d.fixed("sinusoidal_pos_embds", false)
 		switch kind {
 		case "distilbert":
-			c.Encoder.ClassAct = classReLU
+			if d.classifies() {
+				c.Encoder.ClassAct = classReLU
+			}
 		case "bert":
 		default:
 			c.Context -= d.padding() + 1

@@ -69,8 +69,12 @@ func (m *Model) transcribe(b *gguf.Builder, c *Config) error {
 	d.noted = func(key string, v any, want string) {
 		key, _, _ = strings.Cut(key, "|")
 		asked[key] = true
+		whole, outside := strings.CutPrefix(key, ".")
+		if !outside {
+			whole = prefix + key
+		}
 		if v, ok := ggufValue(v, want); ok {
-			_ = b.Set(prefix+key, v) // of a type that GGUF has
+			_ = b.Set(whole, v) // of a type that GGUF has
 		}
 	}
 	var again Config
@@ -96,7 +100,11 @@ func (m *Model) transcribe(b *gguf.Builder, c *Config) error {
 		set("use_parallel_residual", v) // some readers want it
 	}
 	attentionKeys(set, c)
-	if slices.Max(c.Window) == 0 {
+	encoderKeys(set, c, m.defaults.Pooling)
+	if c.Encoder.Types > 0 && err == nil {
+		err = b.Set("tokenizer.ggml.token_type_count", uint32(c.Encoder.Types))
+	}
+	if slices.Max(c.Window) == 0 && c.Encoder.Reach == nil {
 		b.Remove(prefix + "attention.sliding_window")
 	}
 	expertKeys(set, &c.Experts)

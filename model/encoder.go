@@ -65,6 +65,13 @@ func (c *encoderConfig) validate(layers int) error {
 // classNames are the weights of a classifier.
 var classNames = []string{"cls.weight", "cls.bias", "cls.norm.weight", "cls.output.weight", "cls.output.bias"}
 
+// classifies reports whether a config.json is that of a model with a classifier.
+func (d *description) classifies() bool {
+	list, _ := d.get("architectures")
+	names, _ := list.([]any)
+	return d.hf && len(names) == 1 && strings.HasSuffix(fmt.Sprint(names[0]), "ForSequenceClassification")
+}
+
 // classes says whether there is a classifier. A config.json says it by the name of
 // the model's class.
 func (d *description) classes(a *architecture, c *Config) {
@@ -72,8 +79,7 @@ func (d *description) classes(a *architecture, c *Config) {
 		d.with(true, classNames...)
 		return
 	}
-	list, _ := d.get("architectures")
-	if names, _ := list.([]any); len(names) == 1 && strings.HasSuffix(fmt.Sprint(names[0]), "ForSequenceClassification") {
+	if d.classifies() {
 		d.must("cls.output.weight")
 		d.must(a.scores...)
 	}

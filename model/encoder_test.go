@@ -254,3 +254,41 @@ func TestEncodersRefuse(t *testing.T) {
 		}
 	}
 }
+
+// An encoder that was written as a GGUF file is the same model, or what GGUF cannot say
+// of it is an error.
+func TestEncodersConverted(t *testing.T) {
+	for name, want := range map[string]string{
+		"bert": "", "distilbert": "", "roberta": "", "mpnet": "", "nomic-bert-first": "", "modernbert": "", "llama-both": "",
+		"bert-class": "", "xlm-roberta-class": "", "modernbert-class": "", "llama-class": "",
+		"distilbert-class": "Encoder: expected", "modernbert-class-cls": "Encoder: expected",
+		"gemma3-both": `tensor "dense_2.weight"`, "nomic-bert": `tensor "dense_2.weight"`,
+	} {
+		dir := filepath.Join(tinyEncoders, name)
+		path := filepath.Join(t.TempDir(), name+".gguf")
+		_, err := ToGGUF(dir, path, "keep", 0, nil)
+		if want != "" {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %s", name, err, want)
+			}
+			continue
+		} else if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		text := Run{Tokens: []int32{5, 6, 7, 8, 90, 100, 30, 31, 32, 33, 34, 35}, Second: 4}
+		a, b := openTiny(t, dir, 0, Options{Workers: 1}), openTiny(t, path, 0, Options{Workers: 1})
+		want, got := states(t, a, text)[0], states(t, b, text)[0]
+		for i := range want {
+			if !equalBits(want[i], got[i]) {
+				t.Errorf("%s: row %d differs", name, i)
+			}
+		}
+		if a.Defaults().Pooling != b.Defaults().Pooling {
+			t.Errorf("%s: pooling %q, want %q", name, b.Defaults().Pooling, a.Defaults().Pooling)
+		}
+		if a.Net().Classes != nil && !equalBits(a.Classify(want[0]), b.Classify(got[0])) {
+			t.Errorf("%s: scores differ", name)
+		}
+	}
+}

@@ -20,7 +20,9 @@ var modernBert = architecture{
 		d.modernReach(c)
 		c.Encoder.ClassAct, c.Encoder.ClassPool = classGELU, PoolingMean
 		if s := d.str("", "classifier_pooling", "mean"); s == "cls" {
-			c.Encoder.ClassPool = PoolingCLS
+			if d.classifies() {
+				c.Encoder.ClassPool = PoolingCLS
+			}
 		} else if s != "mean" {
 			d.fail("classifier_pooling", "cls or mean", s)
 		}

@@ -233,7 +233,7 @@ var architectures = []Technique{
 		What:    "encoders: BERT, RoBERTa, XLM-R, DistilBERT, MPNet, NomicBERT, ModernBERT, Gemma 3 in both directions; embeddings and classifiers",
 		Use:     "POST /v1/embeddings, /v1/rerank, /v1/score, /classify",
 		Code:    "model/bert.go",
-		Tests:   []string{"model TestEncodersAgainstTransformers", "model TestEncodersOneAnswer", "server TestEncoderEmbeddings", "server TestCrossEncoder"},
+		Tests:   []string{"model TestEncodersAgainstTransformers", "model TestEncodersOneAnswer", ". TestMiniLM", "server TestEncoderEmbeddings", "server TestCrossEncoder"},
 		Show:    "go test -v -run 'TestEncoders' ./model",
 		Missing: "throughput beside other engines",
 	},

@@ -92,7 +92,7 @@ func Vocabularies(t testing.TB) []string {
 // always there.
 const Tiny = builtin.Prefix + "tiny"
 
-// Model returns the path of a real model ("smollm2", "gemma3" or "qwen") in
+// Model returns the path of a real model ("smollm2", "gemma3", "qwen" or "minilm") in
 // the folder $RIDGE_TEST_MODELS, where the test command puts what it pulled.
 // A test that calls it is skipped when the model is not there, and fails when
 // CI=true. "tiny" is Tiny.
@@ -105,6 +105,7 @@ func Model(t testing.TB, name string) string {
 		"smollm2": "SmolLM2-135M-Instruct.Q4_1.gguf",
 		"gemma3":  "gemma-3-270m-q4_k_m.gguf",
 		"qwen":    "qwen-0.5b.gguf",
+		"minilm":  "all-MiniLM-L6-v2",
 	}
 	file, ok := files[name]
 	if !ok {
