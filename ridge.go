@@ -196,9 +196,7 @@ func (m *Model) start(cfg sched.Config, o *Options) error {
 	if err != nil {
 		return err
 	}
-	if m.e, err = engine.New(m.m, engine.Options{Sched: &cfg, DropAfter: patience, Draft: d}); err != nil && d != nil && d.Close != nil {
-		err = errors.Join(err, d.Close())
-	}
+	m.e, err = engine.New(m.m, engine.Options{Sched: &cfg, DropAfter: patience, Draft: d})
 	return err
 }
 

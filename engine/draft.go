@@ -228,7 +228,7 @@ func (q *sequence) draftSlowly(o *spec.Drafting, n, vocab int, token, row time.D
 		left := float64(q.g.req.MaxTokens - q.length())
 		lag := float64(d.slow.Lag(q.tokens)-1) * float64(d.slow.Cost()) / rows / float64(token)
 		if slow -= lag / min(left, 128); slow <= quick {
-			if d.idle++; d.idle < unasked || lag > 0 && d.idle > unasked {
+			if d.idle++; d.idle < unasked || lag > 1 {
 				return
 			}
 			n = 1

@@ -311,7 +311,9 @@ func TestDraftingRefused(t *testing.T) {
 		"too many": {"llama", spec.Drafting{New: by, Most: 100}, "spec: drafting: expected 0 to 64 guesses behind a token, found 100"},
 		"states":   {"lfm2", spec.Drafting{New: by}, "engine: drafting: expected layers that can drop their last tokens, found some with states"},
 	} {
-		if _, err := New(openTiny(t, c.model, 64), Options{Draft: &c.d}); err == nil || err.Error() != c.want {
+		closed := 0
+		c.d.Close = func() error { closed++; return nil }
+		if _, err := New(openTiny(t, c.model, 64), Options{Draft: &c.d}); err == nil || err.Error() != c.want || closed != 1 {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}

@@ -55,8 +55,17 @@ const (
 )
 
 // New starts an engine on m, which it owns until Close has returned: nobody
-// else may compute with m or use its pool.
+// else may compute with m or use its pool. Drafters of o are closed with it, or if it
+// cannot be started.
 func New(m *model.Model, o Options) (*Engine, error) {
+	e, err := newEngine(m, o)
+	if d := o.Draft; err != nil && d != nil && d.Close != nil {
+		err = errors.Join(err, d.Close())
+	}
+	return e, err
+}
+
+func newEngine(m *model.Model, o Options) (*Engine, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}

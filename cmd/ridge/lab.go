@@ -49,7 +49,8 @@ The file has a JSON object a line, as Spec-Bench has it: {"category":..,"turns":
 The first turn is asked. Without a file a few built-in prompts are.
 
 speed is the ratio of all times; median and lower quartile are those of the ratios of
-single pairs; estimated is the ratio that the engine finds from predicted times of
+single pairs; processor is the ratio of the processor times, which other programs disturb
+less; estimated is the ratio that the engine finds from predicted times of
 steps, as it shows it in its metrics.`,
 		Example: `  ridge lab spec smollm2 --data spec_bench.jsonl --per-category 5
   ridge lab spec smollm2 --data spec_bench.jsonl --batch 8 --json`,

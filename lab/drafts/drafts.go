@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"ridge/engine"
+	"ridge/internal/cpu"
 	"ridge/sample"
 )
 
@@ -47,10 +48,12 @@ type Row struct {
 	Speed     float64 `json:"speed"`     // their ratio: of all times
 	Median    float64 `json:"median"`    // median of the ratios of pairs
 	Low       float64 `json:"low"`       // the lower quartile of those
+	CPU       float64 `json:"cpu"`       // ratio of the processor time that both ways took, which others on the machine disturb less
 	Estimated float64 `json:"estimated"` // ratio that the engine has estimated itself
 	Different int     `json:"different"` // answers that were not the same
 	plain     time.Duration
 	drafted   time.Duration
+	cpu       [2]time.Duration
 	saved     time.Duration
 	ratios    []float64
 }
@@ -59,6 +62,7 @@ type Row struct {
 type side struct {
 	answers        [][]int32
 	took           time.Duration // from the first token of any to the last of any
+	cpu            time.Duration // of all threads
 	guessed, right int
 	saved          time.Duration
 }
@@ -80,9 +84,11 @@ func Measure(ctx context.Context, e *engine.Engine, prompts []Prompt, c Config) 
 			if err != nil {
 				return nil, err
 			}
-			if old := &sides[which]; old.took == 0 || s.took < old.took {
-				*old = s
+			if old := &sides[which]; old.took > 0 {
+				s.cpu = min(s.cpu, old.cpu)
+				s.took = min(s.took, old.took)
 			}
+			sides[which] = s
 		}
 		for _, name := range []string{batch[0].Category, "all"} {
 			r := rows[name]
@@ -119,7 +125,7 @@ func batchesOf(prompts []Prompt, size int) (out [][]Prompt) {
 
 // answer has a batch answered. draft is engine.Request.MaxDraft.
 func answer(ctx context.Context, e *engine.Engine, batch []Prompt, c Config, tokens, draft int) (s side, err error) {
-	before := e.Stats().Saved
+	before, begin := e.Stats().Saved, cpu.Time()
 	var streams []*engine.Stream
 	for i, p := range batch {
 		r := engine.Request{Tokens: p.Tokens, MaxTokens: tokens, Sampling: c.Sampling, StopTokens: c.Stops, MaxDraft: draft}
@@ -158,6 +164,7 @@ func answer(ctx context.Context, e *engine.Engine, batch []Prompt, c Config, tok
 	for range streams {
 		<-ends
 	}
+	s.cpu = cpu.Time() - begin
 	var first, last time.Time
 	for i := range done {
 		o := &done[i]
@@ -187,6 +194,7 @@ func (r *Row) add(plain, drafted *side) {
 		}
 	}
 	r.Guessed, r.Accepted = r.Guessed+drafted.guessed, r.Accepted+drafted.right
+	r.cpu[0], r.cpu[1] = r.cpu[0]+plain.cpu, r.cpu[1]+drafted.cpu
 	r.plain, r.drafted, r.saved = r.plain+plain.took, r.drafted+drafted.took, r.saved+drafted.saved
 	if plain.took > 0 && drafted.took > 0 {
 		r.ratios = append(r.ratios, plain.took.Seconds()/drafted.took.Seconds())
@@ -199,7 +207,7 @@ func (r *Row) finish() {
 	r.Share = ratio(float64(r.Accepted), float64(r.Guessed))
 	r.PerStep = ratio(float64(after), float64(after-r.Accepted))
 	r.Plain, r.Drafted = ratio(float64(after), r.plain.Seconds()), ratio(float64(after), r.drafted.Seconds())
-	r.Speed = ratio(r.Drafted, r.Plain)
+	r.Speed, r.CPU = ratio(r.Drafted, r.Plain), ratio(r.cpu[0].Seconds(), r.cpu[1].Seconds())
 	r.Estimated = ratio((r.drafted + r.saved).Seconds(), r.drafted.Seconds())
 	if n := len(r.ratios); n > 0 {
 		slices.Sort(r.ratios)
@@ -216,11 +224,11 @@ func ratio(a, b float64) float64 {
 
 // WriteMarkdown writes rows as a table.
 func WriteMarkdown(w io.Writer, rows []Row) error {
-	out := "| category | prompts | tokens | guessed | accepted | tokens a step | plain tok/s | drafted tok/s | speed | median | lower quartile | estimated | different |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n"
+	out := "| category | prompts | tokens | guessed | accepted | tokens a step | plain tok/s | drafted tok/s | speed | median | lower quartile | processor | estimated | different |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n"
 	for i := range rows {
 		r := &rows[i]
-		out += fmt.Sprintf("| %s | %d | %d | %d | %.0f%% | %.2f | %.1f | %.1f | %.2f | %.2f | %.2f | %.2f | %d |\n",
-			r.Category, r.Prompts, r.Tokens, r.Guessed, 100*r.Share, r.PerStep, r.Plain, r.Drafted, r.Speed, r.Median, r.Low, r.Estimated, r.Different)
+		out += fmt.Sprintf("| %s | %d | %d | %d | %.0f%% | %.2f | %.1f | %.1f | %.2f | %.2f | %.2f | %.2f | %.2f | %d |\n",
+			r.Category, r.Prompts, r.Tokens, r.Guessed, 100*r.Share, r.PerStep, r.Plain, r.Drafted, r.Speed, r.Median, r.Low, r.CPU, r.Estimated, r.Different)
 	}
 	_, err := io.WriteString(w, out)
 	return err
