@@ -102,7 +102,7 @@ func (p *Plan) row(a *assigner, t gguf.TensorInfo, to tensor.DType) (Row, error)
 	if !t.Type.CanDecode() {
 		return fail("expected a type that can be decoded, found %s", t.Type)
 	}
-	if !to.CanEncode() {
+	if !to.CanWeigh() {
 		return fail("no encoder for %s", to)
 	}
 	cols := t.Dims[0]
@@ -115,7 +115,7 @@ func (p *Plan) row(a *assigner, t gguf.TensorInfo, to tensor.DType) (Row, error)
 		return row, err
 	}
 	row.Measured = measured
-	if !measured && a.needsImportance(t, to) {
+	if !measured && (a.needsImportance(t, to) || !to.CanEncode()) {
 		return fail("%s is of no use without an importance matrix: expected --imatrix FILE with this tensor, see ridge calibrate", to)
 	}
 	return row, nil

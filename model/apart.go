@@ -72,7 +72,7 @@ type stateful interface {
 // of experts, which hardly any two rows share.
 func (n *Net) inputs() []*input {
 	var list []*input
-	add := func(site, layer int, mats []*nn.Linear) {
+	n.sites(func(site, layer int, mats []*nn.Linear) {
 		in := &input{site: site, layer: layer}
 		for _, l := range mats {
 			if l.W != nil && l.W.UsesQuant() {
@@ -82,7 +82,12 @@ func (n *Net) inputs() []*input {
 		if len(in.mats) > 0 {
 			list = append(list, in)
 		}
-	}
+	})
+	return list
+}
+
+// sites calls add with the matrices that read the same rows, but for those of experts.
+func (n *Net) sites(add func(site, layer int, mats []*nn.Linear)) {
 	for i := range n.Layers {
 		l := &n.Layers[i]
 		mlp, dense := l.FFN.(*nn.MLP)
@@ -115,7 +120,6 @@ func (n *Net) inputs() []*input {
 		}
 	}
 	add(siteHead, len(n.Layers), []*nn.Linear{&n.Head.Out})
-	return list
 }
 
 // Planes returns how many planes the quantized rows have that matrices read.
@@ -225,7 +229,19 @@ func (plan *actPlan) share(inputs []*input, layers int) {
 // runRandom computes rows of tokens without any sense, and calls watch with the
 // rows that matrices read.
 func (m *Model) runRandom(watch func(x *kernel.Acts, l *nn.Linear)) error {
-	n := min(apartRows, m.cfg.Context)
+	tokens := make([]int32, min(apartRows, m.cfg.Context))
+	x := uint32(1)
+	for i := range tokens {
+		x = x*1664525 + 1013904223 // Numerical Recipes
+		tokens[i] = int32(uint64(x) * uint64(m.cfg.Vocab) >> 32)
+	}
+	return m.runTokens(tokens, watch)
+}
+
+// runTokens computes the rows of tokens as a sequence of its own, and calls watch with
+// the rows that matrices read.
+func (m *Model) runTokens(tokens []int32, watch func(x *kernel.Acts, l *nn.Linear)) error {
+	n := len(tokens)
 	cfg := kvcache.Config{Layers: m.net.Keeps(), DType: tensor.F32, PageTokens: 64}
 	var err error
 	if cfg.MaxBytes, err = kvcache.SequenceBytes(cfg, n+64, 0); err != nil {
@@ -238,12 +254,6 @@ func (m *Model) runRandom(watch func(x *kernel.Acts, l *nn.Linear)) error {
 	defer kv.Close()
 	e := nn.NewExec(m.pool)
 	e.KV, e.Watch = kv, watch
-	tokens := make([]int32, n)
-	x := uint32(1)
-	for i := range tokens {
-		x = x*1664525 + 1013904223 // Numerical Recipes
-		tokens[i] = int32(uint64(x) * uint64(m.cfg.Vocab) >> 32)
-	}
 	seq := kv.NewSeq()
 	if err := kv.Grow(seq, n); err != nil {
 		return err

@@ -20,11 +20,11 @@ import (
 // quantizeFlags are the flags of `ridge quantize`.
 type quantizeFlags struct {
 	hubFlags
-	out, split, head, embed string
-	types                   []string
-	pure, keepOutput, again bool
-	dry, force, asJSON      bool
-	threads                 int
+	out, split, head, embed, imatrix string
+	types                            []string
+	pure, keepOutput, again          bool
+	dry, force, asJSON               bool
+	threads                          int
 }
 
 func quantizeCommand() *cobra.Command {
@@ -53,6 +53,7 @@ add up. What was lost is measured by ridge eval kl.`,
 	fs.StringArrayVar(&f.types, "tensor-type", nil, "PATTERN=TYPE: element type of the matrices whose names match a regular expression; the first that fits counts")
 	fs.StringVar(&f.head, "output-type", "", "element type of the output matrix")
 	fs.StringVar(&f.embed, "embedding-type", "", "element type of the embedding")
+	fs.StringVar(&f.imatrix, "imatrix", "", "importance matrix of ridge calibrate or llama.cpp: errors are kept small where they count")
 	fs.BoolVar(&f.pure, "pure", false, "the mixture's main type for every matrix")
 	fs.BoolVar(&f.keepOutput, "keep-output", false, "leave the output matrix as it is")
 	fs.BoolVar(&f.again, "allow-requantize", false, "quantize again what is quantized already")
@@ -162,6 +163,11 @@ func (f *quantizeFlags) options(typ string) (func(progress func(done, total int6
 	o := compress.Options{Mixture: m, Pure: f.pure, KeepOutput: f.keepOutput, Requantize: f.again, Threads: f.threads}
 	if o.Split, err = splitBytes(f.split); err != nil {
 		return nil, err
+	}
+	if f.imatrix != "" {
+		if o.Importance, err = compress.ReadImportance(f.imatrix); err != nil {
+			return nil, err
+		}
 	}
 	for flag, to := range map[string]**tensor.DType{f.head: &o.Output, f.embed: &o.Embedding} {
 		if flag == "" {

@@ -39,7 +39,7 @@ var mayImport = map[string][]string{
 	"measure/eval":        {"engine", "text/tokenizer"},
 	"sched":               {"kvcache"},
 	"sched/sim":           {"kvcache", "sched", "weights/tensor"},
-	"compress":            {"weights/gguf", "weights/tensor"},
+	"compress":            {"model", "weights/gguf", "weights/tensor"},
 	"spec":                {"kvcache", "model"},
 	"engine/trace":        {},
 	"engine":              {"engine/trace", "kvcache", "model", "sample", "sched", "spec"},

@@ -25,10 +25,10 @@ var formats = []Technique{
 		What:    "GGUF's block formats, bit-exact with their definition; llama.cpp's mixtures, tensor for tensor",
 		Use:     "ridge quantize MODEL TYPE -o FILE",
 		Code:    "compress/assign.go",
-		Tests:   []string{"weights/tensor TestGoldenDecode", "weights/tensor TestGoldenEncode", "compress TestTypesAreLlamaCpps", "compress TestQuantizeThreads", "compress TestQuantizeRefuses"},
+		Tests:   []string{"weights/tensor TestGoldenDecode", "weights/tensor TestGoldenEncode", "weights/tensor TestGoldenWeighted", "compress TestCalibrateAgainstTransformers", "compress TestTypesAreLlamaCpps", "compress TestQuantizeThreads", "compress TestQuantizeRefuses"},
 		Show:    "go test -v -run 'TestTypesAreLlamaCpps' ./compress",
 		Bench:   "weights/tensor BenchmarkDecodeRow",
-		Missing: "encoders of IQ1 and IQ2_XS, and those that weigh errors",
+		Missing: "importance of the matrices of experts",
 	},
 	{
 		ID:      "fp4",

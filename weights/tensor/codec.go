@@ -13,6 +13,9 @@ type codec struct {
 	// encode writes the blocks of src, which holds whole blocks of finite
 	// values; nil if there is no encoder.
 	encode func(dst []byte, src []float32)
+	// weigh is encode of a row, with the importance of each value; nil if the format
+	// has no use for it. A nil importance is encode.
+	weigh func(dst []byte, src, importance []float32)
 	// quantizes tells formats whose values share scales from plain numbers:
 	// NaN and infinities have no code in them.
 	quantizes bool
@@ -34,36 +37,36 @@ var codecs = [len(dtypes)]codec{
 	F16:  {decode: decodeF16, encode: encodeF16},
 	BF16: {decode: decodeBF16, encode: encodeBF16},
 
-	Q4_0: {decodeQ4_0, encodeQ4_0, true, []int{0}},
-	Q4_1: {decodeQ4_1, encodeQ4_1, true, []int{0, 2}},
-	Q5_0: {decodeQ5_0, encodeQ5_0, true, []int{0}},
-	Q5_1: {decodeQ5_1, encodeQ5_1, true, []int{0, 2}},
-	Q8_0: {decodeQ8_0, encodeQ8_0, true, []int{0}},
+	Q4_0: {decodeQ4_0, encodeQ4_0, weighQ4_0, true, []int{0}},
+	Q4_1: {decodeQ4_1, encodeQ4_1, weighQ4_1, true, []int{0, 2}},
+	Q5_0: {decodeQ5_0, encodeQ5_0, weighQ5_0, true, []int{0}},
+	Q5_1: {decodeQ5_1, encodeQ5_1, weighQ5_1, true, []int{0, 2}},
+	Q8_0: {decodeQ8_0, encodeQ8_0, nil, true, []int{0}},
 
-	Q2_K: {decodeQ2_K, encodeQ2_K, true, []int{80, 82}},
-	Q3_K: {decodeQ3_K, encodeQ3_K, true, []int{108}},
-	Q4_K: {decodeQ4_K, encodeQ4_K, true, []int{0, 2}},
-	Q5_K: {decodeQ5_K, encodeQ5_K, true, []int{0, 2}},
-	Q6_K: {decodeQ6_K, encodeQ6_K, true, []int{208}},
-	Q8_K: {decodeQ8_K, encodeQ8_K, true, nil},
+	Q2_K: {decodeQ2_K, encodeQ2_K, weighQ2_K, true, []int{80, 82}},
+	Q3_K: {decodeQ3_K, encodeQ3_K, weighQ3_K, true, []int{108}},
+	Q4_K: {decodeQ4_K, encodeQ4_K, weighQ4_K, true, []int{0, 2}},
+	Q5_K: {decodeQ5_K, encodeQ5_K, weighQ5_K, true, []int{0, 2}},
+	Q6_K: {decodeQ6_K, encodeQ6_K, weighQ6_K, true, []int{208}},
+	Q8_K: {decodeQ8_K, encodeQ8_K, nil, true, nil},
 
-	IQ4_NL: {decodeIQ4_NL, encodeIQ4_NL, true, []int{0}},
-	IQ4_XS: {decodeIQ4_XS, encodeIQ4_XS, true, []int{0}},
-	TQ1_0:  {decodeTQ1_0, encodeTQ1_0, true, []int{52}},
-	TQ2_0:  {decodeTQ2_0, encodeTQ2_0, true, []int{64}},
-	MXFP4:  {decodeMXFP4, encodeMXFP4, true, nil},
+	IQ4_NL: {decodeIQ4_NL, encodeIQ4_NL, weighIQ4_NL, true, []int{0}},
+	IQ4_XS: {decodeIQ4_XS, encodeIQ4_XS, weighIQ4_XS, true, []int{0}},
+	TQ1_0:  {decodeTQ1_0, encodeTQ1_0, nil, true, []int{52}},
+	TQ2_0:  {decodeTQ2_0, encodeTQ2_0, nil, true, []int{64}},
+	MXFP4:  {decodeMXFP4, encodeMXFP4, nil, true, nil},
 
-	NVFP4: {decode: decodeNVFP4},
-	Q1_0:  {decode: decodeQ1_0},
-	Q2_0:  {decode: decodeQ2_0},
+	NVFP4: {decodeNVFP4, encodeNVFP4, nil, true, nil},
+	Q1_0:  {decodeQ1_0, encodeQ1_0, nil, true, []int{0}},
+	Q2_0:  {decodeQ2_0, encodeQ2_0, nil, true, []int{0}},
 
-	IQ1_S:   {decode: decodeIQ1_S},
-	IQ1_M:   {decode: decodeIQ1_M},
-	IQ2_XXS: {decode: decodeIQ2_XXS},
-	IQ2_XS:  {decode: decodeIQ2_XS},
-	IQ2_S:   {decodeIQ2_S, encodeIQ2_S, true, []int{0}},
-	IQ3_XXS: {decodeIQ3_XXS, encodeIQ3_XXS, true, []int{0}},
-	IQ3_S:   {decodeIQ3_S, encodeIQ3_S, true, []int{0}},
+	IQ1_S:   {decodeIQ1_S, nil, weighIQ1_S, true, []int{0}},
+	IQ1_M:   {decodeIQ1_M, nil, weighIQ1_M, true, nil},
+	IQ2_XXS: {decodeIQ2_XXS, nil, weighIQ2_XXS, true, []int{0}},
+	IQ2_XS:  {decodeIQ2_XS, nil, weighIQ2_XS, true, []int{0}},
+	IQ2_S:   {decodeIQ2_S, encodeIQ2_S, weighIQ2_S, true, []int{0}},
+	IQ3_XXS: {decodeIQ3_XXS, encodeIQ3_XXS, weighIQ3_XXS, true, []int{0}},
+	IQ3_S:   {decodeIQ3_S, encodeIQ3_S, weighIQ3_S, true, []int{0}},
 }
 
 func (d DType) codec() *codec {
@@ -76,9 +79,9 @@ func (d DType) codec() *codec {
 // CanDecode reports whether Decode knows d.
 func (d DType) CanDecode() bool { return d.codec().decode != nil }
 
-// CanEncode reports whether Encode knows d. The integer types, Q8_1 and the
-// formats whose encoder needs an importance matrix (IQ1_S, IQ1_M, IQ2_XXS,
-// IQ2_XS) have none, nor have NVFP4, Q1_0 and Q2_0, which models are trained for.
+// CanEncode reports whether Encode knows d. The integer types and Q8_1 have no
+// encoder, and those whose encoder needs an importance matrix (IQ1_S, IQ1_M, IQ2_XXS,
+// IQ2_XS) have EncodeWeighted only.
 func (d DType) CanEncode() bool { return d.codec().encode != nil }
 
 // Decode writes the first len(dst) values of the blocks in src to dst. Any
@@ -125,6 +128,12 @@ func (d DType) Encode(dst []byte, src []float32) error {
 		}
 		return fmt.Errorf("tensor: encode %s: %s", d, why)
 	}
+	return d.encodeBy(dst, src, c.encode)
+}
+
+// encodeBy checks src, encodes it by do and checks the scales.
+func (d DType) encodeBy(dst []byte, src []float32, do func(dst []byte, src []float32)) error {
+	c := d.codec()
 	n := d.RowBytes(len(src))
 	if n < 0 {
 		return fmt.Errorf("tensor: encode %s: %d values, want a multiple of %d", d, len(src), d.BlockSize())
@@ -133,7 +142,7 @@ func (d DType) Encode(dst []byte, src []float32) error {
 		return fmt.Errorf("tensor: encode %s: %d values want %d bytes, %d given", d, len(src), n, len(dst))
 	}
 	if !c.quantizes {
-		c.encode(dst, src)
+		do(dst, src)
 		return nil
 	}
 	limit := float32(largestScaled)
@@ -145,7 +154,7 @@ func (d DType) Encode(dst []byte, src []float32) error {
 			return fmt.Errorf("tensor: encode %s: value %d is %v, want a magnitude of at most %g", d, i, v, limit)
 		}
 	}
-	c.encode(dst, src)
+	do(dst, src)
 	for block := 0; block*d.BlockBytes() < n; block++ {
 		for _, at := range c.scales {
 			if h := binary.LittleEndian.Uint16(dst[block*d.BlockBytes()+at:]); h&0x7c00 == 0x7c00 {

@@ -44,7 +44,7 @@ var errorBounds = map[DType]float64{
 	Q2_K: 0.305, Q3_K: 0.155, Q4_K: 0.074, Q5_K: 0.0375, Q6_K: 0.0185, Q8_K: 0.0074,
 	IQ4_NL: 0.0795, IQ4_XS: 0.08, MXFP4: 0.117,
 	IQ2_S: 0.275, IQ3_XXS: 0.22, IQ3_S: 0.171,
-	TQ1_0: 0.843, TQ2_0: 0.843,
+	TQ1_0: 0.843, TQ2_0: 0.843, NVFP4: 0.106, Q1_0: 0.62, Q2_0: 0.9,
 }
 
 func TestEncodeErrorBounds(t *testing.T) {

@@ -35,22 +35,27 @@ func decodeIQ4(y *[32]float32, codes *[16]byte, d float32) {
 	}
 }
 
-func encodeIQ4_NL(dst []byte, src []float32) {
+func encodeIQ4_NL(dst []byte, src []float32) { weighIQ4_NL(dst, src, nil) }
+
+func weighIQ4_NL(dst []byte, src, importance []float32) {
 	for len(src) > 0 {
 		x, b := (*[32]float32)(src), (*[18]byte)(dst)
-		d := fitIQ4(x)
+		d := fitIQ4(x, take(&importance, 32), weightSquare(x[:]))
 		putF16(b[:], d)
 		encodeIQ4((*[16]byte)(b[2:]), x, inverse(d))
 		src, dst = src[len(x):], dst[len(b):]
 	}
 }
 
-func encodeIQ4_XS(dst []byte, src []float32) {
+func encodeIQ4_XS(dst []byte, src []float32) { weighIQ4_XS(dst, src, nil) }
+
+func weighIQ4_XS(dst []byte, src, importance []float32) {
 	for len(src) > 0 {
 		b := (*[136]byte)(dst)
 		var scales [8]float32
+		own, square := take(&importance, 256), weightSquare(src[:256])
 		for i := range scales {
-			scales[i] = fitIQ4((*[32]float32)(src[32*i:]))
+			scales[i] = fitIQ4((*[32]float32)(src[32*i:]), part(own, 32*i), square)
 		}
 		d := -farthest(scales[:]) / 32
 		putF16(b[:], d)
@@ -75,19 +80,37 @@ func encodeIQ4(codes *[16]byte, x *[32]float32, inv float32) {
 	}
 }
 
+// weightSquare returns twice the mean of the squares of x, rounded as IQ4's weights
+// are defined.
+func weightSquare(x []float32) float32 {
+	var sum float32
+	for _, v := range x {
+		sum += float32(v * v)
+	}
+	return sum * (2 / float32(len(x)))
+}
+
 // fitIQ4 searches the scale with the least squared error, each value weighted
-// by its square: the value farthest from zero is tried on 15 places around the
+// by its square or as weigh says: the value farthest from zero is tried on 15 places around the
 // end of the table, each time followed by a least-squares fit.
-func fitIQ4(x *[32]float32) float32 {
+func fitIQ4(x *[32]float32, importance []float32, square float32) float32 {
 	top := farthest(x[:])
 	if abs32(top) < allZero {
 		return 0
 	}
+	var weights [32]float32
+	if importance != nil {
+		weigh(weights[:], importance, x[:], square)
+	} else {
+		for i, v := range x {
+			weights[i] = v * v
+		}
+	}
 	// sums returns Σ w·q·x and Σ w·q² for the codes q chosen by inv.
 	sums := func(inv float32) (qx, qq float32) {
-		for _, v := range x {
+		for i, v := range x {
 			q := iq4Values[nearestIQ4(inv*v)]
-			w := v * v
+			w := weights[i]
 			qx += float32(w * q * v)
 			qq += float32(w * q * q)
 		}

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Encoders of the codebook formats that can do without an importance matrix:
-// IQ2_S, IQ3_XXS, IQ3_S.
+// Encoders of the codebook formats of 2 and 3 bits. IQ2_XXS and IQ2_XS need to know
+// the importance of values, the others can do without.
 
 // A codebook finds the entries nearest to a point. Levels are counted 0, 1, 2,
 // ... and stand for the magnitudes 1, 3, 5, ...
@@ -23,6 +23,8 @@ type codebook struct {
 }
 
 var (
+	iq2xxsBook = codebook{entries: iq2xxsGrid[:], dim: 8, bits: 2, levels: 3, rings: 2}
+	iq2xsBook  = codebook{entries: iq2xsGrid[:], dim: 8, bits: 2, levels: 3, rings: 2}
 	iq2sBook   = codebook{entries: iq2sGrid[:], dim: 8, bits: 2, levels: 3, rings: 1}
 	iq3xxsBook = codebook{entries: iq3xxsGrid[:], dim: 4, bits: 3, levels: 8, rings: 2}
 	iq3sBook   = codebook{entries: iq3sGrid[:], dim: 4, bits: 3, levels: 8, rings: 3}
@@ -135,13 +137,19 @@ type gridFit struct {
 	tries int
 	step  float32
 	// redo quantizes every entry once more for the final scale, not only those
-	// that had to be snapped; also if no try was an improvement.
-	redo bool
+	// that had to be snapped; also if no try was an improvement. always does so
+	// even if none had to be snapped.
+	redo, always bool
 }
 
 // fit chooses f.codes and returns the scale. The largest of f.x, top, must be
 // positive.
 func (f *gridFit) fit(top float32) float32 {
+	return f.fitFrom(top/float32(2*f.book.levels-1), top)
+}
+
+// fitFrom is fit with a scale that counts if no try is an improvement.
+func (f *gridFit) fitFrom(scale, top float32) float32 {
 	c, entries := f.book, f.n/f.book.dim
 	var root [32]float32 // snapping weights
 	for i := range f.n {
@@ -153,7 +161,7 @@ func (f *gridFit) fit(top float32) float32 {
 	for k := range entries {
 		onGrid[k] = !f.redo
 	}
-	scale, best := top/largest, float32(0)
+	best := float32(0)
 	for try := -f.tries; try <= f.tries; try++ {
 		inv := (largest + float32(float32(try)*f.step)) / top
 		var codes [8]uint16
@@ -173,7 +181,7 @@ func (f *gridFit) fit(top float32) float32 {
 	for k := range entries {
 		snapped = snapped || !onGrid[k]
 	}
-	if snapped && scale > 0 {
+	if (snapped || f.always) && scale > 0 {
 		inv := 1 / scale
 		for k := range entries {
 			if onGrid[k] && !f.redo {
@@ -200,12 +208,18 @@ func (f *gridFit) project(codes *[8]uint16) (qx, qq float32) {
 	return qx, qq
 }
 
-// load sets the magnitudes and weights (x² + floor) of a sub-block and returns
-// the signs, a byte for 8 values, and the largest magnitude.
-func (f *gridFit) load(x []float32, floor float32) (signs [4]byte, top float32) {
+// load sets the magnitudes and weights of a sub-block, x² + floor or, if importance is
+// not nil, as weigh sets them, and returns the signs, a byte for 8 values, and the
+// largest magnitude.
+func (f *gridFit) load(x, importance []float32, square, floor float32) (signs [4]byte, top float32) {
 	f.n = len(x)
+	if importance != nil {
+		weigh(f.w[:], importance, x, square)
+	}
 	for i, v := range x {
-		f.w[i] = floor + float32(v*v)
+		if importance == nil {
+			f.w[i] = floor + float32(v*v)
+		}
 		if !(v >= 0) {
 			v = -v
 			signs[i/8] |= 1 << (i % 8)
@@ -254,21 +268,20 @@ func shareOddScale(codes []byte, scales []float32) float32 {
 	return d
 }
 
-func encodeIQ2_S(dst []byte, src []float32) {
+func encodeIQ2_S(dst []byte, src []float32) { weighIQ2_S(dst, src, nil) }
+
+func weighIQ2_S(dst []byte, src, importance []float32) {
 	iq2sBook.prepare()
 	fit := gridFit{book: &iq2sBook, tries: 9, step: 0.1}
 	for len(src) > 0 {
 		x, b := src[:256], (*[82]byte)(dst)
 		src, dst = src[len(x):], dst[len(b):]
 		clear(b[:])
-		var squares float32
-		for _, v := range x {
-			squares += float32(v * v)
-		}
-		floor := 0.25 * (2 * squares / 256)
+		square := doubleSquare(x)
+		own := take(&importance, 256)
 		var scales [16]float32
 		for n := range scales {
-			signs, top := fit.load(x[16*n:16*n+16], floor)
+			signs, top := fit.load(x[16*n:16*n+16], part(own, 16*n), square, 0.25*square)
 			fit.codes = [8]uint16{}
 			if top < 1e-8 {
 				continue
@@ -293,7 +306,9 @@ func encodeIQ2_S(dst []byte, src []float32) {
 	}
 }
 
-func encodeIQ3_XXS(dst []byte, src []float32) {
+func encodeIQ3_XXS(dst []byte, src []float32) { weighIQ3_XXS(dst, src, nil) }
+
+func weighIQ3_XXS(dst []byte, src, importance []float32) {
 	iq3xxsBook.prepare()
 	fit := gridFit{book: &iq3xxsBook, tries: 15, step: 0.2}
 	for len(src) > 0 {
@@ -302,8 +317,9 @@ func encodeIQ3_XXS(dst []byte, src []float32) {
 		clear(b[:])
 		var scales [8]float32
 		var rest [8]uint32
+		own := take(&importance, 256)
 		for n := range scales {
-			signs, _ := fit.load(x[32*n:32*n+32], 0)
+			signs, _ := fit.load(x[32*n:32*n+32], part(own, 32*n), doubleSquare(x), 0)
 			top := fit.evenSigns(&signs)
 			if top < 1e-8 {
 				continue
@@ -331,7 +347,9 @@ func encodeIQ3_XXS(dst []byte, src []float32) {
 
 // encodeIQ3_S differs from ggml's quantizer on superblocks in which 32 values
 // are all zero: that one stores what follows them in their place.
-func encodeIQ3_S(dst []byte, src []float32) {
+func encodeIQ3_S(dst []byte, src []float32) { weighIQ3_S(dst, src, nil) }
+
+func weighIQ3_S(dst []byte, src, importance []float32) {
 	iq3sBook.prepare()
 	fit := gridFit{book: &iq3sBook, tries: 9, step: 0.2, redo: true}
 	for len(src) > 0 {
@@ -339,8 +357,9 @@ func encodeIQ3_S(dst []byte, src []float32) {
 		src, dst = src[len(x):], dst[len(b):]
 		clear(b[:])
 		var scales [8]float32
+		own := take(&importance, 256)
 		for n := range scales {
-			signs, top := fit.load(x[32*n:32*n+32], 0)
+			signs, top := fit.load(x[32*n:32*n+32], part(own, 32*n), doubleSquare(x), 0)
 			if top == 0 {
 				continue
 			}

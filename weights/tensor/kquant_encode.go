@@ -10,25 +10,42 @@ import (
 // again for the scales as they will be read back. The fits are in
 // kquant_fit.go.
 
-func encodeQ2_K(dst []byte, src []float32) {
+func encodeQ2_K(dst []byte, src []float32) { weighQ2_K(dst, src, nil) }
+
+func weighQ2_K(dst []byte, src, importance []float32) {
 	for len(src) > 0 {
 		x, b := (*[256]float32)(src), (*[84]byte)(dst)
 		var codes [256]byte
-		var scales, mins [16]float32
+		var scales, mins, sums [16]float32
+		var scaleInts, minInts [16]byte
+		square := meanSquare(x[:])
 		for n := range 16 {
 			var weights [16]float32
 			sub := x[16*n : 16*n+16]
-			for i, v := range sub {
-				weights[i] = abs32(v)
+			search := affineSearch{top: 3, from: -0.5, delta: 0.1, steps: 15, absolute: true}
+			if importance != nil {
+				sums[n] = weigh(weights[:], importance[16*n:], sub, square)
+				search = weighedSearch(3)
+			} else {
+				for i, v := range sub {
+					weights[i] = abs32(v)
+				}
 			}
-			scales[n], mins[n] = fitAffine(codes[16*n:16*n+16], sub, weights[:],
-				affineSearch{top: 3, from: -0.5, steps: 15, absolute: true})
+			scales[n], mins[n] = fitAffine(codes[16*n:16*n+16], sub, weights[:], search)
 		}
-		d := shareScale(b[80:], &scales, 15)
-		dmin := shareScale(b[82:], &mins, 15)
+		var d, dmin float32
+		if importance != nil {
+			d = putF16(b[80:], fitPositive(scaleInts[:], scales[:], sums[:], 15))
+			dmin = putF16(b[82:], fitPositive(minInts[:], mins[:], sums[:], 15))
+			importance = importance[256:]
+		} else {
+			d, dmin = shareScale(b[80:], &scales, 15), shareScale(b[82:], &mins, 15)
+			for n := range 16 {
+				scaleInts[n], minInts[n] = byte(nearest(scales[n])), byte(nearest(mins[n]))
+			}
+		}
 		for n := range 16 {
-			s, m := nearest(scales[n]), nearest(mins[n])
-			b[n] = byte(s | m<<4)
+			b[n] = scaleInts[n] | minInts[n]<<4
 			if scale := d * float32(b[n]&15); scale != 0 {
 				recode(codes[16*n:16*n+16], x[16*n:16*n+16], scale, dmin*float32(b[n]>>4), 0, 3)
 			}
@@ -73,17 +90,35 @@ func packPairs(b *[64]byte, codes *[256]byte) {
 	}
 }
 
-func encodeQ3_K(dst []byte, src []float32) {
+func encodeQ3_K(dst []byte, src []float32) { weighQ3_K(dst, src, nil) }
+
+func weighQ3_K(dst []byte, src, importance []float32) {
 	for len(src) > 0 {
 		x, b := (*[256]float32)(src), (*[110]byte)(dst)
 		var codes [256]byte
-		var scales [16]float32
+		var scales, sums [16]float32
+		square := doubleSquare(x[:])
 		for n := range 16 {
-			scales[n] = fitQ3(codes[16*n:16*n+16], x[16*n:16*n+16])
+			sub := x[16*n : 16*n+16]
+			if importance == nil {
+				scales[n] = fitQ3(codes[16*n:16*n+16], sub)
+				continue
+			}
+			var weights [16]float32
+			sums[n] = weigh(weights[:], importance[16*n:], sub, square)
+			scales[n] = fitSigned(codes[16*n:16*n+16], sub, weights[:], 4)
 		}
 		var d float32
 		ints := [16]int8{}
-		if top := farthest(scales[:]); top != 0 {
+		if importance != nil {
+			var shifted [16]byte
+			d = putF16(b[108:], fitSigned(shifted[:], scales[:], sums[:], 32))
+			for n, s := range shifted {
+				ints[n] = int8(s) - 32
+			}
+			packQ3((*[12]byte)(b[96:]), &ints)
+			importance = importance[256:]
+		} else if top := farthest(scales[:]); top != 0 {
 			inv := -32 / top
 			for n, s := range scales {
 				ints[n] = int8(clamp(int(int8(nearest(inv*s))), -32, 31))
@@ -107,11 +142,13 @@ func encodeQ3_K(dst []byte, src []float32) {
 	}
 }
 
-func encodeQ4_K(dst []byte, src []float32) {
+func encodeQ4_K(dst []byte, src []float32) { weighQ4_K(dst, src, nil) }
+
+func weighQ4_K(dst []byte, src, importance []float32) {
 	for len(src) > 0 {
 		x, b := (*[256]float32)(src), (*[144]byte)(dst)
 		var codes [256]byte
-		encodeAffine((*[16]byte)(b[:]), &codes, x, affineSearch{top: 15, from: -1, steps: 20})
+		importance = encodeAffine((*[16]byte)(b[:]), &codes, x, importance, affineSearch{top: 15, from: -1, delta: 0.1, steps: 20})
 		for n := range 4 {
 			q := codes[64*n : 64*n+64]
 			for i := range 32 {
@@ -122,11 +159,13 @@ func encodeQ4_K(dst []byte, src []float32) {
 	}
 }
 
-func encodeQ5_K(dst []byte, src []float32) {
+func encodeQ5_K(dst []byte, src []float32) { weighQ5_K(dst, src, nil) }
+
+func weighQ5_K(dst []byte, src, importance []float32) {
 	for len(src) > 0 {
 		x, b := (*[256]float32)(src), (*[176]byte)(dst)
 		var codes [256]byte
-		encodeAffine((*[16]byte)(b[:]), &codes, x, affineSearch{top: 31, from: -0.5, steps: 15})
+		importance = encodeAffine((*[16]byte)(b[:]), &codes, x, importance, affineSearch{top: 31, from: -0.5, delta: 0.1, steps: 15})
 		clear(b[16:48])
 		for n := range 4 {
 			q := codes[64*n : 64*n+64]
@@ -140,54 +179,81 @@ func encodeQ5_K(dst []byte, src []float32) {
 }
 
 // encodeAffine fits the 8 sub-blocks of Q4_K or Q5_K, writes their scales to
-// head and their codes, one a byte, to codes.
-func encodeAffine(head *[16]byte, codes *[256]byte, x *[256]float32, search affineSearch) {
-	var scales, mins [8]float32
+// head and their codes, one a byte, to codes. It returns the importance of the
+// values that follow, nil for none.
+func encodeAffine(head *[16]byte, codes *[256]byte, x *[256]float32, importance []float32, search affineSearch) []float32 {
+	var scales, mins, sums [8]float32
+	var scaleInts, minInts [8]byte
+	square := doubleSquare(x[:])
 	for n := range 8 {
 		sub := x[32*n : 32*n+32]
-		var squares float32
-		for _, v := range sub {
-			squares += float32(v * v)
-		}
-		rms := sqrt32(squares / 32)
 		var weights [32]float32
+		if importance != nil {
+			sums[n] = weigh(weights[:], importance[32*n:], sub, square)
+			scales[n], mins[n] = fitAffine(codes[32*n:32*n+32], sub, weights[:], weighedSearch(search.top))
+			continue
+		}
+		rms := sqrt32(meanSquare(sub))
 		for i, v := range sub {
 			weights[i] = rms + abs32(v)
 		}
 		scales[n], mins[n] = fitAffine(codes[32*n:32*n+32], sub, weights[:], search)
 	}
-	var topScale, topMin, invScale, invMin float32
-	for n := range 8 {
-		topScale, topMin = max(topScale, scales[n]), max(topMin, mins[n])
+	var d, dmin float32
+	if importance != nil {
+		d = putF16(head[:], fitPositive(scaleInts[:], scales[:], sums[:], 63))
+		dmin = putF16(head[2:], fitPositive(minInts[:], mins[:], sums[:], 63))
+		importance = importance[256:]
+	} else {
+		d = putF16(head[:], shareInts(&scaleInts, &scales))
+		dmin = putF16(head[2:], shareInts(&minInts, &mins))
 	}
-	if topScale > 0 {
-		invScale = 63 / topScale
-	}
-	if topMin > 0 {
-		invMin = 63 / topMin
-	}
-	var scaleInts, minInts [8]byte
-	for n := range 8 {
-		scaleInts[n] = min(63, byte(nearest(invScale*scales[n])))
-		minInts[n] = min(63, byte(nearest(invMin*mins[n])))
-	}
-	d, dmin := putF16(head[:], topScale/63), putF16(head[2:], topMin/63)
 	packQ4((*[12]byte)(head[4:]), &scaleInts, &minInts)
 	for n := range 8 {
 		if scale := d * float32(scaleInts[n]); scale != 0 {
 			recode(codes[32*n:32*n+32], x[32*n:32*n+32], scale, dmin*float32(minInts[n]), 0, search.top)
 		}
 	}
+	return importance
 }
 
-func encodeQ6_K(dst []byte, src []float32) {
+// shareInts rounds the scales to 63ths of the largest, which it returns over 63.
+func shareInts(ints *[8]byte, scales *[8]float32) float32 {
+	var top, inv float32
+	for _, s := range scales {
+		top = max(top, s)
+	}
+	if top > 0 {
+		inv = 63 / top
+	}
+	for n, s := range scales {
+		ints[n] = min(63, byte(nearest(inv*s)))
+	}
+	return top / 63
+}
+
+func encodeQ6_K(dst []byte, src []float32) { weighQ6_K(dst, src, nil) }
+
+func weighQ6_K(dst []byte, src, importance []float32) {
 	for len(src) > 0 {
 		x, b := (*[256]float32)(src), (*[210]byte)(dst)
 		src, dst = src[len(x):], dst[len(b):]
 		var codes [256]byte
 		var scales [16]float32
 		for n := range 16 {
-			scales[n] = fitQ6(codes[16*n:16*n+16], x[16*n:16*n+16])
+			sub := x[16*n : 16*n+16]
+			var weights [16]float32
+			if importance != nil {
+				copy(weights[:], importance[16*n:])
+			} else {
+				for i, v := range sub {
+					weights[i] = v * v
+				}
+			}
+			scales[n] = fitSigned(codes[16*n:16*n+16], sub, weights[:], 32)
+		}
+		if importance != nil {
+			importance = importance[256:]
 		}
 		top := farthest(scales[:])
 		if abs32(top) < allZero {

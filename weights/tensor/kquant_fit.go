@@ -4,11 +4,11 @@ package tensor
 const allZero = 1e-15
 
 // An affineSearch says which scales fitAffine tries: those that map the range
-// of the values to top+from, top+from+0.1, ... codes, steps+1 of them.
+// of the values to top+from, top+from+delta, ... codes, steps+1 of them.
 type affineSearch struct {
-	top, steps int
-	from       float32
-	absolute   bool // minimize absolute instead of squared errors
+	top, steps  int
+	from, delta float32
+	absolute    bool // minimize absolute instead of squared errors
 }
 
 // fitAffine fits x ≈ scale·code - least with codes 0..s.top and least >= 0, for
@@ -37,7 +37,7 @@ func fitAffine(codes []byte, x, weights []float32, s affineSearch) (scale, least
 	var buf [32]byte
 	trial := buf[:len(x)]
 	for step := range s.steps + 1 {
-		inv := (s.from + float32(0.1*float32(step)) + float32(s.top)) / (highest - offset)
+		inv := (s.from + float32(s.delta*float32(step)) + float32(s.top)) / (highest - offset)
 		quantizeAffine(trial, x, inv, offset, s.top)
 		var sumL, sumL2, sumXL float32
 		for i, q := range trial {
@@ -85,10 +85,10 @@ func affineError(codes []byte, x, weights []float32, scale, offset float32, abso
 	return sum
 }
 
-// fitQ6 fits x ≈ scale·(code-32) with codes 0..63, errors weighted by x²: the
-// value farthest from zero is tried on 19 places around -32, each time followed
-// by a least-squares fit of the scale.
-func fitQ6(codes []byte, x []float32) float32 {
+// fitSigned fits x ≈ scale·(code-most) with codes 0..2·most-1 and weighted
+// errors: the value farthest from zero is tried on 19 places around -most, each
+// time followed by a least-squares fit of the scale.
+func fitSigned(codes []byte, x, weights []float32, most int) float32 {
 	top := farthest(x)
 	if abs32(top) < allZero {
 		clear(codes)
@@ -96,12 +96,12 @@ func fitQ6(codes []byte, x []float32) float32 {
 	}
 	choose := func(inv float32) {
 		for i, v := range x {
-			codes[i] = byte(clamp(nearest(inv*v), -32, 31) + 32)
+			codes[i] = byte(clamp(nearest(inv*v), -most, most-1) + most)
 		}
 	}
-	inv := -32 / top
+	inv := float32(-most) / top
 	choose(inv)
-	lx, l2 := projectQ6(x, inv)
+	lx, l2 := projectSigned(x, weights, inv, most)
 	var scale float32
 	if l2 != 0 {
 		scale = lx / l2
@@ -111,8 +111,8 @@ func fitQ6(codes []byte, x []float32) float32 {
 		if try == 0 {
 			continue
 		}
-		inv = -(32 + float32(0.1*float32(try))) / top
-		lx, l2 = projectQ6(x, inv)
+		inv = -(float32(most) + float32(0.1*float32(try))) / top
+		lx, l2 = projectSigned(x, weights, inv, most)
 		if l2 > 0 && lx*lx > best*l2 {
 			choose(inv)
 			scale = lx / l2
@@ -122,11 +122,11 @@ func fitQ6(codes []byte, x []float32) float32 {
 	return scale
 }
 
-// projectQ6 returns Σ w·l·x and Σ w·l² for the codes l chosen by inv.
-func projectQ6(x []float32, inv float32) (lx, l2 float32) {
-	for _, v := range x {
-		l := float32(clamp(nearest(inv*v), -32, 31))
-		w := v * v
+// projectSigned returns Σ w·l·x and Σ w·l² for the codes l chosen by inv.
+func projectSigned(x, weights []float32, inv float32, most int) (lx, l2 float32) {
+	for i, v := range x {
+		l := float32(clamp(nearest(inv*v), -most, most-1))
+		w := weights[i]
 		lx += float32(w * v * l)
 		l2 += float32(w * l * l)
 	}

@@ -1,5 +1,7 @@
 package tensor
 
+import "math"
+
 // Q1_0: 128 values of one bit, the scale or its negative. Q2_0: 64 values of two
 // bits, -1 to 2 times the scale. Both have a float16 scale before the codes, the
 // lowest bits of a byte first. Models are trained for them.
@@ -14,6 +16,36 @@ func decodeQ1_0(dst []float32, src []byte) {
 			}
 		}
 		dst, src = dst[len(y):], src[len(b):]
+	}
+}
+
+func encodeQ1_0(dst []byte, src []float32) {
+	for len(src) > 0 {
+		x, b := (*[128]float32)(src), (*[18]byte)(dst)
+		clear(b[:])
+		var sum float32
+		for i, v := range x {
+			sum += abs32(v)
+			if v >= 0 {
+				b[2+i/8] |= 1 << (i % 8)
+			}
+		}
+		putF16(b[:], sum/128)
+		src, dst = src[len(x):], dst[len(b):]
+	}
+}
+
+func encodeQ2_0(dst []byte, src []float32) {
+	for len(src) > 0 {
+		x, b := (*[64]float32)(src), (*[18]byte)(dst)
+		clear(b[:])
+		d := abs32(farthest(x[:]))
+		inv := inverse(d)
+		putF16(b[:], d)
+		for i, v := range x {
+			b[2+i/4] |= byte(clamp(roundAway(v*inv)+1, 0, 3)) << (2 * (i % 4))
+		}
+		src, dst = src[len(x):], dst[len(b):]
 	}
 }
 
@@ -46,6 +78,21 @@ func decodeNVFP4(dst []float32, src []byte) {
 	}
 }
 
+func encodeNVFP4(dst []byte, src []float32) {
+	for len(src) > 0 {
+		x, b := (*[64]float32)(src), (*[36]byte)(dst)
+		for s := range 4 {
+			values, codes := x[16*s:][:16], b[4+8*s:][:8]
+			b[s] = toE4M3(abs32(farthest(values)) / 6)
+			d := halfE4M3(b[s])
+			for i := range codes {
+				codes[i] = nearestMXFP4(values[i], d) | nearestMXFP4(values[i+8], d)<<4
+			}
+		}
+		src, dst = src[len(x):], dst[len(b):]
+	}
+}
+
 // halfE4M3 returns half of what an unsigned E4M3 number stands for. The format's
 // code of NaN, 127, is 0 as in ggml; the highest bit has no meaning.
 func halfE4M3(x byte) float32 {
@@ -59,4 +106,20 @@ func halfE4M3(x byte) float32 {
 		return (1 + man/8) * float32(int(1)<<(exp-8))
 	}
 	return (1 + man/8) / float32(int(1)<<(8-exp))
+}
+
+// toE4M3 returns the unsigned E4M3 number nearest to x, at least 0: halves round up,
+// what is too large becomes the largest.
+func toE4M3(x float32) byte {
+	bits := math.Float32bits(min(x, 448))
+	switch exp := int(bits>>23) - 127 + 7; {
+	case !(x > 0):
+		return 0
+	case exp <= 0:
+		return byte(min(7, int(float32(x*512)+0.5)))
+	case exp >= 15:
+		return 0x7e
+	default:
+		return byte(min(0x7e, exp<<3+int(bits>>20&7+bits>>19&1)))
+	}
 }
