@@ -43,8 +43,49 @@ func TestOpenAPI(t *testing.T) {
 	if n != 0 {
 		t.Errorf("%d routes are described by others", n)
 	}
+	bodiesAreDescribed(t, doc)
 	schema, _ := doc.at("components", "schemas", "Step", "properties", "rows", "items", "$ref").(string)
 	if schema != "#/components/schemas/StepRow" || doc.at("components", "schemas", "StepRow", "properties", "kind", "type") != "string" {
 		t.Errorf("%v", doc.at("components", "schemas", "Step"))
 	}
+}
+
+// Of the fields that peers have, those that a route reads are in its description,
+// and those that it names as ignored are not.
+func bodiesAreDescribed(t *testing.T, doc object) {
+	t.Helper()
+	tried := 0
+	for _, p := range allPeerFields {
+		body, _ := doc.at("paths", p.route, "post", "requestBody", "content", "application/json", "schema").(map[string]any)
+		if body["$ref"] == nil {
+			continue
+		}
+		fields := propertiesOf(doc, body)
+		if p.under != "" {
+			fields = propertiesOf(doc, fields[p.under])
+		}
+		for _, f := range p.fields {
+			described := fields[f.name] != nil
+			// num_ctx is read, and named where the model was opened with another.
+			if tried++; described != (f.want != named) && f.name != "num_ctx" {
+				t.Errorf("%s: %s.%s is described: %t, and is %v", p.route, p.under, f.name, described, f.want)
+			}
+		}
+	}
+	if tried < 200 {
+		t.Errorf("only %d fields were looked for", tried)
+	}
+}
+
+// propertiesOf returns the fields of a schema, be it named or one that may be null.
+func propertiesOf(doc object, schema any) map[string]any {
+	of, _ := schema.(map[string]any)
+	if any, ok := of["anyOf"].([]any); ok {
+		return propertiesOf(doc, any[0])
+	}
+	if ref, ok := of["$ref"].(string); ok {
+		return propertiesOf(doc, doc.at("components", "schemas", strings.TrimPrefix(ref, "#/components/schemas/")))
+	}
+	fields, _ := of["properties"].(map[string]any)
+	return fields
 }

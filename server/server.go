@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -205,6 +206,10 @@ func (s *Server) routes(created *ollama.Store) error {
 	inside.Version, inside.Draining, inside.Hub, inside.Keys = s.o.Version, s.draining.Load, s.o.Hub, s.keyList
 	inside.Patterns = func() []string { return s.patterns }
 	d.Reads, s.inside = inside.Reads, inside
+	inside.Bodies = map[string]any{}
+	for _, bodies := range []map[string]any{openai.Bodies(), anthropic.Bodies(), ollama.Bodies(), llama.Bodies()} {
+		maps.Copy(inside.Bodies, bodies)
+	}
 	for _, routes := range []map[string]wire.Handler{s.own(), inside.Routes(), open.Routes(), anthropic.New(d).Routes(), oll.Routes(), extra.Routes()} {
 		for pattern, h := range routes {
 			s.patterns = append(s.patterns, pattern)

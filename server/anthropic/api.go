@@ -15,3 +15,8 @@ func (s *API) Routes() map[string]wire.Handler {
 		"POST /v1/messages/count_tokens": s.countTokens,
 	}
 }
+
+// Bodies are values of the types that routes read, by their patterns.
+func Bodies() map[string]any {
+	return map[string]any{"POST /v1/messages": request{}, "POST /v1/messages/count_tokens": request{}}
+}

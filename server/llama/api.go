@@ -1,6 +1,9 @@
 package llama
 
-import "ridge/server/wire"
+import (
+	"ridge/server/openai"
+	"ridge/server/wire"
+)
 
 // API are the routes of llama-server and vLLM that are not OpenAI's.
 type API struct {
@@ -26,5 +29,13 @@ func (s *API) Routes() map[string]wire.Handler {
 		"GET /tokenizer_info": s.tokenizerInfo, "POST /infill": s.infill, "POST /embedding": s.rawEmbedding, "POST /embeddings": s.rawEmbedding,
 		"POST /completion": s.completion, "POST /completions": s.completion, "GET /lora-adapters": s.noAdapters,
 		"POST /{$}": s.tgiRoot, "POST /generate": s.tgiGenerate, "POST /generate_stream": s.tgiStream,
+	}
+}
+
+// Bodies are values of the types that routes read, by their patterns.
+func Bodies() map[string]any {
+	return map[string]any{
+		"POST /completion": request{}, "POST /completions": request{}, "POST /apply-template": openai.ChatRequest{}, "POST /v1/chat/completions/render": openai.ChatRequest{},
+		"POST /embedding": wire.EmbeddingRequest{}, "POST /generate": tgiRequest{}, "POST /generate_stream": tgiRequest{}, "POST /{$}": tgiRequest{},
 	}
 }

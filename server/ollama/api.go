@@ -40,3 +40,11 @@ func (s *API) Routes() map[string]wire.Handler {
 		"POST /api/create": s.create, "POST /api/push": s.push, "HEAD /api/blobs/{digest}": s.blob, "POST /api/blobs/{digest}": s.blob,
 	}
 }
+
+// Bodies are values of the types that routes read, by their patterns.
+func Bodies() map[string]any {
+	return map[string]any{
+		"POST /api/chat": chatRequest{}, "POST /api/generate": generateRequest{}, "POST /api/embed": embedRequest{},
+		"POST /api/create": createRequest{}, "POST /api/show": nameRequest{}, "POST /api/pull": nameRequest{}, "DELETE /api/delete": nameRequest{},
+	}
+}

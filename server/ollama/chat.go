@@ -163,13 +163,16 @@ type times struct {
 
 func now() string { return time.Now().UTC().Format(time.RFC3339Nano) }
 
+// chatRequest is the body of /api/chat.
+type chatRequest struct {
+	Messages []message         `json:"messages"`
+	Tools    []json.RawMessage `json:"tools"`
+	common
+}
+
 // chat is POST /api/chat.
 func (s *API) chat(w http.ResponseWriter, r *http.Request) error {
-	var b struct {
-		Messages []message         `json:"messages"`
-		Tools    []json.RawMessage `json:"tools"`
-		common
-	}
+	var b chatRequest
 	if err := wire.DecodeBody(r, &b); err != nil {
 		return err
 	}
@@ -230,18 +233,21 @@ func pad(n, width int) string {
 	return strings.Repeat("0", max(0, width-len(s))) + s
 }
 
+// generateRequest is the body of /api/generate.
+type generateRequest struct {
+	Prompt   string            `json:"prompt"`
+	Suffix   string            `json:"suffix"`
+	System   string            `json:"system"`
+	Template string            `json:"template"`
+	Context  []int32           `json:"context"`
+	Raw      bool              `json:"raw"`
+	Images   []json.RawMessage `json:"images"`
+	common
+}
+
 // generate is POST /api/generate.
 func (s *API) generate(w http.ResponseWriter, r *http.Request) error {
-	var b struct {
-		Prompt   string            `json:"prompt"`
-		Suffix   string            `json:"suffix"`
-		System   string            `json:"system"`
-		Template string            `json:"template"`
-		Context  []int32           `json:"context"`
-		Raw      bool              `json:"raw"`
-		Images   []json.RawMessage `json:"images"`
-		common
-	}
+	var b generateRequest
 	if err := wire.DecodeBody(r, &b); err != nil {
 		return err
 	}

@@ -236,13 +236,16 @@ func (i *inputs) UnmarshalJSON(b []byte) error {
 	return i.Prompts.UnmarshalJSON(b)
 }
 
+// embedRequest is the body of /api/embed.
+type embedRequest struct {
+	Truncate *bool  `json:"truncate"`
+	Input    inputs `json:"input"`
+	wire.EmbeddingRequest
+}
+
 // embed is POST /api/embed.
 func (s *API) embed(w http.ResponseWriter, r *http.Request) error {
-	var b struct {
-		Truncate *bool  `json:"truncate"`
-		Input    inputs `json:"input"`
-		wire.EmbeddingRequest
-	}
+	var b embedRequest
 	if err := wire.DecodeBody(r, &b); err != nil {
 		return err
 	}

@@ -45,3 +45,12 @@ func (s *API) Routes() map[string]wire.Handler {
 		"POST /v1/chat/completions/input_tokens": s.countChat, "POST /chat/completions/input_tokens": s.countChat,
 	}
 }
+
+// Bodies are values of the types that routes read, by their patterns.
+func Bodies() map[string]any {
+	return map[string]any{
+		"POST /v1/chat/completions": ChatRequest{}, "POST /v1/chat/completions/input_tokens": ChatRequest{},
+		"POST /v1/completions": completionRequest{}, "POST /v1/embeddings": wire.EmbeddingRequest{}, "POST /pooling": wire.EmbeddingRequest{},
+		"POST /v1/responses": responsesRequest{}, "POST /v1/responses/input_tokens": responsesRequest{}, "POST /v1/responses/compact": responsesRequest{},
+	}
+}

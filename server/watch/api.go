@@ -19,6 +19,7 @@ type API struct {
 	Hub      *hub.Options    // where models are pulled; nil: not by clients
 	Patterns func() []string // of all routes of the server
 	Keys     func() []Key    // that the server has; nil for none
+	Bodies   map[string]any  // what routes of other APIs read, by their patterns: values of the types
 
 	started time.Time
 	past    log

@@ -1,7 +1,9 @@
 package watch
 
 import (
+	"encoding/json"
 	"net/http"
+	"path"
 	"reflect"
 	"regexp"
 	"slices"
@@ -17,18 +19,24 @@ type object = map[string]any
 // variable is a part of a pattern that stands for any text.
 var variable = regexp.MustCompile(`\{([a-z]+)(?:\.\.\.)?\}`)
 
-// openAPI describes routes by their patterns (OpenAPI 3.1).
-func openAPI(version string, patterns []string) object {
+// openAPI describes routes by their patterns (OpenAPI 3.1). bodies are what those of
+// other packages read.
+func openAPI(version string, patterns []string, bodies map[string]any) object {
 	paths, schemas := object{}, object{}
 	for _, p := range patterns {
-		method, path, ok := strings.Cut(p, " ")
+		method, url, ok := strings.Cut(p, " ")
 		if !ok {
 			continue // what answers to all other paths
 		}
 		d := describe(p)
+		if b := bodies[p]; b != nil {
+			d.reads = b
+		} else if b := bodies[same[p]]; b != nil {
+			d.reads = b
+		}
 		op := object{"summary": d.summary, "tags": []string{d.tag}, "operationId": operationID(p), "responses": d.responses(schemas)}
 		var params []object
-		for _, v := range variable.FindAllStringSubmatch(path, -1) {
+		for _, v := range variable.FindAllStringSubmatch(url, -1) {
 			params = append(params, object{"name": v[1], "in": "path", "required": true, "schema": object{"type": "string"}})
 		}
 		for _, q := range d.query {
@@ -41,11 +49,11 @@ func openAPI(version string, patterns []string) object {
 		if method == http.MethodPost {
 			op["requestBody"] = d.body(schemas)
 		}
-		path = variable.ReplaceAllString(strings.TrimSuffix(path, "{$}"), "{$1}")
-		if paths[path] == nil {
-			paths[path] = object{}
+		url = variable.ReplaceAllString(strings.TrimSuffix(url, "{$}"), "{$1}")
+		if paths[url] == nil {
+			paths[url] = object{}
 		}
-		paths[path].(object)[strings.ToLower(method)] = op
+		paths[url].(object)[strings.ToLower(method)] = op
 	}
 	return object{
 		"openapi": "3.1.0",
@@ -93,11 +101,22 @@ func (d *description) body(schemas object) object {
 	return object{"content": object{"application/json": object{"schema": schema}}}
 }
 
-// schemaOf describes a type of this package. Structs are named once.
+// schemaOf describes a type. Structs are named once. Of what reads itself only is
+// said what it wants.
 func schemaOf(t reflect.Type, schemas object) object {
 	switch t {
 	case reflect.TypeFor[time.Time]():
 		return object{"type": "string", "format": "date-time"}
+	case reflect.TypeFor[wire.Integer]():
+		return object{"type": "integer"}
+	case reflect.TypeFor[wire.Idle]():
+		return object{"description": "changes nothing"}
+	}
+	if t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		if v, ok := reflect.Zero(t).Interface().(interface{ Wants() string }); ok {
+			return object{"description": v.Wants()}
+		}
+		return object{}
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -112,38 +131,67 @@ func schemaOf(t reflect.Type, schemas object) object {
 		return object{"type": "array", "items": schemaOf(t.Elem(), schemas)}
 	case reflect.Map:
 		return object{"type": "object", "additionalProperties": schemaOf(t.Elem(), schemas)}
+	case reflect.Interface:
+		return object{}
 	case reflect.Struct:
 		if t.Name() == "" {
 			return fieldsOf(t, schemas)
 		}
-		if schemas[t.Name()] == nil {
-			schemas[t.Name()] = object{} // for types that have themselves
-			schemas[t.Name()] = fieldsOf(t, schemas)
+		name := schemaName(t)
+		if schemas[name] == nil {
+			schemas[name] = object{} // for types that have themselves
+			schemas[name] = fieldsOf(t, schemas)
 		}
-		return object{"$ref": "#/components/schemas/" + t.Name()}
+		return object{"$ref": "#/components/schemas/" + name}
 	}
 	return object{"type": "integer"}
 }
 
+// here is the path of this package, whose types are written, but for one.
+var here = reflect.TypeFor[API]().PkgPath()
+
+// schemaName names a type: those of other packages with the package before.
+func schemaName(t reflect.Type) string {
+	if t.PkgPath() == here {
+		return t.Name()
+	}
+	title := func(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+	return title(path.Base(t.PkgPath())) + title(t.Name())
+}
+
+// fieldsOf describes the fields of a struct, those of embedded ones too. Bodies that
+// are read may leave any of them out.
 func fieldsOf(t reflect.Type, schemas object) object {
 	fields, required := object{}, []string{}
+	addFields(fields, &required, t, schemas)
+	out := object{"type": "object", "properties": fields}
+	if t.PkgPath() == here {
+		out["required"] = required
+	}
+	return out
+}
+
+func addFields(fields object, required *[]string, t reflect.Type, schemas object) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" || name == "-" {
+		if f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct {
+			addFields(fields, required, f.Type, schemas)
+			continue
+		}
+		if name == "" || name == "-" || fields[name] != nil { // the outer one counts
 			continue
 		}
 		fields[name] = schemaOf(f.Type, schemas)
 		if !strings.Contains(opts, "omitempty") {
-			required = append(required, name)
+			*required = append(*required, name)
 		}
 	}
-	return object{"type": "object", "properties": fields, "required": required}
 }
 
 // openapi answers GET /ridge/openapi.json.
 func (s *API) openapi(w http.ResponseWriter, _ *http.Request) error {
 	patterns := slices.Sorted(slices.Values(s.Patterns()))
-	wire.WriteJSON(w, http.StatusOK, openAPI(s.Version, patterns))
+	wire.WriteJSON(w, http.StatusOK, openAPI(s.Version, patterns, s.Bodies))
 	return nil
 }
