@@ -177,7 +177,11 @@ func lastRows(n int) func(tensor.Mat) (tensor.Mat, error) {
 
 // fixed fails unless a value that no class may know is what it must be, or absent.
 func (d *description) fixed(key string, want any) {
-	if v, ok := d.get(key); d.hf && ok && v != want {
+	if !d.hf {
+		return
+	}
+	d.read[d.in+key] = true
+	if v, ok := d.get(key); ok && v != want {
 		d.fail(key, fmt.Sprint(want), v)
 	}
 }

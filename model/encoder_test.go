@@ -224,6 +224,7 @@ func TestEncodersRefuse(t *testing.T) {
 		{tinyEncoders + "/nomic-bert", "moe_every_n_layers", 2, "moe_every_n_layers: expected nothing, found 2"},
 		{tinyEncoders + "/mpnet", "relative_attention_num_buckets", 31, "buckets of distances: expected a multiple of 4"},
 		{tinyEncoders + "/modernbert-class", "classifier_pooling", "max", "classifier_pooling: expected cls or mean, found max"},
+		{tinyEncoders + "/jina-bert-v2", "feed_forward_type", "original", "feed_forward_type: expected geglu, found original"},
 		{tinyEncoders + "/bert-class", "architectures", []string{"BertModel"}, `expected no such tensor`},
 	} {
 		config, _ := configOf(t, c.dir)
@@ -261,7 +262,7 @@ func TestEncodersConverted(t *testing.T) {
 	for name, want := range map[string]string{
 		"bert": "", "distilbert": "", "roberta": "", "mpnet": "", "nomic-bert-first": "", "modernbert": "", "llama-both": "",
 		"bert-class": "", "xlm-roberta-class": "", "modernbert-class": "", "llama-class": "",
-		"distilbert-class": "Encoder: expected", "modernbert-class-cls": "Encoder: expected",
+		"jina-bert-v2": "", "distilbert-class": "Encoder: expected", "modernbert-class-cls": "Encoder: expected",
 		"gemma3-both": `tensor "dense_2.weight"`, "nomic-bert": `tensor "dense_2.weight"`,
 	} {
 		dir := filepath.Join(tinyEncoders, name)

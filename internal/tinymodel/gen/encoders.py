@@ -74,6 +74,76 @@ CASES = [
 ]
 
 
+JINA = {"architectures": ["JinaBertModel"], "model_type": "bert", **BASE, "type_vocab_size": 2, "layer_norm_eps": 1e-12, "hidden_act": "gelu",
+        "position_embedding_type": "alibi", "feed_forward_type": "geglu"}
+
+
+def jina_tensors(gen):
+    """Returns random tensors under the names of JinaBERT 2's checkpoints: transformers has no such class."""
+    h, f, shapes = JINA["hidden_size"], JINA["intermediate_size"], {}
+    for name, shape in {"embeddings.word_embeddings.weight": (128, h), "embeddings.token_type_embeddings.weight": (2, h),
+                        "embeddings.LayerNorm.weight": (h,), "embeddings.LayerNorm.bias": (h,)}.items():
+        shapes[name] = shape
+    for i in range(JINA["num_hidden_layers"]):
+        at = f"encoder.layer.{i}."
+        for part in ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"):
+            shapes |= {at + part + ".weight": (h, h), at + part + ".bias": (h,)}
+        shapes |= {at + "mlp.gated_layers.weight": (2 * f, h), at + "mlp.wo.weight": (h, f), at + "mlp.wo.bias": (h,)}
+        for part in ("attention.output.LayerNorm", "mlp.layernorm"):
+            shapes |= {at + part + ".weight": (h,), at + part + ".bias": (h,)}
+    return {k: make.random_values(k.replace("layernorm", "norm").replace("LayerNorm", "norm"), s, gen, {}) for k, s in shapes.items()}
+
+
+def jina_states(w, tokens, second):
+    """Computes JinaBERT 2 as its paper describes it (arXiv 2310.19923): ALiBi to both sides, GELU gates, norms of sums."""
+    fn, heads = torch.nn.functional, JINA["num_attention_heads"]
+    linear = lambda x, name: x @ w[name + ".weight"].T + w.get(name + ".bias", 0)
+    norm = lambda x, name: fn.layer_norm(x, x.shape[-1:], w[name + ".weight"], w[name + ".bias"], JINA["layer_norm_eps"])
+    types = torch.tensor([int(i >= second > 0) for i in range(len(tokens))])
+    x = norm(w["embeddings.word_embeddings.weight"][tokens] + w["embeddings.token_type_embeddings.weight"][types], "embeddings.LayerNorm")
+    place = torch.arange(len(tokens))
+    slopes = torch.tensor([2.0 ** (-8 * (i + 1) / heads) for i in range(heads)])     # of a power of 2 of heads
+    bias = -slopes[:, None, None] * (place[:, None] - place[None]).abs()
+    split = lambda y: y.view(len(tokens), heads, -1).transpose(0, 1)
+    for i in range(JINA["num_hidden_layers"]):
+        at = f"encoder.layer.{i}."
+        q, k, v = (split(linear(x, at + "attention.self." + part)) for part in ("query", "key", "value"))
+        y = torch.softmax(q @ k.transpose(1, 2) / q.shape[-1] ** 0.5 + bias, -1) @ v
+        x = norm(x + linear(y.transpose(0, 1).reshape(x.shape), at + "attention.output.dense"), at + "attention.output.LayerNorm")
+        gate, up = linear(x, at + "mlp.gated_layers").chunk(2, -1)
+        x = norm(x + linear(fn.gelu(gate) * up, at + "mlp.wo"), at + "mlp.layernorm")
+    return x
+
+
+def make_jina():
+    name, folder, second = "jina-bert-v2", OUT / "jina-bert-v2", 40
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    write_tokenizer(folder, 128)
+    conf = json.loads((folder / "tokenizer_config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(JINA, indent=1) + "\n")
+    w = jina_tensors(torch.Generator().manual_seed(1))
+    save_file({k: v.to(torch.bfloat16) for k, v in w.items()}, folder / "model.safetensors", metadata={"format": "pt"})
+    c = {"config": JINA, "pooling": "mean"}
+    write_parts(folder, c, None)
+    tokens = [int(t) for t in np.random.default_rng(1).integers(3, 128, 64)]
+    states = jina_states(w, tokens, second)
+    for tensor in w:
+        moved = float((jina_states({**w, tensor: w[tensor].flatten().roll(1).view(w[tensor].shape)}, tokens, second) - states).abs().max())
+        if moved < make.EFFECT and not tensor.endswith(IDLE):
+            raise SystemExit(f"{name}: {tensor} hardly matters: {moved:.4f}")
+    golden = {"note": "ALiBi to both sides, gated, types", "seed": 1, "tokens": tokens, "second": second, "every": EVERY,
+              "states": states[EVERY - 1::EVERY].tolist(), "pooling": "mean", "embedding": embed(c, states, [])}
+    (folder / "golden.json").write_text(json.dumps(golden) + "\n")
+    (folder / "tokenizer_config.json").write_text(json.dumps({**conf, "tokenizer_class": "BertTokenizer"}) + "\n")
+    tiny_gguf(folder, folder / f"{name}.gguf", c)
+    (folder / "tokenizer_config.json").write_text(json.dumps(conf) + "\n")
+    for file in folder.rglob("*"):
+        if file.is_file():
+            file.chmod(0o644)
+    print(f"{name:24} states std {float(states.std()):.2f}")
+
+
 def tiny_gguf(folder, path, case):
     from conversion import ModelBase, ModelType, get_model_architecture, get_model_class
     import gguf
@@ -212,6 +282,8 @@ def main():
     for c in CASES:
         if not args.only or c["name"] in args.only:
             make_case(c)
+    if not args.only or "jina-bert-v2" in args.only:
+        make_jina()
 
 
 if __name__ == "__main__":
