@@ -146,7 +146,7 @@ func sizeKeys(set func(string, any), c *Config, joined bool) {
 			}
 		}
 		for i, alone := range c.State.Layers {
-			if alone {
+			if alone && !c.deltaRule() {
 				heads[i] = 0
 			}
 		}
@@ -166,6 +166,9 @@ func stateKeys(set func(string, any), c *Config, alone bool) {
 	set("ssm.state_size", uint32(x.States))
 	if set("ssm.time_step_rank", uint32(cmp.Or(x.Heads, x.Rank))); x.Heads > 0 {
 		set("ssm.group_count", uint32(x.Groups))
+	}
+	if c.deltaRule() {
+		set("attention.recurrent_layers", x.Layers)
 	}
 	if alone {
 		set("attention.head_count", uint32(0))

@@ -159,7 +159,7 @@ func (c *conversion) tensor(m *Model, name string, n int, b *gguf.Builder, cfg *
 		return c.halves(file, "ffn_up", "ffn_gate", mat, 1, b, func() (tensor.Mat, error) { return read(name) })
 	}
 	dims := []uint64{uint64(mat.Cols)}
-	if x := &cfg.State; x.Heads > 0 {
+	if x := &cfg.State; x.Heads > 0 && !cfg.deltaRule() {
 		switch splitPart(name) { // one value of a head, and norms by groups
 		case "ssm_a", "ssm_d":
 			dims = []uint64{1, uint64(mat.Cols)}

@@ -82,10 +82,10 @@ var architectures = []Technique{
 	},
 	{
 		ID:      "heterogeneous-stack",
-		What:    "each layer has a mixer and an FFN of its own: LFM2's short convolutions beside attention, experts beside MLPs; states lie in the pages of one pool",
+		What:    "each layer has a mixer and an FFN of its own: LFM2's short convolutions, state-space layers or the gated delta rule (Qwen 3 Next, Qwen 3.5) beside attention, experts beside MLPs; states lie in the pages of one pool",
 		Use:     "ridge run MODEL",
 		Code:    "nn/shortconv.go",
-		Tests:   []string{"nn TestShortConv", "model TestAgainstTransformers", "engine TestStatesOneAnswer"},
+		Tests:   []string{"nn TestShortConv", "nn TestDelta", "model TestAgainstTransformers", "engine TestStatesOneAnswer"},
 		Show:    "go test -v -run 'TestStates' ./engine",
 		Missing: "a figure of a hybrid beside llama-server",
 	},

@@ -14,6 +14,7 @@ config is what config.json says, spelled as checkpoints on the hub spell it. Opt
                       changes its factors, or in families whose forward has another name for the cache; "again" is without a cache,
                       where the class computes a single row otherwise than many
     converter         the class within the converter's class that does the work
+    no_mtp            the converter looks for no layers that predict further tokens
     prompt            the length of the prompt, a multiple of 4, if not 64
     idle              ends of the names of tensors that change nothing, such as biases of keys that are not rotated
     context           the context length to open the model with, where the computation depends on it

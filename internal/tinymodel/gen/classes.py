@@ -30,7 +30,7 @@ TYPES = ["apertus", "arcee", "biogpt", "bitnet", "bloom", "codegen", "cohere", "
 
 ENCODERS = ["bert", "camembert", "distilbert", "modernbert", "mpnet", "nomic_bert", "roberta", "xlm-roberta"]
 
-STATE = ["bamba", "falcon_mamba", "granitemoehybrid", "jamba", "mamba", "mamba2"]
+STATE = ["bamba", "falcon_mamba", "granitemoehybrid", "jamba", "mamba", "mamba2", "qwen3_5_text", "qwen3_next"]
 
 LATENT = ["deepseek_v2", "deepseek_v3", "glm4_moe_lite", "minicpm3", "youtu"]
 

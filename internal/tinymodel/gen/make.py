@@ -183,6 +183,7 @@ def write_gguf(folder, path, case, dtype=None):
 
     class Tiny(cls):
         model_arch = cls.model_arch
+        no_mtp = case.get("no_mtp", getattr(cls, "no_mtp", False))
 
         def set_vocab(self):
             gguf_vocab(self.gguf_writer, vocab)

@@ -28,6 +28,8 @@ def values(name, r):
         return 0.7 * r - 2
     if name.endswith(("mixer.D", "mamba.D")):
         return 0.25 * r + 1
+    if name.endswith("linear_attn.norm.weight"):
+        return 0.25 * r + 1
     if name.endswith("conv1d.weight"):
         return 0.5 * r
     return None
@@ -57,6 +59,13 @@ granite = family("GraniteMoeHybridForCausalLM", "granitemoehybrid", {
 bamba = family("BambaForCausalLM", "bamba", {
     **MIXED, **SSD, "hidden_act": "silu", "rms_norm_eps": 1e-5, "attention_bias": False, "mlp_bias": False, "rope_theta": 10000.0,
     "attn_layer_indices": [1]}, gguf=False, generate=True, **OPTIONS)
+DELTA = {**MIXED, "hidden_act": "silu", "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "head_dim": 16, "attention_bias": False,
+         "linear_conv_kernel_dim": 4, "linear_key_head_dim": 8, "linear_value_head_dim": 16, "linear_num_key_heads": 2,
+         "linear_num_value_heads": 4, "layer_types": ["linear_attention", "full_attention"]}
+qwen3next = family("Qwen3NextForCausalLM", "qwen3_next", {
+    **DELTA, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16, "shared_expert_intermediate_size": 16,
+    "norm_topk_prob": True, "decoder_sparse_step": 1, "mlp_only_layers": []}, no_mtp=True, norm_plus_one=True, generate=True, **OPTIONS)
+qwen35 = family("Qwen3_5ForCausalLM", "qwen3_5_text", DELTA, gguf=False, norm_plus_one=True, generate=True, **OPTIONS)
 
 CASES = [
     mamba("mamba", "selective state-space layers alone"),
@@ -82,4 +91,9 @@ CASES = [
     bamba("bamba-bias", "biases, untied, another base", {
         "attention_bias": True, "mlp_bias": True, "mamba_proj_bias": True, "mamba_conv_bias": False, "rope_theta": 500.0,
         "mamba_n_groups": 2, "tie_word_embeddings": False}),
+    qwen3next("qwen3next", "the gated delta rule, two heads of values for one of keys, then attention with a gate; experts"),
+    qwen3next("qwen3next-dense", "no experts in the first layer, biases, untied, half of a head is rotated", {
+        "mlp_only_layers": [0], "attention_bias": True, "partial_rotary_factor": 0.5, "linear_num_value_heads": 2,
+        "linear_conv_kernel_dim": 3, "tie_word_embeddings": False}, gguf=False),
+    qwen35("qwen35", "no experts, projections apart"),
 ]
