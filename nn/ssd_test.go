@@ -114,15 +114,19 @@ func mixerSpeed(b *testing.B, m Mixer, hidden, before, rows, piece int) {
 	defer done()
 	x := randomActs(rand.New(rand.NewPCG(1, 2)), rows, hidden)
 	seq := kv.NewSeq()
+	var part, sum kernel.Acts
 	step := func(n, first int) {
 		if err := kv.Grow(seq, n); err != nil {
 			b.Fatal(err)
 		}
 		s := Step{Runs: []Run{{Seq: seq, Tokens: make([]int32, n)}}}
 		s.Place()
-		part := kernel.Acts{N: n, K: x.K, F32: x.F32[first*x.LDF:], LDF: x.LDF}
+		formRows(&part, n, hidden, m.Form())
+		for i := range n {
+			copy(Row(&part, i), Row(x, first+i))
+			part.Quantize(i, 0, hidden)
+		}
 		y, w := m.Mix(e, &s, 1, &part)
-		var sum kernel.Acts
 		e.Linear(y, Out{w, &sum})
 	}
 	for range before / rows {
