@@ -298,6 +298,9 @@ func (m *Model) setup(o Options) error {
 // one time beside a long one: these are one layer's.
 const bothTexts = 64
 
+// keptStates is how many states have room beside that of a sequence.
+const keptStates = 3
+
 func (m *Model) openPool(o Options) error {
 	cfg := m.poolConfig(m.net, &o)
 	var err error
@@ -308,6 +311,11 @@ func (m *Model) openPool(o Options) error {
 		}
 		if cfg.MaxBytes, err = kvcache.SequenceBytes(cfg, m.context+page, 0); err != nil {
 			return err
+		}
+		if slices.ContainsFunc(cfg.Layers, func(l kvcache.LayerShape) bool { return l.State > 0 }) {
+			// A prefix that is kept has a state of its own, and so has what goes on from it.
+			first, _ := kvcache.SequenceBytes(cfg, 1, 0)
+			cfg.MaxBytes += keptStates * first
 		}
 	}
 	m.kv, err = kvcache.New(cfg)

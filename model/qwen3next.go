@@ -28,7 +28,7 @@ var qwen3next = architecture{
 
 // Qwen 3.5: the same without experts, from checkpoints.
 var qwen35 = architecture{
-	name: "qwen35", hf: []string{"qwen3_5_text", "qwen3_5"},
+	name: "qwen35", hf: []string{"qwen3_5_text"},
 	describe: func(d *description, c *Config) {
 		deltaDescribe(d, c)
 		if x := &c.State; !d.hf && x.Heads != x.Groups {
@@ -41,7 +41,7 @@ var qwen35 = architecture{
 	})), fix: deltaFix},
 	aliases: map[string]string{"ffn_norm": "post_attention_norm"},
 	build:   (*builder).deltaHybrid,
-	unused:  append([]string{"mtp.*", "*visual.*"}, visionParts...),
+	unused:  []string{"mtp.*"},
 }
 
 // deltaNames are the names that the parts of such mixers share, and those of more.
