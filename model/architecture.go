@@ -33,6 +33,7 @@ type architecture struct {
 	// joinedKV says that GGUF files have the matrices that make keys and values of
 	// latents in one, attn_kv_b.
 	joinedKV bool
+	readOnly string   // why the family is not written as a checkpoint, "" if it is
 	unused   []string // patterns of tensors that files have and the network does not need
 
 	eps  float64                  // of the norms of a GGUF file without it, 0 if each has it

@@ -17,7 +17,7 @@ var bloom = architecture{
 		}
 		c.NormResid = d.bool("", "apply_residual_connection_post_layernorm", false)
 	},
-	names: hfNames{layers: "h.", names: map[string]string{
+	names: hfNames{layers: "h.", home: "transformer.", names: map[string]string{
 		"token_embd": "word_embeddings", "token_embd_norm": "word_embeddings_layernorm",
 		"output_norm": "ln_f", "output": "lm_head",
 		"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",

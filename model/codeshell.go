@@ -24,7 +24,7 @@ var codeshell = architecture{
 			c.KVHeads = everyLayer(c.Layers, groups)
 		}
 	},
-	names:  hfNames{layers: "h.", names: gpt2Names},
+	names:  hfNames{layers: "h.", home: "transformer.", names: gpt2Names},
 	build:  (*builder).decoder,
 	unused: append([]string{"*h.*.attn.rotary_emb.inv_freq"}, gpt2Masks...),
 }

@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"ridge/weights/gguf"
 	"ridge/weights/tensor"
 )
 
-// convertOptions are the choices of ToGGUF.
+// convertOptions are the choices of Convert.
 type convertOptions struct {
 	Type       tensor.DType // of matrices
 	Keep       bool         // they stay what they are
@@ -17,8 +18,9 @@ type convertOptions struct {
 	Progress   func(done, total int64)
 }
 
-// ToGGUF writes the model at src, a checkpoint folder or a GGUF file, as a GGUF
-// file at dst, or as several. Weights get the names and the order that GGUF has
+// Convert writes the model at src, a checkpoint folder or a GGUF file, as a GGUF
+// file at dst, or as several; or, if dst ends in a slash, that of a GGUF file as a
+// checkpoint folder, which must not be there and has one file of weights. Weights get the names and the order that GGUF has
 // for the architecture, the description its keys; tokenizer and chat template go
 // with them. Matrices of floats become typ, which is f32, f16 or bf16, or stay what
 // they are with keep; others always do. A file has at most split bytes of tensors,
@@ -26,7 +28,11 @@ type convertOptions struct {
 //
 // It returns the files. What was written is read again before it appears at dst, and must say the same
 // of the model: what GGUF has no key for is an error that names it.
-func ToGGUF(src, dst, typ string, split uint64, progress func(done, total int64)) (files []string, err error) {
+func Convert(src, dst, typ string, split uint64, progress func(done, total int64)) (files []string, err error) {
+	if strings.HasSuffix(dst, "/") {
+		dst = filepath.Clean(dst)
+		return []string{filepath.Join(dst, "model.safetensors")}, toCheckpoint(src, dst, typ, progress)
+	}
 	o := convertOptions{SplitBytes: split, Progress: progress}
 	switch typ {
 	case "keep":
@@ -77,7 +83,7 @@ func ToGGUF(src, dst, typ string, split uint64, progress func(done, total int64)
 	return files, nil
 }
 
-// conversion is one run of ToGGUF.
+// conversion is one run of Convert.
 type conversion struct {
 	o           convertOptions
 	done, total int64 // bytes of tensors

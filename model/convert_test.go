@@ -38,7 +38,7 @@ func TestToGGUF(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), name+".gguf")
-			out, err := ToGGUF(dir, path, "keep", 0, nil)
+			out, err := Convert(dir, path, "keep", 0, nil)
 			if _, none := os.Stat(filepath.Join(dir, name+".gguf")); err != nil && (none != nil || strings.Contains(err.Error(), "found dynamic")) { // a scaling that llama.cpp's converter drops
 				left, _ := os.ReadDir(filepath.Dir(path))
 				if len(left) > 0 || !strings.HasPrefix(err.Error(), "model: convert: ") {

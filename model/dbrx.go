@@ -19,7 +19,7 @@ var dbrx = architecture{
 		c.Experts = d.experts(c, ExpertConfig{Normalize: true})
 		c.ClipQKV = d.float32("attention.clamp_kqv", "", 0)
 	},
-	names: hfNames{layers: "blocks.", names: map[string]string{
+	names: hfNames{layers: "blocks.", home: "transformer.", names: map[string]string{
 		"token_embd": "wte", "output_norm": "norm_f", "output": "lm_head",
 		"attn_norm": "norm_attn_norm.norm_1", "ffn_norm": "norm_attn_norm.norm_2",
 		"attn_qkv": "norm_attn_norm.attn.Wqkv", "attn_output": "norm_attn_norm.attn.out_proj",

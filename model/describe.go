@@ -30,9 +30,9 @@ type description struct {
 	// asked, when not nil, is told each key of a config.json that is read, and
 	// the type wanted.
 	asked func(key, want string)
-	// noted, when not nil, is told each value of a config.json for which GGUF has a
-	// key, and that key.
-	noted func(ggufKey string, v any, want string)
+	// noted, when not nil, is told each value for which files of the other kind have
+	// keys too, and those.
+	noted func(otherKeys string, v any, want string)
 	// present says which weights the model has that not every model has.
 	present map[string]presence
 	// Of a config.json: its keys, its class if that is known, and the keys that
@@ -133,9 +133,9 @@ func (d *description) fail(key, want string, found any) {
 // find returns the first of a value's keys that is there, and the value, or else
 // the default of the class. Without one key is the first name that it could have.
 func (d *description) find(ggufKey, hfKey, want string) (key string, v any, ok bool) {
-	keys := ggufKey
+	keys, others := ggufKey, hfKey
 	if d.hf {
-		keys = hfKey
+		keys, others = hfKey, ggufKey
 	}
 	if keys == "" {
 		return "", nil, false
@@ -152,7 +152,7 @@ func (d *description) find(ggufKey, hfKey, want string) (key string, v any, ok b
 			d.asked(d.in+name, want)
 		}
 		if v, ok = d.get(name); ok {
-			d.note(ggufKey, v, want)
+			d.note(others, v, want)
 			return name, v, true
 		}
 		if key == "" {
@@ -162,14 +162,14 @@ func (d *description) find(ggufKey, hfKey, want string) (key string, v any, ok b
 			def, hasDef = d.classDefault(name)
 		}
 	}
-	d.note(ggufKey, def, want)
+	d.note(others, def, want)
 	return key, def, hasDef
 }
 
 // note tells noted of a value.
-func (d *description) note(ggufKey string, v any, want string) {
-	if d.noted != nil && d.hf && ggufKey != "" {
-		d.noted(ggufKey, v, want)
+func (d *description) note(others string, v any, want string) {
+	if d.noted != nil && others != "" && (d.hf || v != nil) {
+		d.noted(others, v, want)
 	}
 }
 

@@ -267,7 +267,7 @@ func TestEncodersConverted(t *testing.T) {
 	} {
 		dir := filepath.Join(tinyEncoders, name)
 		path := filepath.Join(t.TempDir(), name+".gguf")
-		_, err := ToGGUF(dir, path, "keep", 0, nil)
+		_, err := Convert(dir, path, "keep", 0, nil)
 		if want != "" {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %s", name, err, want)

@@ -11,7 +11,7 @@ import (
 // Falcon: attention and MLP side by side behind one LayerNorm (7B) or one each
 // (40B), and the older sequential RefinedWeb models with ALiBi.
 var falcon = architecture{
-	name: "falcon", hf: []string{"falcon", "RefinedWebModel", "RefinedWeb"},
+	name: "falcon", readOnly: "its norms have names by the number of layers' norms", hf: []string{"falcon", "RefinedWebModel", "RefinedWeb"},
 	describe: func(d *description, c *Config) {
 		gptLike(c, nn.GELUErf)
 		c.RopeStyle, c.Parallel = nn.RopeNeox, true
@@ -22,7 +22,7 @@ var falcon = architecture{
 			falconConfig(d, c)
 		}
 	},
-	names: hfNames{layers: "h.", names: map[string]string{
+	names: hfNames{layers: "h.", home: "transformer.", names: map[string]string{
 		"token_embd": "word_embeddings", "output_norm": "ln_f", "output": "lm_head",
 		"attn_norm": "ln_mlp|input_layernorm", "attn_norm_2": "ln_attn",
 		"ffn_norm": "post_attention_layernorm",

@@ -16,7 +16,7 @@ var gpt2 = architecture{
 		}
 		c.ScaleByLayer = d.bool("", "scale_attn_by_inverse_layer_idx", false)
 	},
-	names: hfNames{layers: "h.", names: gpt2Names,
+	names: hfNames{layers: "h.", home: "transformer.", names: gpt2Names,
 		fix: func(c *Config, layer int, part string, bias bool) func(tensor.Mat) (tensor.Mat, error) {
 			switch part {
 			case "attn_qkv", "attn_output", "ffn_up", "ffn_down":
@@ -40,7 +40,7 @@ var starcoder = architecture{
 			c.KVHeads = everyLayer(c.Layers, 1)
 		}
 	},
-	names:  hfNames{layers: "h.", names: gpt2Names, fix: interleavedHeads},
+	names:  hfNames{layers: "h.", home: "transformer.", names: gpt2Names, fix: interleavedHeads},
 	build:  (*builder).decoder,
 	unused: gpt2Masks,
 }

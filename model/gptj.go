@@ -11,7 +11,7 @@ import (
 // a part of each head, biases of the MLP and of the output matrix.
 var gptj = architecture{
 	name: "gptj", hf: []string{"gptj"}, describe: gptjDescribe,
-	names: hfNames{layers: "h.", names: gptjNames(map[string]string{
+	names: hfNames{layers: "h.", home: "transformer.", names: gptjNames(map[string]string{
 		"attn_q": "attn.q_proj", "attn_k": "attn.k_proj", "attn_v": "attn.v_proj",
 	})},
 	build:  (*builder).decoder,
@@ -22,7 +22,7 @@ var gptj = architecture{
 // values and keys each.
 var codegen = architecture{
 	name: "codegen", hf: []string{"codegen"}, describe: gptjDescribe,
-	names:  hfNames{layers: "h.", names: gptjNames(map[string]string{"attn_qkv": "attn.qkv_proj"}), fix: codegenParts},
+	names:  hfNames{layers: "h.", home: "transformer.", names: gptjNames(map[string]string{"attn_qkv": "attn.qkv_proj"}), fix: codegenParts},
 	build:  (*builder).decoder,
 	unused: append([]string{"*h.*.attn.causal_mask"}, gpt2Masks...),
 }

@@ -13,7 +13,7 @@ var granite = architecture{
 
 // Granite 3 with experts, and in some an MLP beside them.
 var granitemoe = architecture{
-	name: "granitemoe", hf: []string{"granitemoe", "granitemoeshared"},
+	name: "granitemoe", readOnly: "gate and up of its experts lie in one tensor there", hf: []string{"granitemoe", "granitemoeshared"},
 	describe: func(d *description, c *Config) {
 		graniteDescribe(d, c)
 		c.Experts = d.experts(c, ExpertConfig{Score: nn.ScoreChosen})

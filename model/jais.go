@@ -32,7 +32,7 @@ var jais = architecture{
 		}
 	},
 	acts: map[string]nn.Activation{"swiglu": nn.SiLU},
-	names: hfNames{layers: "h.", names: map[string]string{
+	names: hfNames{layers: "h.", home: "transformer.", names: map[string]string{
 		"token_embd": "wte", "output_norm": "ln_f", "output": "lm_head",
 		"attn_norm": "ln_1", "attn_qkv": "attn.c_attn", "attn_output": "attn.c_proj",
 		"ffn_norm": "ln_2", "ffn_up": "mlp.c_fc", "ffn_gate": "mlp.c_fc2", "ffn_down": "mlp.c_proj",

@@ -24,7 +24,7 @@ var mpt = architecture{
 			c.KVHeads = everyLayer(c.Layers, a.int("", "kv_n_heads", c.Heads))
 		}
 	},
-	names: hfNames{layers: "blocks.", names: map[string]string{
+	names: hfNames{layers: "blocks.", home: "transformer.", names: map[string]string{
 		"token_embd": "wte", "position_embd": "wpe", "output_norm": "norm_f", "output": "lm_head",
 		"attn_norm": "norm_1", "attn_qkv": "attn.Wqkv", "attn_output": "attn.out_proj",
 		"ffn_norm": "norm_2", "ffn_up": "ffn.up_proj", "ffn_down": "ffn.down_proj",

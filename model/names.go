@@ -10,6 +10,9 @@ import (
 // hfNames maps GGUF's names of weights to those of a Hugging Face checkpoint.
 type hfNames struct {
 	layers string // prefix of a layer, such as "layers.", or prefixes to try ("a|b")
+	// home is the one of hfRoots that checkpoints of the family have, if that is not
+	// "model.": it is written so.
+	home string
 	// names maps a part of a GGUF name ("attn_q", "token_embd") to the HF name,
 	// or names to try ("a|b"), or vectors to stack ("a.#", numbered from 0). In the
 	// entry of a numbered part ("ffn_up_exps.#") the # is the number, and that of a

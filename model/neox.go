@@ -15,7 +15,7 @@ var gptneox = architecture{
 		d.must("ffn_norm.weight")
 		c.Parallel = d.bool("use_parallel_residual", "use_parallel_residual", true)
 	},
-	names: hfNames{layers: "layers.", names: map[string]string{
+	names: hfNames{layers: "layers.", home: "gpt_neox.", names: map[string]string{
 		"token_embd": "embed_in", "output_norm": "final_layer_norm", "output": "embed_out",
 		"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",
 		"attn_qkv": "attention.query_key_value", "attn_output": "attention.dense",

@@ -21,7 +21,7 @@ var refact = architecture{
 			}
 		}
 	},
-	names: hfNames{layers: "h.", names: map[string]string{
+	names: hfNames{layers: "h.", home: "transformer.", names: map[string]string{
 		"token_embd": "wte", "output_norm": "ln_f", "output": "lm_head", "attn_norm": "ln_1", "ffn_norm": "ln_2",
 		"attn_q": "attn.q", "attn_k": "attn.kv", "attn_v": "attn.kv", "attn_output": "attn.c_proj",
 		"ffn_gate": "mlp.gate_up_proj", "ffn_up": "mlp.gate_up_proj", "ffn_down": "mlp.c_proj",

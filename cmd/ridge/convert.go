@@ -17,18 +17,23 @@ func convertCommand() *cobra.Command {
 	var typ, split string
 	var asJSON, force bool
 	c := &cobra.Command{
-		Use:   "convert MODEL FILE.gguf",
-		Short: "Write a checkpoint as a GGUF file, or a GGUF file anew",
+		Use:   "convert MODEL FILE.gguf|FOLDER/",
+		Short: "Write a checkpoint as a GGUF file, or a GGUF file anew or as a checkpoint",
 		Long: `Write a model as a GGUF file that llama.cpp and other programs read: a folder with
 config.json and safetensors files, with its tokenizer and chat template, or a GGUF
 file, to split it, to join its parts or to change the type of its floats. Quantized
 tensors of a GGUF file are kept as they are.
 
-The file is read again before it appears: what GGUF has no way to say is an error
-that names it.`,
+With a name that ends in / a GGUF file becomes a checkpoint folder, which Hugging
+Face transformers reads: config.json, model.safetensors, tokenizer.json, and the
+chat template. Quantized tensors need a --type then.
+
+What is written is read again before it appears: what the other kind has no way to
+say, and what is not written, is an error that names it.`,
 		Example: `  ridge convert ./checkpoint model.gguf
   ridge convert hf:org/repo model.gguf --type bf16
-  ridge convert model.gguf parts.gguf --split-size 4G`,
+  ridge convert model.gguf parts.gguf --split-size 4G
+  ridge convert model.gguf checkpoint/ --type bf16`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			most, err := splitBytes(split)
@@ -36,11 +41,17 @@ that names it.`,
 				return err
 			}
 			to := args[1]
-			if !strings.HasSuffix(to, ".gguf") {
-				return fmt.Errorf("expected a name that ends in .gguf, found %q", to)
+			folder := strings.HasSuffix(to, "/")
+			if !folder && !strings.HasSuffix(to, ".gguf") {
+				return fmt.Errorf("expected a name that ends in .gguf, or in / for a checkpoint folder, found %q", to)
 			}
-			if _, err := os.Stat(to); err == nil && !force {
+			if _, err := os.Stat(to); err == nil && folder {
+				return fmt.Errorf("%s is there already", to)
+			} else if err == nil && !force {
 				return fmt.Errorf("%s is there already: --force replaces it", to)
+			}
+			if folder && most > 0 {
+				return fmt.Errorf("--split-size: expected a name that ends in .gguf, found the folder %q", to)
 			}
 			bars := newProgress(os.Stderr)
 			defer bars.close()
@@ -48,7 +59,7 @@ that names it.`,
 			if err != nil {
 				return err
 			}
-			files, err := model.ToGGUF(paths[0], to, strings.ToLower(typ), most, bars.load(filepath.Base(to)))
+			files, err := model.Convert(paths[0], to, strings.ToLower(typ), most, bars.load(filepath.Base(to)))
 			bars.close()
 			if err != nil {
 				return err

@@ -143,7 +143,7 @@ func (f *quantizeFlags) open(path string) (file *gguf.File, clean func(), err er
 			os.RemoveAll(dir)
 		}
 	}()
-	files, err := model.ToGGUF(path, filepath.Join(dir, "float.gguf"), "keep", 0, nil)
+	files, err := model.Convert(path, filepath.Join(dir, "float.gguf"), "keep", 0, nil)
 	if err != nil {
 		return nil, nil, err
 	}
