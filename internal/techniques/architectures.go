@@ -33,7 +33,7 @@ var architectures = []Technique{
 		What:  "mixture of experts: a router chooses a few of a layer's MLPs for each row, and only their weights are read, counted in the kernels; the load of experts in /metrics and --verbose",
 		Use:   "ridge run MODEL",
 		Code:  "nn/moe.go",
-		Tests: []string{"nn TestMoE", "nn TestMoEReadsChosen", "model TestBytesRead", "model TestOneAnswerOfExperts", "server TestExpertMetrics", "model TestAgainstTransformers", "measure/roofline TestCostAgainstNaiveCount"},
+		Tests: []string{"nn TestMoE", "nn TestMoEReadsChosen", "model TestBytesRead", "model TestSkewedLoads", "model TestOneAnswerOfExperts", "server TestExpertMetrics", "model TestAgainstTransformers", "measure/roofline TestCostAgainstNaiveCount"},
 		Show:  "go test -v -run 'TestMoE' ./nn",
 		Bench: "nn BenchmarkMoE",
 	},

@@ -14,10 +14,10 @@ var formats = []Technique{
 	},
 	{
 		ID:    "safetensors-hf",
-		What:  "Hugging Face checkpoints: config.json, tokenizer.json, shards; weights packed by GPTQ and AWQ, found by their settings",
+		What:  "Hugging Face checkpoints: config.json, tokenizer.json, shards; weights packed by GPTQ and AWQ, found by their settings; GGUF files become checkpoints",
 		Use:   "ridge run DIRECTORY",
 		Code:  "model/names.go",
-		Tests: []string{"model TestAgainstTransformers", "model TestQuantizedCheckpoints", "weights/quantized TestValuesOfTheLibraries"},
+		Tests: []string{"model TestAgainstTransformers", "model TestQuantizedCheckpoints", "weights/quantized TestValuesOfTheLibraries", "model TestToCheckpoint"},
 		Show:  "go test -v -run 'TestAgainstTransformers/llama-(shards|half)|TestQuantizedCheckpoints' ./model",
 	},
 	{
