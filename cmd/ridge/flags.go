@@ -82,13 +82,19 @@ func (f *modelFlags) add(c *cobra.Command) {
 	f.hubFlags.add(c)
 	f.threadFlags.add(c.Flags())
 	f.packFlag.add(c.Flags())
-	f.speculativeFlags.add(c.Flags())
+	f.how = "off"
 	c.Flags().IntVarP(&f.context, "ctx", "c", 0, fmt.Sprintf("tokens of context (default: the model's own, at most %d)", ridge.DefaultContext))
 	c.Flags().IntVar(&f.chunk, "chunk", 0, "tokens of a prompt computed at once (default 512)")
 	c.Flags().IntVar(&f.page, "page-size", 0, "tokens in a page of keys and values, a multiple of 16 (default 64)")
 	c.Flags().StringVar(&f.kv, "kv", "f16", kvHelp)
 	c.Flags().StringVar(&f.act, "act", "int8", actHelp)
 	c.Flags().BoolVar(&f.ref, "ref", false, "run on the readable reference code instead of the fast kernels")
+	earlierNames(c.Flags(), map[string]string{"page": "page-size"})
+}
+
+// addSpeculative adds the flags of commands whose answers can be guessed.
+func (f *modelFlags) addSpeculative(c *cobra.Command) {
+	f.speculativeFlags.add(c.Flags())
 	earlierNames(c.Flags(), map[string]string{"page": "page-size"}, speculativeNames)
 }
 

@@ -58,6 +58,7 @@ steps, as it shows it in its metrics.`,
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c, args[0]) },
 	}
 	o.modelFlags.add(c)
+	o.modelFlags.addSpeculative(c)
 	fs := c.Flags()
 	fs.Lookup("speculative").DefValue = "ngram"
 	o.how = "ngram"

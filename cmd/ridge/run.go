@@ -65,6 +65,7 @@ ollama:name[:tag], pypi:package[/file], an https address or a path.`,
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c, args) },
 	}
 	o.modelFlags.add(c)
+	o.modelFlags.addSpeculative(c)
 	o.sampleFlags.add(c)
 	c.Flags().StringVar(&o.system, "system", "", "system message")
 	c.Flags().StringVar(&o.overflow, "overflow", overflowStop, "what a chat does when its context is full: stop, or shift, which drops the oldest turns and says so")
