@@ -43,12 +43,16 @@ func (e *Engine) SaveSession(ctx context.Context, w io.Writer, s Session) (token
 	var n int
 	var kv *kvcache.Seq
 	var parts *kvcache.Parts
-	defer func() { // behind the calls below, which may not have run yet
-		_ = e.post(command{kind: callFunc, call: func() { // of a closed engine nothing is left
-			if kv != nil {
-				e.pool.Free(kv)
-			}
-		}})
+	release := func() { // on the loop
+		if kv != nil {
+			e.pool.Free(kv)
+			kv = nil
+		}
+	}
+	defer func() {
+		if err != nil { // behind the calls below, which may not have run yet
+			_ = e.post(command{kind: callFunc, call: release}) // of a closed engine nothing is left
+		}
 	}()
 	err = e.call(ctx, func() {
 		own := salt(s.Tenant, s.CacheSalt)
@@ -82,6 +86,9 @@ func (e *Engine) SaveSession(ctx context.Context, w io.Writer, s Session) (token
 				if done, failed = parts.Write(&file, kv, e.readPart); e.now()-begin >= e.leastRead {
 					break
 				}
+			}
+			if done {
+				release()
 			}
 		})
 	}
