@@ -37,7 +37,8 @@ type drafts struct {
 	book    *spec.Book
 	depths  *spec.Book   // of the slow one's guesses, by their places
 	guesses []spec.Guess // of what follows the first at tokens
-	quick   []spec.Guess // those of the first drafter, if the others are the slow one's
+	slowly  bool         // these guesses are the slow one's
+	quick   []spec.Guess // and then those of the first drafter
 	made    []spec.Guess // what drafters write to, who may keep a hold of it
 	at      int
 	idle    int // how often the slow one was not asked, since it was
@@ -164,7 +165,7 @@ func (q *sequence) draft(o *spec.Drafting, n, vocab int, e *Engine) {
 	if d.at == len(q.tokens) {
 		return
 	}
-	d.at, d.guesses, d.quick = len(q.tokens), d.guesses[:0], d.quick[:0]
+	d.at, d.guesses, d.slowly, d.quick = len(q.tokens), d.guesses[:0], false, d.quick[:0]
 	if d.book == nil {
 		d.book, d.depths = spec.NewBook(e.book), spec.NewDepths(e.depths)
 		d.guesses, d.made = make([]spec.Guess, 0, spec.MaxRows), make([]spec.Guess, 0, spec.MaxRows)
@@ -206,7 +207,7 @@ const unasked = 64
 // the time of a token without guesses, row what a guess adds to the step.
 func (q *sequence) draftSlowly(o *spec.Drafting, n, vocab int, token, row time.Duration) {
 	d := &q.drafts
-	if d.off || len(d.quick) > 0 || token <= 0 && !o.Always {
+	if d.off || d.slowly || token <= 0 && !o.Always {
 		return
 	}
 	defer d.fails()
@@ -234,7 +235,7 @@ func (q *sequence) draftSlowly(o *spec.Drafting, n, vocab int, token, row time.D
 			n = 1
 		}
 	}
-	d.idle = 0
+	d.idle, d.slowly = 0, true
 	d.quick, d.guesses = append(d.quick, d.guesses...), d.guesses[:0]
 	chance := 1.0
 	for i := range n {
@@ -333,8 +334,7 @@ func (d *drafts) learn(tokens []int32, known int) {
 	if d.at != known {
 		return
 	}
-	slow := len(d.quick) > 0 || len(d.guesses) > 0 && int(d.guesses[0].Class) >= spec.Classes/2
-	d.compare(d.guesses, tokens[known:], slow)
+	d.compare(d.guesses, tokens[known:], d.slowly)
 	d.compare(d.quick, tokens[known:], false)
 }
 
