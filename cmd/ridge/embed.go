@@ -30,6 +30,18 @@ func (f *embedFlags) add(c *cobra.Command, prompt string) {
 	c.Flags().IntVar(&f.dim, "dimensions", 0, "numbers of an embedding that are kept, the first ones; 0 means all")
 }
 
+// open opens a model for texts of the kind that prompt names.
+func (f *embedFlags) open(c *cobra.Command, model *modelFlags, name, prompt string) (m *ridge.Model, o ridge.Embedding, err error) {
+	if m, err = model.open(c, name, ""); err != nil {
+		return nil, o, err
+	}
+	if o, err = f.options(m, prompt); err != nil {
+		m.Close()
+		return nil, o, err
+	}
+	return m, o, nil
+}
+
 // options are the flags for m. texts are of the kind that prompt names.
 func (f *embedFlags) options(m *ridge.Model, prompt string) (o ridge.Embedding, err error) {
 	poolings := map[string]ridge.Pooling{"own": ridge.PoolOwn, "mean": ridge.PoolMean, "last": ridge.PoolLast, "cls": ridge.PoolCLS}
@@ -88,15 +100,11 @@ as numpy reads them. ridge search finds texts by them.`,
 				return err
 			}
 			defer in.Close()
-			m, err := f.open(c, args[0], "")
+			m, o, err := e.open(c, &f, args[0], "document")
 			if err != nil {
 				return err
 			}
 			defer m.Close()
-			o, err := e.options(m, "document")
-			if err != nil {
-				return err
-			}
 			bars := newProgress(os.Stderr)
 			defer bars.close()
 			lines := &textLines{in: in, name: name, json: asJSON || strings.HasSuffix(name, ".jsonl"), size: sizeOf(in)}

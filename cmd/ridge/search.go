@@ -49,15 +49,11 @@ EMBEDDINGS is a file of lines of JSON or a FILE.npy.`,
 				return err
 			}
 			defer in.Close()
-			m, err := f.open(c, args[0], "")
+			m, o, err := e.open(c, &f, args[0], "query")
 			if err != nil {
 				return err
 			}
 			defer m.Close()
-			o, err := e.options(m, "query")
-			if err != nil {
-				return err
-			}
 			q, err := embedQuery(c, m, o, args[2])
 			if err != nil {
 				return err
