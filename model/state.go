@@ -195,7 +195,7 @@ func (b *builder) ssd(at func(string) string, norm bool) *nn.SSD {
 		DtBias: b.numbers(at("ssm_dt.bias"), x.Heads),
 		A:      b.numbers(at("ssm_a"), x.Heads),
 		D:      b.numbers(at("ssm_d"), x.Heads),
-		DtMin:  x.DtMin, DtMax: x.DtMax, Gated: true,
+		DtMin:  x.DtMin, DtMax: x.DtMax,
 		Out: b.linear(at("ssm_out"), hidden, x.Inner),
 	}
 	if norm {

@@ -33,6 +33,19 @@ func (c *Conv) share(parts int) int {
 // are its first.
 func (c *Conv) kept(parts int) int { return c.older() * c.share(parts) }
 
+// states calls scan for each run with rows and each of worker's parts of the states,
+// with what lies there behind the rows of the convolution.
+func (c *Conv) states(s *Step, kv *kvcache.Pool, layer, parts, worker, workers int, scan func(run *Run, part int, state []float32)) {
+	lo, hi := pool.Split(parts, worker, workers)
+	for part := lo; part < hi; part++ {
+		for i := range s.Runs {
+			if run := &s.Runs[i]; run.Rows() > 0 {
+				scan(run, part, floats(kv.State(layer, part, run.Seq))[c.kept(parts):])
+			}
+		}
+	}
+}
+
 // convolve computes the rows of out, [rows][columns] in the form f, from the
 // columns of in from at on, and moves the states on. The states are in so many
 // parts.

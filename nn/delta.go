@@ -108,15 +108,7 @@ type deltaTask struct {
 }
 
 func (t *deltaTask) Do(worker, workers int) {
-	m := t.m
-	lo, hi := pool.Split(m.Heads, worker, workers)
-	for h := lo; h < hi; h++ {
-		for i := range t.s.Runs {
-			if run := &t.s.Runs[i]; run.Rows() > 0 {
-				t.run(run, h, floats(t.kv.State(t.layer, h, run.Seq))[m.Conv.kept(m.Heads):])
-			}
-		}
-	}
+	t.m.Conv.states(t.s, t.kv, t.layer, t.m.Heads, worker, workers, t.run)
 }
 
 // run scans the rows of a run for head h.

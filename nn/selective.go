@@ -128,22 +128,14 @@ type selectiveTask struct {
 }
 
 func (t *selectiveTask) Do(worker, workers int) {
-	parts := t.m.parts()
-	columns := t.m.inner() / parts
-	lo, hi := pool.Split(parts, worker, workers)
-	for part := lo; part < hi; part++ {
-		for i := range t.s.Runs {
-			if run := &t.s.Runs[i]; run.Rows() > 0 {
-				state := floats(t.kv.State(t.layer, part, run.Seq))[t.m.Conv.kept(parts):]
-				t.run(run, state, part*columns, (part+1)*columns)
-			}
-		}
-	}
+	t.m.Conv.states(t.s, t.kv, t.layer, t.m.parts(), worker, workers, t.run)
 }
 
-// run scans the columns [c0, c1) of a run.
-func (t *selectiveTask) run(run *Run, state []float32, c0, c1 int) {
+// run scans the columns of a part.
+func (t *selectiveTask) run(run *Run, part int, state []float32) {
 	const w = kernel.StateColumns
+	columns := t.m.inner() / t.m.parts()
+	c0, c1 := part*columns, (part+1)*columns
 	m, n, rank := t.m, t.m.states(), t.r.rank.K
 	for row := run.First(); row < run.First()+run.Rows(); row++ {
 		dt, u := Row(&t.r.step, row)[c0:c1], Row(&t.r.u, row)[c0:c1]

@@ -15,20 +15,16 @@ import (
 // however the rows before it were cut.
 type SSD struct {
 	In   Linear // [2·inner + 2·groups·states + heads][hidden]: gate, x, B, C and time steps
-	Mult []float32
-	Conv Conv // of x, B and C
+	Conv Conv   // of x, B and C
 
 	Heads, HeadDim int
 	Groups, States int // a group of heads shares B and C, each of so many states
 
 	DtBias, A, D []float32 // [heads]; A negative
-	// D may be of each column of the heads: [inner].
-	DtMin, DtMax float32 // limits of time steps, DtMax 0 for none
+	DtMin, DtMax float32   // limits of time steps, DtMax 0 for none
 
-	Gated     bool // by the gate
-	Norm      Norm // of gated rows; without weights: as they are
-	NormFirst bool // it comes before the gate
-	Out       Linear
+	Norm Norm // of gated rows; without weights: as they are
+	Out  Linear
 }
 
 // Form returns the form of the rows that the mixer reads.
@@ -66,21 +62,12 @@ type ssdRows struct {
 func (m *SSD) Mix(e *Exec, s *Step, layer int, x *kernel.Acts) (*kernel.Acts, *Linear) {
 	r := scratch[ssdRows](e)
 	e.Linear(x, Out{&m.In, &r.in})
-	if m.Mult != nil {
-		for i := range r.in.N {
-			kernel.Mul(Row(&r.in, i), m.Mult)
-		}
-	}
 	m.Conv.convolve(e, s, layer, m.Heads, &r.xbc, &r.in, m.inner(), Form{})
 	f := FormOf(&m.Out)
 	formRows(&r.out, x.N, m.inner(), f)
 	r.scan.m, r.scan.r, r.scan.s, r.scan.kv, r.scan.layer = m, r, s, e.KV, layer
 	e.run(&r.scan, x.N*m.inner()*m.States)
-	g := gateNormTask{out: &r.out, norm: &m.Norm, first: m.NormFirst, quant: f.Quant()}
-	if m.Gated {
-		g.gate = &r.in
-	}
-	r.gate = g
+	r.gate = gateNormTask{out: &r.out, gate: &r.in, norm: &m.Norm, quant: f.Quant()}
 	e.run(&r.gate, x.N*m.inner())
 	return &r.out, &m.Out
 }
@@ -95,15 +82,7 @@ type ssdTask struct {
 }
 
 func (t *ssdTask) Do(worker, workers int) {
-	m := t.m
-	lo, hi := pool.Split(m.Heads, worker, workers)
-	for h := lo; h < hi; h++ {
-		for i := range t.s.Runs {
-			if run := &t.s.Runs[i]; run.Rows() > 0 {
-				t.run(run, h, floats(t.kv.State(t.layer, h, run.Seq))[m.Conv.kept(m.Heads):])
-			}
-		}
-	}
+	t.m.Conv.states(t.s, t.kv, t.layer, t.m.Heads, worker, workers, t.run)
 }
 
 // MaxStates is the largest number of states, or keys, of a head.
@@ -127,11 +106,7 @@ func (t *ssdTask) run(run *Run, h int, state []float32) {
 		for i := 0; i < m.HeadDim; i += w {
 			kernel.StateMove(out[i:i+w], state[i*n:(i+w)*n], decay, xbc[b:b+n], xbc[c:c+n], v[i:])
 		}
-		if len(m.D) == m.Heads {
-			kernel.AddScaled(out, x, m.D[h])
-		} else {
-			kernel.AddProduct(out, x, m.D[h*m.HeadDim:][:m.HeadDim])
-		}
+		kernel.AddScaled(out, x, m.D[h])
 	}
 }
 
@@ -158,10 +133,8 @@ func fill(x []float32, v float32) {
 
 // gateNormTask multiplies rows with SiLU of a gate, and normalizes them.
 type gateNormTask struct {
-	out  *kernel.Acts
-	gate *kernel.Acts // nil for none
-	at   int          // column of gate that is the first
-
+	out   *kernel.Acts
+	gate  *kernel.Acts // its first columns
 	norm  *Norm
 	first bool // the norm comes before the gate
 	quant bool
@@ -174,9 +147,7 @@ func (t *gateNormTask) Do(worker, workers int) {
 		if t.first {
 			heads(x, t.norm)
 		}
-		if t.gate != nil {
-			kernel.SiLUMul(x, Row(t.gate, i)[t.at:t.at+len(x)], x)
-		}
+		kernel.SiLUMul(x, Row(t.gate, i)[:len(x)], x)
 		if !t.first {
 			heads(x, t.norm)
 		}

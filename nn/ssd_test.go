@@ -22,7 +22,7 @@ func TestSSD(t *testing.T) {
 	m := &SSD{
 		In: in.Linear, Out: out.Linear, Conv: randomConv(r, columns, taps), Heads: heads, HeadDim: dim, Groups: groups, States: states,
 		DtBias: randomRow(r, heads), D: randomRow(r, heads), A: []float32{-0.1, -0.5, -1, -3}, DtMin: 0.01, DtMax: 2,
-		Gated: true, Norm: Norm{W: randomRow(r, inner), Eps: 1e-5, Group: inner / groups},
+		Norm: Norm{W: randomRow(r, inner), Eps: 1e-5, Group: inner / groups},
 	}
 	rows := randomActs(r, 80, hidden)
 	mixes(t, m, rows, []int{9, 1, 70}, func(first, n int) [][]float64 {
@@ -149,7 +149,7 @@ func BenchmarkSSD(b *testing.B) {
 	in, out := newMatrix(b, r, tensor.Q8_0, inner+columns+heads, hidden, false), newMatrix(b, r, tensor.Q8_0, hidden, inner, false)
 	m := &SSD{
 		In: in.Linear, Out: out.Linear, Conv: randomConv(r, columns, 4), Heads: heads, HeadDim: dim, Groups: 1, States: states,
-		DtBias: randomRow(r, heads), D: randomRow(r, heads), A: make([]float32, heads), Gated: true, Norm: Norm{W: randomRow(r, inner), Eps: 1e-5},
+		DtBias: randomRow(r, heads), D: randomRow(r, heads), A: make([]float32, heads), Norm: Norm{W: randomRow(r, inner), Eps: 1e-5},
 	}
 	fill(m.A, -1)
 	for _, c := range []struct {
