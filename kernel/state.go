@@ -49,25 +49,6 @@ func StateMove(out, s, w, k, q, v []float32) {
 	sumState(out, &acc)
 }
 
-// StateMove2 is StateMove with b[k]·u added to row k as well.
-func StateMove2(out, s, w, k, b, q, v, u []float32) {
-	n := len(q)
-	checkState(out, s, n)
-	w, k, b, v, u = w[:n], k[:n], b[:n], v[:StateColumns], u[:StateColumns]
-	if stateMove2Tier(&out[0], &s[0], &w[0], &k[0], &b[0], &q[0], n, &v[0], &u[0]) {
-		return
-	}
-	var acc [stateKeys][StateColumns]float32
-	for i := range n {
-		row := s[i*StateColumns:][:StateColumns]
-		scaleGeneric(row, w[i])
-		addScaledGeneric(row, v, k[i])
-		addScaledGeneric(row, u, b[i])
-		addScaledGeneric(acc[i%stateKeys][:], row, q[i])
-	}
-	sumState(out, &acc)
-}
-
 // Selective is a row of a selective scan (Gu and Dao, Mamba, 2023): it sets row n
 // of the block s to exp(dt·a[n]) times itself plus b[n]·dt·x, and out to the sum of
 // c[n] times row n. a is a block like s; dt and x have a value for each column.

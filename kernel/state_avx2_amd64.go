@@ -24,11 +24,6 @@ func stateReadAVX2(out *float32, s *float32, q *float32, keys int)
 //go:noescape
 func stateMoveAVX2(out *float32, s *float32, w *float32, k *float32, q *float32, keys int, v *float32)
 
-// stateMove2AVX2 sets s[k] = w[k]·s[k] + k[k]·v + b[k]·u and out = Σ q[k]·s[k], of rows of 16 values.
-//
-//go:noescape
-func stateMove2AVX2(out *float32, s *float32, w *float32, k *float32, b *float32, q *float32, keys int, v *float32, u *float32)
-
 // selectiveAVX2 sets s[n] = exp(dt·a[n])·s[n] + b[n]·dt·x and out = Σ c[n]·s[n], of rows of 16 values.
 //
 //go:noescape

@@ -11,7 +11,7 @@ import (
 
 // stateCase is a block of a state, and what moves it.
 type stateCase struct {
-	s, out, w, k, b, q, v, u []float32
+	s, out, w, k, q, v []float32
 }
 
 func newStateCase(r *rand.Rand, keys int) *stateCase {
@@ -23,8 +23,8 @@ func newStateCase(r *rand.Rand, keys int) *stateCase {
 		return x
 	}
 	return &stateCase{
-		s: row(keys*StateColumns, -1, 1), out: row(StateColumns, 0, 0), w: row(keys, 0.5, 1), k: row(keys, -1, 1), b: row(keys, -1, 1),
-		q: row(keys, -1, 1), v: row(StateColumns, -1, 1), u: row(StateColumns, -1, 1),
+		s: row(keys*StateColumns, -1, 1), out: row(StateColumns, 0, 0), w: row(keys, 0.5, 1), k: row(keys, -1, 1),
+		q: row(keys, -1, 1), v: row(StateColumns, -1, 1),
 	}
 }
 
@@ -44,9 +44,6 @@ var stateOps = []struct {
 	{"StateRead", func(c *stateCase) { StateRead(c.out, c.s, c.q) }, func(c *stateCase, k, j int) float64 { return float64(c.s[k*StateColumns+j]) }},
 	{"StateMove", func(c *stateCase) { StateMove(c.out, c.s, c.w, c.k, c.q, c.v) }, func(c *stateCase, k, j int) float64 {
 		return float64(c.w[k])*float64(c.s[k*StateColumns+j]) + float64(c.k[k])*float64(c.v[j])
-	}},
-	{"StateMove2", func(c *stateCase) { StateMove2(c.out, c.s, c.w, c.k, c.b, c.q, c.v, c.u) }, func(c *stateCase, k, j int) float64 {
-		return float64(c.w[k])*float64(c.s[k*StateColumns+j]) + float64(c.k[k])*float64(c.v[j]) + float64(c.b[k])*float64(c.u[j])
 	}},
 }
 

@@ -56,19 +56,6 @@ func stateMoveTier(out, s, w, k, q *float32, keys int, v *float32) bool {
 	return true
 }
 
-// stateMove2Tier sets s[k] = w[k]·s[k] + k[k]·v + b[k]·u and out = Σ q[k]·s[k], of rows of 16 values. It reports whether the tier in use has a kernel that does.
-func stateMove2Tier(out, s, w, k, b, q *float32, keys int, v, u *float32) bool {
-	switch cpu.Vectors() {
-	case cpu.AVX512:
-		stateMove2AVX512(out, s, w, k, b, q, keys, v, u)
-	case cpu.AVX2:
-		stateMove2AVX2(out, s, w, k, b, q, keys, v, u)
-	default:
-		return false
-	}
-	return true
-}
-
 // selectiveTier sets s[n] = exp(dt·a[n])·s[n] + b[n]·dt·x and out = Σ c[n]·s[n], of rows of 16 values. It reports whether the tier in use has a kernel that does.
 func selectiveTier(out, s, a *float32, states int, dt, x, b, c *float32) bool {
 	switch cpu.Vectors() {

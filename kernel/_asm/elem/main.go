@@ -8,7 +8,6 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 
 	"ridge/kernel/_asm/approx"
-	"ridge/kernel/_asm/dispatch"
 	"ridge/kernel/_asm/parts"
 	"ridge/kernel/_asm/vec"
 )
@@ -29,12 +28,7 @@ func main() {
 			transpose(2)
 		}},
 	}
-	parts.Generate(list)
-	for _, p := range list {
-		p.Emit() // for vec.Ops
-	}
-	parts.WriteGo("elem_tier_amd64.go", "elem", dispatch.Source("", []string{"AVX512", "AVX2"}, vec.Ops))
-	parts.WriteGo("elem_tier_other.go", "elem", dispatch.Source("!amd64 && !arm64", nil, vec.Ops))
+	vec.WriteTiers("elem", list, "!amd64 && !arm64")
 }
 
 func operations(a vec.ISA) {

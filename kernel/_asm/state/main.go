@@ -8,7 +8,6 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 
 	"ridge/kernel/_asm/approx"
-	"ridge/kernel/_asm/dispatch"
 	"ridge/kernel/_asm/parts"
 	"ridge/kernel/_asm/vec"
 )
@@ -20,19 +19,13 @@ func main() {
 		{Name: "state_avx512", Emit: func() { operations(vec.AVX512) }},
 		{Name: "state_avx2", Emit: func() { operations(vec.AVX2) }},
 	}
-	parts.Generate(list)
-	for _, p := range list {
-		p.Emit() // for vec.Ops
-	}
-	parts.WriteGo("state_tier_amd64.go", "state", dispatch.Source("", []string{"AVX512", "AVX2"}, vec.Ops))
-	parts.WriteGo("state_tier_other.go", "state", dispatch.Source("!amd64", nil, vec.Ops))
+	vec.WriteTiers("state", list, "!amd64")
 }
 
 func operations(a vec.ISA) {
 	maps(a)
 	read(a)
-	move(a, false)
-	move(a, true)
+	move(a)
 	selective(a)
 }
 
@@ -142,32 +135,19 @@ func read(a vec.ISA) {
 	f.End()
 }
 
-func move(a vec.ISA, twice bool) {
-	name, doc, sig := "stateMove", "sets s[k] = w[k]·s[k] + k[k]·v", "(out, s, w, k, q *float32, keys int, v *float32)"
-	if twice {
-		name, doc, sig = "stateMove2", doc+" + b[k]·u", "(out, s, w, k, b, q *float32, keys int, v, u *float32)"
-	}
-	f := vec.Begin(a, name, doc+" and out = Σ q[k]·s[k], of rows of 16 values.", sig)
+func move(a vec.ISA) {
+	f := vec.Begin(a, "stateMove", "sets s[k] = w[k]·s[k] + k[k]·v and out = Σ q[k]·s[k], of rows of 16 values.",
+		"(out, s, w, k, q *float32, keys int, v *float32)")
 	s, w, k, q, keys := f.Ptr("s"), f.Ptr("w"), f.Ptr("k"), f.Ptr("q"), f.Ptr("keys")
 	v := load(f, f.Ptr("v"), 0)
-	ptrs := []reg.GPVirtual{w, k, q}
-	var u block
-	var b reg.GPVirtual
-	if twice {
-		b, u = f.Ptr("b"), load(f, f.Ptr("u"), 0)
-		ptrs = append(ptrs, b)
-	}
 	acc, finish := sums(f)
-	keysLoop(f, keys, s, ptrs, func(i int) {
+	keysLoop(f, keys, s, []reg.GPVirtual{w, k, q}, func(i int) {
 		row, r := load(f, s, 64*i), f.Vec()
 		VBROADCASTSS(operand.Mem{Base: w, Disp: 4 * i}, r)
 		for _, x := range row {
 			VMULPS(r, x, x)
 		}
 		row.add(f, v, operand.Mem{Base: k, Disp: 4 * i})
-		if twice {
-			row.add(f, u, operand.Mem{Base: b, Disp: 4 * i})
-		}
 		row.store(f, s, 64*i)
 		acc[i].add(f, row, operand.Mem{Base: q, Disp: 4 * i})
 	})

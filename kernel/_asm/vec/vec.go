@@ -14,6 +14,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 
 	"ridge/kernel/_asm/dispatch"
+	"ridge/kernel/_asm/parts"
 )
 
 // ISA is an instruction set.
@@ -50,6 +51,18 @@ var consts = map[uint32]operand.Mem{}
 
 // Ops are the operations that kernels have been started for.
 var Ops []dispatch.Op
+
+// WriteTiers writes the files of all parts, and name_tier_amd64.go, which picks the
+// kernels of a tier. What the build constraint others has, has none: that is told by
+// name_tier_other.go.
+func WriteTiers(name string, list []parts.Part, others string) {
+	parts.Generate(list)
+	for _, p := range list {
+		p.Emit() // for Ops
+	}
+	parts.WriteGo(name+"_tier_amd64.go", name, dispatch.Source("", []string{"AVX512", "AVX2"}, Ops))
+	parts.WriteGo(name+"_tier_other.go", name, dispatch.Source(others, nil, Ops))
+}
 
 // Begin starts the kernel name with the given parameters and results, like
 // "(x *float32, n int) float32". Nothing is kept of pointers.
