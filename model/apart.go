@@ -263,7 +263,7 @@ func (m *Model) runTokens(tokens []int32, watch func(x *kernel.Acts, l *nn.Linea
 	m.setWidth(n)
 	m.pool.Enter()
 	defer m.pool.Leave()
-	e.Begin()
+	e.Begin(s)
 	var rows netRows
 	if err := m.lookUp(s, &rows); err != nil {
 		return err

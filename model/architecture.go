@@ -57,9 +57,9 @@ var architectures = []*architecture{
 	&bert, &mpnet, &nomicBert, &jinaBert2, &modernBert, &gemmaEmbedding,
 }
 
-// Architectures returns the names of the architectures that Open knows, as
+// architectureNames returns the names of the architectures that Open knows, as
 // GGUF spells them, sorted.
-func Architectures() []string {
+func architectureNames() []string {
 	var names []string
 	for _, a := range architectures {
 		names = append(names, a.name)

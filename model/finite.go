@@ -36,7 +36,7 @@ func (m *Model) probe(s *Step) (where string, err error) {
 	m.setWidth(s.Rows())
 	m.pool.Enter()
 	defer m.pool.Leave()
-	m.exec.Begin()
+	m.exec.Begin(s)
 	// In rows of its own: those of the last step may still be read.
 	rows := new(netRows)
 	err = m.lookUp(s, rows)

@@ -38,7 +38,7 @@ func (m *Model) Forward(s *Step) error {
 	m.setWidth(s.Rows())
 	m.pool.Enter()
 	defer m.pool.Leave()
-	m.exec.Begin()
+	m.exec.Begin(s)
 	err := m.lookUp(s, &m.rows)
 	if err == nil {
 		err = m.guard(func() {

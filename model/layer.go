@@ -126,6 +126,7 @@ func (l *Layer) run(e *nn.Exec, s *nn.Step, i int, last bool, r *layerRows) {
 			early.Keep(e, s.Wanted())
 		}
 		r.streams.Keep(s.Wanted())
+		e.KeepOutputs(0, len(s.Wanted()))
 		if r.x.N == 0 {
 			return
 		}

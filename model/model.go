@@ -147,10 +147,10 @@ func (m *Model) openGGUF(path string) error {
 	arch, _ := f.Lookup("general.architecture")
 	name, _ := arch.(string)
 	if m.arch = byName(name); m.arch == nil {
-		near := unlike(name, Architectures(), byName, func(a *architecture, _ *Config) (source, *description, error) {
+		near := unlike(name, architectureNames(), byName, func(a *architecture, _ *Config) (source, *description, error) {
 			return &ggufSource{f: f, aliases: a.aliases}, ggufDescription(f, name), nil
 		})
-		return fmt.Errorf("model: %s: metadata %q: expected one of %v, found %q: %s", path, "general.architecture", Architectures(), name, near)
+		return fmt.Errorf("model: %s: metadata %q: expected one of %v, found %q: %s", path, "general.architecture", architectureNames(), name, near)
 	}
 	src.aliases = m.arch.aliases
 	d := ggufDescription(f, name)

@@ -247,6 +247,7 @@ func (n *Net) project(e *nn.Exec, r *netRows, first, count int) {
 	}
 	r.part = r.out
 	r.part.N = count
+	e.KeepOutputs(first, count)
 	r.part.F32 = r.out.F32[first*r.out.LDF:]
 	if nn.FormOf(&h.Out).Quant() {
 		r.part.Q = r.out.Q[first*r.out.LDQ:]

@@ -63,7 +63,7 @@ func TestUnknownArchitecture(t *testing.T) {
 	dir := copyCheckpoint(t, "gptj", map[string]any{"model_type": "gptj2"}, func(*checkpoint) {})
 	checkOpen(t, "gptj2", dir, `found "gptj2": the nearest known is "gptj", whose tensors it has`)
 	for name, want := range map[string]string{"llama9": "llama", "gemma3": "gemma3", "olmo22": "olmo2"} {
-		if got := nearestName(name, Architectures()); got != want {
+		if got := nearestName(name, architectureNames()); got != want {
 			t.Errorf("nearest to %s: %s, expected %s", name, got, want)
 		}
 	}

@@ -186,7 +186,7 @@ func mix(t *testing.T, a *Attention, x *kernel.Acts, workers, step int) []float3
 		}
 		s := &Step{Runs: []Run{{Seq: seq, Tokens: make([]int32, n), Outputs: n}}}
 		s.Place()
-		e.Begin()
+		e.Begin(s)
 		part := *x
 		part.N, part.F32 = n, x.F32[first*x.LDF:]
 		got, _ := a.Mix(e, s, 0, &part)

@@ -139,7 +139,7 @@ func mixLatent(t testing.TB, e *Exec, l *Latent, x *kernel.Acts, kv tensor.DType
 		}
 		s := &Step{Runs: []Run{{Seq: other, Tokens: make([]int32, 1)}, {Seq: mine, Tokens: make([]int32, n)}}}
 		s.Place()
-		e.Begin()
+		e.Begin(s)
 		var in kernel.Acts
 		formRows(&in, n+1, x.K, l.Form())
 		for i := range n + 1 {
@@ -228,7 +228,7 @@ func TestLatentAllocations(t *testing.T) {
 	x := randomActs(r, 1, latentHidden)
 	if n := testing.AllocsPerRun(20, func() {
 		s.Place()
-		e.Begin()
+		e.Begin(s)
 		l.Mix(e, s, 0, x)
 	}); n != 0 {
 		t.Errorf("a step allocates %v times", n)

@@ -69,6 +69,9 @@ func (e *Exec) Linear(x *kernel.Acts, outs ...Out) {
 	t := &e.linear
 	t.x, t.resid, t.n = x, nil, copy(t.outs[:], outs)
 	e.startLinear(t)
+	for _, o := range outs {
+		e.adapt(x, o.Dst, o.L, 1)
+	}
 }
 
 // LinearAdd adds scale times the product of x and l to resid. y is scratch.
@@ -77,6 +80,7 @@ func (e *Exec) LinearAdd(resid, y, x *kernel.Acts, l *Linear, scale float32) {
 	t.x, t.resid, t.scale, t.n = x, resid, scale, 1
 	t.outs[0] = Out{l, y}
 	e.startLinear(t)
+	e.adapt(x, resid, l, scale)
 }
 
 func (e *Exec) startLinear(t *linearTask) {

@@ -42,16 +42,24 @@ func (m *MLP) Reads() Reads {
 // Feed computes the rows that go into the down matrix.
 func (m *MLP) Feed(e *Exec, x *kernel.Acts) (*kernel.Acts, *Linear) {
 	r := scratch[mlpRows](e)
-	if m.Sparse && m.Gated {
-		e.sparseHidden(x, r, m)
-		return &r.up, &m.Down
+	if m.Sparse && m.Gated || e.adapts(&m.Gate, &m.Up) {
+		e.hiddenInTwo(x, r, m)
+	} else {
+		e.mlpHidden(x, &r.gate, &r.up, m)
 	}
-	e.mlpHidden(x, &r.gate, &r.up, m)
 	if m.Sub.W != nil {
 		e.Norm(&r.normed, &r.up, &m.Sub, FormOf(&m.Down))
 		return &r.normed, &m.Down
 	}
 	return &r.up, &m.Down
+}
+
+// hiddenForm returns the form of the rows behind the activation.
+func (m *MLP) hiddenForm() Form {
+	if m.Sub.W != nil { // which gives the rows their form
+		return Form{}
+	}
+	return FormOf(&m.Down)
 }
 
 type gluTask struct {
@@ -66,10 +74,7 @@ type gluTask struct {
 // is scratch. The result is quantized if the down matrix needs it.
 func (e *Exec) mlpHidden(x, gate, up *kernel.Acts, m *MLP) {
 	t := &e.glu
-	f := FormOf(&m.Down)
-	if m.Sub.W != nil { // which gives the rows their form
-		f = Form{}
-	}
+	f := m.hiddenForm()
 	t.m, t.x, t.gate, t.up, t.quant = m, x, gate, up, f.Quant()
 	formRows(up, x.N, m.Up.W.Rows, f)
 	e.watch(x, &m.Up)
@@ -114,15 +119,20 @@ func (t *gluTask) part(g0, g1 int) {
 				kernel.Add(gate, b[c0:c1])
 			}
 		}
-		if t.m.Act == XIELU {
-			xielu(up, &t.m.XIELU)
-		} else {
-			activate(t.m.Act, up, gate)
-		}
+		t.m.activate(up, gate)
 		if t.quant {
 			t.up.Quantize(r, c0, c1)
 		}
 	}
+}
+
+// activate puts what the MLP makes of up, and of gate if that is not nil, in up.
+func (m *MLP) activate(up, gate []float32) {
+	if m.Act == XIELU {
+		xielu(up, &m.XIELU)
+		return
+	}
+	activate(m.Act, up, gate)
 }
 
 // activate puts act(gate) * up, or act(up) if gate is nil, in up.

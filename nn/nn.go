@@ -59,6 +59,10 @@ type Exec struct {
 	quant   quantTask
 	addNorm addNormTask
 	gate    gateTask
+	lowRank lowRankTask
+
+	adapted, adaptedOut []adaptedRows // of the step, and of its outputs
+	rows                []adaptedRows // of the rows at hand
 
 	ropes     []*ropeTable
 	scratches map[reflect.Type]any
@@ -69,8 +73,9 @@ func NewExec(p *pool.Pool) *Exec {
 	return &Exec{pool: p, scratches: map[reflect.Type]any{}}
 }
 
-// Begin makes the Exec ready for a step.
-func (e *Exec) Begin() {
+// Begin makes the Exec ready for a step that was placed.
+func (e *Exec) Begin(s *Step) {
+	e.adaptRows(s)
 	for _, t := range e.ropes {
 		t.ready = false
 	}

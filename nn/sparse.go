@@ -8,17 +8,23 @@ import (
 )
 
 // sparseTask is what lies between the first matrices and the last one of an MLP
-// whose gate is made sparse: it needs whole rows of the gate.
+// whose gate is made sparse, which needs whole rows of the gate, or changed by an
+// adapter.
 type sparseTask struct {
 	m        *MLP
 	gate, up *kernel.Acts
 	quant    bool
 }
 
-// sparseHidden computes what goes into the down matrix of an MLP with a cutoff.
-func (e *Exec) sparseHidden(x *kernel.Acts, r *mlpRows, m *MLP) {
-	e.Linear(x, Out{&m.Gate, &r.gate}, Out{&m.Up, &r.up})
-	f := FormOf(&m.Down)
+// hiddenInTwo is mlpHidden for an MLP with a cutoff or an adapter: first the
+// products, then what is made of them.
+func (e *Exec) hiddenInTwo(x *kernel.Acts, r *mlpRows, m *MLP) {
+	if m.Gated {
+		e.Linear(x, Out{&m.Gate, &r.gate}, Out{&m.Up, &r.up})
+	} else {
+		e.Linear(x, Out{&m.Up, &r.up})
+	}
+	f := m.hiddenForm()
 	formRows(&r.up, r.up.N, r.up.K, f)
 	r.sparse = sparseTask{m, &r.gate, &r.up, f.Quant()}
 	e.run(&r.sparse, r.up.N*r.up.K)
@@ -27,13 +33,19 @@ func (e *Exec) sparseHidden(x *kernel.Acts, r *mlpRows, m *MLP) {
 func (t *sparseTask) Do(worker, workers int) {
 	lo, hi := pool.Split(t.up.N, worker, workers)
 	for i := lo; i < hi; i++ {
-		gate, up := Row(t.gate, i), Row(t.up, i)
-		mean, std := moments(gate)
-		cut := float32(mean + std*float64(t.m.Cutoff))
-		for k, v := range gate {
-			gate[k] = max(v-cut, 0)
+		var gate []float32
+		up := Row(t.up, i)
+		if t.m.Gated {
+			gate = Row(t.gate, i)
 		}
-		activate(t.m.Act, up, gate)
+		if t.m.Sparse && gate != nil {
+			mean, std := moments(gate)
+			cut := float32(mean + std*float64(t.m.Cutoff))
+			for k, v := range gate {
+				gate[k] = max(v-cut, 0)
+			}
+		}
+		t.m.activate(up, gate)
 		if t.quant {
 			t.up.Quantize(i, 0, t.up.K)
 		}

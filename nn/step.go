@@ -21,6 +21,8 @@ type Run struct {
 	Tokens  []int32 // what the rows are embedded from
 	Outputs int     // how many of the last rows give a row of output
 	Second  int     // tokens before a second text, of models that tell two apart; 0 for one text
+	// Adapter changes matrices for the rows of the run; nil for none.
+	Adapter *Adapter
 	// Length is the length of the sequence by which its positions are rotated, where
 	// that depends on it (see Rope.Grow): a row is rotated for Length tokens, or up
 	// to itself if it comes after them. 0 means that the sequence ends with this
