@@ -139,7 +139,10 @@ func salt(tenant, cacheSalt string) string {
 // newGroup makes a group of a checked request. It does the work that needs no
 // loop: samplers, and what they know of the prompt.
 func (e *Engine) newGroup(r *Request) (*group, error) {
-	g := &group{req: *r, salt: salt(r.Tenant, r.CacheSalt), arrived: e.now()}
+	if !e.m.Has(r.Adapter) {
+		return nil, badRequest("adapter", "expected one that was read for the model, found another model's")
+	}
+	g := &group{req: *r, salt: adaptedSalt(r.Adapter, salt(r.Tenant, r.CacheSalt)), arrived: e.now()}
 	g.info.Tokens = len(r.Tokens)
 	if g.scores() {
 		g.scored = max(r.ScoreFrom-1, 0)

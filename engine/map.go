@@ -59,10 +59,12 @@ func (e *Engine) tick(now time.Duration) {
 	}
 }
 
-// tenantOf is whose prefixes are shared under a salt, see salt and saltOf.
+// tenantOf is whose prefixes are shared under a salt, see salt, adaptedSalt and saltOf.
 func tenantOf(salt string) string {
-	if rest, ok := strings.CutPrefix(salt, "rope"); ok {
-		_, salt, _ = strings.Cut(rest, ":")
+	for _, before := range []string{"rope", "adapter"} {
+		if rest, ok := strings.CutPrefix(salt, before); ok {
+			_, salt, _ = strings.Cut(rest, ":")
+		}
 	}
 	length, rest, _ := strings.Cut(salt, ":")
 	n, err := strconv.Atoi(length)

@@ -84,7 +84,7 @@ func (e *Engine) beginSave(p *prefix) bool {
 		return false
 	}
 	defer e.pool.Free(kv)
-	meta, err := json.Marshal(sessionMeta{e.m.Fingerprint(), p.tokens, p.rope, p.salt})
+	meta, err := json.Marshal(sessionMeta{Model: e.m.Fingerprint(), Tokens: p.tokens, Rope: p.rope, Salt: p.salt})
 	if err != nil {
 		return false
 	}

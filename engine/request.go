@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"ridge/model"
 	"ridge/sample"
 )
 
@@ -97,6 +98,10 @@ type Request struct {
 	Tenant    string    // prefixes are not shared between tenants; fairness is per tenant
 	Weight    int       // the tenant's share under fair policies, 0 means 1
 	CacheSalt string    // prefixes are shared only under the same salt
+
+	// Adapter changes the model's weights for this request; nil for none. Prefixes are
+	// shared only under the same adapter.
+	Adapter *model.Adapter
 
 	// Breakpoints are lengths of the prompt up to which others are likely to begin
 	// alike, at most 4.

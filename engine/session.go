@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"ridge/kvcache"
+	"ridge/model"
 )
 
 // Session names what is computed of a prompt, to be kept in a file. Only a model
@@ -18,7 +19,11 @@ type Session struct {
 	Tokens    []int32
 	Tenant    string // as in Request
 	CacheSalt string
+	Adapter   *model.Adapter // that it was computed with; nil for none
 }
+
+// salt is what the session's prefix is shared under.
+func (s *Session) salt() string { return adaptedSalt(s.Adapter, salt(s.Tenant, s.CacheSalt)) }
 
 // sessionMeta is what a snapshot carries beside keys and values.
 type sessionMeta struct {
@@ -26,6 +31,8 @@ type sessionMeta struct {
 	Tokens []int32 `json:"tokens"`
 	Rope   int     `json:"rope,omitempty"` // length that they are rotated for, see model.RopeLength
 	Salt   string  `json:"salt,omitempty"` // of a stored prefix: whose it is
+	// Adapter is what tells the adapter from others that it was computed with.
+	Adapter string `json:"adapter,omitempty"`
 }
 
 // errNoTree is returned where nothing is shared by prefix.
@@ -55,7 +62,7 @@ func (e *Engine) SaveSession(ctx context.Context, w io.Writer, s Session) (token
 		}
 	}()
 	err = e.call(ctx, func() {
-		own := salt(s.Tenant, s.CacheSalt)
+		own := s.salt()
 		rope := e.m.RopeLength(len(s.Tokens), len(s.Tokens))
 		kv = e.tree.Match(saltOf(own, rope), s.Tokens)
 		if kv.Len() == 0 && rope != 0 { // no token was computed since it became so long
@@ -63,7 +70,7 @@ func (e *Engine) SaveSession(ctx context.Context, w io.Writer, s Session) (token
 			rope, kv = 0, e.tree.Match(own, s.Tokens)
 		}
 		n = kv.Len()
-		meta, err := json.Marshal(sessionMeta{Model: e.m.Fingerprint(), Tokens: s.Tokens[:n], Rope: rope})
+		meta, err := json.Marshal(sessionMeta{Model: e.m.Fingerprint(), Tokens: s.Tokens[:n], Rope: rope, Adapter: adapterID(s.Adapter)})
 		if err == nil {
 			file.Grow(int(e.pool.SnapshotBytes(kv, len(meta))))
 			parts, err = e.pool.Parts(kv, meta)
@@ -146,7 +153,7 @@ func (e *Engine) ForgetSession(ctx context.Context, s Session) (tokens int, err 
 		return 0, errNoTree
 	}
 	err = e.call(ctx, func() {
-		own := salt(s.Tenant, s.CacheSalt)
+		own := s.salt()
 		for _, rope := range slices.Compact([]int{e.m.RopeLength(len(s.Tokens), len(s.Tokens)), 0}) {
 			n, _, _ := e.tree.Peek(saltOf(own, rope), s.Tokens)
 			tokens = max(tokens, n)
@@ -173,10 +180,21 @@ func (e *Engine) adopt(kv *kvcache.Seq, b []byte, s *Session) ([]int32, error) {
 	if own := e.m.Fingerprint(); meta.Model != own {
 		return nil, fmt.Errorf("engine: session: model: expected one saved with the weights that are loaded (fingerprint %.12s), found other ones (%.12q): the model's file was changed, or it is another model's session", own, meta.Model)
 	}
+	if own := adapterID(s.Adapter); meta.Adapter != own {
+		return nil, fmt.Errorf("engine: session: adapter: expected one saved with %s, found one saved with %s", adapterText(own), adapterText(meta.Adapter))
+	}
 	if len(meta.Tokens) != kv.Len() {
 		return nil, fmt.Errorf("engine: session: tokens: expected %d, as many as have keys and values, found %d", kv.Len(), len(meta.Tokens))
 	}
-	e.tree.Insert(saltOf(salt(s.Tenant, s.CacheSalt), meta.Rope), meta.Tokens, kv)
+	e.tree.Insert(saltOf(s.salt(), meta.Rope), meta.Tokens, kv)
 	e.inserted = true
 	return meta.Tokens, nil
+}
+
+// adapterText names an adapter by its identity.
+func adapterText(id string) string {
+	if id == "" {
+		return "no adapter"
+	}
+	return fmt.Sprintf("adapter %.12q", id)
 }

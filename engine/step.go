@@ -84,7 +84,7 @@ func (e *Engine) build(p *sched.Plan) {
 		}
 		run.njobs = len(e.jobs) - run.jobs
 		e.runs = append(e.runs, run)
-		e.batch.Runs = append(e.batch.Runs, model.Run{Seq: q.KV, Tokens: tokens[r.Start : r.Start+r.N], Outputs: run.outs, Second: q.g.req.Second, Length: max(q.rope, 1)})
+		e.batch.Runs = append(e.batch.Runs, model.Run{Seq: q.KV, Tokens: tokens[r.Start : r.Start+r.N], Outputs: run.outs, Second: q.g.req.Second, Adapter: q.g.req.Adapter.Run(), Length: max(q.rope, 1)})
 		out += run.outs
 	}
 }
