@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ridge/engine"
+	"ridge/model"
 	"ridge/sample"
 	"ridge/text/chat"
 	"ridge/text/constraint"
@@ -63,6 +64,10 @@ type Generation struct {
 	// It does nothing where the text is all of a Format, reasoning too
 	// (KeepReasoning), and for models that do not reason between marks.
 	ReasoningTokens int
+
+	// Adapter is a fine-tune that answers in the model's place, see Model.ReadAdapter;
+	// nil for none.
+	Adapter *model.Adapter
 
 	Stats *Stats // filled while generating, when not nil
 }
@@ -172,7 +177,7 @@ func (m *Model) generate(ctx context.Context, g *Generation, prepare func(r *run
 			yield(Token{ID: -1}, err)
 			return
 		}
-		r.req = engine.Request{Sampling: sampling, MaxTokens: g.MaxTokens, MinTokens: g.MinTokens, StopTokens: m.ends, N: g.N, EndLoops: g.EndLoops}
+		r.req = engine.Request{Sampling: sampling, MaxTokens: g.MaxTokens, MinTokens: g.MinTokens, StopTokens: m.ends, N: g.N, EndLoops: g.EndLoops, Adapter: g.Adapter}
 		if g.IgnoreEOS {
 			r.req.StopTokens = nil
 		}

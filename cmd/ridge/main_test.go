@@ -36,6 +36,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("TINY", tiny)
 			e.Setenv("ENCODERS", filepath.Join(tiny, "../encoders"))
+			e.Setenv("ADAPTERS", filepath.Join(tiny, "../adapters"))
 			e.Setenv("RIDGE_MODELS", filepath.Join(e.WorkDir, "models"))
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("RIDGE_OFFLINE", "1")

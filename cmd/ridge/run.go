@@ -31,6 +31,7 @@ type runOptions struct {
 	verbose  bool
 	yes      bool
 	template string
+	loras    []string
 }
 
 func runCommand() *cobra.Command {
@@ -70,6 +71,7 @@ ollama:name[:tag], pypi:package[/file], an https address or a path.`,
 	c.Flags().StringVar(&o.system, "system", "", "system message")
 	c.Flags().StringVar(&o.overflow, "overflow", overflowStop, "what a chat does when its context is full: stop, or shift, which drops the oldest turns and says so")
 	c.Flags().StringVar(&o.template, "template", "", "file with a Jinja chat template to use in place of the model's own")
+	c.Flags().StringArrayVar(&o.loras, "lora", nil, loraHelp)
 	c.Flags().BoolVar(&o.trustMarks, "trust-marks", false, trustMarksHelp)
 	c.Flags().BoolVar(&o.raw, "raw", false, "continue the prompt as it is, without a chat template")
 	c.Flags().BoolVarP(&o.yes, "yes", "y", false, "where no model is here, download the default one without asking")
@@ -114,6 +116,9 @@ func (o *runOptions) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	defer m.Close()
+	if g.Adapter, err = readLoras(m, o.loras); err != nil {
+		return err
+	}
 	load := time.Since(start)
 	o.recommend(c.Flags(), m.Recommended(), &g)
 	if isSmall(m) && !o.raw {

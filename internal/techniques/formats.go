@@ -21,6 +21,15 @@ var formats = []Technique{
 		Show:  "go test -v -run 'TestAgainstTransformers/llama-(shards|half)|TestQuantizedCheckpoints' ./model",
 	},
 	{
+		ID:      "lora-adapters",
+		What:    "LoRA adapters beside a model, of PEFT and of llama.cpp, different ones in one batch; prefixes stay apart",
+		Use:     "ridge run --lora FILE[:SCALE] MODEL",
+		Code:    "nn/adapter.go",
+		Tests:   []string{"model TestAdapterGolden", "model TestAdaptersTogether", "model TestBadAdapters", "engine TestAdapters", "engine TestAdapterSessions"},
+		Show:    "go test -v -run TestAdapterGolden ./model",
+		Missing: "adapters of a server; DoRA; adapters of experts; a command that merges; throughput of eight adapters beside the base model",
+	},
+	{
 		ID:      "gguf-quants",
 		What:    "GGUF's block formats, bit-exact with their definition; llama.cpp's mixtures, tensor for tensor",
 		Use:     "ridge quantize MODEL TYPE -o FILE",

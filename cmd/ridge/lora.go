@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"ridge"
+	"ridge/model"
+)
+
+const loraHelp = "LoRA `adapter` of the model: a folder that PEFT has written, or a GGUF file, with :SCALE behind it for more or less of it; can be repeated, what they add is summed"
+
+// readLoras reads the adapters that a flag names, nil for none, and sums them.
+func readLoras(m *ridge.Model, all []string) (sum *model.Adapter, err error) {
+	for _, v := range all {
+		path, scale, err := loraPath(v)
+		if err != nil {
+			return nil, err
+		}
+		a, err := m.ReadAdapter(path)
+		if err != nil {
+			return nil, fmt.Errorf("--lora: %w", err)
+		}
+		sum = sum.With(a.Scaled(scale))
+	}
+	return sum, nil
+}
+
+// loraPath takes the scale off a path, if it has one and there is no such file.
+func loraPath(v string) (path string, scale float32, err error) {
+	at := strings.LastIndexByte(v, ':')
+	if _, err := os.Stat(v); err == nil || at < 0 {
+		return v, 1, nil
+	}
+	x, err := strconv.ParseFloat(v[at+1:], 32)
+	if err != nil || x-x != 0 {
+		return "", 0, fmt.Errorf("--lora: %s: expected a file, or a file and a scale such as :0.5, found %q", v, v[at+1:])
+	}
+	return v[:at], float32(x), nil
+}
