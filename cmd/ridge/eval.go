@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ridge"
+	"ridge/engine"
 	"ridge/hub"
 	"ridge/measure/eval"
 	"ridge/text/tokenizer"
@@ -124,56 +125,110 @@ func (b *baseFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&b.act, "base-act", "int8", "--act of BASE")
 }
 
-// open opens the base model, args[0], and the model that is compared with it,
-// args[1], which f describes.
-func (b *baseFlags) open(c *cobra.Command, f modelFlags, args []string) (base, m *ridge.Model, err error) {
-	bf := f
-	bf.kv, bf.act = b.kv, b.act
-	if base, err = bf.open(c, args[0], ""); err != nil {
-		return nil, nil, err
+// open opens the base model, args[0], and those that are compared with it, which f
+// describes. close ends them all.
+func (b *baseFlags) open(c *cobra.Command, f modelFlags, args []string) (base *ridge.Model, others []*ridge.Model, closeAll func(), err error) {
+	var opened []*ridge.Model
+	closeAll = func() {
+		for _, m := range opened {
+			m.Close()
+		}
 	}
-	if m, err = f.open(c, args[1], ""); err != nil {
-		base.Close()
-		return nil, nil, err
+	for i, name := range args {
+		mf := f
+		if i == 0 {
+			mf.kv, mf.act = b.kv, b.act
+		}
+		m, err := mf.open(c, name, "")
+		if err != nil {
+			closeAll()
+			return nil, nil, nil, err
+		}
+		opened = append(opened, m)
 	}
-	return base, m, nil
+	return opened[0], opened[1:], closeAll, nil
 }
 
 func divergenceCommand() *cobra.Command {
 	var f evalFlags
 	var b baseFlags
 	c := &cobra.Command{
-		Use:   "kl BASE MODEL --file TEXT",
+		Use:   "kl BASE MODEL [MODEL...] --file TEXT",
 		Short: "How far a model's predictions are from those of a base model",
-		Example: `  ridge eval kl model-f16.gguf model-q4_k_m.gguf -f wiki.txt
+		Long: `Compare the predictions of a model with those of a base model, token by token. With
+several models, those after the first are also compared with the first, as pairs on the
+same tokens: which of two files is nearer to the base shows in far less text than their
+own standard errors let expect. Intervals of differences hold in 95 of 100 cases; tokens
+of one window count as one observation, because they depend on each other.`,
+		Example: `  ridge eval kl model-f16.gguf plain.gguf gptq.gguf -f wiki.txt   # and gptq against plain
+  ridge eval kl model-f16.gguf model-q4_k_m.gguf -f wiki.txt
   ridge eval kl model.gguf model.gguf --kv q8_0 -f wiki.txt   # what keys and values as bytes change`,
-		Args: cobra.ExactArgs(2),
+		Args: cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			base, m, err := b.open(c, f.modelFlags, args)
+			base, others, closeAll, err := b.open(c, f.modelFlags, args)
 			if err != nil {
 				return err
 			}
-			defer base.Close()
-			defer m.Close()
+			defer closeAll()
 			bars := newProgress(os.Stderr)
 			ids, w, err := f.read(base, bars)
 			if err != nil {
 				return err
 			}
-			d, err := eval.Compare(c.Context(), base.Engine(), m.Engine(), ids, w)
+			var engines []*engine.Engine
+			for _, m := range others {
+				engines = append(engines, m.Engine())
+			}
+			d, pairs, err := eval.CompareAll(c.Context(), base.Engine(), engines, ids, w)
 			if err != nil {
 				return err
 			}
 			bars.close()
-			if f.json {
-				return writeJSON(c.OutOrStdout(), d)
-			}
-			return writeDivergence(c.OutOrStdout(), d)
+			return writeDivergences(c.OutOrStdout(), args[1:], d, pairs, f.json)
 		},
 	}
 	f.add(c)
 	b.add(c)
 	return c
+}
+
+// writeDivergences prints the divergences of models called names, and how those after
+// the first differ from the first.
+func writeDivergences(w io.Writer, names []string, each []eval.Divergence, pairs []eval.Paired, asJSON bool) error {
+	switch {
+	case asJSON && len(each) == 1:
+		return writeJSON(w, each[0])
+	case asJSON:
+		type model struct {
+			Name string `json:"name"`
+			eval.Divergence
+			AgainstFirst *eval.Paired `json:"against_first,omitempty"`
+		}
+		var models []model
+		for i, d := range each {
+			m := model{Name: names[i], Divergence: d}
+			if i > 0 {
+				m.AgainstFirst = &pairs[i-1]
+			}
+			models = append(models, m)
+		}
+		return writeJSON(w, models)
+	}
+	for i, d := range each {
+		if len(each) > 1 {
+			fmt.Fprintf(w, "%s\n", names[i])
+		}
+		if err := writeDivergence(w, d); err != nil {
+			return err
+		}
+		if i > 0 {
+			p := pairs[i-1]
+			fmt.Fprintf(w, "against %s, 95%% intervals over %d windows\n", names[0], p.Windows)
+			fmt.Fprintf(w, "KL divergence          %+.6f, from %+.6f to %+.6f nats: %s\n", p.KL.Mean, p.KL.Low, p.KL.High, p.KL.Verdict())
+			fmt.Fprintf(w, "log-likelihood loss    %+.6f, from %+.6f to %+.6f nats: %s\n", p.NLL.Mean, p.NLL.Low, p.NLL.High, p.NLL.Verdict())
+		}
+	}
+	return nil
 }
 
 func writeDivergence(w io.Writer, d eval.Divergence) error {

@@ -39,12 +39,12 @@ FILE may be - for standard input. Prompts have the form of BASE's template.`,
 			if err != nil {
 				return err
 			}
-			base, m, err := b.open(c, f, args)
+			base, others, closeAll, err := b.open(c, f, args[:2])
 			if err != nil {
 				return err
 			}
-			defer base.Close()
-			defer m.Close()
+			defer closeAll()
+			m := others[0]
 			prompts, err := chatPrompts(base, said)
 			if err != nil {
 				return err

@@ -29,30 +29,55 @@ type Divergence struct {
 // Compare computes the divergence of the model of e from that of base on tokens.
 // They must have the same vocabulary.
 func Compare(ctx context.Context, base, e *engine.Engine, tokens []int32, w Windows) (Divergence, error) {
-	vocab := base.Model().Config().Vocab
-	if n := e.Model().Config().Vocab; n != vocab {
-		return Divergence{}, fmt.Errorf("eval: vocabulary: expected %d tokens as in the base model, found %d", vocab, n)
-	}
-	wins, err := w.cut(len(tokens))
+	d, _, err := CompareAll(ctx, base, []*engine.Engine{e}, tokens, w)
 	if err != nil {
 		return Divergence{}, err
 	}
-	var c comparison
+	return d[0], nil
+}
+
+// CompareAll computes the divergence of each of several models from that of base on
+// the same tokens, and how those after the first differ from the first, token by
+// token: pairs[i] is of models i+1 and 0. The base model runs once. All must have the
+// same vocabulary, and several models need two windows at least.
+func CompareAll(ctx context.Context, base *engine.Engine, models []*engine.Engine, tokens []int32, w Windows) (each []Divergence, pairs []Paired, err error) {
+	vocab := base.Model().Config().Vocab
+	for _, e := range models {
+		if n := e.Model().Config().Vocab; n != vocab {
+			return nil, nil, fmt.Errorf("eval: vocabulary: expected %d tokens as in the base model, found %d", vocab, n)
+		}
+	}
+	wins, err := w.cut(len(tokens))
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(models) > 1 && len(wins) < 2 {
+		return nil, nil, fmt.Errorf("eval: models on the same tokens: expected at least two windows, whose spread says how sure a difference is, found %d", len(wins))
+	}
+	c := make([]comparison, len(models))
 	for lo := 0; lo < len(wins); {
 		hi, held := lo, 0
 		for hi < len(wins) && (hi == lo || held+wins[hi].rows()*vocab <= maxHeld) {
 			held += wins[hi].rows() * vocab
 			hi++
 		}
-		if err := c.windows(ctx, base, e, tokens, &w, wins[lo:hi]); err != nil {
-			return Divergence{}, err
+		if err := compareWindows(ctx, base, models, c, tokens, &w, wins[lo:hi]); err != nil {
+			return nil, nil, err
 		}
 		if w.Progress != nil {
 			w.Progress(hi, len(wins))
 		}
 		lo = hi
 	}
-	return c.result(len(wins)), nil
+	for i := range c {
+		if i > 0 {
+			pairs = append(pairs, pair(&c[i], &c[0], wins))
+		}
+	}
+	for i := range c {
+		each = append(each, c[i].result(len(wins)))
+	}
+	return each, pairs, nil
 }
 
 // maxHeld bounds the logits of the base model that are held at a time, 64 MB of
@@ -62,35 +87,36 @@ const maxHeld = 16 << 20
 // comparison gathers the divergences of single tokens.
 type comparison struct {
 	kl      []float64
+	nll     []float64 // of the model
 	same    int
 	losses  [2]float64 // sums of negative log-likelihoods: base, model
 	squares [2]float64
 }
 
-// windows runs the base model over some windows and then the other one.
-func (c *comparison) windows(ctx context.Context, base, e *engine.Engine, tokens []int32, w *Windows, wins []window) error {
+// compareWindows runs the base model over some windows and then the others, whose
+// differences it adds to c.
+func compareWindows(ctx context.Context, base *engine.Engine, models []*engine.Engine, c []comparison, tokens []int32, w *Windows, wins []window) error {
 	rows := make([][][]float32, len(wins))
-	diffs := make([][]difference, len(wins))
 	err := inOrder(ctx, len(wins), atOnce, func(ctx context.Context, i int) error {
 		first := wins[i].first
 		rows[i] = make([][]float32, wins[i].rows())
 		return scan(ctx, base, w.tokens(tokens, wins[i]), first, func(at int, logits []float32) { rows[i][at-first] = slices.Clone(logits) })
 	}, func(int) {})
-	if err != nil {
-		return err
-	}
-	return inOrder(ctx, len(wins), atOnce, func(ctx context.Context, i int) error {
-		first, part := wins[i].first, w.tokens(tokens, wins[i])
-		diffs[i] = make([]difference, wins[i].rows())
-		return scan(ctx, e, part, first, func(at int, logits []float32) {
-			diffs[i][at-first] = differ(rows[i][at-first], logits, part[at])
+	for k := 0; k < len(models) && err == nil; k++ {
+		diffs := make([][]difference, len(wins))
+		err = inOrder(ctx, len(wins), atOnce, func(ctx context.Context, i int) error {
+			first, part := wins[i].first, w.tokens(tokens, wins[i])
+			diffs[i] = make([]difference, wins[i].rows())
+			return scan(ctx, models[k], part, first, func(at int, logits []float32) {
+				diffs[i][at-first] = differ(rows[i][at-first], logits, part[at])
+			})
+		}, func(i int) {
+			for _, d := range diffs[i] {
+				c[k].add(d)
+			}
 		})
-	}, func(i int) {
-		for _, d := range diffs[i] {
-			c.add(d)
-		}
-		rows[i] = nil
-	})
+	}
+	return err
 }
 
 // difference is how far two predictions of a token are apart.
@@ -120,7 +146,7 @@ func differ(p, q []float32, next int32) difference {
 }
 
 func (c *comparison) add(d difference) {
-	c.kl = append(c.kl, d.kl)
+	c.kl, c.nll = append(c.kl, d.kl), append(c.nll, d.losses[1])
 	if d.same {
 		c.same++
 	}
