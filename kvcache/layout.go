@@ -10,13 +10,14 @@ import (
 
 // LayerShape is what one layer keeps of a sequence. A layer with attention has
 // Heads keys of KDim and Heads values of VDim elements for each token, VDim being
-// 0 where values are part of the keys (latent attention); a recurrent layer has State bytes for the whole sequence and no heads.
+// 0 where values are part of the keys (latent attention); a recurrent layer has State bytes for the whole sequence. One with
+// both side by side has both.
 // The zero value is a layer that keeps nothing, such as one that reads another's keys.
 type LayerShape struct {
 	Heads, KDim, VDim int
 
 	Window int // tokens that a query sees at most, itself included; 0 for all
-	State  int // bytes of a recurrent state; 0 for a layer with attention
+	State  int // bytes of a recurrent state; 0 for none
 	Parts  int // equal parts of a state that each lie in one piece, such as heads; 0 means 1
 }
 
@@ -93,15 +94,19 @@ func (l *layout) measure() (windows []int, classes [][]item, parts []item, err e
 			pl.group = -1
 			continue
 		}
-		if n := max(s.Parts, 1); s.State > 0 && s.Heads == 0 && s.Window == 0 && s.Parts >= 0 && s.State%n == 0 {
-			pl.group = -1
-			for range n {
+		n := max(s.Parts, 1)
+		keys, state := s.Heads != 0 || s.State == 0, s.State != 0 || s.Parts != 0
+		if s.Parts < 0 || state && (s.State <= 0 || s.State%n != 0) || keys && (s.Heads <= 0 || s.KDim <= 0 || s.VDim < 0 || s.Window < 0) || !keys && s.Window != 0 {
+			return nil, nil, nil, fmt.Errorf("kvcache: layer %d: expected heads and dimensions of keys and values, a state in equal parts, or both, found %+v", i, s)
+		}
+		for range n {
+			if state {
 				parts = append(parts, item{i, align64(s.State / n)})
 			}
-			continue
 		}
-		if s.Heads <= 0 || s.KDim <= 0 || s.VDim < 0 || s.Window < 0 || s.State != 0 || s.Parts != 0 {
-			return nil, nil, nil, fmt.Errorf("kvcache: layer %d: expected heads and dimensions of keys and values, or a state in equal parts, found %+v", i, s)
+		if !keys {
+			pl.group = -1
+			continue
 		}
 		if l.cfg.DType == tensor.BF16 && s.KDim%2 != 0 {
 			return nil, nil, nil, fmt.Errorf("kvcache: layer %d: keys as BF16: expected an even number of elements, found %d", i, s.KDim)

@@ -425,6 +425,7 @@ var worlds = map[string]struct {
 	"states":         {Config{Layers: []LayerShape{{State: 256, Parts: 4}, {State: 8}}, PageTokens: 16, Checkpoints: 1}, true},
 	"large state":    {Config{Layers: append(worldLayers(0), LayerShape{State: 512, Parts: 4}), PageTokens: 16}, true},
 	"window, state":  {Config{Layers: append(worldLayers(30), LayerShape{State: 104}), PageTokens: 32, Checkpoints: 1}, true},
+	"both in one":    {Config{Layers: []LayerShape{{Heads: 1, KDim: 1, VDim: 1, State: 600, Parts: 3}, {State: 8}, {Heads: 1, KDim: 1, VDim: 1, Window: 30, State: 104}}, PageTokens: 16, Checkpoints: 2}, true},
 	"all and states": {Config{Layers: append(worldLayers(0, 30, 30, 0), LayerShape{State: 600, Parts: 3}), PageTokens: 16, Checkpoints: 2}, true},
 }
 

@@ -46,7 +46,8 @@ func (p *Pool) SnapshotBytes(s *Seq, meta int) int64 {
 		if l.Heads > 0 {
 			tile := l.Heads * (TileBytes(l.KDim, p.cfg.DType) + TileBytes(l.VDim, p.cfg.DType))
 			n += int64(tiles-p.firstTile(s, i)) * int64(tile)
-		} else if s.n > 0 {
+		}
+		if s.n > 0 {
 			n += int64(l.State)
 		}
 	}

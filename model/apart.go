@@ -97,6 +97,10 @@ func (n *Net) sites(add func(site, layer int, mats []*nn.Linear)) {
 			first, out = []*nn.Linear{&m.Q, &m.K, &m.V}, []*nn.Linear{&m.Out}
 		case *nn.Latent:
 			first, out = m.Inputs(), []*nn.Linear{&m.Out}
+		case *nn.Joint:
+			a := m.Attention
+			first, out = append([]*nn.Linear{&a.Q, &a.K, &a.V}, m.SSD.Inputs()...), []*nn.Linear{&a.Out}
+			add(siteOut, i, []*nn.Linear{m.SSD.Output()}) // rows of its own
 		case *nn.ShortConv:
 			first, out = []*nn.Linear{&m.In}, []*nn.Linear{&m.Out}
 		case stateful:

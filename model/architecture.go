@@ -19,7 +19,7 @@ type architecture struct {
 	describe func(d *description, c *Config)
 	names    hfNames
 	// aliases are the names that parts have in GGUF files of this architecture
-	// alone, such as "post_attention_norm" for "ffn_norm".
+	// alone, such as "post_attention_norm" for "ffn_norm", or of parts with their suffix.
 	aliases map[string]string
 	build   func(b *builder) *Net
 	latent  bool // keys and values are products with latents: their sizes are described elsewhere
@@ -50,7 +50,7 @@ var architectures = []*architecture{
 	&commandR, &cohere2, &granite, &gpt2, &starcoder, &starcoder2, &gptneox, &mpt, &bloom, &falcon, &olmo, &olmo2, &stablelm,
 	&arcee, &seedoss, &exaone4, &apertus, &mistral3, &nemotron, &helium, &gptj, &codegen, &exaone, &opt,
 	&qwen2moe, &qwen3moe, &olmoe, &granitemoe, &gptoss, &lfm2, &lfm2moe,
-	&mamba, &mamba2, &jamba, &graniteHybrid, &bamba, &qwen3next, &qwen35,
+	&mamba, &mamba2, &jamba, &graniteHybrid, &bamba, &falconH1, &qwen3next, &qwen35,
 	&deepseek, &deepseek2, &minicpm3,
 	&internlm2, &minicpm, &xverse, &orion, &chatglm, &glm, &baichuan, &refact, &codeshell, &jais, &persimmon, &biogpt, &bitnet,
 

@@ -128,6 +128,8 @@ var noEffect = map[string][]string{
 	"floor_scale":                      {"attn_temperature_tuning"},
 	"expert_layer_period":              {""}, // the layers there are need not reach the next
 	"attn_layer_period":                {""},
+	"mamba_expand":                     {"mamba_d_ssm"},
+	"mamba_norm_before_gate":           {"mamba_rms_norm"},
 	"full_attention_interval":          {"layer_types"},
 	"max_position_embeddings":          {"position_embedding_type"},                  // without any there is no limit
 	"num_experts_per_tok":              {"expert_layer_period", "num_local_experts"}, // of one expert or none

@@ -47,6 +47,7 @@ type Config struct {
 	Encoder encoderConfig
 	Conv    ConvConfig
 	State   stateConfig
+	Joint   jointConfig // of layers with a state beside attention
 	Latent  LatentConfig
 
 	RopeStyle  nn.RopeStyle

@@ -146,7 +146,7 @@ func sizeKeys(set func(string, any), c *Config, joined bool) {
 			}
 		}
 		for i, alone := range c.State.Layers {
-			if alone && !c.deltaRule() {
+			if alone && !c.deltaRule() && !c.State.Beside {
 				heads[i] = 0
 			}
 		}

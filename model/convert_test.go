@@ -21,6 +21,8 @@ var otherwiseWritten = map[string]string{
 	"bailingmoe": "queries, keys and values are written in one matrix",
 	"jais":       "embedding and output matrix are not multiplied by its scales: an error",
 
+	"falcon-h1": "multipliers are not written into weights: an error",
+
 	"gemma3n": "the cutoffs of its gates are not written: an error", "gemma4": "the rotation of a part of the frequencies is not: an error",
 	"gemma4-keys": "the rotation of a part of the frequencies is not: an error", "gemma4-moe": "the rotation of a part of the frequencies is not: an error",
 }

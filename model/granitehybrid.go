@@ -110,11 +110,11 @@ func (d *description) ssdSizes(c *Config) {
 	x.Heads = d.int("ssm.time_step_rank", "mamba_n_heads", required)
 	x.Groups = d.int("ssm.group_count", "mamba_n_groups", 1)
 	if d.hf {
-		x.Inner = d.int("", "mamba_expand", 2) * c.Hidden
+		x.Inner = d.int("", "mamba_d_ssm", d.int("", "mamba_expand", 2)*c.Hidden)
 		d.timeSteps(x, "time_step_limit")
 		if key, v, ok := d.find("", "mamba_d_head", "an integer"); ok && v != "auto" {
 			if n, isInt := asInt(v); !isInt || n*x.Heads != x.Inner {
-				d.fail(key, fmt.Sprintf("%d · hidden_size / mamba_n_heads, as mamba_expand says", x.Inner/max(c.Hidden, 1)), describe(v))
+				d.fail(key, fmt.Sprintf("%d / mamba_n_heads, as hidden_size and mamba_expand, or mamba_d_ssm, say", x.Inner), describe(v))
 			}
 		}
 	}

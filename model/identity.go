@@ -46,6 +46,7 @@ func (c *Config) identity() string {
 		d.add(fmt.Sprintf("conv.layer_%d", i), has)
 	}
 	c.State.describe(&d)
+	c.Joint.describe(&d)
 	c.Latent.describe(&d)
 	d.add("rope_style", int(c.RopeStyle))
 	d.add("rope_dim", c.RopeDim)

@@ -58,7 +58,13 @@ func (s *ggufSource) has(name string) bool {
 // alias returns what the file calls a weight.
 func (s *ggufSource) alias(name string) string {
 	layer, part, suffix := splitName(name)
-	switch as := s.aliases[part]; {
+	as, whole := s.aliases[part+suffix]
+	if !whole {
+		as = s.aliases[part]
+	} else {
+		suffix = ""
+	}
+	switch {
 	case as == "":
 		return name
 	case layer >= 0:

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"ridge/kernel"
 	"ridge/nn"
@@ -20,10 +21,14 @@ type stateConfig struct {
 	Heads  int    // of the scan, which shares rates of decay
 	Groups int    // of heads that share what is written and read
 
+	Beside       bool    // layers with a state have attention beside it
 	NormGroups   bool    // rows are normalized by the groups of heads
+	NormFirst    bool    // rows are normalized before the gate
 	NormRanks    bool    // time steps and what is written and read are normalized
 	NormEps      float32 // of these norms
 	DtMin, DtMax float32 // limits of time steps, DtMax 0 for none
+	// Mult are multipliers of gate, x, B, C and time steps; nil for none.
+	Mult []float32
 }
 
 // validate checks that the numbers fit together.
@@ -54,6 +59,9 @@ func (x *stateConfig) validate(layers int) error {
 	case x.Heads > 0 && (x.Groups == 0 || x.Heads%x.Groups != 0 || x.States%4 != 0):
 		return fmt.Errorf("heads of a state: expected groups that divide %d and states in fours, found %d groups and %d states", x.Heads, x.Groups, x.States)
 	}
+	if x.Mult != nil && len(x.Mult) != 5 {
+		return fmt.Errorf("multipliers of a state: expected 5, found %d", len(x.Mult))
+	}
 	for _, v := range []float32{x.DtMin, x.DtMax, x.NormEps} {
 		if math.IsNaN(float64(v)) || v < 0 {
 			return fmt.Errorf("limits of time steps: expected positive numbers, found %v", v)
@@ -77,6 +85,9 @@ func (x *stateConfig) describe(d *nameList) {
 	d.add("state.norm_eps", x.NormEps)
 	d.add("state.dt_min", x.DtMin)
 	d.add("state.dt_max", x.DtMax)
+	d.add("state.beside", x.Beside)
+	d.add("state.norm_first", x.NormFirst)
+	d.add("state.mult", x.Mult)
 }
 
 // stateLayers says which layers have a state: those without key-value heads of a
@@ -195,8 +206,12 @@ func (b *builder) ssd(at func(string) string, norm bool) *nn.SSD {
 		DtBias: b.numbers(at("ssm_dt.bias"), x.Heads),
 		A:      b.numbers(at("ssm_a"), x.Heads),
 		D:      b.numbers(at("ssm_d"), x.Heads),
-		DtMin:  x.DtMin, DtMax: x.DtMax,
+		DtMin:  x.DtMin, DtMax: x.DtMax, NormFirst: x.NormFirst,
 		Out: b.linear(at("ssm_out"), hidden, x.Inner),
+	}
+	for i, v := range x.Mult {
+		width := [5]int{x.Inner, x.Inner, x.Groups * x.States, x.Groups * x.States, x.Heads}[i]
+		m.Mult = append(m.Mult, slices.Repeat([]float32{v}, width)...)
 	}
 	if norm {
 		m.Norm = nn.Norm{Kind: nn.NormRMS, Eps: b.c.NormEps, W: b.numbers(at("ssm_norm.weight"), x.Inner)}

@@ -14,6 +14,8 @@ type MLP struct {
 	Act      Activation
 	Sub      Norm       // of what goes into Down; without weights: none
 	XIELU    [4]float32 // of Act XIELU: Pos, Neg, Beta, Eps
+	// Multipliers of what Gate and Up give, with their biases; 0 for none.
+	GateScale, UpScale float32
 	// Sparse makes the gate sparse: what is less than the row's mean and Cutoff times
 	// its standard deviation becomes 0, and that is taken from the rest.
 	Sparse bool
@@ -128,6 +130,12 @@ func (t *gluTask) part(g0, g1 int) {
 
 // activate puts what the MLP makes of up, and of gate if that is not nil, in up.
 func (m *MLP) activate(up, gate []float32) {
+	if m.UpScale != 0 {
+		kernel.Scale(up, m.UpScale)
+	}
+	if m.GateScale != 0 && gate != nil {
+		kernel.Scale(gate, m.GateScale)
+	}
 	if m.Act == XIELU {
 		xielu(up, &m.XIELU)
 		return

@@ -14,8 +14,9 @@ import (
 // blocks of columns of a head whose states stay near: a row has the same bits
 // however the rows before it were cut.
 type SSD struct {
-	In   Linear // [2·inner + 2·groups·states + heads][hidden]: gate, x, B, C and time steps
-	Conv Conv   // of x, B and C
+	In   Linear    // [2·inner + 2·groups·states + heads][hidden]: gate, x, B, C and time steps
+	Mult []float32 // of what In gives, column by column; nil for none
+	Conv Conv      // of x, B and C
 
 	Heads, HeadDim int
 	Groups, States int // a group of heads shares B and C, each of so many states
@@ -23,8 +24,9 @@ type SSD struct {
 	DtBias, A, D []float32 // [heads]; A negative
 	DtMin, DtMax float32   // limits of time steps, DtMax 0 for none
 
-	Norm Norm // of gated rows; without weights: as they are
-	Out  Linear
+	Norm      Norm // of gated rows; without weights: as they are
+	NormFirst bool // it comes before the gate
+	Out       Linear
 }
 
 // Form returns the form of the rows that the mixer reads.
@@ -62,12 +64,17 @@ type ssdRows struct {
 func (m *SSD) Mix(e *Exec, s *Step, layer int, x *kernel.Acts) (*kernel.Acts, *Linear) {
 	r := scratch[ssdRows](e)
 	e.Linear(x, Out{&m.In, &r.in})
+	if m.Mult != nil {
+		for i := range r.in.N {
+			kernel.Mul(Row(&r.in, i), m.Mult)
+		}
+	}
 	m.Conv.convolve(e, s, layer, m.Heads, &r.xbc, &r.in, m.inner(), Form{})
 	f := FormOf(&m.Out)
 	formRows(&r.out, x.N, m.inner(), f)
 	r.scan.m, r.scan.r, r.scan.s, r.scan.kv, r.scan.layer = m, r, s, e.KV, layer
 	e.run(&r.scan, x.N*m.inner()*m.States)
-	r.gate = gateNormTask{out: &r.out, gate: &r.in, norm: &m.Norm, quant: f.Quant()}
+	r.gate = gateNormTask{out: &r.out, gate: &r.in, norm: &m.Norm, first: m.NormFirst, quant: f.Quant()}
 	e.run(&r.gate, x.N*m.inner())
 	return &r.out, &m.Out
 }

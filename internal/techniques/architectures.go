@@ -82,7 +82,7 @@ var architectures = []Technique{
 	},
 	{
 		ID:      "heterogeneous-stack",
-		What:    "each layer has a mixer and an FFN of its own: LFM2's short convolutions, state-space layers or the gated delta rule (Qwen 3 Next, Qwen 3.5) beside attention, experts beside MLPs; states lie in the pages of one pool",
+		What:    "each layer has a mixer and an FFN of its own: LFM2's short convolutions, state-space layers or the gated delta rule (Qwen 3 Next, Qwen 3.5) between layers of attention, or attention and a state-space layer side by side in one (Falcon-H1), experts beside MLPs; states lie in the pages of one pool",
 		Use:     "ridge run MODEL",
 		Code:    "nn/shortconv.go",
 		Tests:   []string{"nn TestShortConv", "nn TestDelta", "model TestAgainstTransformers", "engine TestStatesOneAnswer"},

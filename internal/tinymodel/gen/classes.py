@@ -30,7 +30,7 @@ TYPES = ["apertus", "arcee", "biogpt", "bitnet", "bloom", "codegen", "cohere", "
 
 ENCODERS = ["bert", "camembert", "distilbert", "modernbert", "mpnet", "nomic_bert", "roberta", "xlm-roberta"]
 
-STATE = ["bamba", "falcon_mamba", "granitemoehybrid", "jamba", "mamba", "mamba2", "qwen3_5_text", "qwen3_next"]
+STATE = ["bamba", "falcon_h1", "falcon_mamba", "granitemoehybrid", "jamba", "mamba", "mamba2", "qwen3_5_text", "qwen3_next"]
 
 LATENT = ["deepseek_v2", "deepseek_v3", "glm4_moe_lite", "minicpm3", "youtu"]
 
@@ -103,7 +103,7 @@ ALIASES = {"bloom": {"n_embed": "hidden_size"}, "falcon": {"n_embed": "hidden_si
                           "layer_norm_epsilon": "layer_norm_eps", "rotary_emb_base": "rope_theta", "activation_function": "hidden_act"}}
 
 # What a config.json tells of a model, though its class does not look at it.
-TOLD = {"bloom": ["seq_length"], "gemma4_text": ["per_layer_config"], "opt": ["_remove_final_layer_norm"]}
+TOLD = {"bloom": ["seq_length"], "falcon_h1": ["head_dim"], "gemma4_text": ["per_layer_config"], "opt": ["_remove_final_layer_norm"]}
 
 # What a class has, though its model does not look at it: BioGPT's norms add 1e-5 whatever their configuration says.
 UNREAD = {"biogpt": ["layer_norm_eps"]}

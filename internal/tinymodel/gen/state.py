@@ -59,6 +59,13 @@ granite = family("GraniteMoeHybridForCausalLM", "granitemoehybrid", {
 bamba = family("BambaForCausalLM", "bamba", {
     **MIXED, **SSD, "hidden_act": "silu", "rms_norm_eps": 1e-5, "attention_bias": False, "mlp_bias": False, "rope_theta": 10000.0,
     "attn_layer_indices": [1]}, gguf=False, generate=True, **OPTIONS)
+MULTIPLIERS = {"embedding_multiplier": 2.0, "lm_head_multiplier": 0.5, "key_multiplier": 0.5, "attention_in_multiplier": 2.0,
+               "attention_out_multiplier": 0.5, "ssm_in_multiplier": 0.5, "ssm_out_multiplier": 2.0, "mlp_multipliers": [2.0, 0.5],
+               "ssm_multipliers": [0.5, 2.0, 2.0, 0.5, 2.0]}
+falcon_h1 = family("FalconH1ForCausalLM", "falcon_h1", {
+    **MIXED, **SSD, "hidden_act": "silu", "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "head_dim": 16, "mamba_d_ssm": 32, "mamba_n_groups": 2,
+    "mamba_n_heads": 2, "mamba_d_state": 8, "intermediate_size": 32,
+    "tie_word_embeddings": False, **MULTIPLIERS}, generate=True, **OPTIONS)
 DELTA = {**MIXED, "hidden_act": "silu", "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "head_dim": 16, "attention_bias": False,
          "linear_conv_kernel_dim": 4, "linear_key_head_dim": 8, "linear_value_head_dim": 16, "linear_num_key_heads": 2,
          "linear_num_value_heads": 4, "layer_types": ["linear_attention", "full_attention"]}
@@ -91,6 +98,16 @@ CASES = [
     bamba("bamba-bias", "biases, untied, another base", {
         "attention_bias": True, "mlp_bias": True, "mamba_proj_bias": True, "mamba_conv_bias": False, "rope_theta": 500.0,
         "mamba_n_groups": 2, "tie_word_embeddings": False}),
+    falcon_h1("falcon-h1", "attention and a state-space mixer side by side, powers of two as multipliers"),
+    falcon_h1("falcon-h1-norm", "a norm before the gate, other multipliers, biases, a width of its own, tied", {
+        "num_hidden_layers": 1, "mamba_rms_norm": True, "mamba_norm_before_gate": True, "embedding_multiplier": 1.7, "lm_head_multiplier": 0.6,
+        "key_multiplier": 0.4, "attention_in_multiplier": 1.2, "attention_out_multiplier": 0.9, "ssm_in_multiplier": 1.3,
+        "ssm_out_multiplier": 0.7, "mlp_multipliers": [0.8, 1.1], "ssm_multipliers": [0.7, 1.2, 0.8, 0.9, 1.1], "attention_bias": True,
+        "mlp_bias": True, "mamba_proj_bias": True, "projectors_bias": True, "mamba_conv_bias": False, "mamba_d_ssm": 48,
+        "mamba_d_head": "auto", "mamba_n_heads": 3, "mamba_n_groups": 1, "tie_word_embeddings": True}, gguf=False),
+    falcon_h1("falcon-h1-after", "a norm behind the gate, no multipliers, the width that follows from another", {
+        "num_hidden_layers": 1, "mamba_rms_norm": True, "mamba_norm_before_gate": False, "mamba_d_ssm": None, "mamba_n_heads": 4,
+        "tie_word_embeddings": True}, drop=MULTIPLIERS, gguf=False),
     qwen3next("qwen3next", "the gated delta rule, two heads of values for one of keys, then attention with a gate; experts"),
     qwen3next("qwen3next-dense", "no experts in the first layer, biases, untied, half of a head is rotated", {
         "mlp_only_layers": [0], "attention_bias": True, "partial_rotary_factor": 0.5, "linear_num_value_heads": 2,
