@@ -62,16 +62,8 @@ func Compile(v *grammar.Vocabulary, schema []byte, o Options) (*grammar.Grammar,
 // schemaRule adds the rule of a whole schema; prefix comes before the pointers
 // in its errors.
 func schemaRule(j *jsonText, text []byte, o Options, prefix string) (*grammar.Rule, error) {
-	c := &schemaCompiler{b: j.b, j: j, o: o, prefix: prefix}
-	doc, err := parseJSON(text)
-	if err != nil {
-		return nil, c.fail("", "", grammar.Invalid, "%s", err)
-	}
-	c.doc, c.annotated = doc, bytes.Contains(text, []byte("unevaluated"))
-	c.parsed = map[*jsonValue]*schema{}
-	c.rules = map[string]*grammar.Rule{}
-	c.leafRules = map[string]*grammar.Rule{}
-	root, err := c.parse(doc, "#")
+	c := newSchemaCompiler(j, o, prefix)
+	root, err := c.root(text)
 	if err != nil {
 		return nil, err
 	}
@@ -86,6 +78,23 @@ func schemaRule(j *jsonText, text []byte, o Options, prefix string) (*grammar.Ru
 		return nil, j.b.Err()
 	}
 	return r, nil
+}
+
+func newSchemaCompiler(j *jsonText, o Options, prefix string) *schemaCompiler {
+	return &schemaCompiler{
+		b: j.b, j: j, o: o, prefix: prefix,
+		parsed: map[*jsonValue]*schema{}, rules: map[string]*grammar.Rule{}, leafRules: map[string]*grammar.Rule{},
+	}
+}
+
+// root returns a whole schema, the one that it is compiled from.
+func (c *schemaCompiler) root(text []byte) (*schema, error) {
+	doc, err := parseJSON(text)
+	if err != nil {
+		return nil, c.fail("", "", grammar.Invalid, "%s", err)
+	}
+	c.doc, c.annotated = doc, bytes.Contains(text, []byte("unevaluated"))
+	return c.parse(doc, "#")
 }
 
 type schemaCompiler struct {

@@ -172,19 +172,10 @@ func (c *tagCompiler) format(raw json.RawMessage, where string, stops []string, 
 		r.Text(r.Start, *f.Value, r.End)
 		return r, c.b.Err()
 	case "json_schema":
-		if f.Style != "" && f.Style != "json" {
-			return nil, c.fail(where, grammar.Unsupported, "style %s", diag.Quote(f.Style))
-		}
-		switch s := bytes.TrimSpace(f.Schema); {
-		case len(s) == 0:
-			return nil, c.fail(where, grammar.Invalid, "expected a json_schema")
-		case string(s) == "true":
-			return c.j.anyValue(), c.b.Err()
-		case len(f.Excludes) > 0:
-			return nil, c.fail(where, grammar.Unsupported, "excludes in the strings of a schema")
-		default:
-			return part(Part{Schema: s})
-		}
+		return c.schema(&f, where, part)
+	case "qwen_xml_parameter":
+		f.Style = "qwen_xml"
+		return c.schema(&f, where, part)
 	case "regex":
 		return part(Part{Regex: f.Pattern})
 	case "grammar":
@@ -209,6 +200,26 @@ func (c *tagCompiler) format(raw json.RawMessage, where string, stops []string, 
 		return c.separated(&f, where, depth)
 	}
 	return nil, c.fail(where, grammar.Unsupported, "type %s", diag.Quote(f.Type))
+}
+
+// schema adds the rule of a schema in the style that f names.
+func (c *tagCompiler) schema(f *tagFormat, where string, part func(Part) (*grammar.Rule, error)) (*grammar.Rule, error) {
+	json := f.Style == "" || f.Style == "json"
+	if !json && markups[f.Style] == nil {
+		return nil, c.fail(where, grammar.Unsupported, "style %s", diag.Quote(f.Style))
+	}
+	switch s := bytes.TrimSpace(f.Schema); {
+	case len(s) == 0:
+		return nil, c.fail(where, grammar.Invalid, "expected a json_schema")
+	case json && string(s) == "true":
+		return c.j.anyValue(), c.b.Err()
+	case len(f.Excludes) > 0:
+		return nil, c.fail(where, grammar.Unsupported, "excludes in the strings of a schema")
+	case json:
+		return part(Part{Schema: s})
+	default:
+		return part(Part{Schema: s, style: f.Style})
+	}
 }
 
 // marks checks texts that are looked for.

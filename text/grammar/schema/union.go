@@ -14,6 +14,8 @@ type Part struct {
 	Tools   []Tool
 	Calling ToolOptions // of Tools
 	Strict  bool        // despite Loose, refuses what of Schema cannot be enforced
+
+	style string // in which Schema is written, a key of markups; "" for JSON
 }
 
 // Union compiles the grammar of the texts that one of the parts allows, for the
@@ -52,6 +54,9 @@ func (p *Part) rule(j *jsonText, o Options) (*grammar.Rule, error) {
 		b.Source = "schema"
 		if p.Strict {
 			o.left = nil
+		}
+		if p.style != "" {
+			return markupRule(j, p.Schema, p.style, o)
 		}
 		return schemaRule(j, p.Schema, o, "")
 	case p.Regex != "":
