@@ -147,3 +147,17 @@ func (t *tileTask) mul(dst []float32, r, rows, tiles int) {
 
 // tileAhead is how far ahead weights are prefetched.
 const tileAhead = 2048
+
+// brainProbe does nothing but products of bfloat16 values and returns how many
+// additions and multiplications it did, 0 if the tier in use has none.
+func brainProbe(n int) int {
+	switch {
+	case cpu.Current() >= cpu.AMX:
+		brainProbeAMX(n, &brainShapes[2*tileRows][0])
+		return n * 4 * 2 * tileRows * Lanes * 32
+	case usesPairs():
+		brainProbeAVX512(n)
+		return n * 16 * 2 * 32
+	}
+	return 0
+}

@@ -2,6 +2,9 @@ package kernel
 
 import "ridge/internal/cpu"
 
+// brainProducts reports whether the tier in use has products of bfloat16.
+func brainProducts() bool { return cpu.Current() >= cpu.AMX || usesPairs() }
+
 // brainTiers calls f with every way of multiplying bfloat16 that is tested
 // against the definition.
 func brainTiers(f func(name string)) {

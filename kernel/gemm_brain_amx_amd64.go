@@ -23,3 +23,8 @@ func mulBrain2x1AMX(dst *float32, ldd int, w *byte, groupBytes int, x *byte, ldx
 //
 //go:noescape
 func mulBrain2x2AMX(dst *float32, ldd int, w *byte, groupBytes int, x *byte, ldx int, blocks int, tiles int, add bool, ahead int, cfg *byte)
+
+// brainProbeAMX does n*4 TDPBF16PS on tiles of the shapes that cfg has, which are whole ones.
+//
+//go:noescape
+func brainProbeAMX(n int, cfg *byte)

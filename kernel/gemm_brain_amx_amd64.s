@@ -413,3 +413,44 @@ loop:
 	BYTE $0xc0
 	VZEROUPPER
 	RET
+
+// func brainProbeAMX(n int, cfg *byte)
+// Requires: AVX
+TEXT ·brainProbeAMX(SB), $256-16
+	MOVQ cfg+8(FP), AX
+	LONG $0x4978e2c4
+	LONG $0x00000080
+	BYTE $0x00
+	MOVQ n+0(FP), CX
+	LONG $0x497be2c4
+	BYTE $0xc0
+	LONG $0x497be2c4
+	BYTE $0xc8
+	LONG $0x497be2c4
+	BYTE $0xd0
+	LONG $0x497be2c4
+	BYTE $0xd8
+	LONG $0x497be2c4
+	BYTE $0xe0
+	LONG $0x497be2c4
+	BYTE $0xe8
+	LONG $0x497be2c4
+	BYTE $0xf0
+	LONG $0x497be2c4
+	BYTE $0xf8
+
+loop:
+	LONG $0x5c4ae2c4
+	BYTE $0xc4
+	LONG $0x5c42e2c4
+	BYTE $0xcc
+	LONG $0x5c4ae2c4
+	BYTE $0xd5
+	LONG $0x5c42e2c4
+	BYTE $0xdd
+	DECQ CX
+	JNE  loop
+	LONG $0x4978e2c4
+	BYTE $0xc0
+	VZEROUPPER
+	RET

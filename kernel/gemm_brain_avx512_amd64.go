@@ -48,3 +48,8 @@ func mulBrainx7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks i
 //
 //go:noescape
 func mulBrainx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int)
+
+// brainProbeAVX512 does n*16 VDPBF16PS on 32 values.
+//
+//go:noescape
+func brainProbeAVX512(n int)

@@ -16,6 +16,11 @@ func ReadProbe(b []byte) { readProbe(b) }
 // additions and multiplications done.
 func DotProbe(integer bool, n int) int { return dotProbe(integer, n) }
 
+// BrainProbe is DotProbe for products of bfloat16 values, with the instructions
+// that Mul has for them in the tier in use. Where it has none it returns 0: such
+// products are then float32 ones.
+func BrainProbe(n int) int { return brainProbe(n) }
+
 // probeSink keeps the compiler from dropping what the probes compute.
 var probeSink atomic.Uint64
 

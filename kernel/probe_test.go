@@ -19,6 +19,10 @@ func TestProbes(t *testing.T) {
 		if ints < floats || floats <= 0 || DotProbe(true, 20) != 2*ints {
 			t.Errorf("%v: %d integer and %d float operations", tier, ints, floats)
 		}
+		brains := BrainProbe(10)
+		if has := brainProducts(); has != (brains > 0) || has && (brains <= floats || BrainProbe(20) != 2*brains) {
+			t.Errorf("%v: %d operations of bfloat16, %d of float32; the tier has such products: %t", tier, brains, floats, has)
+		}
 		restore()
 	}
 }

@@ -126,6 +126,9 @@ func dotProbe(integer bool, n int) int {
 	return n * 16 * 4 * 2
 }
 
+// brainProbe returns 0: products of bfloat16 values are float32 ones.
+func brainProbe(int) int { return 0 }
+
 // splitBrainTier is splitBrain for as many pairs as it returns.
 func splitBrainTier(even, odd []float32, src *byte) int { return 0 }
 

@@ -18,6 +18,8 @@ func readProbe(b []byte) { readProbeGeneric(b) }
 
 func dotProbe(integer bool, n int) int { return dotProbeGeneric(integer, n) }
 
+func brainProbe(int) int { return 0 }
+
 // splitBrainTier is splitBrain for as many pairs as it returns.
 func splitBrainTier(even, odd []float32, src *byte) int { return 0 }
 

@@ -30,7 +30,7 @@ type Options struct {
 	Batch   int            // threads for steps of more than 8 rows; 0 means the same
 	Pin     bool           // bind each thread to a core of its own
 	KV      []tensor.DType // F16, F32
-	Act     []model.Act    // activations that quantized matrices read; none means ActInt8
+	Act     []model.Act    // activations that quantized matrices read; none means the default
 	Repeat  int            // measurements of each work
 	NoWarm  bool           // do not run a little of the work first
 	Delay   time.Duration  // pause before each work
@@ -58,7 +58,7 @@ func (o *Options) defaults() error {
 		o.KV = []tensor.DType{tensor.F16}
 	}
 	if len(o.Act) == 0 {
-		o.Act = []model.Act{model.ActInt8}
+		o.Act = []model.Act{0}
 	}
 	if o.Repeat <= 0 {
 		o.Repeat = 5

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"ridge/model"
 	"ridge/weights/tensor"
 )
 
@@ -147,7 +146,7 @@ func (t *tableWriter) Close() error {
 	kvs, showAct, peers := map[tensor.DType]bool{}, false, false
 	for _, r := range t.results {
 		kvs[r.KV] = true
-		showAct = showAct || r.Act != model.ActInt8
+		showAct = showAct || r.Act != 0
 		peers = peers || len(r.Peers) > 0
 	}
 	showKV := len(kvs) > 1 || !kvs[tensor.F16]
@@ -210,6 +209,9 @@ func (t *tableWriter) foot() string {
 	if least < BusyShare {
 		s += fmt.Sprintf("the machine was busy: a test got %.0f%% of the processor time of its threads\n", 100*least)
 	}
+	if slices.ContainsFunc(t.results, func(r *Result) bool { return r.Cost.Brains() > 0 && r.FloatRate > 0 && r.BrainRate == 0 }) {
+		s += "this processor has no bf16 products that kernels use: they are counted as the f32 products that stand for them\n"
+	}
 	seen := map[string]bool{}
 	for _, r := range t.results {
 		for _, p := range r.Peers {
@@ -232,6 +234,8 @@ func (r *Result) LimitText() string {
 		return fmt.Sprintf("%.0f%% of %.1f GB/s", 100*r.Bound, r.ReadRate/1e9)
 	case "int8":
 		return fmt.Sprintf("%.0f%% of %.0f int8 GOP/s", 100*r.Bound, r.IntRate/1e9)
+	case "bf16":
+		return fmt.Sprintf("%.0f%% of %.0f bf16 GOP/s", 100*r.Bound, r.BrainRate/1e9)
 	case "f32":
 		return fmt.Sprintf("%.0f%% of %.0f f32 GOP/s", 100*r.Bound, r.FloatRate/1e9)
 	}

@@ -144,6 +144,10 @@ func TestBound(t *testing.T) {
 		{Result{Seconds: []float64{4}, ReadRate: 10, IntRate: 5, FloatRate: 1, Cost: roofline.Cost{Weights: 10, IntOps: 15, AttnOps: 1}}, 1, "int8"},
 		{Result{Seconds: []float64{4}, ReadRate: 10, IntRate: 5, FloatRate: 1, Cost: roofline.Cost{Weights: 10, IntOps: 5, FloatOps: 1}}, 0.5, "int8"},
 		{Result{Seconds: []float64{4}, ReadRate: 10, FloatRate: 1, Cost: roofline.Cost{FloatOps: 2, AttnOps: 1}}, 0.75, "f32"},
+		// Products of bfloat16 at their own peak, which float32's would put at 300%, and at that of float32 where there are none.
+		{Result{Seconds: []float64{4}, ReadRate: 10, FloatRate: 1, BrainRate: 5, Cost: roofline.Cost{FloatOps: 1, BrainOps: 9, BrainAttn: 1}}, 0.75, "bf16"},
+		{Result{Seconds: []float64{4}, ReadRate: 10, FloatRate: 1, BrainRate: 5, Cost: roofline.Cost{FloatOps: 2, BrainOps: 5}}, 0.75, "f32"},
+		{Result{Seconds: []float64{4}, ReadRate: 10, FloatRate: 1, Cost: roofline.Cost{BrainOps: 2, BrainAttn: 1}}, 0.75, "f32"},
 	} {
 		if part, limit := c.r.bound(); part != c.part || limit != c.limit {
 			t.Errorf("%+v: %v of %q, want %v of %q", c.r.Cost, part, limit, c.part, c.limit)

@@ -42,11 +42,12 @@ type Result struct {
 
 	// What the machine did between the repetitions: bytes per second of reads
 	// from a buffer as large as what a step reads, and integer and float
-	// operations per second of products alone. Medians; 0 if not probed.
-	ReadRate, IntRate, FloatRate float64
+	// operations per second of products alone; BrainRate is of bfloat16 values.
+	// Medians; 0 if not probed, and where the processor has no such products.
+	ReadRate, IntRate, FloatRate, BrainRate float64
 	// Bound is the time that the work takes at those rates, over the time that
 	// it took: the part of the machine's limit that was reached. Limit says
-	// which rate that is: "read", "int8" or "f32".
+	// which rate that is: "read", "int8", "bf16" or "f32".
 	Bound float64
 	Limit string
 
@@ -59,9 +60,9 @@ type Result struct {
 	Peers   []*PeerResult // those that can do the work, in the order of Options.Peers
 	LeftOut []string      // why others are not here
 
-	stepSeconds         []float64
-	reads, ints, floats []float64
-	shares              []float64
+	stepSeconds                 []float64
+	reads, ints, floats, brains []float64
+	shares                      []float64
 }
 
 // probe measures the machine's limits once.
@@ -71,13 +72,17 @@ func (r *Result) probe(p *machine.Prober, size int, d time.Duration) {
 	if r.Cost.IntOps > 0 {
 		r.ints = append(r.ints, p.Ops(true, d))
 	}
+	if r.Cost.Brains() > 0 {
+		r.brains = append(r.brains, p.BrainOps(d))
+	}
 }
 
 // finish computes what follows from the measurements.
 func (r *Result) finish() {
 	r.Speed = SpreadOf(perSecond(r.Work.Tokens(), r.Seconds))
 	r.StepMin, r.StepP50, r.StepP99 = quantile(r.stepSeconds, 0), quantile(r.stepSeconds, 0.5), quantile(r.stepSeconds, 0.99)
-	r.ReadRate, r.IntRate, r.FloatRate = quantile(r.reads, 0.5), quantile(r.ints, 0.5), quantile(r.floats, 0.5)
+	r.ReadRate, r.IntRate = quantile(r.reads, 0.5), quantile(r.ints, 0.5)
+	r.FloatRate, r.BrainRate = quantile(r.floats, 0.5), quantile(r.brains, 0.5)
 	r.Bound, r.Limit = r.bound()
 	r.Share = quantile(r.shares, 0.5)
 	for _, p := range r.Peers {
@@ -99,14 +104,22 @@ func (r *Result) bound() (part float64, limit string) {
 		return n / rate
 	}
 	read := float64(r.Cost.Bytes()) / r.ReadRate
-	ints, floats := over(r.Cost.IntOps, r.IntRate), over(r.Cost.FloatOps+r.Cost.AttnOps, r.FloatRate)
-	switch {
-	case read >= ints+floats:
-		return read / t, "read"
-	case ints >= floats:
-		return (ints + floats) / t, "int8"
+	ints, floats, brains := over(r.Cost.IntOps, r.IntRate), over(r.Cost.Floats(), r.FloatRate), 0.0
+	if r.BrainRate > 0 {
+		brains = over(r.Cost.Brains(), r.BrainRate)
+	} else { // float32 products in their place
+		floats += over(r.Cost.Brains(), r.FloatRate)
 	}
-	return (ints + floats) / t, "f32"
+	all := ints + floats + brains
+	switch {
+	case read >= all:
+		return read / t, "read"
+	case ints >= max(floats, brains):
+		return all / t, "int8"
+	case brains >= floats:
+		return all / t, "bf16"
+	}
+	return all / t, "f32"
 }
 
 // seconds returns the median duration of a repetition.
@@ -169,6 +182,7 @@ type record struct {
 	ReadRate   float64       `json:"probe_read_bytes_per_s"`
 	IntRate    float64       `json:"probe_int8_ops_per_s"`
 	FloatRate  float64       `json:"probe_f32_ops_per_s"`
+	BrainRate  float64       `json:"probe_bf16_ops_per_s,omitempty"`
 	Bound      float64       `json:"of_bound"`
 	Limit      string        `json:"limit"`
 	LoadBefore float64       `json:"load_average_before"`
@@ -193,7 +207,7 @@ func (r *Result) record() record {
 		AvgNS: int64(1e9 * ns.Mean), StdNS: int64(1e9 * ns.StdDev), AvgTS: r.Speed.Mean, StdTS: r.Speed.StdDev, SamplesTS: ts,
 		Tier: r.Tier, Seqs: r.Work.Seqs, MedianTS: r.Speed.Median, MinTS: r.Speed.Min, MaxTS: r.Speed.Max,
 		StepMin: 1e3 * r.StepMin, StepP50: 1e3 * r.StepP50, StepP99: 1e3 * r.StepP99, Pauses: r.Pauses, PauseMax: 1e3 * r.PauseMax, LoadTime: r.Load, Cost: r.Cost, Bytes: r.Bytes(), Ops: r.Ops(),
-		ReadRate: r.ReadRate, IntRate: r.IntRate, FloatRate: r.FloatRate, Bound: r.Bound, Limit: r.Limit,
+		ReadRate: r.ReadRate, IntRate: r.IntRate, FloatRate: r.FloatRate, BrainRate: r.BrainRate, Bound: r.Bound, Limit: r.Limit,
 		LoadBefore: r.LoadBefore, LoadAfter: r.LoadAfter, Share: r.Share, Shares: r.shares, Peers: r.Peers, LeftOut: r.LeftOut,
 	}
 	for _, s := range r.Seconds {

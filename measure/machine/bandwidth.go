@@ -135,6 +135,17 @@ func (p *Prober) Ops(integer bool, d time.Duration) float64 {
 	})
 }
 
+// BrainOps is Ops for bfloat16 values, 0 where the processor has no products of
+// these that kernels use.
+func (p *Prober) BrainOps(d time.Duration) float64 {
+	if kernel.BrainProbe(1) == 0 {
+		return 0
+	}
+	return p.rate(d, func(int) func() int {
+		return func() int { return kernel.BrainProbe(dotStep) }
+	})
+}
+
 // dotStep makes a call of the probe some tens of microseconds long.
 const dotStep = 5000
 

@@ -52,6 +52,10 @@ type ThreadRates struct {
 	IntOps   float64     `json:"int8_ops_per_s"` // multiplications and additions
 	FloatOps float64     `json:"f32_ops_per_s"`  //
 	Region   float64     `json:"region_s"`       // seconds that an empty parallel region takes
+
+	// BrainOps is of bfloat16 products, FloatOps where the processor has none,
+	// and 0 where it was not measured.
+	BrainOps float64 `json:"bf16_ops_per_s,omitempty"`
 }
 
 // ReadPoint is the rate at which buffers of so many bytes in all are read again
@@ -128,7 +132,7 @@ func (m *Machine) validate() error {
 			return fmt.Errorf("threads: expected rising counts, found %d after %d", t.Threads, last)
 		}
 		last = t.Threads
-		if len(t.Read) == 0 || !good(t.IntOps) || !good(t.FloatOps) || !(t.Region >= 0 && t.Region < 1) {
+		if len(t.Read) == 0 || !good(t.IntOps) || !good(t.FloatOps) || t.BrainOps != 0 && !good(t.BrainOps) || !(t.Region >= 0 && t.Region < 1) {
 			return fmt.Errorf("threads: %d: expected rates of reads and operations and the time of a region, found %+v", t.Threads, t)
 		}
 		size := int64(0)
@@ -170,7 +174,7 @@ func (m *Machine) rates(threads int) ThreadRates {
 	a, b := m.Threads[i-1], m.Threads[i]
 	f := float64(threads-a.Threads) / float64(b.Threads-a.Threads)
 	mid := func(x, y float64) float64 { return x + f*(y-x) }
-	out := ThreadRates{Threads: threads, IntOps: mid(a.IntOps, b.IntOps), FloatOps: mid(a.FloatOps, b.FloatOps), Region: mid(a.Region, b.Region)}
+	out := ThreadRates{Threads: threads, IntOps: mid(a.IntOps, b.IntOps), FloatOps: mid(a.FloatOps, b.FloatOps), BrainOps: mid(a.BrainOps, b.BrainOps), Region: mid(a.Region, b.Region)}
 	for _, r := range b.Read {
 		out.Read = append(out.Read, ReadPoint{r.Bytes, mid(a.read(r.Bytes), r.Rate)})
 	}
@@ -179,7 +183,7 @@ func (m *Machine) rates(threads int) ThreadRates {
 
 // scaled is t for another number of threads where only one number is known.
 func (t ThreadRates) scaled(f float64, threads int) ThreadRates {
-	out := ThreadRates{Threads: threads, IntOps: t.IntOps * f, FloatOps: t.FloatOps * f, Region: t.Region}
+	out := ThreadRates{Threads: threads, IntOps: t.IntOps * f, FloatOps: t.FloatOps * f, BrainOps: t.BrainOps * f, Region: t.Region}
 	for _, r := range t.Read {
 		out.Read = append(out.Read, ReadPoint{r.Bytes, r.Rate * f})
 	}

@@ -90,8 +90,8 @@ func sample() *Machine {
 		Name: "Sample CPU", Source: Measured, Arch: "amd64", Tier: "avx512", Cores: 4, L2: 1 << 20, L3: 32 << 20, Memory: 16 << 30,
 		Taken: time.Date(2026, 11, 27, 20, 30, 0, 0, time.UTC), Load: 0.1, Build: "test",
 		Threads: []ThreadRates{
-			{1, read(100, 40, 20), 400e9, 100e9, 0},
-			{4, read(400, 100, 40), 1600e9, 400e9, 1e-6},
+			{1, read(100, 40, 20), 400e9, 100e9, 0, 0},
+			{4, read(400, 100, 40), 1600e9, 400e9, 1e-6, 0},
 		},
 		Kernels: []KernelRate{{"Q8_0", 1, 200e9}, {"Q8_0", 4, 300e9}, {"Q8_0", 512, 320e9}},
 	}

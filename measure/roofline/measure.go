@@ -116,27 +116,33 @@ func (e *effort) threads(ctx context.Context, n int, most int64) (r ThreadRates,
 		r.Read = append(r.Read, ReadPoint{size, sustained(reads)})
 		calm = calm && ok
 	}
-	ints, floats, ok := e.ops(p)
-	r.IntOps, r.FloatOps = ints, floats
+	ints, floats, brains, ok := e.ops(p)
+	r.IntOps, r.FloatOps, r.BrainOps = ints, floats, brains
 	r.Region = p.Region(e.window * time.Duration(e.windows)).Seconds()
 	return r, calm && ok, ctx.Err()
 }
 
-// ops measures operations per second.
-func (e *effort) ops(p *machine.Prober) (ints, floats float64, calm bool) {
-	best := func(integer bool) (float64, bool) {
+// ops measures operations per second. brains are floats where the processor has
+// no products of bfloat16.
+func (e *effort) ops(p *machine.Prober) (ints, floats, brains float64, calm bool) {
+	calm = true
+	best := func(ops func(time.Duration) float64) float64 {
 		x, ok := e.collect(p.Threads(), func(k int) (x []float64) {
 			for range k {
-				x = append(x, p.Ops(integer, e.window))
+				x = append(x, ops(e.window))
 			}
 			return x
 		})
 		slices.Sort(x)
-		return x[int(bestWindows*float64(len(x)-1))], ok
+		calm = calm && ok
+		return x[int(bestWindows*float64(len(x)-1))]
 	}
-	ints, ok := best(true)
-	floats, ok2 := best(false)
-	return ints, floats, ok && ok2
+	ints = best(func(d time.Duration) float64 { return p.Ops(true, d) })
+	floats = best(func(d time.Duration) float64 { return p.Ops(false, d) })
+	if brains = floats; kernel.BrainProbe(1) > 0 {
+		brains = best(p.BrainOps)
+	}
+	return ints, floats, brains, calm
 }
 
 // Measurements come in batches, long enough for the system to tell what

@@ -47,7 +47,7 @@ func (e effort) now(ctx context.Context, m *Machine, s *Shape, threads int) *Mac
 	defer p.Close()
 	e.windows = max(e.windows/2, 1)
 	reads, calm := e.collect(threads, func(n int) []float64 { return p.Reads(int(l.bytes), e.readWindow, n) })
-	ints, floats, calmOps := e.ops(p)
+	ints, floats, _, calmOps := e.ops(p)
 	rates, err := e.kernelRates(ctx, s.commonType())
 	if err != nil || !calm || !calmOps {
 		return m
@@ -93,7 +93,7 @@ func (m *Machine) scaled(threads int, l look) *Machine {
 	ints := scale(l.ints, r.IntOps, floats)
 	kernels := scale(l.kernels, 1, ints)
 	for _, t := range []ThreadRates{one, r} {
-		t.IntOps, t.FloatOps = t.IntOps*ints, t.FloatOps*floats
+		t.IntOps, t.FloatOps, t.BrainOps = t.IntOps*ints, t.FloatOps*floats, t.BrainOps*floats
 		points := t.Read
 		t.Read = nil
 		for _, p := range points {

@@ -135,6 +135,7 @@ func (o *observed) all(t *testing.T, list []seen) (obs []Observation) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			shape.Act = model.ActInt8
 			shapes[s.Model] = shape
 		}
 		obs = append(obs, Observation{shapes[s.Model], s.Work, s.Threads, s.Seconds, s.Read, s.Int, s.Float})

@@ -333,7 +333,11 @@ func (e *estimate) attention(st Step) float64 {
 // roofline returns the least seconds in which a step can be done.
 func (e *estimate) roofline(c Cost) float64 {
 	read := float64(c.Bytes()) / e.rates.read(c.Bytes())
-	return max(read, c.IntOps/e.rates.IntOps+(c.FloatOps+c.AttnOps)/e.rates.FloatOps)
+	ops := c.IntOps/e.rates.IntOps + c.Floats()/e.rates.FloatOps
+	if e.rates.BrainOps > 0 {
+		ops += c.Brains() / e.rates.BrainOps
+	}
+	return max(read, ops)
 }
 
 // tiles keeps the constants of attention in step with the cache's.

@@ -59,6 +59,7 @@ func shapeOf(t testing.TB, layers int, typ tensor.DType) *Shape {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.Act = model.ActInt8
 	return s
 }
 

@@ -211,13 +211,25 @@ type Cost struct {
 	IntOps   float64 `json:"int_ops"`   // multiplications and additions with quantized matrices
 	FloatOps float64 `json:"float_ops"` // with plain matrices and columns apart
 	AttnOps  float64 `json:"attn_ops"`  // of queries with keys, and of weights with values
+
+	// Of activations rounded to bfloat16 with bfloat16 matrices, and of queries
+	// with bfloat16 keys; they are in none of the above.
+	BrainOps  float64 `json:"bf16_ops,omitempty"`
+	BrainAttn float64 `json:"bf16_attn_ops,omitempty"`
 }
 
 // Bytes returns what is read from memory.
 func (c Cost) Bytes() int64 { return c.Weights + c.KVRead }
 
 // Ops returns all multiplications and additions.
-func (c Cost) Ops() float64 { return c.IntOps + c.FloatOps + c.AttnOps }
+func (c Cost) Ops() float64 { return c.IntOps + c.Floats() + c.Brains() }
+
+// Floats returns the operations on float32 values.
+func (c Cost) Floats() float64 { return c.FloatOps + c.AttnOps }
+
+// Brains returns the operations on bfloat16 values, which are float32 ones where
+// the processor has no products of these.
+func (c Cost) Brains() float64 { return c.BrainOps + c.BrainAttn }
 
 // Add adds d to c.
 func (c *Cost) Add(d Cost) {
@@ -227,6 +239,8 @@ func (c *Cost) Add(d Cost) {
 	c.IntOps += d.IntOps
 	c.FloatOps += d.FloatOps
 	c.AttnOps += d.AttnOps
+	c.BrainOps += d.BrainOps
+	c.BrainAttn += d.BrainAttn
 }
 
 // apart returns how many weights of m, which may be a fraction, are kept apart.
@@ -262,7 +276,11 @@ func (s *Shape) Cost(st Step) Cost {
 	}
 	c.region(s, &s.head, outputs)
 	for _, g := range st {
-		c.AttnOps += s.attnOps(g)
+		if ops := s.attnOps(g); s.KV == tensor.BF16 {
+			c.BrainAttn += ops
+		} else {
+			c.AttnOps += ops
+		}
 		c.KVRead += s.kvRead(g)
 		for i := range s.layers {
 			state := int64(s.layers[i].keeps.State)
@@ -283,9 +301,12 @@ func (c *Cost) region(s *Shape, r *region, rows int) {
 		c.Weights += m.read(rows) + int64(apartSize*apart)
 		c.FloatOps += 2 * float64(rows) * apart
 		ops := 2 * float64(rows*m.rows[s.Act]) * m.elems
-		if quantized(m.typ) {
+		switch {
+		case quantized(m.typ):
 			c.IntOps += ops
-		} else {
+		case s.Act == model.ActBF16 && m.typ == tensor.BF16:
+			c.BrainOps += ops
+		default:
 			c.FloatOps += ops
 		}
 	}

@@ -103,7 +103,9 @@ func naive(t *testing.T, path string, c model.Config, kv tensor.DType, st Step) 
 				state := int64(4 * stateSize(&c))
 				out.KVRead += state
 				out.KVWrite += state
-				continue
+				if !x.Beside {
+					continue
+				}
 			}
 			seen, dim := map[int]bool{}, c.HeadDim
 			if c.Dims != nil {
@@ -155,6 +157,29 @@ func stateSize(c *model.Config) int {
 	return parts*share*(x.Taps-1) + x.Inner*x.States
 }
 
+// What is multiplied as bfloat16 is counted apart, and comes to as much.
+func TestCostOfBrain(t *testing.T) {
+	st := Step{{Pos: 30, Rows: 20, Outputs: 2}}
+	for _, typ := range []tensor.DType{tensor.BF16, tensor.F16, tensor.Q8_0} {
+		s := shapeOf(t, 2, typ)
+		plain := s.Cost(st)
+		s.Act = model.ActBF16
+		products := s.Cost(st)
+		s.KV = tensor.BF16
+		both := s.Cost(st)
+		moved := 0.0
+		if typ == tensor.BF16 {
+			moved = plain.FloatOps
+		}
+		if products.BrainOps != moved || products.FloatOps != plain.FloatOps-moved || products.BrainAttn != 0 || products.Ops() != plain.Ops() {
+			t.Errorf("%v: matrices: %+v, with float32 %+v", typ, products, plain)
+		}
+		if both.BrainAttn != plain.AttnOps || both.AttnOps != 0 || both.Ops() != plain.Ops() {
+			t.Errorf("%v: keys: %+v, with float32 %+v", typ, both, plain)
+		}
+	}
+}
+
 func TestCostAgainstNaiveCount(t *testing.T) {
 	steps := []Step{
 		{{Pos: 0, Rows: 1, Outputs: 1}},
@@ -168,6 +193,7 @@ func TestCostAgainstNaiveCount(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			s.Act = model.ActInt8
 			for _, st := range steps {
 				got := s.Cost(st)
 				want, fused := naive(t, path, s.Outline.Config, kv, st)

@@ -17,14 +17,15 @@ type Machine struct {
 	Read   float64    `json:"read_gb_s"`
 	Int8   float64    `json:"int8_gop_s"` // multiplications and additions
 	F32    float64    `json:"f32_gflop_s"`
-	Source string     `json:"source"` // measured by ridge plan or doctor; estimated by a short look, or from what setting the threads told; unknown
+	BF16   float64    `json:"bf16_gflop_s,omitempty"` // F32 where the processor has no such products, 0 where it is not known
+	Source string     `json:"source"`                 // measured by ridge plan or doctor; estimated by a short look, or from what setting the threads told; unknown
 	At     *time.Time `json:"at"`
 }
 
 // rates are a machine's per second, 0 where they are not known.
-type rates struct{ read, int8, f32 float64 }
+type rates struct{ read, int8, f32, bf16 float64 }
 
-func (m *Machine) rates() rates { return rates{1e9 * m.Read, 1e9 * m.Int8, 1e9 * m.F32} }
+func (m *Machine) rates() rates { return rates{1e9 * m.Read, 1e9 * m.Int8, 1e9 * m.F32, 1e9 * m.BF16} }
 
 // limit is the least time that a computation can take.
 func (r rates) limit(c roofline.Cost) (memory, arithmetic float64) {
@@ -32,7 +33,10 @@ func (r rates) limit(c roofline.Cost) (memory, arithmetic float64) {
 		memory = float64(c.Bytes()) / r.read
 	}
 	if r.int8 > 0 && r.f32 > 0 {
-		arithmetic = c.IntOps/r.int8 + (c.FloatOps+c.AttnOps)/r.f32
+		arithmetic = c.IntOps/r.int8 + c.Floats()/r.f32
+	}
+	if r.bf16 > 0 { // without it they count as nothing, which is less than they take
+		arithmetic += c.Brains() / r.bf16
 	}
 	return memory, arithmetic
 }
@@ -72,7 +76,7 @@ func fromFiles(threads int) *Machine {
 			}
 			t := r.Threads[at]
 			// The largest buffer fits in no cache.
-			return &Machine{t.Read[len(t.Read)-1].Rate / 1e9, t.IntOps / 1e9, t.FloatOps / 1e9, "measured", &r.Taken}
+			return &Machine{t.Read[len(t.Read)-1].Rate / 1e9, t.IntOps / 1e9, t.FloatOps / 1e9, t.BrainOps / 1e9, "measured", &r.Taken}
 		}
 	}
 	if path := machine.ThreadsPath(); path != "" {
@@ -80,7 +84,7 @@ func fromFiles(threads int) *Machine {
 			near := slices.MinFunc(t.Points, func(a, b machine.ThreadPoint) int {
 				return cmp.Compare(abs(a.Threads-threads), abs(b.Threads-threads))
 			})
-			return &Machine{near.Read / 1e9, near.Ops / 1e9, near.Ops / 4e9, "estimated", &t.Taken}
+			return &Machine{near.Read / 1e9, near.Ops / 1e9, near.Ops / 4e9, 0, "estimated", &t.Taken}
 		}
 	}
 	return &Machine{Source: "unknown"}
@@ -102,7 +106,8 @@ func glance(threads int) *Machine {
 	}
 	defer p.Close()
 	now := time.Now()
-	return &Machine{p.Read(glanceBytes, glanceRead) / 1e9, p.Ops(true, glanceOps) / 1e9, p.Ops(false, glanceOps) / 1e9, "estimated", &now}
+	floats := p.Ops(false, glanceOps) / 1e9
+	return &Machine{p.Read(glanceBytes, glanceRead) / 1e9, p.Ops(true, glanceOps) / 1e9, floats, cmp.Or(p.BrainOps(glanceOps)/1e9, floats), "estimated", &now}
 }
 
 // shapes keeps what the steps of models cost.

@@ -82,15 +82,15 @@ var fitted = roofline.Fitted()
 func attention(r rates, prefill, decode *work) *Dot {
 	var ops, bytes, seconds, limit float64
 	for _, k := range []*work{prefill, decode} {
-		part := roofline.Cost{KVRead: k.cost.KVRead, AttnOps: k.cost.AttnOps}
+		part := roofline.Cost{KVRead: k.cost.KVRead, AttnOps: k.cost.AttnOps, BrainAttn: k.cost.BrainAttn}
 		rest := k.cost
-		rest.KVRead, rest.AttnOps = 0, 0
+		rest.KVRead, rest.AttnOps, rest.BrainAttn = 0, 0, 0
 		memory, arithmetic := r.limit(part)
 		own, others := max(memory/fitted.AttnStream, arithmetic/fitted.Attention), limitOf(r, rest)
 		if own+others <= 0 {
 			continue
 		}
-		ops, bytes, limit = ops+part.AttnOps, bytes+float64(part.KVRead), limit+max(memory, arithmetic)
+		ops, bytes, limit = ops+part.Ops(), bytes+float64(part.KVRead), limit+max(memory, arithmetic)
 		seconds += k.kernels.Seconds() * own / (own + others)
 	}
 	d := newDot(ops, bytes, seconds, limit)

@@ -58,6 +58,7 @@ func all() []parts.Part {
 		for mr := 1; mr <= maxBrain; mr++ {
 			mulBrain(mr)
 		}
+		pairProbe()
 	})
 	add("gemm_brain_amx", func() {
 		for rows := 1; rows <= 2; rows++ {
@@ -65,6 +66,7 @@ func all() []parts.Part {
 				mulBrainTiles(rows, groups)
 			}
 		}
+		tileProbe()
 	})
 	add("gemm_panels_avx512", func() {
 		for _, f := range layout.Forms {

@@ -5,6 +5,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"ridge/kernel/_asm/bf16"
 )
 
 // readProbe generates a loop that reads memory and does nothing else: the
@@ -99,6 +101,43 @@ func probesAVX2() {
 	}
 	DECQ(n)
 	JNE(LabelRef("loop"))
+	VZEROUPPER()
+	RET()
+}
+
+// pairProbe generates a loop of nothing but products of pairs of bfloat16 values.
+func pairProbe() {
+	function("brainProbeAVX512", "func(n int)", "brainProbeAVX512 does n*16 VDPBF16PS on 32 values.")
+	n := Load(Param("n"), GP64())
+	clearZ(zmms[:18]...)
+	Label("loop")
+	for i := range 16 {
+		bf16.DotPairs(zmms[16], zmms[17], zmms[i])
+	}
+	DECQ(n)
+	JNE(LabelRef("loop"))
+	VZEROUPPER()
+	RET()
+}
+
+// tileProbe generates the same with tile registers, as mulBrainTiles uses them.
+func tileProbe() {
+	function("brainProbeAMX", "func(n int, cfg *byte)", "brainProbeAMX does n*4 TDPBF16PS on tiles of the shapes that cfg has, which are whole ones.")
+	Load(Param("cfg"), reg.RAX)
+	bf16.Config(reg.RAX)
+	n := Load(Param("n"), reg.RCX)
+	for t := range 8 {
+		bf16.Zero(t)
+	}
+	Label("loop")
+	for r := range 2 {
+		for g := range 2 {
+			bf16.Product(tileSums+2*r+g, tileActs+r, tileWeights+g)
+		}
+	}
+	DECQ(n)
+	JNE(LabelRef("loop"))
+	bf16.Release()
 	VZEROUPPER()
 	RET()
 }
