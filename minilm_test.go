@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"ridge/internal/testdata"
+	"ridge/model"
 )
 
 // miniLM is what Hugging Face transformers made of 1,000 texts with the real model:
@@ -89,18 +90,24 @@ func TestMiniLM(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := OpenFile(path, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
 	texts := miniLMTexts(t, &g)
 	if len(texts) != len(g.Tokens) {
 		t.Fatalf("%d texts, want %d", len(texts), len(g.Tokens))
 	}
-	if testing.Short() {
-		texts = texts[:80]
+	if !testing.Short() {
+		testMiniLM(t, &g, path, texts, model.ActInt8)
 	}
+	for _, act := range []model.Act{model.ActInt8, model.ActBF16x2} {
+		testMiniLM(t, &g, path, texts[:80], act)
+	}
+}
+
+func testMiniLM(t *testing.T, g *miniLM, path string, texts []string, act model.Act) {
+	m, err := OpenFile(path, Options{Act: act})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
 	for i, text := range texts {
 		if n := min(len(m.Tokenize(text)), 512); n != g.Tokens[i] {
 			t.Errorf("text %d, %q: %d tokens, want %d", i, text[:min(len(text), 80)], n, g.Tokens[i])
@@ -123,7 +130,7 @@ func TestMiniLM(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d texts: numbers differ by at most %.1e, of which 1.5e-05 are rounding of the golden", len(all), worst)
+	t.Logf("%v, %d texts: numbers differ by at most %.1e, of which 1.5e-05 are rounding of the golden", act, len(all), worst)
 	if len(all) < len(g.Tokens) {
 		return
 	}

@@ -30,7 +30,8 @@ type Acts struct {
 	LDQ    int // distance of rows in Q, in bytes, a multiple of 64 * Planes
 	Planes int // 0 means 1
 	// Brain says that rows in Q are rounded to bfloat16 instead, which takes as many
-	// bytes, in the order that the tier in use reads.
+	// bytes, in the order that the tier in use reads. A second plane has what that
+	// leaves of them.
 	Brain bool
 
 	// Apart has the columns that quantized rows leave out, ascending. Quantize
@@ -42,6 +43,14 @@ type Acts struct {
 
 func (a *Acts) planes() int { return max(1, a.Planes) }
 
+// brain returns the planes of rows that are rounded to bfloat16, 0 for others.
+func (a *Acts) brain() int {
+	if a.Brain {
+		return a.planes()
+	}
+	return 0
+}
+
 // RowBytes returns the bytes of a quantized row of a, with all its planes.
 func (a *Acts) RowBytes() int { return a.planes() * ActRowBytes(a.K) }
 
@@ -52,7 +61,11 @@ const restCols = 256
 // multiple of 64, and so is c1 unless the row ends there.
 func (a *Acts) Quantize(r, c0, c1 int) {
 	if a.Brain {
-		roundRow(a.Q[r*a.LDQ:][ActRowBytes(c0):ActRowBytes(c1)], a.F32[r*a.LDF:][c0:c1])
+		plane := 0
+		if a.planes() > 1 {
+			plane = a.LDQ / 2
+		}
+		roundRow(a.Q[r*a.LDQ:][ActRowBytes(c0):plane+ActRowBytes(c1)], a.F32[r*a.LDF:][c0:c1], plane)
 		return
 	}
 	lo, hi := a.setApart(r, c0, c1)

@@ -8,8 +8,9 @@ import (
 )
 
 // brainFunc multiplies groups of bfloat16 weights with a number of rows fixed in
-// the function, whose values are in the order of brainOrder.
-type brainFunc func(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int)
+// the function, whose values are in the order of brainOrder. With add it adds to
+// dst.
+type brainFunc func(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int, add bool)
 
 // brainTileFunc multiplies one or two groups with tiles of up to 16 or 32 rows.
 // With add it adds to dst.
@@ -43,12 +44,13 @@ func orderTier() *[32]uint16 {
 }
 
 // roundTier rounds the 32s at the start of x and returns how many values that were.
-func roundTier(dst []byte, x []float32, order *[32]uint16) int {
+// What is left of them goes plane bytes behind, if that is not 0.
+func roundTier(dst []byte, x []float32, order *[32]uint16, plane int) int {
 	n := len(x) &^ 31
 	if n == 0 || !cpu.BrainProducts() {
 		return 0
 	}
-	roundRowAVX512(&dst[0], &x[0], n, (*byte)(unsafe.Pointer(order)))
+	roundRowAVX512(&dst[0], &x[0], n, (*byte)(unsafe.Pointer(order)), plane)
 	return n
 }
 
@@ -68,7 +70,7 @@ func brainTier(p *Packed, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) b
 
 // mulPairs multiplies with products of pairs in vectors.
 func mulPairs(p *Packed, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
-	blocks, most := p.GroupBytes/brainBlock, len(brain512)-1
+	blocks, most := p.brainBlocks(), len(brain512)-1
 	step := max(1, callBytes/p.GroupBytes)
 	stretch := max(most, actBytes/x.LDQ)
 	for ; r0 < r1; r0 += stretch {
@@ -79,7 +81,7 @@ func mulPairs(p *Packed, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
 			for r := r0; r < end; {
 				tiles := (end - r + most - 1) / most
 				mr := (end - r + tiles - 1) / tiles
-				brain512[mr](&dst[r*ldd+g*Lanes], ldd, w, &x.Q[r*x.LDQ], x.LDQ, blocks, n, p.GroupBytes, aheadBytes(mr))
+				brain512[mr](&dst[r*ldd+g*Lanes], ldd, w, &x.Q[r*x.LDQ], x.LDQ, blocks, n, p.GroupBytes, aheadBytes(mr), p.adds)
 				r += mr
 			}
 		}
@@ -110,7 +112,7 @@ var brainShapes = func() (all [2*tileRows + 1][64]byte) {
 // mulTiles multiplies with tile registers: two groups and a stretch of columns at
 // a time with all rows.
 func mulTiles(p *Packed, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
-	blocks, step := p.GroupBytes/brainBlock, tileBlocks
+	blocks, step := p.brainBlocks(), tileBlocks
 	if r1-r0 <= 2*tileRows {
 		step = blocks // one tile of rows reads weights once
 	}
@@ -142,7 +144,7 @@ func (t *tileTask) mul(dst []float32, r, rows, tiles int) {
 	p, x := t.p, t.x
 	w := &p.Data[t.g*p.GroupBytes+t.b*brainBlock]
 	kernel := brainTiles[(rows+tileRows-1)/tileRows][t.groups]
-	kernel(&dst[r*t.ldd+t.g*Lanes], t.ldd, w, p.GroupBytes, &x.Q[r*x.LDQ+t.b*layout.ActBlock], x.LDQ, t.n, tiles, t.b > 0, tileAhead, &brainShapes[rows][0])
+	kernel(&dst[r*t.ldd+t.g*Lanes], t.ldd, w, p.GroupBytes, &x.Q[r*x.LDQ+t.b*layout.ActBlock], x.LDQ, t.n, tiles, t.b > 0 || p.adds, tileAhead, &brainShapes[rows][0])
 }
 
 // tileAhead is how far ahead weights are prefetched.

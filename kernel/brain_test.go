@@ -10,13 +10,9 @@ import (
 	"ridge/weights/tensor"
 )
 
-// budgetBrain bounds what rounding activations to bfloat16 may change, relative
-// to |w|·|x|: half a step is 2⁻⁹ of a value, at random signs.
-const budgetBrain = 0.004
-
-// brainActs rounds rows of values for the tier in use.
-func brainActs(values []float32, n, k int) *Acts {
-	x := &Acts{N: n, K: k, F32: values, LDF: k, LDQ: ActRowBytes(k) + 64, Brain: true}
+// brainActs rounds rows of values to the given number of planes for the tier in use.
+func brainActs(values []float32, n, k, planes int) *Acts {
+	x := &Acts{N: n, K: k, F32: values, LDF: k, LDQ: planes * (ActRowBytes(k) + 64), Brain: true, Planes: planes}
 	x.Q = make([]byte, n*x.LDQ)
 	for i := range x.Q {
 		x.Q[i] = 0xff // not a number
@@ -27,14 +23,21 @@ func brainActs(values []float32, n, k int) *Acts {
 	return x
 }
 
-func brainMat(t *testing.T, rng *rand.Rand, rows, cols int) (*Packed, tensor.Mat) {
-	m := randomMat(rng, tensor.BF16, rows, cols)
+func brainMat(t *testing.T, rng *rand.Rand, d tensor.DType, rows, cols, planes int) (*Packed, tensor.Mat) {
+	m := randomMat(rng, d, rows, cols)
 	p := packTest(t, m)
-	if !p.SetBrain() || !p.UsesQuant() || !p.Brain() {
+	if !p.SetBrain(planes) || !p.UsesQuant() || p.Brain() != planes {
 		t.Fatal("expected bfloat16 activations to be read")
 	}
 	return p, m
 }
+
+// brainKinds are the types of weights, with the numbers of planes of activations.
+var brainKinds = []struct {
+	weights tensor.DType
+	planes  int
+	budget  float64 // what rounding may change, relative to |w|·|x|
+}{{tensor.BF16, 1, 0.004}, {tensor.BF16, 2, 0x1p-18}, {tensor.F32, 2, 0x1p-17}}
 
 func brainValues(rng *rand.Rand, n int) []float32 {
 	x := make([]float32, n)
@@ -47,28 +50,33 @@ func brainValues(rng *rand.Rand, n int) []float32 {
 // Every tier, number of rows and split gives the bits of the definition, and
 // writes nothing else.
 func TestBrainSameBits(t *testing.T) {
-	for _, cols := range []int{1, 7, 31, 32, 33, 64, 96, 576, 1120} {
-		t.Run(fmt.Sprint(cols), func(t *testing.T) {
-			rng := rand.New(rand.NewPCG(31, uint64(cols)))
-			const rows, n = 4*Lanes + 5, 77
-			p, _ := brainMat(t, rng, rows, cols)
-			values := brainValues(rng, n*cols)
-			ldd := p.Groups*Lanes + 5
-			restore := cpu.Set(cpu.Generic)
-			want := make([]float32, n*ldd)
-			p.Mul(want, ldd, brainActs(values, n, cols), 0, n, 0, p.Groups)
-			restore()
-			brainTiers(func(tier string) {
-				x := brainActs(values, n, cols)
-				for lo := 0; lo < n; lo += 1 + rng.IntN(20) {
-					for cnt := 1; lo+cnt <= n; cnt += 1 + rng.IntN(12) {
-						g0 := rng.IntN(p.Groups)
-						g1 := g0 + 1 + rng.IntN(p.Groups-g0)
-						checkBrain(t, p, x, want, ldd, lo, lo+cnt, g0, g1, tier)
+	for _, k := range brainKinds {
+		for _, cols := range []int{1, 7, 31, 32, 33, 64, 96, 576, 1120} {
+			if k.planes == 2 && cols != 64 && cols != 96 && (cols != 33 || k.weights == tensor.F32) {
+				continue
+			}
+			t.Run(fmt.Sprint(k.weights, k.planes, cols), func(t *testing.T) {
+				rng := rand.New(rand.NewPCG(31, uint64(cols)))
+				const rows, n = 4*Lanes + 5, 77
+				p, _ := brainMat(t, rng, k.weights, rows, cols, k.planes)
+				values := brainValues(rng, n*cols)
+				ldd := p.Groups*Lanes + 5
+				restore := cpu.Set(cpu.Generic)
+				want := make([]float32, n*ldd)
+				p.Mul(want, ldd, brainActs(values, n, cols, k.planes), 0, n, 0, p.Groups)
+				restore()
+				brainTiers(func(tier string) {
+					x := brainActs(values, n, cols, k.planes)
+					for lo := 0; lo < n; lo += 1 + rng.IntN(20*k.planes) {
+						for cnt := 1; lo+cnt <= n; cnt += 1 + rng.IntN(12*k.planes) {
+							g0 := rng.IntN(p.Groups)
+							g1 := g0 + 1 + rng.IntN(p.Groups-g0)
+							checkBrain(t, p, x, want, ldd, lo, lo+cnt, g0, g1, tier)
+						}
 					}
-				}
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -95,44 +103,67 @@ func checkBrain(t *testing.T, p *Packed, x *Acts, want []float32, ldd, r0, r1, g
 // ones.
 func TestBrainAgainstDefinition(t *testing.T) {
 	tiers(t, func(t *testing.T) {
-		for _, cols := range []int{1, 33, 256, 2048} {
-			rng := rand.New(rand.NewPCG(32, uint64(cols)))
-			const rows, n = 35, 3
-			p, m := brainMat(t, rng, rows, cols)
-			x := brainActs(brainValues(rng, n*cols), n, cols)
-			ldd := p.Groups * Lanes
-			dst, w := make([]float32, n*ldd), make([]float32, cols)
-			p.Mul(dst, ldd, x, 0, n, 0, p.Groups)
-			for r := range n {
-				for o := range ldd {
-					got := float64(dst[r*ldd+o])
-					if o >= rows {
-						if got != 0 {
-							t.Fatalf("row %d: output %d beyond the matrix is %v", r, o, got)
+		for _, k := range brainKinds {
+			for _, cols := range []int{1, 33, 256, 2048} {
+				if k.weights == tensor.F32 && cols%32 != 0 {
+					continue
+				}
+				rng := rand.New(rand.NewPCG(32, uint64(cols)))
+				const rows, n = 35, 3
+				p, m := brainMat(t, rng, k.weights, rows, cols, k.planes)
+				x := brainActs(brainValues(rng, n*cols), n, cols, k.planes)
+				ldd := p.Groups * Lanes
+				dst, w := make([]float32, n*ldd), make([]float32, cols)
+				p.Mul(dst, ldd, x, 0, n, 0, p.Groups)
+				for r := range n {
+					for o := range ldd {
+						got := float64(dst[r*ldd+o])
+						if o >= rows {
+							if got != 0 {
+								t.Fatalf("row %d: output %d beyond the matrix is %v", r, o, got)
+							}
+							continue
 						}
-						continue
-					}
-					m.Type.Decode(w, m.Row(o))
-					var want, size, full, ww, xx float64
-					for k, v := range w {
-						exact := x.F32[r*cols+k]
-						rounded := float64(tensor.BF16ToF32(tensor.F32ToBF16(exact)))
-						want += float64(v) * rounded
-						size += math.Abs(float64(v) * rounded)
-						full += float64(v) * float64(exact)
-						ww += float64(v) * float64(v)
-						xx += float64(exact) * float64(exact)
-					}
-					if e := math.Abs(got - want); !(e <= budgetDot*size) {
-						t.Fatalf("row %d output %d: got %v, want %v: off by %g of %g", r, o, got, want, e/size, budgetDot)
-					}
-					if e := math.Abs(got-full) / math.Sqrt(ww*xx); !(e <= budgetBrain) {
-						t.Fatalf("row %d output %d: got %v, %v without rounding: off by %g of %g", r, o, got, full, e, budgetBrain)
+						m.Type.Decode(w, m.Row(o))
+						rounded := brainDot(w, x.F32[r*cols:][:cols], k.weights, k.planes)
+						if e := math.Abs(got-rounded.sum) / rounded.size; !(e <= budgetDot) {
+							t.Fatalf("%v: row %d output %d: got %v, want %v: off by %g of %g", k, r, o, got, rounded.sum, e, budgetDot)
+						}
+						if e := math.Abs(rounded.sum-rounded.exact) / rounded.norms; !(e <= k.budget) {
+							t.Fatalf("%v: row %d output %d: %v, %v without rounding: off by %g of %g", k, r, o, rounded.sum, rounded.exact, e, k.budget)
+						}
 					}
 				}
 			}
 		}
 	})
+}
+
+// brainSums are products in float64: of what is multiplied, of the magnitudes,
+// without rounding, and of the lengths.
+type brainSums struct{ sum, size, exact, norms float64 }
+
+func brainDot(w, x []float32, d tensor.DType, planes int) (s brainSums) {
+	round := func(v float32) (first, rest float64) {
+		b := tensor.BF16ToF32(tensor.F32ToBF16(v))
+		return float64(b), float64(tensor.BF16ToF32(tensor.F32ToBF16(v - b)))
+	}
+	var ww, xx float64
+	for k, v := range w {
+		w0, w1 := round(v)
+		x0, x1 := round(x[k])
+		if planes == 1 {
+			x1 = 0
+		}
+		product := w0*x0 + w0*x1 + w1*x0
+		s.sum += product
+		s.size += math.Abs(product)
+		s.exact += float64(v) * float64(x[k])
+		ww += float64(v) * float64(v)
+		xx += float64(x[k]) * float64(x[k])
+	}
+	s.norms = math.Sqrt(ww * xx)
+	return s
 }
 
 // A row may be rounded in parts; halves go to even, infinities and what is not a
@@ -150,8 +181,8 @@ func TestRoundRow(t *testing.T) {
 			for i := range values {
 				values[i] = odd[i%len(odd)].x
 			}
-			x := brainActs(values, 1, n)
-			parts := brainActs(values, 1, n)
+			x := brainActs(values, 1, n, 1)
+			parts := brainActs(values, 1, n, 1)
 			for i := range parts.Q {
 				parts.Q[i] = 0
 			}
@@ -171,7 +202,7 @@ func TestRoundRow(t *testing.T) {
 				}
 			}
 		}
-		nan := brainActs([]float32{float32(math.NaN())}, 1, 1)
+		nan := brainActs([]float32{float32(math.NaN())}, 1, 1, 1)
 		for i := range 32 {
 			if v := brainValue(nan.Q[2*i:]); order[i] == 0 && v == v {
 				t.Errorf("what is not a number became %v", v)
@@ -183,7 +214,7 @@ func TestRoundRow(t *testing.T) {
 // Activations of the other kind are refused.
 func TestBrainKind(t *testing.T) {
 	rng := rand.New(rand.NewPCG(33, 33))
-	p, _ := brainMat(t, rng, Lanes, 32)
+	p, _ := brainMat(t, rng, tensor.BF16, Lanes, 32, 1)
 	defer func() {
 		if recover() == nil {
 			t.Error("expected quantized activations to be refused")
@@ -200,16 +231,16 @@ func BenchmarkBrain(b *testing.B) {
 			const rows, cols = 1024, 2048
 			ps := coldMats(b, tensor.BF16, rows, cols, 96<<20)
 			rng := rand.New(rand.NewPCG(3, 4))
-			x := brainActs(brainValues(rng, n*cols), n, cols)
+			x := brainActs(brainValues(rng, n*cols), n, cols, 1)
 			dst := make([]float32, n*rows)
 			var read, float, mul samples
 			for b.Loop() {
 				for i, p := range ps {
 					read.add(func() { readProbe(ps[(i+len(ps)/2)%len(ps)].Data) })
-					p.brain = false
+					p.brain = 0
 					float.add(func() { p.Mul(dst, rows, x, 0, n, 0, p.Groups) })
 					p = ps[(i+len(ps)/3)%len(ps)]
-					p.brain = true
+					p.brain = 1
 					mul.add(func() { p.Mul(dst, rows, x, 0, n, 0, p.Groups) })
 					if n > 64 && i > 8 {
 						break
@@ -218,6 +249,30 @@ func BenchmarkBrain(b *testing.B) {
 			}
 			b.ReportMetric(float64(len(ps[0].Data))/mul.p10()/1e9, "GB/s")
 			b.ReportMetric(read.p10()/mul.p10(), "of-read")
+			b.ReportMetric(float64(2*n*rows*cols)/mul.p10()/1e9, "GOP/s")
+			b.ReportMetric(float.p10()/mul.p10(), "of-float")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// BenchmarkBrainPieces compares float32 weights in two pieces with products of
+// float32, in turns.
+func BenchmarkBrainPieces(b *testing.B) {
+	for _, n := range []int{1, 8, 32, 512} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			const rows, cols = 1536, 384
+			p := coldMats(b, tensor.F32, rows, cols, 1)[0]
+			pieces := coldMats(b, tensor.F32, rows, cols, 1)[0]
+			pieces.SetBrain(2)
+			rng := rand.New(rand.NewPCG(3, 4))
+			x := brainActs(brainValues(rng, n*cols), n, cols, 2)
+			dst := make([]float32, n*rows)
+			var float, mul samples
+			for b.Loop() {
+				float.add(func() { p.Mul(dst, rows, x, 0, n, 0, p.Groups) })
+				mul.add(func() { pieces.Mul(dst, rows, x, 0, n, 0, p.Groups) })
+			}
 			b.ReportMetric(float64(2*n*rows*cols)/mul.p10()/1e9, "GOP/s")
 			b.ReportMetric(float.p10()/mul.p10(), "of-float")
 			b.ReportMetric(0, "ns/op")

@@ -4,50 +4,50 @@
 
 package kernel
 
-// roundRowAVX512 rounds n values, a multiple of 32, to bfloat16, to nearest even, and puts each 32 of them in the given order; those too small for a normal number become zero.
+// roundRowAVX512 rounds n values, a multiple of 32, to bfloat16, to nearest even, and puts each 32 of them in the given order; those too small for a normal number become zero. What that leaves of the values is rounded too and goes plane bytes behind, if plane is not 0.
 //
 //go:noescape
-func roundRowAVX512(dst *byte, src *float32, n int, order *byte)
+func roundRowAVX512(dst *byte, src *float32, n int, order *byte, plane int)
 
-// mulBrainx1AVX512 multiplies groups of bfloat16 weights with 1 rows of activations whose values are in the order of brainOrder.
+// mulBrainx1AVX512 multiplies groups of bfloat16 weights with 1 rows of activations whose values are in the order of brainOrder. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulBrainx1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int)
+func mulBrainx1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int, add bool)
 
-// mulBrainx2AVX512 multiplies groups of bfloat16 weights with 2 rows of activations whose values are in the order of brainOrder.
+// mulBrainx2AVX512 multiplies groups of bfloat16 weights with 2 rows of activations whose values are in the order of brainOrder. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulBrainx2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int)
+func mulBrainx2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int, add bool)
 
-// mulBrainx3AVX512 multiplies groups of bfloat16 weights with 3 rows of activations whose values are in the order of brainOrder.
+// mulBrainx3AVX512 multiplies groups of bfloat16 weights with 3 rows of activations whose values are in the order of brainOrder. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulBrainx3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int)
+func mulBrainx3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int, add bool)
 
-// mulBrainx4AVX512 multiplies groups of bfloat16 weights with 4 rows of activations whose values are in the order of brainOrder.
+// mulBrainx4AVX512 multiplies groups of bfloat16 weights with 4 rows of activations whose values are in the order of brainOrder. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulBrainx4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int)
+func mulBrainx4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int, add bool)
 
-// mulBrainx5AVX512 multiplies groups of bfloat16 weights with 5 rows of activations whose values are in the order of brainOrder.
+// mulBrainx5AVX512 multiplies groups of bfloat16 weights with 5 rows of activations whose values are in the order of brainOrder. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulBrainx5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int)
+func mulBrainx5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int, add bool)
 
-// mulBrainx6AVX512 multiplies groups of bfloat16 weights with 6 rows of activations whose values are in the order of brainOrder.
+// mulBrainx6AVX512 multiplies groups of bfloat16 weights with 6 rows of activations whose values are in the order of brainOrder. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulBrainx6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int)
+func mulBrainx6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int, add bool)
 
-// mulBrainx7AVX512 multiplies groups of bfloat16 weights with 7 rows of activations whose values are in the order of brainOrder.
+// mulBrainx7AVX512 multiplies groups of bfloat16 weights with 7 rows of activations whose values are in the order of brainOrder. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulBrainx7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int)
+func mulBrainx7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int, add bool)
 
-// mulBrainx8AVX512 multiplies groups of bfloat16 weights with 8 rows of activations whose values are in the order of brainOrder.
+// mulBrainx8AVX512 multiplies groups of bfloat16 weights with 8 rows of activations whose values are in the order of brainOrder. With add the products are added to what dst holds.
 //
 //go:noescape
-func mulBrainx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int)
+func mulBrainx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int, add bool)
 
 // brainProbeAVX512 does n*16 VDPBF16PS on 32 values.
 //

@@ -2,21 +2,38 @@
 
 //go:build amd64
 
-// func roundRowAVX512(dst *byte, src *float32, n int, order *byte)
+// func roundRowAVX512(dst *byte, src *float32, n int, order *byte, plane int)
 // Requires: AVX, AVX512BW, AVX512F
-TEXT ·roundRowAVX512(SB), $256-32
+TEXT ·roundRowAVX512(SB), $256-40
 	MOVQ      dst+0(FP), AX
 	MOVQ      src+8(FP), CX
 	MOVQ      n+16(FP), DX
 	MOVQ      order+24(FP), BX
+	MOVQ      plane+32(FP), SI
 	VMOVDQU64 (BX), Z3
 
 loop:
-	VMOVUPS   (CX), Z0
-	VMOVUPS   64(CX), Z1
-	LONG      $0x4877f262
-	BYTE      $0x72
-	BYTE      $0xd0
+	VMOVUPS       (CX), Z0
+	VMOVUPS       64(CX), Z1
+	LONG          $0x4877f262
+	BYTE          $0x72
+	BYTE          $0xd0
+	TESTQ         SI, SI
+	JEQ           store
+	VPMOVZXWD     Y2, Z4
+	VEXTRACTI64X4 $0x01, Z2, Y5
+	VPMOVZXWD     Y5, Z5
+	VPSLLD        $0x10, Z4, Z4
+	VSUBPS        Z4, Z0, Z0
+	VPSLLD        $0x10, Z5, Z5
+	VSUBPS        Z5, Z1, Z1
+	LONG          $0x4877f262
+	BYTE          $0x72
+	BYTE          $0xe0
+	VPERMW        Z4, Z3, Z4
+	VMOVDQU64     Z4, (AX)(SI*1)
+
+store:
 	VPERMW    Z2, Z3, Z2
 	VMOVDQU64 Z2, (AX)
 	ADDQ      $0x40, AX
@@ -26,9 +43,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func mulBrainx1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int)
+// func mulBrainx1AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·mulBrainx1AVX512(SB), $256-72
+TEXT ·mulBrainx1AVX512(SB), $256-73
 	MOVQ         dst+0(FP), AX
 	MOVQ         ldd+8(FP), CX
 	MOVQ         w+16(FP), DX
@@ -39,10 +56,17 @@ TEXT ·mulBrainx1AVX512(SB), $256-72
 	VPBROADCASTD CX, Z3
 
 group:
-	MOVQ   x+24(FP), CX
-	VPXORD Z0, Z0, Z0
-	MOVQ   DX, SI
-	MOVQ   blocks+40(FP), DI
+	MOVQ    x+24(FP), CX
+	VPXORD  Z0, Z0, Z0
+	MOVB    add+72(FP), SI
+	TESTB   SI, SI
+	JEQ     blocks
+	MOVQ    AX, SI
+	VMOVUPS (SI), Z0
+
+blocks:
+	MOVQ DX, SI
+	MOVQ blocks+40(FP), DI
 
 loop:
 	VPXORD       Z1, Z1, Z1
@@ -191,9 +215,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func mulBrainx2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int)
+// func mulBrainx2AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·mulBrainx2AVX512(SB), $256-72
+TEXT ·mulBrainx2AVX512(SB), $256-73
 	MOVQ         dst+0(FP), AX
 	MOVQ         ldd+8(FP), CX
 	MOVQ         w+16(FP), DX
@@ -204,11 +228,20 @@ TEXT ·mulBrainx2AVX512(SB), $256-72
 	VPBROADCASTD DI, Z6
 
 group:
-	MOVQ   x+24(FP), DI
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	MOVQ   DX, R8
-	MOVQ   blocks+40(FP), R9
+	MOVQ    x+24(FP), DI
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	MOVB    add+72(FP), R8
+	TESTB   R8, R8
+	JEQ     blocks
+	MOVQ    AX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    CX, R8
+	VMOVUPS (R8), Z1
+
+blocks:
+	MOVQ DX, R8
+	MOVQ blocks+40(FP), R9
 
 loop:
 	VPXORD       Z2, Z2, Z2
@@ -427,9 +460,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func mulBrainx3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int)
+// func mulBrainx3AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·mulBrainx3AVX512(SB), $256-72
+TEXT ·mulBrainx3AVX512(SB), $256-73
 	MOVQ         dst+0(FP), AX
 	MOVQ         ldd+8(FP), CX
 	MOVQ         w+16(FP), DX
@@ -440,12 +473,23 @@ TEXT ·mulBrainx3AVX512(SB), $256-72
 	VPBROADCASTD DI, Z9
 
 group:
-	MOVQ   x+24(FP), DI
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	MOVQ   DX, R8
-	MOVQ   blocks+40(FP), R9
+	MOVQ    x+24(FP), DI
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	MOVB    add+72(FP), R8
+	TESTB   R8, R8
+	JEQ     blocks
+	MOVQ    AX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    CX, R8
+	VMOVUPS (R8), Z1
+	ADDQ    CX, R8
+	VMOVUPS (R8), Z2
+
+blocks:
+	MOVQ DX, R8
+	MOVQ blocks+40(FP), R9
 
 loop:
 	VPXORD       Z3, Z3, Z3
@@ -734,9 +778,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func mulBrainx4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int)
+// func mulBrainx4AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·mulBrainx4AVX512(SB), $256-72
+TEXT ·mulBrainx4AVX512(SB), $256-73
 	MOVQ         dst+0(FP), AX
 	MOVQ         ldd+8(FP), CX
 	MOVQ         w+16(FP), DX
@@ -748,13 +792,26 @@ TEXT ·mulBrainx4AVX512(SB), $256-72
 	LEAQ         (BX)(BX*2), R8
 
 group:
-	MOVQ   x+24(FP), DI
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	MOVQ   DX, R9
-	MOVQ   blocks+40(FP), R10
+	MOVQ    x+24(FP), DI
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	MOVB    add+72(FP), R9
+	TESTB   R9, R9
+	JEQ     blocks
+	MOVQ    AX, R9
+	VMOVUPS (R9), Z0
+	ADDQ    CX, R9
+	VMOVUPS (R9), Z1
+	ADDQ    CX, R9
+	VMOVUPS (R9), Z2
+	ADDQ    CX, R9
+	VMOVUPS (R9), Z3
+
+blocks:
+	MOVQ DX, R9
+	MOVQ blocks+40(FP), R10
 
 loop:
 	VPXORD       Z4, Z4, Z4
@@ -1113,9 +1170,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func mulBrainx5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int)
+// func mulBrainx5AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·mulBrainx5AVX512(SB), $256-72
+TEXT ·mulBrainx5AVX512(SB), $256-73
 	MOVQ         dst+0(FP), AX
 	MOVQ         ldd+8(FP), CX
 	MOVQ         w+16(FP), DX
@@ -1127,15 +1184,30 @@ TEXT ·mulBrainx5AVX512(SB), $256-72
 	LEAQ         (BX)(BX*2), R9
 
 group:
-	MOVQ   x+24(FP), DI
-	LEAQ   (DI)(BX*4), R8
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	MOVQ   DX, R10
-	MOVQ   blocks+40(FP), R11
+	MOVQ    x+24(FP), DI
+	LEAQ    (DI)(BX*4), R8
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	MOVB    add+72(FP), R10
+	TESTB   R10, R10
+	JEQ     blocks
+	MOVQ    AX, R10
+	VMOVUPS (R10), Z0
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z1
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z2
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z3
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z4
+
+blocks:
+	MOVQ DX, R10
+	MOVQ blocks+40(FP), R11
 
 loop:
 	VPXORD       Z5, Z5, Z5
@@ -1565,9 +1637,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func mulBrainx6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int)
+// func mulBrainx6AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·mulBrainx6AVX512(SB), $256-72
+TEXT ·mulBrainx6AVX512(SB), $256-73
 	MOVQ         dst+0(FP), AX
 	MOVQ         ldd+8(FP), CX
 	MOVQ         w+16(FP), DX
@@ -1579,16 +1651,33 @@ TEXT ·mulBrainx6AVX512(SB), $256-72
 	LEAQ         (BX)(BX*2), R9
 
 group:
-	MOVQ   x+24(FP), DI
-	LEAQ   (DI)(BX*4), R8
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	MOVQ   DX, R10
-	MOVQ   blocks+40(FP), R11
+	MOVQ    x+24(FP), DI
+	LEAQ    (DI)(BX*4), R8
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	MOVB    add+72(FP), R10
+	TESTB   R10, R10
+	JEQ     blocks
+	MOVQ    AX, R10
+	VMOVUPS (R10), Z0
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z1
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z2
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z3
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z4
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z5
+
+blocks:
+	MOVQ DX, R10
+	MOVQ blocks+40(FP), R11
 
 loop:
 	VPXORD       Z6, Z6, Z6
@@ -2088,9 +2177,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func mulBrainx7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int)
+// func mulBrainx7AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·mulBrainx7AVX512(SB), $256-72
+TEXT ·mulBrainx7AVX512(SB), $256-73
 	MOVQ         dst+0(FP), AX
 	MOVQ         ldd+8(FP), CX
 	MOVQ         w+16(FP), DX
@@ -2102,17 +2191,36 @@ TEXT ·mulBrainx7AVX512(SB), $256-72
 	LEAQ         (BX)(BX*2), R9
 
 group:
-	MOVQ   x+24(FP), DI
-	LEAQ   (DI)(BX*4), R8
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	MOVQ   DX, R10
-	MOVQ   blocks+40(FP), R11
+	MOVQ    x+24(FP), DI
+	LEAQ    (DI)(BX*4), R8
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	MOVB    add+72(FP), R10
+	TESTB   R10, R10
+	JEQ     blocks
+	MOVQ    AX, R10
+	VMOVUPS (R10), Z0
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z1
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z2
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z3
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z4
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z5
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z6
+
+blocks:
+	MOVQ DX, R10
+	MOVQ blocks+40(FP), R11
 
 loop:
 	VPXORD       Z7, Z7, Z7
@@ -2682,9 +2790,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func mulBrainx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int)
+// func mulBrainx8AVX512(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·mulBrainx8AVX512(SB), $256-72
+TEXT ·mulBrainx8AVX512(SB), $256-73
 	MOVQ         dst+0(FP), AX
 	MOVQ         ldd+8(FP), CX
 	MOVQ         w+16(FP), DX
@@ -2696,18 +2804,39 @@ TEXT ·mulBrainx8AVX512(SB), $256-72
 	LEAQ         (BX)(BX*2), R9
 
 group:
-	MOVQ   x+24(FP), DI
-	LEAQ   (DI)(BX*4), R8
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	MOVQ   DX, R10
-	MOVQ   blocks+40(FP), R11
+	MOVQ    x+24(FP), DI
+	LEAQ    (DI)(BX*4), R8
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
+	MOVB    add+72(FP), R10
+	TESTB   R10, R10
+	JEQ     blocks
+	MOVQ    AX, R10
+	VMOVUPS (R10), Z0
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z1
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z2
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z3
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z4
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z5
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z6
+	ADDQ    CX, R10
+	VMOVUPS (R10), Z7
+
+blocks:
+	MOVQ DX, R10
+	MOVQ blocks+40(FP), R11
 
 loop:
 	VPXORD       Z8, Z8, Z8

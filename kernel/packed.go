@@ -28,9 +28,9 @@ type Packed struct {
 	Apart      *Apart // columns that are multiplied with float32 activations, nil for none
 
 	layout *packing // nil for plain numbers and for native rows
-	brain  bool     // bfloat16 that reads activations rounded to it
+	brain  int      // planes of activations rounded to bfloat16 that are read; 0 for others
 	native bool     // groups are the rows as they are in the file
-	adds   bool     // products are added to what is there; plain numbers only
+	adds   bool     // products are added to what is there; plain numbers and bfloat16 only
 }
 
 // PackedBytes returns the size of the packed form of m for the tier in use, or
@@ -150,7 +150,7 @@ func (p *Packed) Size() int { return p.Groups * p.GroupBytes }
 
 // UsesQuant reports whether Mul reads the quantized rows of its activations
 // (Acts.Q) rather than the float32 ones (Acts.F32).
-func (p *Packed) UsesQuant() bool { return p.layout != nil || p.brain }
+func (p *Packed) UsesQuant() bool { return p.layout != nil || p.brain > 0 }
 
 // reads counts the bytes of the groups that Mul reads, if somebody asked for it.
 var reads atomic.Pointer[atomic.Int64]
@@ -172,7 +172,7 @@ func (p *Packed) Mul(dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
 	if n := reads.Load(); n != nil {
 		n.Add(int64(g1-g0) * int64(p.GroupBytes))
 	}
-	if p.UsesQuant() && x.Planes > 1 {
+	if p.layout != nil && x.Planes > 1 {
 		p.mulPlanes(dst, ldd, x, r0, r1, g0, g1)
 	} else {
 		p.mul(dst, ldd, x, r0, r1, g0, g1)
@@ -187,7 +187,7 @@ func (p *Packed) mul(dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
 	switch {
 	case p.native:
 		p.mulNative(dst, ldd, x, r0, r1, g0, g1)
-	case p.brain:
+	case p.brain > 0:
 		p.mulBrain(dst, ldd, x, r0, r1, g0, g1)
 	case gemmTier(p, dst, ldd, x, r0, r1, g0, g1):
 	case p.layout == nil:
@@ -203,8 +203,8 @@ func (p *Packed) check(dst []float32, ldd int, x *Acts, r1, g1 int) {
 	if p.UsesQuant() {
 		have, need = len(x.Q), r1*x.LDQ-x.LDQ/x.planes()+ActRowBytes(p.Cols)
 	}
-	if p.UsesQuant() && p.brain != x.Brain {
-		panic(fmt.Sprintf("kernel: multiply %s %d x %d: activations as bfloat16: expected %t, found %t", p.Type, p.Rows, p.Cols, p.brain, x.Brain))
+	if found := x.brain(); p.UsesQuant() && p.brain != found {
+		panic(fmt.Sprintf("kernel: multiply %s %d x %d: planes of activations as bfloat16: expected %d, found %d", p.Type, p.Rows, p.Cols, p.brain, found))
 	}
 	if g1 > p.Groups || g1*Lanes > ldd || have < need || len(dst) < (r1-1)*ldd+g1*Lanes || len(p.Data) < p.Groups*p.GroupBytes {
 		panic(fmt.Sprintf("kernel: multiply %s %d x %d: %d rows, %d of %d groups, row distance %d: have %d of %d activations and %d outputs",

@@ -3,7 +3,9 @@ package model
 import (
 	"fmt"
 	"iter"
+	"sync"
 
+	"ridge/kernel"
 	"ridge/nn"
 )
 
@@ -14,17 +16,18 @@ type Act int
 
 // The choices.
 const (
-	ActInt8  Act = iota // 8 bits and a scale for 32 values, as most engines have them
-	ActMixed            // as ActInt8, with the largest columns as float32
-	ActFine             // as ActMixed with more columns, and 15 bits where they cost least
-	ActInt16            // 8 bits, and 8 more for what these leave: 15 in all, for twice the products
-	ActBF16             // as ActInt8; those of bfloat16 matrices rounded to bfloat16
+	ActInt8   Act = iota // 8 bits and a scale for 32 values, as most engines have them
+	ActMixed             // as ActInt8, with the largest columns as float32
+	ActFine              // as ActMixed with more columns, and 15 bits where they cost least
+	ActInt16             // 8 bits, and 8 more for what these leave: 15 in all, for twice the products
+	ActBF16              // as ActInt8; those of bfloat16 matrices rounded to bfloat16
+	ActBF16x2            // as ActInt8; those of matrices of floats, and weights of float32, as sums of two bfloat16
 )
 
-var actNames = [...]string{ActInt8: "int8", ActMixed: "mixed", ActFine: "fine", ActInt16: "int16", ActBF16: "bf16"}
+var actNames = [...]string{ActInt8: "int8", ActMixed: "mixed", ActFine: "fine", ActInt16: "int16", ActBF16: "bf16", ActBF16x2: "bf16x2"}
 
 // Acts returns the choices from the quickest to the most exact.
-func Acts() []Act { return []Act{ActBF16, ActInt8, ActMixed, ActFine, ActInt16} }
+func Acts() []Act { return []Act{ActBF16, ActBF16x2, ActInt8, ActMixed, ActFine, ActInt16} }
 
 // String returns the name that ParseAct reads.
 func (a Act) String() string {
@@ -59,7 +62,7 @@ func ParseAct(name string) (Act, error) {
 			return Act(a), nil
 		}
 	}
-	return 0, fmt.Errorf("model: activations: expected bf16, int8, mixed, fine or int16, found %q", name)
+	return 0, fmt.Errorf("model: activations: expected bf16, bf16x2, int8, mixed, fine or int16, found %q", name)
 }
 
 // The inputs of a network's matrices.
@@ -90,20 +93,26 @@ const lastWeight = 3
 // actPlans has what the choices mean. docs/kernels.md has what each of them
 // gains and costs.
 var actPlans = [...]actPlan{
-	ActInt8:  {},
-	ActMixed: {apart: 1. / 100},
-	ActFine:  {planes: [sites]int{siteDown: 2, siteHead: 2}, last: 2, apart: 1.5 / 100},
-	ActInt16: {planes: [sites]int{2, 2, 2, 2, 2}, last: 2},
-	ActBF16:  {},
+	ActInt8:   {},
+	ActMixed:  {apart: 1. / 100},
+	ActFine:   {planes: [sites]int{siteDown: 2, siteHead: 2}, last: 2, apart: 1.5 / 100},
+	ActInt16:  {planes: [sites]int{2, 2, 2, 2, 2}, last: 2},
+	ActBF16:   {},
+	ActBF16x2: {},
 }
 
-// setBrain has the bfloat16 matrices read activations rounded to that, if act asks
-// for it: of the layers, and of the output, that have no quantized ones, which
-// could read the same rows.
+// brainPlanes has how many planes of bfloat16 the choices make of activations.
+var brainPlanes = map[Act]int{ActBF16: 1, ActBF16x2: 2}
+
+// setBrain has the bfloat16 matrices read activations rounded to that, or also those
+// in float32 as sums of two, if act asks for it: of the layers, and of the output,
+// that have no quantized ones, which could read the same rows.
 func (n *Net) setBrain(act Act) {
-	if act != ActBF16 {
+	planes := brainPlanes[act]
+	if planes == 0 {
 		return
 	}
+	mats := map[*kernel.Packed]bool{} // layers may share them
 	set := func(regions iter.Seq[nn.Region]) {
 		for r := range regions {
 			for _, l := range r.Mats {
@@ -114,7 +123,7 @@ func (n *Net) setBrain(act Act) {
 		}
 		for r := range regions {
 			for _, l := range r.Mats {
-				l.W.SetBrain()
+				mats[l.W] = true
 			}
 		}
 	}
@@ -122,6 +131,11 @@ func (n *Net) setBrain(act Act) {
 		set(n.Layers[i].Regions())
 	}
 	if out := n.Head.Out.W; out != nil && !out.UsesQuant() {
-		out.SetBrain()
+		mats[out] = true
 	}
+	var wg sync.WaitGroup
+	for w := range mats {
+		wg.Go(func() { w.SetBrain(planes) })
+	}
+	wg.Wait()
 }

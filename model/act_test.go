@@ -78,43 +78,67 @@ func TestActOfFloats(t *testing.T) {
 	}
 }
 
-// budgetBF16 bounds what activations rounded to bfloat16 may change of the logits
-// of a tiny model, as a part of their root mean square: half a step is 2⁻⁹ of a
-// value.
-const budgetBF16 = 0.01
+// roundings are the choices that round what floats are multiplied with, and what
+// that may change of the logits of a tiny model, as a part of their root mean
+// square: half a step is 2⁻⁹ of a value, and of a sum of two 2⁻¹⁸.
+var roundings = []struct {
+	act    Act
+	model  string
+	budget float64
+}{
+	{ActBF16, "/llama-half", 0.01},
+	{ActBF16x2, "/llama-half", 2e-5},
+	{ActBF16x2, "/llama/llama.gguf", 2e-5},
+	{ActBF16x2, "/mixtral", 2e-5},
+	{ActBF16x2, "/mamba2", 2e-5},
+}
 
-// With bf16 the products of bfloat16 weights read activations rounded to that:
-// one answer, near the exact one, the same on every tier, another fingerprint;
-// quantized matrices read what they read with int8.
+// With bf16 the products of bfloat16 weights read activations rounded to that, and
+// with bf16x2 those of float32 too, as sums of two: one answer, near the exact one,
+// the same on every tier with assembly, another fingerprint; quantized matrices read
+// what they read with int8.
 func TestActBF16(t *testing.T) {
-	path := tinyModels + "/llama-half"
-	g := readGolden(t, path)
-	on := func(tier cpu.Tier, act Act) ([]float32, string) {
-		defer cpu.Set(tier)()
-		m := openTiny(t, path, g.Context, Options{KV: tensor.F32, Act: act, Workers: 2})
-		return compute(t, m, g.Prompt, len(g.Prompt)), m.Fingerprint()
+	for _, r := range roundings {
+		t.Run(r.act.String()+r.model, func(t *testing.T) {
+			path := tinyModels + r.model
+			prompt := randomPrompt(24)
+			for i := range prompt {
+				prompt[i] %= 64
+			}
+			on := func(tier cpu.Tier, act Act) ([]float32, string) {
+				defer cpu.Set(tier)()
+				m := openTiny(t, path, 64, Options{KV: tensor.F32, Act: act, Workers: 2})
+				return compute(t, m, prompt, len(prompt)), m.Fingerprint()
+			}
+			best := cpu.Current()
+			exact, name := on(best, ActInt8)
+			rounded, other := on(best, r.act)
+			if e, size := rms(rounded, exact), rms(exact, make([]float32, len(exact))); best > cpu.Ref && !(e > 0 && e <= r.budget*size) {
+				t.Errorf("logits differ by %v of %v: want more than 0 and at most %v of it", e, size, r.budget)
+			}
+			if name == other {
+				t.Error("the fingerprint does not tell that activations are rounded")
+			}
+			for _, tier := range cpu.Tiers()[2:] {
+				if got, _ := on(tier, r.act); best > cpu.Ref && !equalBits(got, rounded) {
+					t.Errorf("%v and %v differ by %v", tier, best, rms(got, rounded))
+				}
+			}
+			oneAnswer(t, path, prompt, 64, 4, Options{KV: tensor.F16, Act: r.act})
+		})
 	}
-	best := cpu.Current()
-	exact, name := on(best, ActInt8)
-	rounded, other := on(best, ActBF16)
-	if e, size := rms(rounded, exact), rms(exact, make([]float32, len(exact))); best > cpu.Ref && !(e > 0 && e <= budgetBF16*size) {
-		t.Errorf("logits differ by %v of %v: want more than 0 and at most %v of it", e, size, budgetBF16)
-	}
-	if name == other {
-		t.Error("the fingerprint does not tell that activations are rounded")
-	}
-	for _, tier := range cpu.Tiers()[1:] {
-		if got, _ := on(tier, ActBF16); best > cpu.Ref && !equalBits(got, rounded) {
-			t.Errorf("%v and %v differ by %v", tier, best, rms(got, rounded))
-		}
-	}
-	oneAnswer(t, path, g.Prompt, g.Context, 4, Options{KV: tensor.F16, Act: ActBF16})
 	prompt := randomPrompt(20)
 	quantized := func(act Act) []float32 {
 		return compute(t, openTiny(t, testdata.Tiny, 64, Options{KV: tensor.F32, Act: act, Workers: 1}), prompt, len(prompt))
 	}
-	if !equalBits(quantized(ActBF16), quantized(ActInt8)) {
-		t.Error("a quantized model computes other than with int8")
+	for _, act := range []Act{ActBF16, ActBF16x2} {
+		if !equalBits(quantized(act), quantized(ActInt8)) {
+			t.Errorf("a quantized model computes other with %v than with int8", act)
+		}
+	}
+	if m, err := Open(testdata.Tiny, Options{Act: ActBF16x2, PackCache: PackCache{Dir: t.TempDir()}}); err == nil {
+		m.Close()
+		t.Error("weights in two pieces were taken from a cache")
 	}
 }
 
@@ -127,10 +151,10 @@ func TestParseAct(t *testing.T) {
 			t.Errorf("%v became %v, %v", a, got, err)
 		}
 	}
-	if _, err := ParseAct("int4"); err == nil || !strings.Contains(err.Error(), `expected bf16, int8, mixed, fine or int16, found "int4"`) {
+	if _, err := ParseAct("int4"); err == nil || !strings.Contains(err.Error(), `expected bf16, bf16x2, int8, mixed, fine or int16, found "int4"`) {
 		t.Errorf("int4: %v", err)
 	}
-	if m, err := Open(testdata.Tiny, Options{Act: 7}); err == nil {
+	if m, err := Open(testdata.Tiny, Options{Act: 70}); err == nil {
 		m.Close()
 		t.Error("Open took an unknown choice")
 	}

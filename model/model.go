@@ -236,6 +236,9 @@ func (m *Model) setup(o Options) error {
 	if m.act = o.Act; !m.act.valid() {
 		return fmt.Errorf("model: activations: expected one of %v, found %v", Acts(), m.act)
 	}
+	if m.act == ActBF16x2 && o.PackCache.Dir != "" {
+		return fmt.Errorf("model: activations: expected others than %v with a cache of packed weights, which has them as they are in the file", m.act)
+	}
 	if m.context = o.Context; m.context <= 0 {
 		m.context = c.Context
 		if o.MaxContext > 0 {

@@ -19,7 +19,7 @@ type Linear struct {
 type Form struct {
 	Planes int     // of quantized rows; 0: they are not quantized
 	Apart  []int32 // columns that quantized rows leave out: see kernel.Acts
-	Brain  bool    // rounded to bfloat16 instead, in one plane
+	Brain  bool    // rounded to bfloat16 instead
 }
 
 // FormOf returns the form of the rows that the given matrices read: that of the
@@ -29,8 +29,8 @@ func FormOf(ls ...*Linear) Form {
 		if l == nil || l.W == nil || !l.W.UsesQuant() {
 			continue
 		}
-		if l.W.Brain() {
-			return Form{Planes: 1, Brain: true}
+		if n := l.W.Brain(); n > 0 {
+			return Form{Planes: n, Brain: true}
 		}
 		f := Form{Planes: max(l.Planes, 1)}
 		if l.W.Apart != nil {

@@ -62,7 +62,7 @@ func parseSize(s string) (int64, error) {
 const kvHelp = "element type of keys and values: f16, f32, bf16, faster for long prompts where the processor has AMX, or q8_0, half the memory of f16; with the last two answers can differ from those with f16"
 
 // actHelp explains --act.
-const actHelp = "activations that quantized matrices are multiplied with, from the quickest to the most exact: int8, mixed, fine, or int16, nearly exact, for up to twice the time of prompts; bf16: as int8, and matrices in bfloat16 with activations rounded to that"
+const actHelp = "activations that quantized matrices are multiplied with, from the quickest to the most exact: int8, mixed, fine, or int16, nearly exact, for up to twice the time of prompts; bf16: as int8, and matrices in bfloat16 with activations rounded to that; bf16x2: as int8, and matrices of floats as sums of two bfloat16, nearly exact and for encoders on processors with AMX"
 
 // trustMarksHelp explains --trust-marks.
 const trustMarksHelp = "let marks that messages spell out, such as <|im_end|>, be control tokens, as other programs do; by default they are text"

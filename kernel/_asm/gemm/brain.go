@@ -25,8 +25,8 @@ func brainName(mr int) string { return fmt.Sprintf("mulBrainx%dAVX512", mr) }
 // mulBrain generates the product of groups with mr rows by VDPBF16PS.
 func mulBrain(mr int) {
 	name := brainName(mr)
-	function(name, "func(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int)",
-		fmt.Sprintf("%s multiplies groups of bfloat16 weights with %d rows of activations whose values are in the order of brainOrder.", name, mr))
+	function(name, "func(dst *float32, ldd int, w *byte, x *byte, ldx int, blocks int, groups int, groupBytes int, ahead int, add bool)",
+		fmt.Sprintf("%s multiplies groups of bfloat16 weights with %d rows of activations whose values are in the order of brainOrder. With add the products are added to what dst holds.", name, mr))
 	dst := Load(Param("dst"), GP64())
 	ldd := Load(Param("ldd"), GP64())
 	group := Load(Param("w"), GP64())
@@ -40,10 +40,26 @@ func mulBrain(mr int) {
 	x := newRows(mr, ldx)
 	w, left := GP64(), GP64()
 
+	outs := func(f func(r int, m Mem)) {
+		MOVQ(dst, w)
+		for r := range mr {
+			f(r, Mem{Base: w})
+			if r < mr-1 {
+				ADDQ(ldd, w)
+			}
+		}
+	}
+
 	Label("group")
 	Load(Param("x"), x.base[0])
 	x.set(x.base[0])
 	clearZ(acc...)
+	add := GP8()
+	Load(Param("add"), add)
+	TESTB(add, add)
+	JEQ(LabelRef("blocks"))
+	outs(func(r int, m Mem) { VMOVUPS(m, acc[r]) })
+	Label("blocks")
 	MOVQ(group, w)
 	Load(Param("blocks"), left)
 	Label("loop")
@@ -76,26 +92,35 @@ func mulBrain(mr int) {
 	x.advance(64)
 	DECQ(left)
 	JNE(LabelRef("loop"))
-	MOVQ(dst, w)
-	for r, z := range acc {
-		VMOVUPS(z, Mem{Base: w})
-		if r < mr-1 {
-			ADDQ(ldd, w)
-		}
-	}
+	outs(func(r int, m Mem) { VMOVUPS(acc[r], m) })
 	nextGroup(dst, group)
 }
 
 // roundRow generates the conversion of activations to bfloat16.
 func roundRow() {
-	function("roundRowAVX512", "func(dst *byte, src *float32, n int, order *byte)",
-		"roundRowAVX512 rounds n values, a multiple of 32, to bfloat16, to nearest even, and puts each 32 of them in the given order; those too small for a normal number become zero.")
+	function("roundRowAVX512", "func(dst *byte, src *float32, n int, order *byte, plane int)",
+		"roundRowAVX512 rounds n values, a multiple of 32, to bfloat16, to nearest even, and puts each 32 of them in the given order; those too small for a normal number become zero. What that leaves of the values is rounded too and goes plane bytes behind, if plane is not 0.")
 	dst, src, n, order := Load(Param("dst"), GP64()), Load(Param("src"), GP64()), Load(Param("n"), GP64()), Load(Param("order"), GP64())
+	plane := Load(Param("plane"), GP64())
 	VMOVDQU64(Mem{Base: order}, reg.Z3)
 	Label("loop")
 	VMOVUPS(Mem{Base: src}, reg.Z0)
 	VMOVUPS(Mem{Base: src, Disp: 64}, reg.Z1)
 	bf16.Round(reg.Z0, reg.Z1, reg.Z2)
+	TESTQ(plane, plane)
+	JEQ(LabelRef("store"))
+	VPMOVZXWD(reg.Y2, reg.Z4)
+	VEXTRACTI64X4(Imm(1), reg.Z2, reg.Y5)
+	VPMOVZXWD(reg.Y5, reg.Z5)
+	for i, whole := range []reg.VecPhysical{reg.Z0, reg.Z1} {
+		rounded := []reg.VecPhysical{reg.Z4, reg.Z5}[i]
+		VPSLLD(Imm(16), rounded, rounded)
+		VSUBPS(rounded, whole, whole)
+	}
+	bf16.Round(reg.Z0, reg.Z1, reg.Z4)
+	VPERMW(reg.Z4, reg.Z3, reg.Z4)
+	VMOVDQU64(reg.Z4, Mem{Base: dst, Index: plane, Scale: 1})
+	Label("store")
 	VPERMW(reg.Z2, reg.Z3, reg.Z2)
 	VMOVDQU64(reg.Z2, Mem{Base: dst})
 	ADDQ(U8(64), dst)
