@@ -58,7 +58,7 @@ func TestOptionTypes(t *testing.T) {
 		}
 		m.Close()
 	}
-	if _, err := model.ParseAct("int4"); err == nil || !strings.Contains(err.Error(), `expected bf16, int8, mixed, fine or int16, found "int4"`) {
+	if _, err := model.ParseAct("int4"); err == nil || !strings.Contains(err.Error(), `expected bf16, bf16x2, int8, mixed, fine or int16, found "int4"`) {
 		t.Errorf("int4: %v", err)
 	}
 	for name, want := range map[string]tensor.DType{"": tensor.F16, "f16": tensor.F16, "F32": tensor.F32, " q8_0": tensor.Q8_0} {

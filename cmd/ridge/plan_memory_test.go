@@ -55,8 +55,9 @@ func planMemory(t *testing.T, model string, context, seqs int) {
 	total := plan.Memory.Total()
 	err := float64(total)/float64(p.Peak) - 1
 	t.Logf("%d sequences of %d: predicted %d KiB, measured %d, error %+.1f%%: %+v", seqs, context, total>>10, p.Peak>>10, 100*err, plan.Memory)
-	// Of a tiny model the program is all: how much of it is in memory varies.
-	if allowed := max(p.Peak/20, 4<<20); total-p.Peak > allowed || p.Peak-total > allowed {
+	// Of a tiny model the program is all: how much of it is in memory varies, most on
+	// a machine that has other work.
+	if allowed := max(p.Peak/20, 6<<20); total-p.Peak > allowed || p.Peak-total > allowed {
 		t.Errorf("error %+.1f%%, want at most 5%%", 100*err)
 	}
 }
