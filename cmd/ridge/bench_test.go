@@ -59,7 +59,7 @@ func TestBenchCommand(t *testing.T) {
 		"--n-prompt: expected a num":       {tinyLlama, "-p", "x"},
 		"--pg: expected PROMPT":            {tinyLlama, "--pg", "1"},
 		"--kv: expected f16, f32, bf16 or": {tinyLlama, "--kv", "q4_0"},
-		"--act: expected bf16, int8":       {tinyLlama, "--act", "int8,int4"},
+		"--act: expected bf16, bf16x2, int8":       {tinyLlama, "--act", "int8,int4"},
 		"output: expected one of":          {tinyLlama, "-o", "xml"},
 		"--repetitions":                    {tinyLlama, "-r", "0"},
 		"at least one thing":               {tinyLlama, "-p", "0", "-n", "0"},

@@ -122,7 +122,7 @@ func parseKV(name string) (ridge.KV, error) {
 func parseAct(name string) (model.Act, error) {
 	a, err := model.ParseAct(name)
 	if err != nil {
-		return 0, fmt.Errorf("--act: expected bf16, int8, mixed, fine or int16, found %q", name)
+		return 0, fmt.Errorf("--act: expected bf16, bf16x2, int8, mixed, fine or int16, found %q", name)
 	}
 	return a, nil
 }

@@ -123,7 +123,7 @@ func TestResultReadAgain(t *testing.T) {
 	const good = `"type_k": "f16", "test_time": "2026-11-28T00:00:00Z"`
 	for text, want := range map[string]string{
 		`{"n_gen": "4"}`: "cannot unmarshal", `{}`: "type_k", `{"type_k": "f16"}`: "test_time",
-		`{` + good + `, "peers": [null]}`: "found null", `{` + good + `, "activations": "int4"}`: "expected bf16, int8, mixed, fine or int16", `{` + good + `}`: "",
+		`{` + good + `, "peers": [null]}`: "found null", `{` + good + `, "activations": "int4"}`: "expected bf16, bf16x2, int8, mixed, fine or int16", `{` + good + `}`: "",
 	} {
 		var r Result
 		if err := json.Unmarshal([]byte(text), &r); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

@@ -291,7 +291,7 @@ func TestReadObservations(t *testing.T) {
 		"{}": "record 1: expected tokens, threads and a speed",
 		strings.Replace(one, "TINY", "none.gguf", 1):                         "no such file",
 		strings.Replace(one, "f16", "q9", 1):                                 "type_k",
-		strings.Replace(one, `"n_gen"`, `"activations": "int4", "n_gen"`, 1): "expected bf16, int8, mixed",
+		strings.Replace(one, `"n_gen"`, `"activations": "int4", "n_gen"`, 1): "expected bf16, bf16x2, int8, mixed",
 	} {
 		write(text)
 		if _, _, err := ReadObservations(path); err == nil || !strings.Contains(err.Error(), want) {
