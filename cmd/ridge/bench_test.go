@@ -55,17 +55,17 @@ func TestBenchCommand(t *testing.T) {
 		t.Errorf("kept %v", files)
 	}
 	for want, args := range map[string][]string{
-		"expected a model":                 {},
-		"--n-prompt: expected a num":       {tinyLlama, "-p", "x"},
-		"--pg: expected PROMPT":            {tinyLlama, "--pg", "1"},
-		"--kv: expected f16, f32, bf16 or": {tinyLlama, "--kv", "q4_0"},
-		"--act: expected bf16, bf16x2, int8":       {tinyLlama, "--act", "int8,int4"},
-		"output: expected one of":          {tinyLlama, "-o", "xml"},
-		"--repetitions":                    {tinyLlama, "-r", "0"},
-		"at least one thing":               {tinyLlama, "-p", "0", "-n", "0"},
-		"closing '":                        {tinyLlama, "--peer", "'x"},
-		"no such model":                    {"nothing-of-this-name"},
-		"synthetic model: shape":           {"--synthetic", "huge"},
+		"expected a model":                   {},
+		"--n-prompt: expected a num":         {tinyLlama, "-p", "x"},
+		"--pg: expected PROMPT":              {tinyLlama, "--pg", "1"},
+		"--kv: expected f16, f32, bf16 or":   {tinyLlama, "--kv", "q4_0"},
+		"--act: expected bf16, bf16x2, int8": {tinyLlama, "--act", "int8,int4"},
+		"output: expected one of":            {tinyLlama, "-o", "xml"},
+		"--repetitions":                      {tinyLlama, "-r", "0"},
+		"at least one thing":                 {tinyLlama, "-p", "0", "-n", "0"},
+		"closing '":                          {tinyLlama, "--peer", "'x"},
+		"no such model":                      {"nothing-of-this-name"},
+		"synthetic model: shape":             {"--synthetic", "huge"},
 	} {
 		if out, err := runCobra(t, benchCommand(), args...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %q\n%s", args, err, want, out)
