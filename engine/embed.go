@@ -59,6 +59,6 @@ func (e *Engine) represent(g *group, run *runState) ([]float32, error) {
 func (e *Engine) wholePrompts() {
 	cfg := *e.o.Sched
 	cfg.Split, cfg.Chunk, cfg.Quantum = false, 0, 0
-	cfg.ITLTarget, cfg.StepTime = 0, 0
+	cfg.ITLTarget, cfg.StepTime, cfg.ClassSlowdown = 0, 0, 0
 	e.o.Sched, e.o.NoPrefixCache, e.o.Calibrate = &cfg, true, false
 }

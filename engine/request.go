@@ -93,7 +93,7 @@ type Request struct {
 	// parameters that change logits are refused, and so are masks.
 	Beam *Beam
 
-	Priority  int       // class; a lower one comes first, if the policy looks at it
+	Priority  int       // class; a lower one comes first, if the policy looks at it, and see sched.Config.ClassSlowdown
 	Deadline  time.Time // when the first token is due, for policies that look at it
 	Tenant    string    // prefixes are not shared between tenants; fairness is per tenant
 	Weight    int       // the tenant's share under fair policies, 0 means 1

@@ -57,6 +57,9 @@ func (s *Scheduler) hasTokens(q *Seq) bool {
 	if s.left == 0 {
 		return false
 	}
+	if s.guest(q) { // it waits for its turn with its memory, and not in the way of others
+		return true
+	}
 	found := q.Computed
 	q.Computed = s.mem.Cached(q)
 	n := s.share(q)

@@ -71,6 +71,12 @@ type Config struct {
 	// needs Split. 0 for no bound.
 	StepTime time.Duration
 
+	// ClassSlowdown bounds, by the cost model, steps in which answers of a class run
+	// and sequences of a worse one, guests, too: to so many times what the answers of
+	// the best class take alone. Guests get at least a token of an answer, or some of a
+	// prompt, of every step, in turns. It needs Split. 0 for no bound.
+	ClassSlowdown float64
+
 	Shed bool // drop waiting sequences that cannot meet their deadline
 
 	Cost    *CostModel   // a new one
@@ -105,6 +111,10 @@ func (c *Config) complete() error {
 		return fmt.Errorf("sched: time of a step: a bound of %v needs prompts that may be split", c.StepTime)
 	case c.ITLTarget < 0 || c.ITLTarget > 0 && !c.Split:
 		return fmt.Errorf("sched: time between tokens: a target of %v needs prompts that may be split", c.ITLTarget)
+	case c.ClassSlowdown != 0 && !c.Split:
+		return fmt.Errorf("sched: slowdown by other classes: a bound of %g needs prompts that may be split", c.ClassSlowdown)
+	case c.ClassSlowdown != 0 && !(c.ClassSlowdown >= 1 && c.ClassSlowdown <= 100):
+		return fmt.Errorf("sched: slowdown by other classes: expected 1 to 100, or 0 for any, found %g", c.ClassSlowdown)
 	case c.Chunk < 0 || c.Quantum < 0 || c.MaxQueue < 0 || c.BatchWait < 0:
 		return fmt.Errorf("sched: expected no negative limits, found chunk %d, quantum %d, queue %d, wait %v", c.Chunk, c.Quantum, c.MaxQueue, c.BatchWait)
 	case c.Apart && c.Order == ByRank:

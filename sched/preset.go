@@ -33,7 +33,7 @@ var presets = []struct {
 	// LightLLM: prompts split and fused, first come first served, and
 	// admission by the peak that all sequences can reach.
 	{"lightllm", Config{Order: DecodeFirst, Split: true, Admission: PeakMax, MaxSeqs: 256, MaxTokens: 1024}},
-	{"ridge", Config{Order: DecodeFirst, Split: true, Quantum: 16, Admission: PeakExpected, Recovery: Cheaper, MaxSeqs: 64, MaxTokens: 512, StepTime: 150 * time.Millisecond, Watermark: 10}},
+	{"ridge", Config{Order: DecodeFirst, Split: true, Quantum: 16, Admission: PeakExpected, Recovery: Cheaper, MaxSeqs: 64, MaxTokens: 512, StepTime: 150 * time.Millisecond, ClassSlowdown: 1.25, Watermark: 10}},
 }
 
 // Presets are the names that [Preset] knows, simplest first.

@@ -53,6 +53,10 @@ type Scheduler struct {
 	guessing  bool          // there may be guesses
 	alone     time.Duration // of the answers without prompts
 	batch     int           // members of the static batch at its start
+	hosts     bool          // answers of the class best go on, and there may be guests
+	best      int
+	bound     time.Duration // of the step with guests
+	visitors  []*Seq        // guests that answer
 	blocked   reason
 	peak      []peakEntry
 }
@@ -203,7 +207,7 @@ func (s *Scheduler) Next(now time.Duration) *Plan {
 	p.Runs, p.Preempted, p.Admitted, p.Shed = p.Runs[:0], p.Preempted[:0], p.Admitted[:0], p.Shed[:0]
 	p.Shape, p.Wake, p.Predicted = Shape{}, 0, 0
 	s.now, s.active, s.left, s.reserved, s.blocked = now, 0, s.cfg.MaxTokens, 0, notBlocked
-	s.decoding, s.prompting, s.guessing = 0, 0, false
+	s.decoding, s.prompting, s.guessing, s.hosts = 0, 0, false, false
 	s.unpark()
 	s.shed()
 	s.rank()

@@ -43,15 +43,16 @@ type Seq struct {
 	// scheduler's Policy, which sets it in Arrive; it is nil after Leave.
 	State any
 
-	place place
-	order int64 // of arrival
-	level int64 // as of Level and Rank
-	rank  int64
-	lane  int
-	pos   int           // in the heap of its lane
-	run   int           // in the plan at hand, -1 for none
-	pages int           // reserved for that run
-	begun time.Duration // when it got its memory
+	place  place
+	order  int64 // of arrival
+	level  int64 // as of Level and Rank
+	rank   int64
+	lane   int
+	pos    int           // in the heap of its lane
+	run    int           // in the plan at hand, -1 for none
+	pages  int           // reserved for that run
+	served int64         // the step that it was last in
+	begun  time.Duration // when it got its memory
 }
 
 // place says where the scheduler has a sequence.

@@ -10,8 +10,16 @@ import "time"
 const minChunk = 16
 
 // decodes plans the next token of each active sequence that waits for one, and
-// guesses with what is left.
-func (s *Scheduler) decodes() { s.serve((*Seq).decodes) }
+// guesses with what is left. Guests come behind, as far as the bound of the best class
+// goes.
+func (s *Scheduler) decodes() {
+	s.classes()
+	s.serve(func(q *Seq) bool { return q.decodes() && !s.guest(q) })
+	if s.hosts {
+		s.bound = time.Duration(s.cfg.ClassSlowdown * float64(s.cost.Predict(s.plan.Shape)))
+		s.guests()
+	}
+}
 
 // prompts plans pieces of the prompts that are not computed yet.
 func (s *Scheduler) prompts() { s.serve(func(q *Seq) bool { return !q.decodes() }) }
@@ -25,7 +33,7 @@ func (s *Scheduler) serve(want func(*Seq) bool) {
 			continue
 		}
 		n := s.share(q)
-		full = full || n == 0
+		full = full || n == 0 && !s.guest(q)
 		s.schedule(q, n)
 	}
 }
@@ -78,6 +86,9 @@ func (s *Scheduler) drafts(q *Seq, n int) int {
 // limit returns how long the step may take with tokens of the prompt of q, 0 for
 // no limit: nobody waits for a step without answers.
 func (s *Scheduler) limit(q *Seq) time.Duration {
+	if s.guest(q) {
+		return s.bound
+	}
 	if s.decoding == 0 || s.cfg.ITLTarget == 0 && s.cfg.StepTime == 0 {
 		return 0
 	}
@@ -117,8 +128,12 @@ func (s *Scheduler) late(q *Seq) float64 {
 // within returns the tokens of a prompt that the step can take in the time of
 // limit.
 func (s *Scheduler) within(q *Seq, limit time.Duration) int {
+	least := minChunk
+	if s.guest(q) {
+		least = guestChunk
+	}
 	if !s.cost.Ready() {
-		return minChunk
+		return least
 	}
 	lo, hi := 0, min(s.left, max(s.cost.Reach()-s.plan.Shape.Rows, 0))
 	for lo < hi {
@@ -129,8 +144,8 @@ func (s *Scheduler) within(q *Seq, limit time.Duration) int {
 			hi = mid - 1
 		}
 	}
-	if lo < minChunk && s.prompting == 0 {
-		return min(minChunk, s.left)
+	if lo < least && s.prompting == 0 {
+		return min(least, s.left)
 	}
 	return lo
 }
@@ -204,7 +219,7 @@ func (s *Scheduler) appendRun(q *Seq, n, need int) {
 		s.prompting++
 	}
 	s.guessing = s.guessing || r.Draft > 0
-	q.run, q.pages = len(s.plan.Runs), need
+	q.run, q.pages, q.served = len(s.plan.Runs), need, s.stats.Steps
 	s.plan.Runs = append(s.plan.Runs, r)
 	s.plan.Shape = s.plan.Shape.withRun(&r)
 	s.reserved += need

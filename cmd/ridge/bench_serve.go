@@ -127,6 +127,7 @@ func (f *benchServeFlags) add(c *cobra.Command) {
 	fs.IntVar(&f.w.Long, "long", 0, "tokens of the intruder's prompt, or of what agents have in common")
 	fs.DurationVar(&f.w.After, "after", 0, "undisturbed time before each intruder, or the agents")
 	fs.IntVar(&f.w.Intruders, "intruders", 0, "intruders, one after the other, or agents at once")
+	fs.IntVar(&f.w.Priority, "intruder-priority", 0, "class of the intruders' requests, or the agents': 1 comes behind the others")
 	fs.StringVar(&f.trace, "trace", "", "file of requests to replay")
 	fs.Float64Var(&f.w.Speed, "speed", 1, "factor of a trace's clock: 2 is twice as fast")
 	fs.Float64Var(&f.w.Scale, "scale", 1, "factor of a trace's lengths")

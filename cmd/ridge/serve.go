@@ -68,6 +68,7 @@ type serveOptions struct {
 	itl                  time.Duration
 	maxSeqs, maxQueue    int
 	stepTokens, chunk    int
+	classSlowdown        float64
 	noPrefix             bool
 	keys                 []string
 	keyFile              string
@@ -156,6 +157,7 @@ func (o *serveOptions) add(c *cobra.Command) {
 	fs.StringVar(&o.preset, "preset", "ridge", "how steps are filled: "+strings.Join(sched.Presets(), ", "))
 	fs.StringVar(&o.policy, "policy", "", "who comes first: "+strings.Join(sched.Policies(), ", ")+" (default: fcfs)")
 	fs.DurationVar(&o.itl, "itl-target", 0, "time between tokens that running answers keep while prompts come in, such as 50ms")
+	fs.Float64Var(&o.classSlowdown, "class-slowdown", 0, "how many times as long requests of a worse class (priority) may make the steps of answers of a better one, from 1; below 0 for any (default: the preset's, 1.25 of ridge)")
 	fs.BoolVar(&o.contiguous, "contiguous", false, "reserve memory for the whole context of each sequence, as systems before paging did: a baseline")
 	fs.IntVar(&o.maxSeqs, "max-seqs", 0, "sequences computed at one time (default: the preset's)")
 	fs.IntVar(&o.maxQueue, "max-queue", 512, "requests that may wait; more get status 429")

@@ -25,6 +25,11 @@ func (o *serveOptions) schedule() (sched.Config, error) {
 			return cfg, fmt.Errorf("--chunk: the preset %s does not split prompts", o.preset)
 		}
 	}
+	if o.classSlowdown != 0 {
+		if cfg.ClassSlowdown = max(o.classSlowdown, 0); cfg.ClassSlowdown > 0 && (cfg.ClassSlowdown < 1 || cfg.ClassSlowdown > 100 || !cfg.Split) {
+			return cfg, fmt.Errorf("--class-slowdown: expected 1 to 100 with a preset that splits prompts, or less than 0 for any, found %g and %s", o.classSlowdown, o.preset)
+		}
+	}
 	if o.policy != "" {
 		if err := cfg.UsePolicy(o.policy); err != nil {
 			return cfg, fmt.Errorf("--policy: %w", err)

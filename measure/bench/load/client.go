@@ -114,6 +114,9 @@ func (t *Target) body(h *said, turn *Turn) []byte {
 	if !t.EOS {
 		m["ignore_eos"] = true
 	}
+	if turn.Priority != 0 {
+		m["priority"] = turn.Priority
+	}
 	maps.Copy(m, t.Extra)
 	if t.Chat {
 		type message struct {

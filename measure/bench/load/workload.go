@@ -50,6 +50,7 @@ type Workload struct {
 	Long      int           // tokens of the intruder's prompt, or of what all agents begin with
 	After     time.Duration // from when all streams run, or the last intruder ended
 	Intruders int           // how many come, one after the other, or how many agents at once
+	Priority  int           // class of their requests; 0 is not sent
 }
 
 // Turn is one request.
@@ -58,6 +59,8 @@ type Turn struct {
 	Tokens int    // that Text should be
 	Max    int    // tokens of the answer
 	Pause  time.Duration
+
+	Priority int // class of the request; 0 is not sent
 }
 
 // Session is a number of requests that follow each other.
@@ -220,7 +223,7 @@ func (w *Workload) Session(i int) Session {
 // long is the prompt of an intruder.
 func (w *Workload) long(i int) Session {
 	rng := rand.New(rand.NewPCG(w.Seed, uint64(i)<<8|3))
-	return Session{ID: i, Group: -1, Turns: []Turn{{Text: w.Text.Text(rng, w.Long, false), Tokens: w.Long, Max: 8}}}
+	return Session{ID: i, Group: -1, Turns: []Turn{{Text: w.Text.Text(rng, w.Long, false), Tokens: w.Long, Max: 8, Priority: w.Priority}}}
 }
 
 // agent is the session of agent i: instructions and tools that all have in common, a
@@ -229,7 +232,7 @@ func (w *Workload) agent(i int) Session {
 	rng := rand.New(rand.NewPCG(w.Seed, uint64(i)<<8|5))
 	s := Session{ID: i, Group: 0}
 	for k := range w.Turns {
-		t := Turn{Tokens: lognormal(rng, agentResult, 1, agentLongest), Max: lognormal(rng, agentAnswer, 0.5, 4*agentAnswer)}
+		t := Turn{Tokens: lognormal(rng, agentResult, 1, agentLongest), Max: lognormal(rng, agentAnswer, 0.5, 4*agentAnswer), Priority: w.Priority}
 		if k == 0 {
 			t.Text = w.Text.Text(rand.New(rand.NewPCG(w.Seed, 6)), w.Long, false)
 		} else {
