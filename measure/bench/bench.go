@@ -309,8 +309,11 @@ func (s *session) once(ctx context.Context, w roofline.Work, r *Result) error {
 		if err := s.step(ctx, st); err != nil {
 			return err
 		}
-		if w.Generates(st) {
-			r.stepSeconds = append(r.stepSeconds, time.Since(at).Seconds())
+		if took := time.Since(at).Seconds(); w.Generates(st) {
+			r.stepSeconds = append(r.stepSeconds, took)
+		} else if st.Rows() == r.Work.Chunk {
+			c := s.shape.Cost(st)
+			r.chunks = append(r.chunks, chunk{c.AttnOps + c.BrainAttn, took})
 		}
 	}
 	t := time.Since(start).Seconds()

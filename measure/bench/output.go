@@ -202,6 +202,9 @@ func (t *tableWriter) foot() string {
 		first.CPU, first.Time.UTC().Format("2006-01-02 15:04"), first.Build, len(first.Seconds), first.LoadBefore, last.LoadAfter)
 	least := 1.0
 	for _, r := range t.results {
+		if text := r.AttnText(); text != "" {
+			s += text + "\n"
+		}
 		if r.Share > 0 {
 			least = min(least, r.Share)
 		}

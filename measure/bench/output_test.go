@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,9 @@ func samples() []*Result {
 	prefill.Seconds = []float64{0.5, 0.4, 0.512}
 	prefill.Cost = roofline.Cost{Weights: 90e6, KVRead: 10e6, IntOps: 100e9, AttnOps: 10e9}
 	prefill.reads, prefill.ints, prefill.floats = []float64{30e9, 31e9, 29e9}, []float64{900e9}, []float64{230e9}
+	for i := range 5 {
+		prefill.chunks = append(prefill.chunks, chunk{float64(i) * 2e9, 0.1 + float64(i)*2e9/92e9})
+	}
 	decode.Work = roofline.Work{Gen: 128, Depth: 4096, Seqs: 1, Chunk: 512}
 	decode.Seconds = []float64{1, 1.28, 2}
 	decode.stepSeconds = []float64{0.01, 0.011, 0.02}
@@ -152,6 +156,40 @@ func TestBound(t *testing.T) {
 		if part, limit := c.r.bound(); part != c.part || limit != c.limit {
 			t.Errorf("%+v: %v of %q, want %v of %q", c.r.Cost, part, limit, c.part, c.limit)
 		}
+	}
+}
+
+// The rate of attention is found in the times of a prompt's steps, whatever else they
+// take, with a step that was interrupted among them; where steps hardly grow, or are
+// few, nothing is said.
+func TestAttentionRate(t *testing.T) {
+	const rate, rest = 100e9, 0.4
+	r := Result{Work: roofline.Work{Prompt: 4096, Seqs: 1, Chunk: 512}, FloatRate: 200e9, Seconds: []float64{1}}
+	for i := range 8 {
+		for k := range 3 {
+			ops := float64(1+2*i) * 8e9
+			c := chunk{ops, rest + ops/rate}
+			if i == 3 && k < 2 {
+				c.seconds += 5
+			}
+			r.chunks = append(r.chunks, c)
+		}
+	}
+	if got := attention(r.chunks); math.Abs(got/rate-1) > 1e-9 {
+		t.Errorf("%v operations a second, want %v", got, rate)
+	}
+	r.Attn = attention(r.chunks)
+	if got, want := r.AttnText(), "attention of pp4096: 100 GOP/s, 50% of 200 f32 GOP/s"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := attention(r.chunks[:9]); got != 0 {
+		t.Errorf("of three steps: %v", got)
+	}
+	for i := range r.chunks {
+		r.chunks[i].seconds = 1 + r.chunks[i].attnOps/1e13
+	}
+	if got := attention(r.chunks); got != 0 {
+		t.Errorf("of steps that hardly grow: %v", got)
 	}
 }
 

@@ -42,7 +42,7 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 		Work:    roofline.Work{Prompt: rec.Prompt, Gen: rec.Gen, Depth: rec.Depth, Seqs: rec.Seqs, Chunk: rec.Batch},
 		StepMin: rec.StepMin / 1e3, StepP50: rec.StepP50 / 1e3, StepP99: rec.StepP99 / 1e3,
 		Pauses: rec.Pauses, PauseMax: rec.PauseMax / 1e3, Cost: rec.Cost,
-		ReadRate: rec.ReadRate, IntRate: rec.IntRate, FloatRate: rec.FloatRate, BrainRate: rec.BrainRate, Bound: rec.Bound, Limit: rec.Limit,
+		ReadRate: rec.ReadRate, IntRate: rec.IntRate, FloatRate: rec.FloatRate, BrainRate: rec.BrainRate, Bound: rec.Bound, Limit: rec.Limit, Attn: rec.Attn,
 		LoadBefore: rec.LoadBefore, LoadAfter: rec.LoadAfter, Share: rec.Share, shares: rec.Shares, Peers: rec.Peers, LeftOut: rec.LeftOut,
 	}
 	for _, ns := range rec.SamplesNS {

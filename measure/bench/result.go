@@ -2,6 +2,9 @@ package bench
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"ridge/measure/machine"
@@ -50,6 +53,9 @@ type Result struct {
 	// which rate that is: "read", "int8", "bf16" or "f32".
 	Bound float64
 	Limit string
+	// Attn is how many operations a second attention does, from how the seconds of a
+	// prompt's steps grow with the keys that they read; 0 where too few steps tell.
+	Attn float64
 
 	LoadBefore, LoadAfter float64 // load average of the system
 	// Share is the part of the processor time of its threads that a repetition
@@ -61,6 +67,7 @@ type Result struct {
 	LeftOut []string      // why others are not here
 
 	stepSeconds                 []float64
+	chunks                      []chunk // of prompts, of all repetitions
 	reads, ints, floats, brains []float64
 	shares                      []float64
 }
@@ -84,6 +91,7 @@ func (r *Result) finish() {
 	r.ReadRate, r.IntRate = quantile(r.reads, 0.5), quantile(r.ints, 0.5)
 	r.FloatRate, r.BrainRate = quantile(r.floats, 0.5), quantile(r.brains, 0.5)
 	r.Bound, r.Limit = r.bound()
+	r.Attn = attention(r.chunks)
 	r.Share = quantile(r.shares, 0.5)
 	for _, p := range r.Peers {
 		p.finish(r)
@@ -120,6 +128,59 @@ func (r *Result) bound() (part float64, limit string) {
 		return all / t, "bf16"
 	}
 	return all / t, "f32"
+}
+
+// chunk is a step of a prompt.
+type chunk struct{ attnOps, seconds float64 }
+
+// leastSteps is how many steps of different depth must be there to tell what attention
+// takes, and leastShare the part of the deepest one's seconds that must have grown.
+const (
+	leastSteps = 4
+	leastShare = 0.2
+)
+
+// attention returns the operations a second of attention: all else in steps with as many
+// rows takes as long at any depth, so seconds grow with the operations of attention
+// alone. The slope is the median of those between all pairs of steps (Theil 1950,
+// Sen 1968), which a step that something interrupted does not move.
+func attention(all []chunk) float64 {
+	seconds := map[float64][]float64{}
+	for _, c := range all {
+		seconds[c.attnOps] = append(seconds[c.attnOps], c.seconds)
+	}
+	if len(seconds) < leastSteps {
+		return 0
+	}
+	ops := slices.Sorted(maps.Keys(seconds))
+	var slopes []float64
+	for i, x := range ops {
+		for _, y := range ops[:i] {
+			slopes = append(slopes, (quantile(seconds[x], 0.5)-quantile(seconds[y], 0.5))/(x-y))
+		}
+	}
+	slope, last := quantile(slopes, 0.5), ops[len(ops)-1]
+	if slope <= 0 || slope*last < leastShare*quantile(seconds[last], 0.5) {
+		return 0
+	}
+	return 1 / slope
+}
+
+// AttnText is "attention of pp8192: 95 GOP/s, 48% of 198 f32 GOP/s", "" if that is not
+// known.
+func (r *Result) AttnText() string {
+	if r.Attn == 0 {
+		return ""
+	}
+	s := fmt.Sprintf("attention of %s: %.0f GOP/s", r.Work, r.Attn/1e9)
+	peak, kind := r.FloatRate, "f32"
+	if r.Cost.BrainAttn > r.Cost.AttnOps && r.BrainRate > 0 {
+		peak, kind = r.BrainRate, "bf16"
+	}
+	if peak > 0 {
+		s += fmt.Sprintf(", %.0f%% of %.0f %s GOP/s", 100*r.Attn/peak, peak/1e9, kind)
+	}
+	return s
 }
 
 // seconds returns the median duration of a repetition.
@@ -185,6 +246,7 @@ type record struct {
 	BrainRate  float64       `json:"probe_bf16_ops_per_s,omitempty"`
 	Bound      float64       `json:"of_bound"`
 	Limit      string        `json:"limit"`
+	Attn       float64       `json:"attn_ops_per_s"`
 	LoadBefore float64       `json:"load_average_before"`
 	LoadAfter  float64       `json:"load_average_after"`
 	Share      float64       `json:"cpu_share"`
@@ -207,7 +269,7 @@ func (r *Result) record() record {
 		AvgNS: int64(1e9 * ns.Mean), StdNS: int64(1e9 * ns.StdDev), AvgTS: r.Speed.Mean, StdTS: r.Speed.StdDev, SamplesTS: ts,
 		Tier: r.Tier, Seqs: r.Work.Seqs, MedianTS: r.Speed.Median, MinTS: r.Speed.Min, MaxTS: r.Speed.Max,
 		StepMin: 1e3 * r.StepMin, StepP50: 1e3 * r.StepP50, StepP99: 1e3 * r.StepP99, Pauses: r.Pauses, PauseMax: 1e3 * r.PauseMax, LoadTime: r.Load, Cost: r.Cost, Bytes: r.Bytes(), Ops: r.Ops(),
-		ReadRate: r.ReadRate, IntRate: r.IntRate, FloatRate: r.FloatRate, BrainRate: r.BrainRate, Bound: r.Bound, Limit: r.Limit,
+		ReadRate: r.ReadRate, IntRate: r.IntRate, FloatRate: r.FloatRate, BrainRate: r.BrainRate, Bound: r.Bound, Limit: r.Limit, Attn: r.Attn,
 		LoadBefore: r.LoadBefore, LoadAfter: r.LoadAfter, Share: r.Share, Shares: r.shares, Peers: r.Peers, LeftOut: r.LeftOut,
 	}
 	for _, s := range r.Seconds {
