@@ -11,7 +11,7 @@ import (
 )
 
 // fetch reads the JSON that the API gives to any client.
-func fetch[T any](t *testing.T, url string) T {
+func fetch[T any](t testing.TB, url string) T {
 	t.Helper()
 	r, err := http.Get(url)
 	if err != nil {

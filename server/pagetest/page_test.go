@@ -26,7 +26,7 @@ import (
 )
 
 // start serves tiny, the model in the program, and returns the server's address.
-func start(t *testing.T, change ...func(*server.Options)) string {
+func start(t testing.TB, change ...func(*server.Options)) string {
 	t.Helper()
 	srv := httptest.NewServer(open(t, change...).Handler())
 	t.Cleanup(srv.Close)
@@ -34,11 +34,17 @@ func start(t *testing.T, change ...func(*server.Options)) string {
 }
 
 // open makes a server of tiny.
-func open(t *testing.T, change ...func(*server.Options)) *server.Server {
+func open(t testing.TB, change ...func(*server.Options)) *server.Server {
+	t.Helper()
+	return openModel(t, builtin.Prefix+"tiny", change...)
+}
+
+// openModel makes a server of a model's file under the name tiny.
+func openModel(t testing.TB, path string, change ...func(*server.Options)) *server.Server {
 	t.Helper()
 	o := model.DefaultOptions()
 	o.KVBytes = 64 << 20
-	m, err := model.Open(builtin.Prefix+"tiny", o)
+	m, err := model.Open(path, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +52,7 @@ func open(t *testing.T, change ...func(*server.Options)) *server.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sm, err := run.NewModel(server.ModelConfig{Name: "tiny", Path: builtin.Prefix + "tiny", Engine: e})
+	sm, err := run.NewModel(server.ModelConfig{Name: "tiny", Path: path, Engine: e})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +73,7 @@ func open(t *testing.T, change ...func(*server.Options)) *server.Server {
 }
 
 // chromium returns the path of the browser. Without one the tests cannot run.
-func chromium(t *testing.T) string {
+func chromium(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if p, err := exec.LookPath(name); err == nil {
@@ -84,7 +90,7 @@ func chromium(t *testing.T) string {
 // tab is a page of a browser, and what went wrong in it.
 type tab struct {
 	context.Context
-	t *testing.T
+	t testing.TB
 
 	mu     sync.Mutex
 	errors []string // of the console
@@ -92,7 +98,7 @@ type tab struct {
 }
 
 // browse opens an address in a new browser of a size in pixels.
-func browse(t *testing.T, url string, width, height int) *tab {
+func browse(t testing.TB, url string, width, height int) *tab {
 	t.Helper()
 	alloc, cancel := chromedp.NewExecAllocator(t.Context(), append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 		chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.WindowSize(width, height), chromedp.WSURLReadTimeout(time.Minute))...)
