@@ -214,16 +214,19 @@ func (b *batches) get(id, owner string) (batch, error) {
 	return x, nil
 }
 
+// batchRequest is the body of POST /v1/batches.
+type batchRequest struct {
+	Input    string          `json:"input_file_id"`
+	Endpoint string          `json:"endpoint"`
+	Window   string          `json:"completion_window"`
+	Metadata json.RawMessage `json:"metadata"`
+}
+
 func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) error {
 	if err := s.enabled(); err != nil {
 		return err
 	}
-	var b struct {
-		Input    string          `json:"input_file_id"`
-		Endpoint string          `json:"endpoint"`
-		Window   string          `json:"completion_window"`
-		Metadata json.RawMessage `json:"metadata"`
-	}
+	var b batchRequest
 	err := wire.DecodeBody(r, &b)
 	if err == nil && !slices.Contains(batchEndpoints, b.Endpoint) {
 		err = fault.BadRequest("endpoint", "expected one of %v, found %q", batchEndpoints, b.Endpoint)

@@ -109,6 +109,11 @@ func TestCrossEncoder(t *testing.T) {
 			t.Errorf("text %d: sigmoid %v, want %v", r.Index, got, scores[r.Index])
 		}
 	}
+	for i, x := range post(t, srv.URL+"/v1/score", fmt.Sprintf(`{"text_1":"the land","text_2":%s,"use_activation":false}`, list), 200)["data"].([]any) {
+		if got := 1 / (1 + math.Exp(-object(x.(map[string]any)).at("score").(float64))); math.Abs(got-scores[i]) > 1e-9 {
+			t.Errorf("text %d: sigmoid %v, want %v", i, got, scores[i])
+		}
+	}
 	post(t, srv.URL+"/v1/embeddings", `{"input":"x"}`, 400)
 	long := strings.Repeat("the sand ", 100)
 	if o := post(t, srv.URL+"/v1/rerank", fmt.Sprintf(`{"query":"x","documents":[%q]}`, long), 400); !strings.Contains(fmt.Sprint(o["error"]), "96") {
@@ -123,6 +128,15 @@ func TestCrossEncoder(t *testing.T) {
 		sum += p.(float64)
 	}
 	equal(t, "classes", o.at("data", 1, "num_classes"), 3)
+	classifyFields.check(t, srv.URL, &script{})
+	logits := post(t, srv.URL+"/classify", `{"input":["the sand"],"use_activation":false}`, 200).at("data", 0, "probs").([]any)
+	top, all := o.at("data", 0, "probs", 0).(float64), 0.0
+	for _, x := range logits {
+		all += math.Exp(x.(float64) - logits[0].(float64))
+	}
+	if math.Abs(1/all-top) > 1e-9 {
+		t.Errorf("logits %v, of probability %v", logits, top)
+	}
 	if math.Abs(sum-1) > 1e-9 || !strings.HasPrefix(o.at("data", 0, "label").(string), "LABEL_") {
 		t.Errorf("data %v", o["data"])
 	}

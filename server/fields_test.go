@@ -80,39 +80,42 @@ func (p *peerFields) try(t *testing.T, url string, b *script, extra string) (sta
 func TestPeerFields(t *testing.T) {
 	srv, b := scripted(t, "one two three")
 	for _, p := range allPeerFields {
-		t.Run(strings.Trim(p.route, "/"), func(t *testing.T) {
-			for _, f := range p.fields {
-				status, _, seen, answer := p.try(t, srv.URL, b, f.with)
-				if status != http.StatusOK {
-					t.Fatalf("%s: without it: status %d: %s", f.name, status, answer)
-				}
-				own := fmt.Sprintf("%q:%s", f.name, f.value)
-				if f.with != "" {
-					own = f.with + "," + own
-				}
-				got, h, nowSeen, nowAnswer := p.try(t, srv.URL, b, own)
-				path := f.name
-				if p.under != "" {
-					path = p.under + "." + f.name
-				}
-				is := noMatter
-				switch {
-				case got >= 500:
-					t.Errorf("%s: status %d: %s", f.name, got, nowAnswer)
-				case got != http.StatusOK:
-					if is = refused; !strings.Contains(nowAnswer, f.name) {
-						t.Errorf("%s: a %d that does not name it: %s", f.name, got, nowAnswer)
-					}
-				case strings.Contains(strings.Join(h.Values("X-Ridge-Ignored"), ", "), path):
-					is = named
-				case seen != nowSeen || answer != nowAnswer:
-					is = followed
-				}
-				if is != f.want {
-					t.Errorf("%s: %s is %v, want %v\n%s%s", f.name, f.value, is, f.want, nowSeen, nowAnswer)
-				}
+		t.Run(strings.Trim(p.route, "/"), func(t *testing.T) { p.check(t, srv.URL, b) })
+	}
+}
+
+// check tries all fields.
+func (p *peerFields) check(t *testing.T, url string, b *script) {
+	for _, f := range p.fields {
+		status, _, seen, answer := p.try(t, url, b, f.with)
+		if status != http.StatusOK {
+			t.Fatalf("%s: without it: status %d: %s", f.name, status, answer)
+		}
+		own := fmt.Sprintf("%q:%s", f.name, f.value)
+		if f.with != "" {
+			own = f.with + "," + own
+		}
+		got, h, nowSeen, nowAnswer := p.try(t, url, b, own)
+		path := f.name
+		if p.under != "" {
+			path = p.under + "." + f.name
+		}
+		is := noMatter
+		switch {
+		case got >= 500:
+			t.Errorf("%s: status %d: %s", f.name, got, nowAnswer)
+		case got != http.StatusOK:
+			if is = refused; !strings.Contains(nowAnswer, f.name) {
+				t.Errorf("%s: a %d that does not name it: %s", f.name, got, nowAnswer)
 			}
-		})
+		case strings.Contains(strings.Join(h.Values("X-Ridge-Ignored"), ", "), path):
+			is = named
+		case seen != nowSeen || answer != nowAnswer:
+			is = followed
+		}
+		if is != f.want {
+			t.Errorf("%s: %s is %v, want %v\n%s%s", f.name, f.value, is, f.want, nowSeen, nowAnswer)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -44,18 +45,29 @@ func TestOpenAPI(t *testing.T) {
 		t.Errorf("%d routes are described by others", n)
 	}
 	bodiesAreDescribed(t, doc)
+	for _, pattern := range s.patterns {
+		method, path, _ := strings.Cut(pattern, " ")
+		path = strings.TrimSuffix(path, "{$}")
+		body, _ := doc.at("paths", path, strings.ToLower(method), "requestBody", "content", "application/json", "schema").(map[string]any)
+		if method == http.MethodPost && (body["$ref"] == nil) != slices.Contains(noBody, path) {
+			t.Errorf("%s: the body is described as %v", pattern, body)
+		}
+	}
 	schema, _ := doc.at("components", "schemas", "Step", "properties", "rows", "items", "$ref").(string)
 	if schema != "#/components/schemas/StepRow" || doc.at("components", "schemas", "StepRow", "properties", "kind", "type") != "string" {
 		t.Errorf("%v", doc.at("components", "schemas", "Step"))
 	}
 }
 
+// noBody are the routes of POST that read no JSON, or none at all.
+var noBody = []string{"/v1/files", "/api/blobs/{digest}", "/api/push", "/reset_prefix_cache", "/v1/batches/{id}/cancel", "/v1/responses/{id}/cancel"}
+
 // Of the fields that peers have, those that a route reads are in its description,
 // and those that it names as ignored are not.
 func bodiesAreDescribed(t *testing.T, doc object) {
 	t.Helper()
 	tried := 0
-	for _, p := range allPeerFields {
+	for _, p := range append(slices.Clone(allPeerFields), classifyFields) {
 		body, _ := doc.at("paths", p.route, "post", "requestBody", "content", "application/json", "schema").(map[string]any)
 		if body["$ref"] == nil {
 			continue

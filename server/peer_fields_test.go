@@ -216,7 +216,57 @@ var allPeerFields = []peerFields{
 		{"max_tokens_per_doc", "3", named, ""},
 		{"max_chunks_per_doc", "3", named, ""},
 		{"user", `"u"`, noMatter, ""},
+		{"use_activation", "false", noMatter, ""}, // a cosine has none
+		{"priority", "3", named, ""},
+		{"mm_processor_kwargs", `{"a":1}`, named, ""},
 	}},
+	{"/rerank", `"query":"Hello","texts":["a","b"],"pooling":"mean"`, "", []field{
+		{"truncate", "true", followed, ""},
+		{"truncation_direction", `"Left"`, followed, `"truncate":true`},
+		{"raw_scores", "true", noMatter, ""}, // of cosines
+		{"return_text", "true", followed, ""},
+	}},
+	{"/v1/score", `"queries":"Hello","documents":["a","b"],"pooling":"mean"`, "", []field{
+		{"model", `"nobody"`, refused, ""},
+		{"items", `["c"]`, followed, ""},
+		{"text_2", `["c"]`, followed, ""},
+		{"data_2", `["c"]`, followed, ""},
+		{"truncate_prompt_tokens", "1", followed, ""},
+		{"truncation_side", `"left"`, followed, `"truncate_prompt_tokens":1`},
+		{"user", `"u"`, noMatter, ""},
+		{"use_activation", "false", noMatter, ""}, // a cosine has none
+		{"priority", "3", named, ""},
+		{"mm_processor_kwargs", `{"a":1}`, named, ""},
+	}},
+	{"/tokenize", `"content":"Hello<s>"`, "", []field{
+		{"model", `"nobody"`, refused, ""},
+		{"add_special", "true", noMatter, ""}, // this tokenizer adds none
+		{"parse_special", "false", followed, ""},
+		{"with_pieces", "true", followed, ""},
+		{"return_token_strs", "true", followed, ""},
+		{"prompt", `"x"`, noMatter, ""}, // beside content
+		{"messages", `[]`, noMatter, ""},
+		{"add_special_tokens", "true", noMatter, ""},
+		{"add_generation_prompt", "false", noMatter, ""},
+		{"continue_final_message", "true", noMatter, ""},
+		{"chat_template_kwargs", `{"a":1}`, noMatter, ""},
+		{"tools", `[{"type":"function","function":{"name":"f"}}]`, noMatter, ""},
+		{"mm_processor_kwargs", `{"a":1}`, noMatter, ""},
+	}},
+	{"/detokenize", `"tokens":[72]`, "", []field{
+		{"model", `"nobody"`, refused, ""},
+		{"skip_special_tokens", "true", named, ""},
+	}},
+	{"/infill", `"input_prefix":"a","input_suffix":"b"`, "", append([]field{
+		{"model", `"nobody"`, refused, ""},
+		{"prompt", `"x"`, followed, ""},
+		{"input_extra", `[{"filename":"f","text":"t"}]`, followed, ""},
+		{"n_predict", "3", followed, ""},
+		{"n_probs", "2", followed, ""},
+		{"response_fields", `["content"]`, followed, ""},
+		{"return_tokens", "true", followed, ""},
+		{"image_data", `[{"id":1}]`, refused, ""},
+	}, samplingFields...)},
 	{"/api/chat", `"model":"fake","stream":false,` + hello, "options", []field{
 		{"temperature", "0.5", followed, ""},
 		{"top_k", "5", followed, ""},
@@ -275,6 +325,17 @@ var allPeerFields = []peerFields{
 		{"speed", `"fast"`, named, ""},
 	}},
 }
+
+// classifyFields are vLLM's for a classifier, which the tests of encoders have.
+var classifyFields = peerFields{"/classify", `"input":["the sand","a"]`, "", []field{
+	{"model", `"nobody"`, refused, ""},
+	{"truncate_prompt_tokens", "3", followed, ""},
+	{"truncation_side", `"left"`, followed, `"truncate_prompt_tokens":3`},
+	{"use_activation", "false", followed, ""},
+	{"user", `"u"`, noMatter, ""},
+	{"priority", "3", named, ""},
+	{"mm_processor_kwargs", `{"a":1}`, named, ""},
+}}
 
 // ollamaFields are those that Ollama's generate and chat share.
 var ollamaFields = []field{

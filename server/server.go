@@ -206,7 +206,7 @@ func (s *Server) routes(created *ollama.Store) error {
 	inside.Version, inside.Draining, inside.Hub, inside.Keys = s.o.Version, s.draining.Load, s.o.Hub, s.keyList
 	inside.Patterns = func() []string { return s.patterns }
 	d.Reads, s.inside = inside.Reads, inside
-	inside.Bodies = map[string]any{}
+	inside.Bodies = map[string]any{"POST /v1/batches": batchRequest{}}
 	for _, bodies := range []map[string]any{openai.Bodies(), anthropic.Bodies(), ollama.Bodies(), llama.Bodies()} {
 		maps.Copy(inside.Bodies, bodies)
 	}

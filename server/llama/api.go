@@ -37,5 +37,6 @@ func Bodies() map[string]any {
 	return map[string]any{
 		"POST /completion": request{}, "POST /completions": request{}, "POST /apply-template": openai.ChatRequest{}, "POST /v1/chat/completions/render": openai.ChatRequest{},
 		"POST /embedding": wire.EmbeddingRequest{}, "POST /generate": tgiRequest{}, "POST /generate_stream": tgiRequest{}, "POST /{$}": tgiRequest{},
+		"POST /tokenize": tokenizeRequest{}, "POST /detokenize": detokenizeRequest{}, "POST /infill": infillRequest{}, "POST /slots/{id}": action{},
 	}
 }

@@ -128,18 +128,21 @@ func (s *API) resetPrefixes(w http.ResponseWriter, r *http.Request) error {
 // maxPieces bounds the tokens whose texts are listed.
 const maxPieces = 1 << 18
 
-// tokenize is llama-server's and vLLM's POST /tokenize at once.
+// tokenizeRequest is the body of llama-server's and of vLLM's POST /tokenize.
+type tokenizeRequest struct {
+	Content       *string `json:"content"` // llama-server
+	AddSpecial    bool    `json:"add_special"`
+	ParseSpecial  *bool   `json:"parse_special"`
+	WithPieces    bool    `json:"with_pieces"`
+	Prompt        *string `json:"prompt"` // vLLM
+	AddSpecialTok *bool   `json:"add_special_tokens"`
+	Strings       bool    `json:"return_token_strs"`
+	openai.ChatRequest
+}
+
+// tokenize is POST /tokenize.
 func (s *API) tokenize(w http.ResponseWriter, r *http.Request) error {
-	var b struct {
-		Content       *string `json:"content"` // llama-server
-		AddSpecial    bool    `json:"add_special"`
-		ParseSpecial  *bool   `json:"parse_special"`
-		WithPieces    bool    `json:"with_pieces"`
-		Prompt        *string `json:"prompt"` // vLLM
-		AddSpecialTok *bool   `json:"add_special_tokens"`
-		Strings       bool    `json:"return_token_strs"`
-		openai.ChatRequest
-	}
+	var b tokenizeRequest
 	m, err := s.Lend(r, &b, &b.Model)
 	if err != nil {
 		return err
@@ -203,11 +206,14 @@ func pieces(m *run.Model, ids []int32) any {
 	return out
 }
 
+// detokenizeRequest is the body of POST /detokenize.
+type detokenizeRequest struct {
+	Model  string  `json:"model"`
+	Tokens []int32 `json:"tokens"`
+}
+
 func (s *API) detokenize(w http.ResponseWriter, r *http.Request) error {
-	var b struct {
-		Model  string  `json:"model"`
-		Tokens []int32 `json:"tokens"`
-	}
+	var b detokenizeRequest
 	m, err := s.Lend(r, &b, &b.Model)
 	if err != nil {
 		return err
@@ -263,17 +269,20 @@ func (s *API) noAdapters(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
+// infillRequest is the body of POST /infill.
+type infillRequest struct {
+	Prefix string `json:"input_prefix"`
+	Suffix string `json:"input_suffix"`
+	Extra  []struct {
+		Filename string `json:"filename"`
+		Text     string `json:"text"`
+	} `json:"input_extra"`
+	request
+}
+
 // infill is POST /infill: text between a prefix and a suffix.
 func (s *API) infill(w http.ResponseWriter, r *http.Request) error {
-	var b struct {
-		Prefix string `json:"input_prefix"`
-		Suffix string `json:"input_suffix"`
-		Extra  []struct {
-			Filename string `json:"filename"`
-			Text     string `json:"text"`
-		} `json:"input_extra"`
-		request
-	}
+	var b infillRequest
 	m, err := s.Lend(r, &b, &b.Model)
 	if err != nil {
 		return err

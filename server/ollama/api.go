@@ -46,5 +46,6 @@ func Bodies() map[string]any {
 	return map[string]any{
 		"POST /api/chat": chatRequest{}, "POST /api/generate": generateRequest{}, "POST /api/embed": embedRequest{},
 		"POST /api/create": createRequest{}, "POST /api/show": nameRequest{}, "POST /api/pull": nameRequest{}, "DELETE /api/delete": nameRequest{},
+		"POST /api/embeddings": promptRequest{}, "POST /api/copy": copyRequest{},
 	}
 }

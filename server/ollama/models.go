@@ -272,12 +272,15 @@ func (s *API) embed(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// promptRequest is the body of POST /api/embeddings.
+type promptRequest struct {
+	Model  string `json:"model"`
+	Prompt string `json:"prompt"`
+}
+
 // embeddings is the older POST /api/embeddings.
 func (s *API) embeddings(w http.ResponseWriter, r *http.Request) error {
-	var b struct {
-		Model  string `json:"model"`
-		Prompt string `json:"prompt"`
-	}
+	var b promptRequest
 	m, err := s.Lend(r, &b, &b.Model)
 	if err != nil {
 		return err

@@ -280,14 +280,17 @@ func (s *API) remove(name string) error {
 	return fault.BadRequest("model", "%v", err)
 }
 
+// copyRequest is the body of POST /api/copy.
+type copyRequest struct {
+	Source      string `json:"source"`
+	Destination string `json:"destination"`
+}
+
 // copy gives a model another name. With a folder for what clients make it
 // is a created model that says nothing of its own, and outlives the server;
 // without one the name holds until the server ends.
 func (s *API) copy(w http.ResponseWriter, r *http.Request) error {
-	var b struct {
-		Source      string `json:"source"`
-		Destination string `json:"destination"`
-	}
+	var b copyRequest
 	if err := wire.DecodeBody(r, &b); err != nil {
 		return err
 	}

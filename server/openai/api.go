@@ -52,5 +52,6 @@ func Bodies() map[string]any {
 		"POST /v1/chat/completions": ChatRequest{}, "POST /v1/chat/completions/input_tokens": ChatRequest{},
 		"POST /v1/completions": completionRequest{}, "POST /v1/embeddings": wire.EmbeddingRequest{}, "POST /pooling": wire.EmbeddingRequest{},
 		"POST /v1/responses": responsesRequest{}, "POST /v1/responses/input_tokens": responsesRequest{}, "POST /v1/responses/compact": responsesRequest{},
+		"POST /v1/rerank": rerankRequest{}, "POST /v1/score": scoreRequest{}, "POST /classify": classifyRequest{},
 	}
 }

@@ -46,6 +46,9 @@ func (p *passage) UnmarshalJSON(b []byte) error {
 // passages is one text or a list of them.
 type passages []passage
 
+// Wants says what the field may be.
+func (passages) Wants() string { return "a string, an object with a text, or a list of these" }
+
 func (p *passages) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
 		return nil
@@ -68,11 +71,18 @@ func (p *passages) UnmarshalJSON(b []byte) error {
 
 // relevance are the fields that requests for scores share.
 type relevance struct {
-	Model   string `json:"model"`
-	Pooling string `json:"pooling"`
+	Model   string    `json:"model"`
+	Pooling string    `json:"pooling"`
+	User    wire.Idle `json:"user"`
+	// Activate says whether scores go through a model's last function, as they do
+	// where nothing is said.
+	Activate *bool `json:"use_activation"`
 	wire.TruncationFields
-	raw bool // scores before a sigmoid
+	raw bool // scores before that function, by the name of another API
 }
+
+// isRaw says whether scores are wanted before a model's last function.
+func (b *relevance) isRaw() bool { return b.raw || b.Activate != nil && !*b.Activate }
 
 // cosines returns the cosine of the angle between the embeddings of each pair
 // of texts: what vLLM's routes give for models that were made for embeddings.
@@ -124,21 +134,25 @@ func (s *API) crossed(ctx context.Context, m *run.Model, b *relevance, pairs [][
 	}
 	out := make([]float64, len(all))
 	for i, scores := range all {
-		if out[i], err = m.Relevance(scores, b.raw); err != nil {
+		if out[i], err = m.Relevance(scores, b.isRaw()); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
+// classifyRequest is the body of POST /classify.
+type classifyRequest struct {
+	Model    string    `json:"model"`
+	Input    passages  `json:"input"`
+	User     wire.Idle `json:"user"`
+	Activate *bool     `json:"use_activation"` // as for scores
+	wire.TruncationFields
+}
+
 // classify is vLLM's POST /classify: the probabilities of a classifier's labels.
 func (s *API) classify(w http.ResponseWriter, r *http.Request) error {
-	var b struct {
-		Model string    `json:"model"`
-		Input passages  `json:"input"`
-		User  wire.Idle `json:"user"`
-		wire.TruncationFields
-	}
+	var b classifyRequest
 	m, err := s.Lend(r, &b, &b.Model)
 	if err != nil {
 		return err
@@ -169,6 +183,11 @@ func (s *API) classify(w http.ResponseWriter, r *http.Request) error {
 	data := make([]item, len(all))
 	for i, scores := range all {
 		probs, best := m.Probabilities(scores), 0
+		if b.Activate != nil && !*b.Activate {
+			for j, v := range scores {
+				probs[j] = float64(v)
+			}
+		}
 		for j, p := range probs {
 			if p > probs[best] {
 				best = j
@@ -212,18 +231,20 @@ type scoreUsage struct {
 	Total      int `json:"total_tokens"`
 }
 
+// rerankRequest is the body of POST /v1/rerank.
+type rerankRequest struct {
+	relevance
+	Query     *passage      `json:"query"`
+	Documents passages      `json:"documents"`
+	TopN      *wire.Integer `json:"top_n"`
+	Return    *bool         `json:"return_documents"`
+	teiFields
+}
+
 // rerank is POST /v1/rerank and its other names. Texts come back with their
 // scores, the best first.
 func (s *API) rerank(w http.ResponseWriter, r *http.Request) error {
-	var b struct {
-		relevance
-		Query     *passage      `json:"query"`
-		Documents passages      `json:"documents"`
-		TopN      *wire.Integer `json:"top_n"`
-		Return    *bool         `json:"return_documents"`
-		User      wire.Idle     `json:"user"`
-		teiFields
-	}
+	var b rerankRequest
 	if err := wire.DecodeBody(r, &b); err != nil {
 		return err
 	}
@@ -313,18 +334,22 @@ func scorePairs(first, second passages) ([][2]passage, error) {
 	return pairs, nil
 }
 
-// score is POST /v1/score, as vLLM has it under several names of its fields.
+// scoreRequest is the body of POST /v1/score: the texts under the names that vLLM has
+// for them.
+type scoreRequest struct {
+	relevance
+	Text1   passages `json:"text_1"`
+	Text2   passages `json:"text_2"`
+	Data1   passages `json:"data_1"`
+	Data2   passages `json:"data_2"`
+	Queries passages `json:"queries"`
+	Docs    passages `json:"documents"`
+	Items   passages `json:"items"`
+}
+
+// score is POST /v1/score.
 func (s *API) score(w http.ResponseWriter, r *http.Request) error {
-	var b struct {
-		relevance
-		Text1   passages `json:"text_1"`
-		Text2   passages `json:"text_2"`
-		Data1   passages `json:"data_1"`
-		Data2   passages `json:"data_2"`
-		Queries passages `json:"queries"`
-		Docs    passages `json:"documents"`
-		Items   passages `json:"items"`
-	}
+	var b scoreRequest
 	if err := wire.DecodeBody(r, &b); err != nil {
 		return err
 	}

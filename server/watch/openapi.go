@@ -46,7 +46,7 @@ func openAPI(version string, patterns []string, bodies map[string]any) object {
 		if params != nil {
 			op["parameters"] = params
 		}
-		if method == http.MethodPost {
+		if method == http.MethodPost || d.reads != nil {
 			op["requestBody"] = d.body(schemas)
 		}
 		url = variable.ReplaceAllString(strings.TrimSuffix(url, "{$}"), "{$1}")
