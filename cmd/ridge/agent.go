@@ -22,27 +22,36 @@ import (
 type agent struct {
 	name, program, from string // what installs it
 	// settings are the environment and the arguments that point it at a server's address
-	// and a model.
-	settings func(url, model string) (env, args []string)
+	// and a model, and say how many tokens its context has, 0 if nobody knows.
+	settings func(url, model string, context int) (env, args []string)
 }
 
 var agents = []agent{
-	{"claude", "claude", "npm install -g @anthropic-ai/claude-code", func(url, model string) ([]string, []string) {
+	{"claude", "claude", "npm install -g @anthropic-ai/claude-code", func(url, model string, _ int) ([]string, []string) {
 		return []string{"ANTHROPIC_BASE_URL=" + url, "ANTHROPIC_AUTH_TOKEN=none", "ANTHROPIC_MODEL=" + model, "ANTHROPIC_DEFAULT_HAIKU_MODEL=" + model}, nil
 	}},
-	{"codex", "codex", "npm install -g @openai/codex", func(url, model string) ([]string, []string) {
-		return nil, []string{"-c", "model=" + strconv.Quote(model), "-c", `model_provider="ridge"`, "-c", `model_providers.ridge={name="ridge",base_url=` + strconv.Quote(url+"/v1") + `,wire_api="responses"}`}
+	{"codex", "codex", "npm install -g @openai/codex", func(url, model string, context int) ([]string, []string) {
+		args := []string{"-c", "model=" + strconv.Quote(model), "-c", `model_provider="ridge"`, "-c", `model_providers.ridge={name="ridge",base_url=` + strconv.Quote(url+"/v1") + `,wire_api="responses"}`}
+		if context > 0 { // else it takes 272,000 tokens for granted, and never sums up what was said
+			args = append(args, "-c", "model_context_window="+strconv.Itoa(context))
+		}
+		return nil, args
 	}},
-	{"opencode", "opencode", "npm install -g opencode-ai", func(url, model string) ([]string, []string) {
+	{"opencode", "opencode", "npm install -g opencode-ai", func(url, model string, context int) ([]string, []string) {
 		type object map[string]any
+		m := object{"name": model}
+		if context > 0 {
+			m["limit"] = object{"context": context, "output": min(context/4, 32000)}
+		}
 		b, _ := json.Marshal(object{"model": "ridge/" + model, "provider": object{"ridge": object{ // strings encode
-			"npm": "@ai-sdk/openai-compatible", "name": "ridge", "options": object{"baseURL": url + "/v1"}, "models": object{model: object{"name": model}}}}})
+			"npm": "@ai-sdk/openai-compatible", "name": "ridge", "options": object{"baseURL": url + "/v1"}, "models": object{model: m}}}})
 		return []string{"OPENCODE_CONFIG_CONTENT=" + string(b)}, nil
 	}},
 }
 
 func agentCommand() *cobra.Command {
 	var url, model string
+	var window int
 	var show bool
 	var names []string
 	for _, a := range agents {
@@ -53,7 +62,9 @@ func agentCommand() *cobra.Command {
 		Short: "Start a coding agent on a model of this machine",
 		Long: `Start a coding agent (` + strings.Join(names, ", ") + `) with a server beside it, which ends with it, or
 with one that runs (--url). No file of the program's is changed: it is told by
-its environment and arguments. With --print they are printed and nothing starts.`,
+its environment and arguments, among them how many tokens the model's context has,
+so that it sums up a long conversation in time. With --print they are printed and
+nothing starts.`,
 		Example: `  ridge agent claude --model qwen2.5-coder:0.5b
   ridge agent codex --url http://localhost:8080 -- exec "explain this folder"
   ridge agent opencode --print`,
@@ -70,20 +81,21 @@ its environment and arguments. With --print they are printed and nothing starts.
 				if at == "" {
 					at = "http://localhost:8080"
 				}
-				return a.print(c, at, model, args[1:])
+				return a.print(c, at, model, window, args[1:])
 			}
-			return a.start(c.Context(), url, model, args[1:])
+			return a.start(c.Context(), url, model, window, args[1:])
 		},
 	}
 	c.Flags().StringVar(&url, "url", "", "address of a server that runs (default: one is started)")
 	c.Flags().StringVarP(&model, "model", "m", defaultModel(), "model to work with")
+	c.Flags().IntVarP(&window, "ctx", "c", 0, "tokens of the model's context (default: what the server has)")
 	c.Flags().BoolVar(&show, "print", false, "print what the program is told, and start nothing")
 	return c
 }
 
 // print writes the command line that start would run.
-func (a *agent) print(c *cobra.Command, url, model string, args []string) error {
-	env, own := a.settings(url, model)
+func (a *agent) print(c *cobra.Command, url, model string, window int, args []string) error {
+	env, own := a.settings(url, model, window)
 	for i, e := range env {
 		name, value, _ := strings.Cut(e, "=")
 		env[i] = name + "=" + quoted(value)
@@ -107,19 +119,23 @@ func quoted(s string) string {
 }
 
 // start runs the program until it ends, on the server at url or on one of its own.
-func (a *agent) start(ctx context.Context, url, model string, args []string) error {
+func (a *agent) start(ctx context.Context, url, model string, window int, args []string) error {
 	path, err := exec.LookPath(a.program)
 	if err != nil {
 		return fmt.Errorf("%s: not installed: %s", a.program, a.from)
 	}
 	if url == "" {
 		var end func()
-		if url, end, err = serveBeside(ctx, model); err != nil {
+		if url, end, err = serveBeside(ctx, model, window); err != nil {
 			return err
 		}
 		defer end()
 	}
-	env, own := a.settings(strings.TrimSuffix(url, "/"), model)
+	url = strings.TrimSuffix(url, "/")
+	if window == 0 {
+		window = contextOf(ctx, url, model)
+	}
+	env, own := a.settings(url, model, window)
 	p := exec.CommandContext(ctx, path, append(own, args...)...)
 	p.Env, p.Stdin, p.Stdout, p.Stderr = append(os.Environ(), env...), os.Stdin, os.Stdout, os.Stderr
 	if err := p.Run(); err != nil {
@@ -128,9 +144,40 @@ func (a *agent) start(ctx context.Context, url, model string, args []string) err
 	return nil
 }
 
-// serveBeside starts a server of a model on a free port, and returns when it is ready.
-// end ends it.
-func serveBeside(ctx context.Context, model string) (url string, end func(), err error) {
+// contextOf asks a server how many tokens the context of a model has, of the first one if
+// it has none of that name; 0 if it does not say.
+func contextOf(ctx context.Context, url, model string) int {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/v1/models", nil)
+	if err != nil {
+		return 0
+	}
+	r, err := http.DefaultClient.Do(q)
+	if err != nil {
+		return 0
+	}
+	defer r.Body.Close()
+	var list struct {
+		Data []struct {
+			ID  string `json:"id"`
+			Max int    `json:"max_model_len"`
+		} `json:"data"`
+	}
+	if json.NewDecoder(r.Body).Decode(&list) != nil || len(list.Data) == 0 {
+		return 0
+	}
+	for _, m := range list.Data {
+		if m.ID == model {
+			return m.Max
+		}
+	}
+	return list.Data[0].Max
+}
+
+// serveBeside starts a server of a model on a free port, with a context of so many tokens
+// (0: the usual), and returns when it is ready. end ends it.
+func serveBeside(ctx context.Context, model string, window int) (url string, end func(), err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", nil, fmt.Errorf("a port for the server: %w", err)
@@ -141,7 +188,7 @@ func serveBeside(ctx context.Context, model string) (url string, end func(), err
 	if err != nil {
 		return "", nil, fmt.Errorf("ridge's own path: %w", err)
 	}
-	s := exec.Command(self, "serve", model, "--port", strconv.Itoa(addr.Port), "--any-model-name", "--log-level", "error")
+	s := exec.Command(self, "serve", model, "--ctx", strconv.Itoa(window), "--port", strconv.Itoa(addr.Port), "--any-model-name", "--log-level", "error")
 	s.Stdout, s.Stderr = os.Stderr, os.Stderr
 	if err := s.Start(); err != nil {
 		return "", nil, fmt.Errorf("the server: %w", err)

@@ -177,7 +177,7 @@ func (o *serveOptions) add(c *cobra.Command) {
 	fs.DurationVar(&o.deadline, "deadline", 0, "when the first token of a request is due that does not say it itself, after its arrival (default: at no time)")
 	fs.BoolVar(&o.shed, "shed", false, "drop waiting requests whose deadline cannot be met any more, with status 503")
 	fs.DurationVar(&o.grace, "grace", 30*time.Second, "time for requests to finish when the server ends")
-	fs.DurationVar(&o.ping, "ping", 4*time.Second, "time between signs of life in a stream that waits")
+	fs.DurationVar(&o.ping, "ping", 4*time.Second, "longest time in which a stream is silent")
 	fs.BoolVar(&o.refuseMedia, "refuse-media", false, "answer requests with pictures, sound or files that are no text with status 400; by default a line stands in their place")
 	fs.BoolVar(&o.allowTemplate, "allow-request-template", false, "let requests and created models bring chat templates of their own, which are programs: one at a time, within a second and 16 MiB")
 	fs.StringVar(&o.logFormat, "log-format", "", "text or json (default: text on a terminal)")
