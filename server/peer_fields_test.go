@@ -221,8 +221,8 @@ var allPeerFields = []peerFields{
 		{"mm_processor_kwargs", `{"a":1}`, named, ""},
 	}},
 	{"/rerank", `"query":"Hello","texts":["a","b"],"pooling":"mean"`, "", []field{
-		{"truncate", "true", followed, ""},
-		{"truncation_direction", `"Left"`, followed, `"truncate":true`},
+		{"truncate", "true", noMatter, ""}, // these texts fit
+		{"truncation_direction", `"Left"`, noMatter, `"truncate":true`},
 		{"raw_scores", "true", noMatter, ""}, // of cosines
 		{"return_text", "true", followed, ""},
 	}},
@@ -327,10 +327,10 @@ var allPeerFields = []peerFields{
 }
 
 // classifyFields are vLLM's for a classifier, which the tests of encoders have.
-var classifyFields = peerFields{"/classify", `"input":["the sand","a"]`, "", []field{
+var classifyFields = peerFields{"/classify", `"input":["the sand is here and the hand"]`, "", []field{
 	{"model", `"nobody"`, refused, ""},
-	{"truncate_prompt_tokens", "3", followed, ""},
-	{"truncation_side", `"left"`, followed, `"truncate_prompt_tokens":3`},
+	{"truncate_prompt_tokens", "4", followed, ""},
+	{"truncation_side", `"left"`, followed, `"truncate_prompt_tokens":4`},
 	{"use_activation", "false", followed, ""},
 	{"user", `"u"`, noMatter, ""},
 	{"priority", "3", named, ""},

@@ -60,7 +60,7 @@ type Options struct {
 	RequestTimeout time.Duration // for a whole request; 0 for any time
 	FreeAfter      time.Duration // without requests, when memory is given back; 0 means ten seconds
 	Deadline       time.Duration // of the first token of requests that name none; 0 for at no time
-	Ping           time.Duration // between signs of life in a silent stream; 0 means 4 seconds
+	Ping           time.Duration // in which a stream is never silent; 0 means 4 seconds
 
 	DataDir string // where files, batches, responses and created models are kept; "": in memory, or not at all
 	Version string // of the program
@@ -189,7 +189,7 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // of the dialects.
 func (s *Server) routes(created *ollama.Store) error {
 	d := &wire.Door{
-		Runner: &run.Runner{Watch: s.metrics, Meter: run.NewMeter("/sys", s.o.Watts), Patience: s.o.Ping, LogPrompts: s.o.LogPrompts, Log: s.log, Deadline: s.o.Deadline},
+		Runner: &run.Runner{Watch: s.metrics, Meter: run.NewMeter("/sys", s.o.Watts), Patience: s.o.Ping / 2, LogPrompts: s.o.LogPrompts, Log: s.log, Deadline: s.o.Deadline},
 		Models: s.lib, WriteTimeout: s.o.WriteTimeout, RefuseMedia: s.o.RefuseMedia,
 	}
 	open, err := openai.New(d, s.folder("responses"), s.log)

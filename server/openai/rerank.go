@@ -128,7 +128,7 @@ func (s *API) crossed(ctx context.Context, m *run.Model, b *relevance, pairs [][
 	for _, p := range pairs {
 		texts = append(texts, []string{string(p[0]), string(p[1])})
 	}
-	all, err := s.Scores(ctx, m, texts, b.Keep.Pointer(), t)
+	all, err := s.Scores(ctx, m, texts, b.Keep.Pointer(), b.Side, t)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func (s *API) classify(w http.ResponseWriter, r *http.Request) error {
 		texts = append(texts, []string{string(text)})
 	}
 	var t run.Totals
-	all, err := s.Scores(r.Context(), m.Model, texts, b.Keep.Pointer(), &t)
+	all, err := s.Scores(r.Context(), m.Model, texts, b.Keep.Pointer(), b.Side, &t)
 	if err != nil {
 		return err
 	}

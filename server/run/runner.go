@@ -17,7 +17,7 @@ import (
 type Runner struct {
 	Watch      Watcher
 	Meter      *Meter        // nil if there is nothing to measure energy with
-	Patience   time.Duration // before a wait of Run is called
+	Patience   time.Duration // before a wait of Run is called. What came before may have shown nothing: a client hears nothing for twice that
 	LogPrompts bool          // write prompts and answers into Log
 	Log        *slog.Logger
 	// Reads begins to watch how fast a model reads memory, and returns what tells the

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"strconv"
@@ -30,14 +31,17 @@ func labels(m *model.Model) []string {
 // Scores returns the scores that a model's classifier gives of texts, or of pairs of
 // texts that it reads together, for each label, before any sigmoid or softmax.
 // keep is how many tokens are kept of each, -1 for as many as fit, nil for all: the
-// last text is cut.
-func (s *Runner) Scores(ctx context.Context, m *Model, input [][]string, keep *int, t *Totals) ([][]float32, error) {
+// last text is cut, at side: left, right, "" for right.
+func (s *Runner) Scores(ctx context.Context, m *Model, input [][]string, keep *int, side string, t *Totals) ([][]float32, error) {
 	if len(input) > MaxPrompts {
 		return nil, fault.BadRequest("input", "expected at most %d texts, found %d", MaxPrompts, len(input))
 	}
+	if side = cmp.Or(side, "right"); side != "left" && side != "right" {
+		return nil, fault.BadRequest("truncation_side", "expected left or right, found %q", side)
+	}
 	var plans []*Plan
 	for _, texts := range input {
-		p, err := m.scorePlan(texts, keep)
+		p, err := m.scorePlan(texts, keep, side)
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +58,7 @@ func (s *Runner) Scores(ctx context.Context, m *Model, input [][]string, keep *i
 }
 
 // scorePlan plans the scores of one text, or of two.
-func (m *Model) scorePlan(texts []string, keep *int) (*Plan, error) {
+func (m *Model) scorePlan(texts []string, keep *int, side string) (*Plan, error) {
 	room := m.info.Context
 	if keep != nil && *keep > 0 {
 		room = min(*keep, room)
@@ -78,7 +82,11 @@ func (m *Model) scorePlan(texts []string, keep *int) (*Plan, error) {
 		if keep == nil || over >= len(*last) {
 			return nil, &engine.ContextError{Tokens: n + around, Context: room}
 		}
-		*last, p.Truncated = (*last)[:len(*last)-over], over
+		if p.Truncated = over; side == "left" {
+			*last = (*last)[over:]
+		} else {
+			*last = (*last)[:len(*last)-over]
+		}
 	}
 	if len(ids) == 2 {
 		p.Request.Tokens, p.Request.Second = m.tok.AroundPair(ids[0], ids[1])
