@@ -20,4 +20,5 @@ package kernel
 //go:generate go -C _asm run ./elem -dir ..
 //go:generate go -C _asm run ./attn -dir ..
 //go:generate go -C _asm run ./state -dir ..
+//go:generate go -C _asm run ./fit -dir ../../weights/tensor -package tensor
 //go:generate go -C _asm run ./neon -dir ..

@@ -7,6 +7,8 @@ import (
 	"math"
 	"os"
 	"testing"
+
+	"ridge/internal/cpu"
 )
 
 // goldens reads testdata/goldens.zip (see testdata/gen_goldens.py), or the file
@@ -57,6 +59,21 @@ func each(t *testing.T, has func(DType) bool, f func(t *testing.T, d DType)) {
 	}
 }
 
+// eachTier runs f as a subtest for every type that has and for every tier, those without
+// kernels of encoders once.
+func eachTier(t *testing.T, has func(DType) bool, f func(t *testing.T, d DType)) {
+	t.Helper()
+	for _, tier := range []cpu.Tier{cpu.Ref, cpu.AVX2, cpu.AVX512} {
+		if !tier.Runs() {
+			continue
+		}
+		t.Run(tier.String(), func(t *testing.T) {
+			defer cpu.Set(tier)()
+			each(t, has, f)
+		})
+	}
+}
+
 func TestGoldenDecode(t *testing.T) {
 	files := goldens(t)
 	each(t, DType.CanDecode, func(t *testing.T, d DType) {
@@ -88,7 +105,7 @@ func TestGoldenDecode(t *testing.T) {
 func TestGoldenEncode(t *testing.T) {
 	files := goldens(t)
 	inputs := floats(files["inputs"])
-	each(t, DType.CanEncode, func(t *testing.T, d DType) {
+	eachTier(t, DType.CanEncode, func(t *testing.T, d DType) {
 		want, ok := files[d.String()+".encoded"]
 		later := d == NVFP4 || d == Q1_0 || d == Q2_0 // see TestGoldenWeighted
 		if !ok && d != F32 && d != F64 && !later {

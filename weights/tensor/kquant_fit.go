@@ -11,11 +11,20 @@ type affineSearch struct {
 	absolute    bool // minimize absolute instead of squared errors
 }
 
+// An affineFit is x ≈ scale·code - least, where quantizeAffine chooses the codes for
+// inv and from.
+type affineFit struct{ scale, least, inv, from float32 }
+
+// codes chooses the codes that were fitted to.
+func (f affineFit) codes(codes []byte, x []float32, top int) {
+	quantizeAffine(codes, x, f.inv, f.from, top)
+}
+
 // fitAffine fits x ≈ scale·code - least with codes 0..s.top and least >= 0, for
 // a small weighted error: it chooses codes for each scale of the search, solves
 // for the scale and minimum that fit those codes best, and keeps the best. An
 // improvement moves the minimum from which the rest of the search counts.
-func fitAffine(codes []byte, x, weights []float32, s affineSearch) (scale, least float32) {
+func fitAffine(x, weights []float32, s affineSearch) affineFit {
 	weights = weights[:len(x)]
 	offset, highest := bounds(x)
 	var sumW, sumX float32
@@ -25,22 +34,20 @@ func fitAffine(codes []byte, x, weights []float32, s affineSearch) (scale, least
 	}
 	offset = min(offset, 0)
 	if highest == offset {
-		clear(codes)
-		return 0, -offset
+		return affineFit{least: -offset, from: offset}
 	}
 
-	inv := float32(s.top) / (highest - offset)
-	scale = 1 / inv
-	quantizeAffine(codes, x, inv, offset, s.top)
-	bestErr := affineError(codes, x, weights, scale, offset, s.absolute)
-
+	best := affineFit{inv: float32(s.top) / (highest - offset), from: offset}
+	best.scale = 1 / best.inv
 	var buf [32]byte
-	trial := buf[:len(x)]
+	codes := buf[:len(x)]
+	quantizeAffine(codes, x, best.inv, offset, s.top)
+	bestErr := affineError(codes, x, weights, best.scale, offset, s.absolute)
 	for step := range s.steps + 1 {
-		inv := (s.from + float32(s.delta*float32(step)) + float32(s.top)) / (highest - offset)
-		quantizeAffine(trial, x, inv, offset, s.top)
+		inv := s.place(step) / (highest - offset)
+		quantizeAffine(codes, x, inv, offset, s.top)
 		var sumL, sumL2, sumXL float32
-		for i, q := range trial {
+		for i, q := range codes {
 			l := float32(q)
 			wl := weights[i] * l
 			sumL += float32(wl)
@@ -56,12 +63,18 @@ func fitAffine(codes []byte, x, weights []float32, s affineSearch) (scale, least
 		if newOffset > 0 {
 			newOffset, newScale = 0, sumXL/sumL2
 		}
-		if err := affineError(trial, x, weights, newScale, newOffset, s.absolute); err < bestErr {
-			copy(codes, trial)
-			bestErr, scale, offset = err, newScale, newOffset
+		if err := affineError(codes, x, weights, newScale, newOffset, s.absolute); err < bestErr {
+			bestErr, best = err, affineFit{newScale, 0, inv, offset}
+			offset = newOffset
 		}
 	}
-	return scale, -offset
+	best.least = -offset
+	return best
+}
+
+// place is the number of codes that step of the search maps the range to.
+func (s affineSearch) place(step int) float32 {
+	return s.from + float32(s.delta*float32(step)) + float32(s.top)
 }
 
 func quantizeAffine(codes []byte, x []float32, inv, offset float32, top int) {
@@ -85,41 +98,56 @@ func affineError(codes []byte, x, weights []float32, scale, offset float32, abso
 	return sum
 }
 
+// signedTries is how many places fitSigned tries.
+const signedTries = 19
+
+// signedPlace is the negative code on which the value farthest from zero is tried:
+// first on -most, then around it.
+func signedPlace(try, most int) float32 {
+	if try == 0 {
+		return float32(-most)
+	}
+	if try -= 10; try >= 0 {
+		try++
+	}
+	return -(float32(most) + float32(0.1*float32(try)))
+}
+
 // fitSigned fits x ≈ scale·(code-most) with codes 0..2·most-1 and weighted
 // errors: the value farthest from zero is tried on 19 places around -most, each
-// time followed by a least-squares fit of the scale.
-func fitSigned(codes []byte, x, weights []float32, most int) float32 {
+// time followed by a least-squares fit of the scale. quantizeSigned chooses the codes
+// for inv.
+func fitSigned(x, weights []float32, most int) (scale, inv float32) {
 	top := farthest(x)
 	if abs32(top) < allZero {
-		clear(codes)
-		return 0
+		return 0, 0
 	}
-	choose := func(inv float32) {
-		for i, v := range x {
-			codes[i] = byte(clamp(nearest(inv*v), -most, most-1) + most)
-		}
-	}
-	inv := float32(-most) / top
-	choose(inv)
+	inv = signedPlace(0, most) / top
 	lx, l2 := projectSigned(x, weights, inv, most)
-	var scale float32
 	if l2 != 0 {
 		scale = lx / l2
 	}
 	best := scale * lx
-	for try := -9; try <= 9; try++ {
-		if try == 0 {
-			continue
-		}
-		inv = -(float32(most) + float32(0.1*float32(try))) / top
-		lx, l2 = projectSigned(x, weights, inv, most)
+	for try := 1; try < signedTries; try++ {
+		trial := signedPlace(try, most) / top
+		lx, l2 = projectSigned(x, weights, trial, most)
 		if l2 > 0 && lx*lx > best*l2 {
-			choose(inv)
-			scale = lx / l2
+			inv, scale = trial, lx/l2
 			best = scale * lx
 		}
 	}
-	return scale
+	return scale, inv
+}
+
+// quantizeSigned chooses codes for the inv of fitSigned, zeros for 0.
+func quantizeSigned(codes []byte, x []float32, inv float32, most int) {
+	if inv == 0 {
+		clear(codes)
+		return
+	}
+	for i, v := range x {
+		codes[i] = byte(clamp(nearest(inv*v), -most, most-1) + most)
+	}
 }
 
 // projectSigned returns Σ w·l·x and Σ w·l² for the codes l chosen by inv.

@@ -154,16 +154,32 @@ func fitPositive(codes []byte, x, weights []float32, top int) float32 {
 // codes; write stores a block.
 func weigh32(src, importance []float32, n int, affine bool, write func(codes *[32]byte, d, least float32)) {
 	square := meanSquare(src)
-	for at := 0; at < len(src); at += 32 {
-		x := src[at : at+32]
-		var weights [32]float32
-		var codes [32]byte
-		weigh(weights[:], importance[at:], x, square)
+	var f fits
+	for len(src) > 0 {
+		x := src[:min(len(src), 32*fitLanes)]
+		src = src[len(x):]
+		own := take(&importance, len(x))
+		for at := 0; at < len(x); at += 32 {
+			var weights [32]float32
+			weigh(weights[:], own[at:], x[at:at+32], square)
+			f.put(at/32, x[at:at+32], weights[:])
+		}
 		if affine {
-			d, least := fitAffine(codes[:], x, weights[:], weighedSearch(n-1))
-			write(&codes, d, -least)
+			f.affine(32, weighedSearch(n-1))
 		} else {
-			write(&codes, fitSigned(codes[:], x, weights[:], n/2), 0)
+			f.signed(32, n/2)
+		}
+		for at := 0; at < len(x); at += 32 {
+			var codes [32]byte
+			if affine {
+				fit := f.affineFit(at / 32)
+				fit.codes(codes[:], x[at:at+32], n-1)
+				write(&codes, fit.scale, -fit.least)
+			} else {
+				scale, inv := f.signedFit(at / 32)
+				quantizeSigned(codes[:], x[at:at+32], inv, n/2)
+				write(&codes, scale, 0)
+			}
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"ridge/internal/cpu"
 )
 
 // Rows encoded with an importance matrix are those of ggml's quantizer, byte for byte.
@@ -25,6 +27,17 @@ func TestGoldenWeighted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for _, tier := range []cpu.Tier{cpu.Ref, cpu.AVX2, cpu.AVX512} {
+		if tier.Runs() {
+			t.Run(tier.String(), func(t *testing.T) {
+				defer cpu.Set(tier)()
+				goldenWeighted(t, files)
+			})
+		}
+	}
+}
+
+func goldenWeighted(t *testing.T, files map[string][]byte) {
 	const cols = 512
 	x, importance := floats(files["inputs"]), floats(files["importance"])
 	types := 0

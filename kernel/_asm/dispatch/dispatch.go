@@ -36,14 +36,14 @@ var partial = map[string]struct{ everywhere bool }{
 	"topKV": {true}, "encodeI8": {true},
 }
 
-// Source returns the Go code for an architecture with the given tiers, the best
-// first; without tiers no operation has a kernel.
-func Source(constraint string, tiers []string, ops []Op) string {
+// Source returns the Go code of a package for an architecture with the given tiers, the
+// best first; without tiers no operation has a kernel.
+func Source(pkg, constraint string, tiers []string, ops []Op) string {
 	var b strings.Builder
 	if constraint != "" {
 		fmt.Fprintf(&b, "//go:build %s\n\n", constraint)
 	}
-	b.WriteString("package kernel\n")
+	fmt.Fprintf(&b, "package %s\n", pkg)
 	if len(tiers) > 0 {
 		b.WriteString("\nimport \"ridge/internal/cpu\"\n")
 	}

@@ -22,7 +22,7 @@ func main() {
 	}
 	parts.WriteGo("gemm_table_arm64.go", "neon", tables())
 	parts.WriteGo("attn_table_arm64.go", "neon", attnTable())
-	parts.WriteGo("elem_tier_arm64.go", "neon", dispatch.Source("", []string{"NEON"}, out.ops))
+	parts.WriteGo("elem_tier_arm64.go", "neon", dispatch.Source("kernel", "", []string{"NEON"}, out.ops))
 }
 
 func generate() {

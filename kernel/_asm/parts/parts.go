@@ -16,6 +16,9 @@ import (
 var (
 	dir  = flag.String("dir", "", "write all parts and tables to `folder`")
 	only = flag.String("part", "", "generate the part with this `name` alone")
+
+	// Package is that of the files.
+	Package = flag.String("package", "kernel", "`name` of the package")
 )
 
 // Part is what goes to one file of assembly for amd64 and one of declarations.
@@ -53,7 +56,7 @@ func again(name string) error {
 		return err
 	}
 	file := filepath.Join(*dir, name+"_amd64")
-	cmd := exec.Command(self, "-part", name, "-pkg", "kernel", "-out", file+".s", "-stubs", file+".go")
+	cmd := exec.Command(self, "-part", name, "-pkg", *Package, "-out", file+".s", "-stubs", file+".go")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	return cmd.Run()
 }

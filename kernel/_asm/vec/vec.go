@@ -60,8 +60,8 @@ func WriteTiers(name string, list []parts.Part, others string) {
 	for _, p := range list {
 		p.Emit() // for Ops
 	}
-	parts.WriteGo(name+"_tier_amd64.go", name, dispatch.Source("", []string{"AVX512", "AVX2"}, Ops))
-	parts.WriteGo(name+"_tier_other.go", name, dispatch.Source(others, nil, Ops))
+	parts.WriteGo(name+"_tier_amd64.go", name, dispatch.Source(*parts.Package, "", []string{"AVX512", "AVX2"}, Ops))
+	parts.WriteGo(name+"_tier_other.go", name, dispatch.Source(*parts.Package, others, nil, Ops))
 }
 
 // Begin starts the kernel name with the given parameters and results, like
