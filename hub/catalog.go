@@ -18,6 +18,7 @@ type Entry struct {
 	Aliases []string        `json:"aliases,omitempty"` // shorter names
 	Default bool            `json:"default,omitempty"` // the model to use when none is named
 	Title   string          `json:"title"`
+	Arch    string          `json:"arch"`    // as GGUF spells it
 	Params  string          `json:"params"`  // number of parameters, e.g. "135M"
 	Context int             `json:"context"` // tokens that it was made for
 	License string          `json:"license"`

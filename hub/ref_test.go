@@ -180,12 +180,22 @@ func TestCatalog(t *testing.T) {
 // halfGigabyte bounds what a first question downloads.
 const halfGigabyte = 512 << 20
 
-// The catalogue tells sizes and contexts of all, has models of 3B to 8B, and its
-// default is the one that answers most within half a gigabyte.
+// The catalogue tells sizes and contexts of all, has models of 3B to 30B and of
+// every kind, two sources of each, and its default is the one that answers most
+// within half a gigabyte.
 func TestCatalogFacts(t *testing.T) {
-	large := 0
+	large, kinds := 0, map[string]int{}
 	var best, chosen Entry
 	for _, e := range Catalog() {
+		if len(e.Sources) < 2 {
+			t.Errorf("%s: %d sources", e.Name, len(e.Sources))
+		}
+		for _, kind := range []string{"mixture of experts", "for embeddings", "have a state", "thinks first", "latent attention"} {
+			if strings.Contains(e.Note, kind) {
+				kinds[kind]++
+			}
+		}
+		kinds[e.Arch]++
 		if e.Sources[0].Size == 0 || e.Sources[0].SHA256 == "" || e.Size() != e.Sources[0].Size || e.Context < 2048 {
 			t.Errorf("%s: expected size and sum of the first source, and a context, found %d, %q, %d", e.Name, e.Sources[0].Size, e.Sources[0].SHA256, e.Context)
 		}
@@ -204,6 +214,11 @@ func TestCatalogFacts(t *testing.T) {
 	}
 	if large < 8 {
 		t.Errorf("%d models of 3B and more", large)
+	}
+	for kind, n := range map[string]int{"mixture of experts": 8, "for embeddings": 3, "have a state": 3, "thinks first": 4, "latent attention": 1, "qwen3moe": 3, "gpt-oss": 1} {
+		if kinds[kind] < n {
+			t.Errorf("%d models of the kind %q, want %d", kinds[kind], kind, n)
+		}
 	}
 	if chosen.Name != best.Name {
 		t.Errorf("default %s with %d right answers, %s has %d", chosen.Name, chosen.Answers, best.Name, best.Answers)

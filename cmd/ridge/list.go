@@ -145,5 +145,8 @@ func offered(m hub.Model) string {
 	if n := all[i].Answers; n > 0 {
 		text += fmt.Sprintf(", answers %d of 100", n)
 	}
+	if all[i].Note != "" {
+		text += "; " + all[i].Note
+	}
 	return text
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,5 +47,32 @@ func TestFindProblems(t *testing.T) {
 	}
 	if p := models[len(models)-1].Problem; !strings.Contains(p, "architecture") || !strings.Contains(p, "lhama") {
 		t.Errorf("an unknown architecture: %q", p)
+	}
+}
+
+// Every model of the catalogue is listed with its licence and context, and show
+// describes it without fetching it.
+func TestCatalogued(t *testing.T) {
+	t.Setenv("RIDGE_OFFLINE", "1")
+	t.Setenv("RIDGE_MODELS", t.TempDir())
+	t.Setenv("HOME", t.TempDir())
+	var list bytes.Buffer
+	writeModels(&list, toPull(nil))
+	for _, e := range hub.Catalog() {
+		if want := fmt.Sprintf("%s, context %d", e.License, e.Context); !e.Base && !strings.Contains(list.String(), want) {
+			t.Errorf("%s: the list has no %q", e.Name, want)
+		}
+	}
+	c := showCommand()
+	var out bytes.Buffer
+	c.SetOut(&out)
+	c.SetArgs([]string{"qwen3:30b"})
+	if err := c.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"qwen3:30b-a3b, qwen3:30b\n", "not on this machine; ridge pull qwen3:30b-a3b", "qwen3moe", "apache-2.0", "40960", "17.28 GiB", "ollama:qwen3:30b-a3b-q4_K_M (Q4_K_M)"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("show prints no %q:\n%s", want, &out)
+		}
 	}
 }

@@ -111,8 +111,17 @@ func showCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show MODEL",
 		Short: "Describe a model: architecture, sizes, quantization, context, template",
-		Args:  cobra.ExactArgs(1),
+		Long: `Describe a model: architecture, sizes, quantization, context, template. Of a model
+of the catalogue that is not on this machine it prints what the catalogue tells: size,
+licence, context and sources. Nothing is downloaded for that.`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if e, ok := catalogued(c, args[0]); ok && !template {
+				if asJSON {
+					return writeJSON(c.OutOrStdout(), &e)
+				}
+				return writeEntry(c.OutOrStdout(), &e)
+			}
 			m, err := f.open(c, args[0], "")
 			if err != nil {
 				return err
