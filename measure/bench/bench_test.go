@@ -203,6 +203,27 @@ func TestSynthetic(t *testing.T) {
 	}
 }
 
+// A shape with experts is a model of which a token reads its share.
+func TestSyntheticExperts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "moe.gguf")
+	if err := Synthetic(path, "tinymoe:Q4_0", 7); err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.Open(path, model.Options{KV: tensor.F16, Workers: 1, Context: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	seq := m.Pool().NewSeq()
+	if err := m.Forward(&model.Step{Runs: []model.Run{{Seq: seq, Tokens: []int32{1, 2, 3}, Outputs: 1}}}); err != nil {
+		t.Fatal(err)
+	}
+	loads := m.ExpertLoads()
+	if len(loads) != 2 || loads[0].Experts != 8 || loads[0].Chosen != 2*3 {
+		t.Errorf("loads %+v", loads)
+	}
+}
+
 // A mixture stores matrices as llama.cpp's quantizer does, with wider types
 // where a row is no whole number of blocks.
 func TestSyntheticMixture(t *testing.T) {

@@ -20,21 +20,28 @@ import (
 type synShape struct {
 	layers, hidden, heads, kvHeads, headDim, ffn, vocab, context int
 	tied                                                         bool
-	latent                                                       *synLatent // nil for attention and MLPs as Llama has them
+	latent                                                       *synLatent  // nil for attention and MLPs as Llama has them
+	experts                                                      *synExperts // nil for MLPs
 }
+
+// synExperts are the mixtures in the place of MLPs: how many experts, of the width
+// of the MLP, and how many of them a token reads.
+type synExperts struct{ count, used int }
 
 // synShapes are the shapes by name, with the model they are taken from.
 var synShapes = map[string]synShape{
-	"tiny":    {2, 64, 4, 2, 16, 160, 512, 2048, true, nil},               // none: for tests
-	"smol":    {30, 576, 9, 3, 64, 1536, 49152, 8192, true, nil},          // SmolLM2-135M
-	"360m":    {32, 960, 15, 5, 64, 2560, 49152, 8192, true, nil},         // SmolLM2-360M
-	"0.5b":    {24, 896, 14, 2, 64, 4864, 151936, 32768, true, nil},       // Qwen2.5-0.5B, without its biases
-	"1.1b":    {22, 2048, 32, 4, 64, 5632, 32000, 2048, false, nil},       // TinyLlama-1.1B
-	"1b":      {16, 2048, 32, 8, 64, 8192, 128256, 131072, true, nil},     // Llama-3.2-1B
-	"3b":      {28, 3072, 24, 8, 128, 8192, 128256, 131072, true, nil},    // Llama-3.2-3B
-	"7b":      {32, 4096, 32, 32, 128, 11008, 32000, 4096, false, nil},    // Llama-2-7B
-	"v2-lite": {27, 2048, 16, 1, 0, 10944, 102400, 163840, false, v2Lite}, // DeepSeek-V2-Lite
-	"8b":      {32, 4096, 32, 8, 128, 14336, 128256, 131072, false, nil},  // Llama-3.1-8B
+	"tiny":    {2, 64, 4, 2, 16, 160, 512, 2048, true, nil, nil},                           // none: for tests
+	"smol":    {30, 576, 9, 3, 64, 1536, 49152, 8192, true, nil, nil},                      // SmolLM2-135M
+	"360m":    {32, 960, 15, 5, 64, 2560, 49152, 8192, true, nil, nil},                     // SmolLM2-360M
+	"0.5b":    {24, 896, 14, 2, 64, 4864, 151936, 32768, true, nil, nil},                   // Qwen2.5-0.5B, without its biases
+	"1.1b":    {22, 2048, 32, 4, 64, 5632, 32000, 2048, false, nil, nil},                   // TinyLlama-1.1B
+	"1b":      {16, 2048, 32, 8, 64, 8192, 128256, 131072, true, nil, nil},                 // Llama-3.2-1B
+	"3b":      {28, 3072, 24, 8, 128, 8192, 128256, 131072, true, nil, nil},                // Llama-3.2-3B
+	"7b":      {32, 4096, 32, 32, 128, 11008, 32000, 4096, false, nil, nil},                // Llama-2-7B
+	"v2-lite": {27, 2048, 16, 1, 0, 10944, 102400, 163840, false, v2Lite, nil},             // DeepSeek-V2-Lite
+	"8b":      {32, 4096, 32, 8, 128, 14336, 128256, 131072, false, nil, nil},              // Llama-3.1-8B
+	"tinymoe": {2, 64, 4, 2, 16, 32, 512, 2048, true, nil, &synExperts{8, 2}},              // none: for tests
+	"30b-a3b": {48, 2048, 32, 4, 128, 768, 151936, 40960, false, nil, &synExperts{128, 8}}, // Qwen3-30B-A3B
 }
 
 // SyntheticShapes returns the names of the shapes that Synthetic knows, sorted.
@@ -144,8 +151,11 @@ func (s *synthesizer) set(key string, v any) {
 func (s *synthesizer) metadata(name string, fileType uint32) {
 	h := s.shape
 	arch := "llama"
-	if h.latent != nil {
+	switch {
+	case h.latent != nil:
 		arch = "deepseek2"
+	case h.experts != nil:
+		arch = "qwen3moe"
 	}
 	s.set("general.architecture", arch)
 	s.set("general.name", name)
@@ -158,6 +168,11 @@ func (s *synthesizer) metadata(name string, fileType uint32) {
 		{"vocab_size", h.vocab}, {"attention.head_count", h.heads}, {"attention.head_count_kv", h.kvHeads},
 	} {
 		s.set(arch+"."+f.key, uint32(f.v))
+	}
+	if x := h.experts; x != nil {
+		s.set(arch+".expert_count", uint32(x.count))
+		s.set(arch+".expert_used_count", uint32(x.used))
+		s.set(arch+".expert_feed_forward_length", uint32(h.ffn))
 	}
 	if h.latent != nil {
 		s.latentMetadata(arch + ".")
@@ -214,6 +229,15 @@ func (s *synthesizer) tensors() {
 		s.matrix(at+"attn_v", "attn_v", i, kv, h.hidden)
 		s.matrix(at+"attn_output", "attn_output", i, h.hidden, q)
 		s.norm(at + "ffn_norm")
+		if x := h.experts; x != nil {
+			s.normOf(at+"attn_q_norm", h.headDim)
+			s.normOf(at+"attn_k_norm", h.headDim)
+			s.router(at+"ffn_gate_inp", x.count)
+			s.stack(at+"ffn_gate_exps", "ffn_gate", i, x.count, h.ffn, h.hidden)
+			s.stack(at+"ffn_up_exps", "ffn_up", i, x.count, h.ffn, h.hidden)
+			s.stack(at+"ffn_down_exps", "ffn_down", i, x.count, h.hidden, h.ffn)
+			continue
+		}
 		s.matrix(at+"ffn_gate", "ffn_gate", i, h.ffn, h.hidden)
 		s.matrix(at+"ffn_up", "ffn_up", i, h.ffn, h.hidden)
 		s.matrix(at+"ffn_down", "ffn_down", i, h.hidden, h.ffn)
