@@ -23,6 +23,19 @@ type Beyond struct {
 	// are not in memory, and the share of experts that a token chooses.
 	Read int64
 	Rate float64 // bytes a second that the file gave when it was opened
+	Kept int64   // bytes of memory for experts, those that are chosen most
+
+	experts *expertCache // nil for none
+}
+
+// Experts returns how many chosen experts were in memory and how many were read,
+// and the bytes of these, since the model was opened. It must not be called
+// during Forward.
+func (b *Beyond) Experts() (found, read, bytes int64) {
+	if b == nil || b.experts == nil {
+		return 0, 0, 0
+	}
+	return b.experts.found, b.experts.read, b.experts.bytes
 }
 
 // TokensPerSecond is about what the file allows.
@@ -58,25 +71,47 @@ func (m *Model) readBeyond(k *keeper, o *Options, why *MemoryError) error {
 			return err
 		}
 	}
-	pinned, bytes := pin(file, spare-reserved)
+	room := spare - reserved
+	pinned, bytes := pin(file, room)
 	rate := fileRate(file, pinned)
 	if m.w, err = m.loadFrom(file, o, &keptMatrices{inPlace: true, pinned: pinned}); err != nil {
 		file.Close()
 		return err
 	}
 	m.beyond = &Beyond{Why: why, File: path, Pinned: bytes, Rate: rate}
-	m.beyond.Read = m.readAhead(file, pinned)
+	m.readAhead(file, pinned, room-bytes)
 	return nil
 }
 
-// pin chooses the matrices to have in memory: those that every token reads, in
-// their order, while there is room; what is left of it is for the experts that the
-// system finds used most.
+// pin chooses the matrices to have in memory: those that every token reads, while
+// there is room. If there is not for all, each layer gets its part, so that the
+// file is read all the time and not in the last layers alone. What is left is for
+// experts.
 func pin(f *packfile.File, room int64) (pinned map[int]bool, bytes int64) {
 	pinned = map[int]bool{}
-	for i, e := range f.Matrix {
-		if !strings.Contains(e.Name, "_exps") && !strings.HasSuffix(e.Name, apartSuffix) && e.Size <= room {
-			pinned[i], room, bytes = true, room-e.Size, bytes+e.Size
+	dense := func(e *packfile.Entry) bool {
+		return !strings.Contains(e.Name, "_exps") && !strings.HasSuffix(e.Name, apartSuffix)
+	}
+	all, seen := int64(0), int64(0)
+	for i := range f.Matrix {
+		if e := &f.Matrix[i]; dense(e) {
+			all += e.Size
+		}
+	}
+	part := min(float64(max(room, 0))/float64(max(all, 1)), 1)
+	for i := range f.Matrix {
+		e := &f.Matrix[i]
+		if !dense(e) {
+			continue
+		}
+		seen += e.Size
+		if float64(bytes+e.Size) <= part*float64(seen) {
+			pinned[i], bytes = true, bytes+e.Size
+		}
+	}
+	for i := range f.Matrix { // what the division left
+		if e := &f.Matrix[i]; dense(e) && !pinned[i] && bytes+e.Size <= room {
+			pinned[i], bytes = true, bytes+e.Size
 		}
 	}
 	return pinned, bytes
@@ -145,21 +180,30 @@ func (m *Model) packToFile(k *keeper, o *Options) error {
 }
 
 // readAhead has the parts of layers that lie in the file read while the layer
-// before is computed, and their memory given back behind it. It returns the bytes
-// that a token reads of the file.
-func (m *Model) readAhead(file *packfile.File, pinned map[int]bool) (perToken int64) {
+// before is computed, and their memory given back behind it, and experts kept in
+// at most room bytes. It notes the bytes that a token reads of the file.
+func (m *Model) readAhead(file *packfile.File, pinned map[int]bool, room int64) {
 	place := map[*kernel.Packed]int{}
 	for i, p := range m.w.packed {
-		place[p.Packed] = i
+		if !pinned[i] {
+			place[p.Packed] = i
+		}
+	}
+	b, absent := m.beyond, 1.0
+	if b.experts = newExpertCache(m.net, file, place, room); b.experts != nil {
+		b.Kept = b.experts.bytesKept()
+		absent = 1 - float64(b.Kept)/float64(b.experts.total)
 	}
 	units := make([][][]byte, len(m.net.Layers)+1) // of the layers and the output matrix
 	add := func(unit int, r *nn.Region) {
 		for _, x := range r.Mats {
-			if i, ok := place[x.W]; ok && !pinned[i] {
-				perToken += int64(r.Active * float64(x.W.Size()))
-				if r.Active == 1 {
-					units[unit] = append(units[unit], x.W.Data)
-				}
+			switch _, ok := place[x.W]; {
+			case !ok:
+			case r.Active == 1:
+				b.Read += int64(x.W.Size())
+				units[unit] = append(units[unit], x.W.Data)
+			default:
+				b.Read += int64(r.Active * absent * float64(x.W.Size()))
 			}
 		}
 	}
@@ -171,12 +215,11 @@ func (m *Model) readAhead(file *packfile.File, pinned map[int]bool) (perToken in
 	head := m.net.head()
 	add(len(m.net.Layers), &head)
 	m.net.ahead = func(unit int) {
-		for _, b := range units[(unit+1)%len(units)] {
-			file.Ahead(b)
+		for _, w := range units[(unit+1)%len(units)] {
+			file.Ahead(w)
 		}
-		for _, b := range units[(unit+len(units)-1)%len(units)] {
-			file.Behind(b)
+		for _, w := range units[(unit+len(units)-1)%len(units)] {
+			file.Behind(w)
 		}
 	}
-	return perToken
 }

@@ -40,6 +40,18 @@ func TestBeyondMemory(t *testing.T) {
 				if b == nil || m.PackedFrom() != "read again" {
 					t.Fatalf("%v, packed from %q", b, m.PackedFrom())
 				}
+				found, read, bytes := b.Experts()
+				if moe := strings.HasPrefix(path, "../internal/tinymodel/testdata/qwen3moe"); moe != (b.Kept > 0) || moe != (found+read > 0) || (read > 0) != (bytes > 0) {
+					t.Errorf("%d bytes for experts; %d were there, %d read with %d bytes", b.Kept, found, read, bytes)
+				} else if moe {
+					chosen, fetched := int64(0), int64(0)
+					for _, l := range m.ExpertLoads() {
+						chosen, fetched = chosen+l.Read, fetched+l.Fetched
+					}
+					if found+read != chosen || fetched != read {
+						t.Errorf("%d experts there and %d read of %d chosen, %d fetched", found, read, chosen, fetched)
+					}
+				}
 				if b.Pinned <= 0 || b.Pinned > size/2 || b.Read <= 0 || b.Read > size-b.Pinned || !(b.TokensPerSecond() > 0) {
 					t.Errorf("%+v of %d bytes", b, size)
 				}

@@ -11,6 +11,7 @@ type ExpertLoad struct {
 	Busiest int64 // rows of the expert that most rows chose
 	Idle    int   // experts that no row chose
 	Read    int64 // experts read: in a step one for all rows that chose it
+	Fetched int64 // of these, the experts that a file was read for, see Beyond
 }
 
 // Imbalance returns how many times its share the busiest expert has, 1 if all are
@@ -31,7 +32,7 @@ func (m *Model) ExpertLoads() []ExpertLoad {
 		if x == nil {
 			continue
 		}
-		l := ExpertLoad{Layer: i, Experts: len(x.Experts), Read: x.Load().Read, Idle: len(x.Experts)}
+		l := ExpertLoad{Layer: i, Experts: len(x.Experts), Read: x.Load().Read, Fetched: x.Load().Fetched, Idle: len(x.Experts)}
 		for _, rows := range x.Load().Rows {
 			l.Chosen += rows
 			l.Busiest = max(l.Busiest, rows)

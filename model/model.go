@@ -414,6 +414,10 @@ func (m *Model) Close() error {
 	if m.kv != nil {
 		errs = append(errs, m.kv.Close())
 	}
+	if m.beyond != nil {
+		m.beyond.experts.close()
+		m.beyond = nil
+	}
 	if m.w != nil {
 		errs = append(errs, m.w.free())
 	}

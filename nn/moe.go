@@ -15,6 +15,9 @@ type MoE struct {
 	// the sigmoid of the product with SharedGate, [1][hidden], if that has weights.
 	Shared     *MLP
 	SharedGate Linear
+	// Fetch, when not nil, is called with the experts that a step has chosen, each
+	// once and rising, before their weights are read.
+	Fetch func(chosen []int)
 
 	load Load
 }
@@ -44,6 +47,9 @@ func (m *EarlyMoE) Feed(e *Exec, x *kernel.Acts) (*kernel.Acts, *Linear) { retur
 type Load struct {
 	Rows []int64 // per expert, the rows that chose it
 	Read int64   // experts that were read: in a step one for all rows that chose it
+	// Fetched counts those of them that were not in memory; who has set MoE.Fetch
+	// counts it.
+	Fetched int64
 }
 
 // Load returns what the mixture's router has chosen. It belongs to the mixture,
@@ -106,6 +112,7 @@ type moeRows struct {
 	slot   []int32 // [rows][top k]: the slot of each choice
 	from   []int32 // per slot, the place of its choice
 	spans  []expertSpan
+	chosen []int // experts of the spans
 
 	x        kernel.Acts // [slots][hidden], gathered
 	gate, up kernel.Acts // [slots][ffn]
@@ -142,6 +149,13 @@ func (m *MoE) feed(e *Exec, x *kernel.Acts, looked bool) (*kernel.Acts, *Linear)
 	}
 	e.route(&r.route, &m.Router, &r.logits, &r.choice)
 	r.assign(m, x.N)
+	if m.Fetch != nil {
+		r.chosen = r.chosen[:0]
+		for _, s := range r.spans {
+			r.chosen = append(r.chosen, s.expert)
+		}
+		m.Fetch(r.chosen)
+	}
 	in := x
 	if x.N > 1 || m.Router.WeighInput {
 		e.gather(m, r, x)

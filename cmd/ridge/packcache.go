@@ -57,8 +57,12 @@ func hintMemory(err error) error {
 
 // beyondText says how a model runs that does not fit into memory.
 func beyondText(b *model.Beyond) string {
-	return fmt.Sprintf("the weights (%s) do not fit into the %s that %s: %s of them are in memory, and each token reads %s of %s, at %.2g GB/s: expect about %.2g tokens a second",
-		bytesText(b.Why.Weights), bytesText(b.Why.Left), strings.TrimPrefix(b.Why.Of, "what "), bytesText(b.Pinned), bytesText(b.Read), b.File, b.Rate/1e9, b.TokensPerSecond())
+	kept := bytesText(b.Pinned) + " of them are in memory"
+	if b.Kept > 0 {
+		kept = fmt.Sprintf("%s of them are in memory, and %s of experts, those that are chosen most", bytesText(b.Pinned), bytesText(b.Kept))
+	}
+	return fmt.Sprintf("the weights (%s) do not fit into the %s that %s: %s; each token reads %s of %s, at %.2g GB/s: expect about %.2g tokens a second",
+		bytesText(b.Why.Weights), bytesText(b.Why.Left), strings.TrimPrefix(b.Why.Of, "what "), kept, bytesText(b.Read), b.File, b.Rate/1e9, b.TokensPerSecond())
 }
 
 // cache returns where packed weights are kept.

@@ -267,7 +267,11 @@ func (s *session) report(load time.Duration) {
 	bytes := float64(s.m.WeightBytes()) + float64(s.m.TokenBytes())*(float64(st.PromptTokens)+float64(tokens)/2)
 	got := bytes * rate(steps, st.Decode)
 	threads, _ := s.m.Widths()
-	limit := machine.ReadBandwidth(threads, int(s.m.WeightBytes()), probeTime)
+	size := s.m.WeightBytes()
+	if free := machine.Read().MemoryFree; free > 0 {
+		size = min(size, free/4) // a control group that is full would have the process killed
+	}
+	limit := machine.ReadBandwidth(threads, int(size), probeTime)
 	fmt.Fprintf(s.err, "decode   %8.3f s  %5d tokens  %8.1f tok/s  %6.1f GB/s, %.0f%% of the %.1f GB/s that %d threads read\n",
 		st.Decode.Seconds(), st.Tokens, rate(tokens, st.Decode), got/1e9, 100*got/max(limit, 1), limit/1e9, threads)
 	if st.Guessed > 0 {
@@ -281,9 +285,9 @@ func (s *session) report(load time.Duration) {
 // expertsText says how a model's experts were used since it was opened, "" for a
 // model without.
 func expertsText(loads []model.ExpertLoad) string {
-	var chosen, read, most, idle, experts = int64(0), int64(0), 0, 0, 0
+	var chosen, read, fetched, most, idle, experts = int64(0), int64(0), int64(0), 0, 0, 0
 	for i, l := range loads {
-		chosen, read, idle, experts = chosen+l.Chosen, read+l.Read, idle+l.Idle, experts+l.Experts
+		chosen, read, fetched, idle, experts = chosen+l.Chosen, read+l.Read, fetched+l.Fetched, idle+l.Idle, experts+l.Experts
 		if l.Imbalance() > loads[most].Imbalance() {
 			most = i
 		}
@@ -291,8 +295,12 @@ func expertsText(loads []model.ExpertLoad) string {
 	if chosen == 0 {
 		return ""
 	}
-	return fmt.Sprintf("experts  %d chosen in %d layers, %d read (%.2f rows for each); busiest %.1f times its share, in layer %d; %d of %d not chosen",
-		chosen, len(loads), read, float64(chosen)/float64(max(read, 1)), loads[most].Imbalance(), loads[most].Layer, idle, experts)
+	text := ""
+	if fetched > 0 {
+		text = fmt.Sprintf(", %d of them from the file", fetched)
+	}
+	return fmt.Sprintf("experts  %d chosen in %d layers, %d read%s (%.2f rows for each); busiest %.1f times its share, in layer %d; %d of %d not chosen",
+		chosen, len(loads), read, text, float64(chosen)/float64(max(read, 1)), loads[most].Imbalance(), loads[most].Layer, idle, experts)
 }
 
 func rate(n int, d time.Duration) float64 {

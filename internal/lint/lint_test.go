@@ -29,7 +29,7 @@ var mayImport = map[string][]string{
 	"weights/safetensors": {"weights/tensor"},
 	"weights/quantized":   {"weights/safetensors", "weights/tensor"},
 	"hub":                 {},
-	"measure/machine":     {"kernel", "weights/tensor"},
+	"measure/machine":     {"kernel", "kvcache", "weights/tensor"},
 	"text/chat":           {"text/tokenizer"},
 	"text/constraint":     {"text/chat", "text/grammar", "text/grammar/schema", "text/tokenizer"},
 	"kernel":              {"weights/tensor"},

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+
+	"ridge/kvcache"
 )
 
 // Info describes the machine. Numbers that could not be found are 0.
@@ -26,7 +28,7 @@ func Read() Info {
 	in := Info{Arch: runtime.GOARCH, Cores: runtime.NumCPU(), CoresGiven: runtime.GOMAXPROCS(0)}
 	in.CPU = field("/proc/cpuinfo", "model name")
 	in.MemoryTotal = kilobytes(field("/proc/meminfo", "MemTotal"))
-	in.MemoryFree = kilobytes(field("/proc/meminfo", "MemAvailable"))
+	in.MemoryFree = kvcache.ReadLimits().Left()
 	if n, err := strconv.ParseInt(firstLine("/sys/fs/cgroup/memory.max"), 10, 64); err == nil {
 		in.MemoryLimit = n
 	}
