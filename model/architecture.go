@@ -16,6 +16,9 @@ type architecture struct {
 	name string   // GGUF's
 	hf   []string // model_type values of config.json
 
+	// layers counts the layers of a config.json that does not say how many there
+	// are; nil where each says it.
+	layers   func(d *description) int
 	describe func(d *description, c *Config)
 	names    hfNames
 	// aliases are the names that parts have in GGUF files of this architecture
@@ -50,7 +53,7 @@ var architectures = []*architecture{
 	&commandR, &cohere2, &granite, &gpt2, &starcoder, &starcoder2, &gptneox, &mpt, &bloom, &falcon, &olmo, &olmo2, &stablelm,
 	&arcee, &seedoss, &exaone4, &apertus, &mistral3, &nemotron, &helium, &gptj, &codegen, &exaone, &opt,
 	&qwen2moe, &qwen3moe, &olmoe, &granitemoe, &gptoss, &lfm2, &lfm2moe,
-	&mamba, &mamba2, &jamba, &graniteHybrid, &bamba, &falconH1, &qwen3next, &qwen35,
+	&mamba, &mamba2, &jamba, &graniteHybrid, &bamba, &falconH1, &nemotronH, &nemotronHMoE, &recurrentGemma, &qwen3next, &qwen35, &qwen35moe,
 	&deepseek, &deepseek2, &minicpm3,
 	&internlm2, &minicpm, &xverse, &orion, &chatglm, &glm, &baichuan, &refact, &codeshell, &jais, &persimmon, &biogpt, &bitnet,
 
@@ -110,15 +113,22 @@ func (a *architecture) read(d *description, c *Config) error {
 		ffn, context = 4*c.Hidden, 2048
 	}
 	c.Vocab = d.int("", "vocab_size", required)
-	c.Layers = d.int("block_count", "num_hidden_layers|n_layer|n_layers", required)
+	layers := required
+	if a.layers != nil && d.hf {
+		layers = a.layers(d)
+	}
+	c.Layers = d.int("block_count", "num_hidden_layers|n_layer|n_layers", layers)
 	// A GGUF file counts the layers that predict further tokens among the others.
 	all := c.Layers
 	if c.Ahead = d.int("nextn_predict_layers", "num_nextn_predict_layers|num_mtp_layers", 0); !d.hf {
 		c.Layers -= c.Ahead
 	}
 	heads := required
-	if a.stateOnly {
+	switch {
+	case a.stateOnly:
 		heads, ffn, context = 1, 1, 1
+	case !d.hf && !d.has("feed_forward_length", "") && d.has("expert_feed_forward_length", ""): // all layers have experts
+		ffn = d.int("expert_feed_forward_length", "", 0)
 	}
 	c.Heads = d.int("attention.head_count", "num_attention_heads|n_head|n_heads", heads)
 	c.KVHeads = d.perLayer("attention.head_count_kv", "num_key_value_heads", all, c.Heads)

@@ -17,7 +17,8 @@ func (b *builder) decoder() *Net {
 }
 
 // stack builds a network of layers whose mixers mix builds: it is given the number
-// of a layer, and what gives the names of the layer's parts. feed, if it is given,
+// of a layer, and what gives the names of the layer's parts, and gives nil for a
+// layer that is an FFN alone. feed, if it is given,
 // builds the rest of a layer in place of an MLP or experts.
 func (b *builder) stack(mix func(i int, at func(string) string) nn.Mixer, feed ...func(b *builder, l *Layer, at func(string) string)) *Net {
 	net := b.frame()
@@ -30,9 +31,9 @@ func (b *builder) stack(mix func(i int, at func(string) string) nn.Mixer, feed .
 		b.norms(&l, at)
 		l.Mix = mix(i, at)
 		switch x := b.c.Experts.Layers; {
-		case b.c.NoFFN:
 		case len(feed) > 0:
 			feed[0](b, &l, at)
+		case b.c.NoFFN:
 		case x != nil && x[i]:
 			l.FFN = b.moe(at)
 		default:

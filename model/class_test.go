@@ -128,11 +128,17 @@ var noEffect = map[string][]string{
 	"floor_scale":                      {"attn_temperature_tuning"},
 	"expert_layer_period":              {""}, // the layers there are need not reach the next
 	"attn_layer_period":                {""},
-	"mamba_expand":                     {"mamba_d_ssm"},
+	"mamba_expand":                     {"mamba_d_ssm", "mamba_num_heads"},
+	"expand":                           {"mamba_num_heads"},
+	"hybrid_override_pattern":          {"layers_block_type"},
+	"n_groups":                         {"mamba_n_groups"},
+	"conv_kernel":                      {"mamba_d_conv"},
+	"use_conv_bias":                    {"mamba_conv_bias"},
+	"time_step_limit":                  {"mamba_dt_limit"},
 	"mamba_norm_before_gate":           {"mamba_rms_norm"},
 	"full_attention_interval":          {"layer_types"},
-	"max_position_embeddings":          {"position_embedding_type"},                  // without any there is no limit
-	"num_experts_per_tok":              {"expert_layer_period", "num_local_experts"}, // of one expert or none
+	"max_position_embeddings":          {"position_embedding_type", "mamba_num_heads"}, // without any there is no limit
+	"num_experts_per_tok":              {"expert_layer_period", "num_local_experts"},   // of one expert or none
 	"partial_rotary_factor":            {"rope_parameters", "alibi", "rotary_pct"},
 	"rotary_emb_base":                  {"rope_parameters"},
 	"rotary_pct":                       {"rope_parameters"},

@@ -33,11 +33,12 @@ type Config struct {
 	Embedding   int  // width of the embedding if it is not Hidden, 0 if it is
 
 	// Wiring of a block.
-	Parallel  bool // attention and MLP both read the block's input
-	SumNorms  bool // norms of the sums behind attention and MLP, and none before these
-	PostNorms bool // norms before the residual additions as well
-	NormResid bool // the residual stream continues from the normalized rows
-	NoFFN     bool // layers are mixers alone
+	Parallel  bool   // attention and MLP both read the block's input
+	SumNorms  bool   // norms of the sums behind attention and MLP, and none before these
+	PostNorms bool   // norms before the residual additions as well
+	NormResid bool   // the residual stream continues from the normalized rows
+	NoFFN     bool   // layers are mixers alone, or FFNs alone
+	FFNAlone  []bool // layers that are an FFN alone; nil: none
 
 	Act     nn.Activation
 	Cutoffs []float32   // of the gates of each layer, -Inf for none: see nn.MLP; nil for none

@@ -111,6 +111,9 @@ func (m *Model) transcribe(b *gguf.Builder, c *Config) error {
 	if m.arch == &graniteHybrid {
 		set("rope.scaling.finetuned", c.RopeStyle != nn.RopeNone)
 	}
+	if m.arch == &nemotronH { // as llama.cpp has it, though nothing is rotated
+		set("rope.dimension_count", uint32(c.HeadDim))
+	}
 	if (c.RopeStyle != nn.RopeNone || m.arch == &graniteHybrid) && err == nil {
 		err = ropeKeys(set, c)
 		if n, ok := asInt(d.json["original_max_position_embeddings"]); ok {
@@ -125,6 +128,15 @@ func sizeKeys(set func(string, any), c *Config, joined bool) {
 	set("vocab_size", uint32(c.Vocab))
 	set("context_length", uint32(c.Context))
 	set("feed_forward_length", uint32(c.FFN))
+	if c.FFNAlone != nil {
+		widths := everyLayer(c.Layers, 0)
+		for i, alone := range c.FFNAlone {
+			if alone {
+				widths[i] = c.ffn(i)
+			}
+		}
+		set("feed_forward_length", perLayerValue(widths))
+	}
 	set("block_count", uint32(c.Layers+c.Ahead))
 	if l := &c.Latent; l.Rank > 0 && joined {
 		set("attention.head_count_kv", uint32(c.Heads))
@@ -147,6 +159,11 @@ func sizeKeys(set func(string, any), c *Config, joined bool) {
 		}
 		for i, alone := range c.State.Layers {
 			if alone && !c.deltaRule() && !c.State.Beside {
+				heads[i] = 0
+			}
+		}
+		for i, alone := range c.FFNAlone {
+			if alone {
 				heads[i] = 0
 			}
 		}

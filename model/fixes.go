@@ -70,6 +70,25 @@ func takeRows(total, n int, from func(i int) int) func(tensor.Mat) (tensor.Mat, 
 	}
 }
 
+// takeColumns reorders the columns of a matrix, which lie in so many equal pieces:
+// piece i is from(i).
+func takeColumns(pieces int, from func(i int) int) func(tensor.Mat) (tensor.Mat, error) {
+	return func(m tensor.Mat) (tensor.Mat, error) {
+		if m.Cols%pieces != 0 || m.Cols/pieces%m.Type.BlockSize() != 0 {
+			return m, fmt.Errorf("columns: expected %d pieces of whole blocks of %d, found %d", pieces, m.Type.BlockSize(), m.Cols)
+		}
+		row, size := m.Type.RowBytes(m.Cols), m.Type.RowBytes(m.Cols/pieces)
+		out := make([]byte, m.Rows*row)
+		for r := range m.Rows {
+			for i := range pieces {
+				copy(out[r*row+i*size:][:size], m.Data[r*row+from(i)*size:])
+			}
+		}
+		m.Data = out
+		return m, nil
+	}
+}
+
 // halves returns which row of rotated halves is row i of rotated neighbours, in
 // heads of so many elements.
 func halves(i, dim int) int { return i/dim*dim + i%2*(dim/2) + i%dim/2 }

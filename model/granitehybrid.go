@@ -42,13 +42,17 @@ var graniteHybrid = architecture{
 		"ssm_dt.bias": "mamba.dt_bias", "ffn_gate_inp": "block_sparse_moe.router.layer", "ffn_gate_up_exps": "block_sparse_moe.input_linear",
 		"ffn_down_exps": "block_sparse_moe.output_linear", "ffn_up": "shared_mlp.input_linear", "ffn_down": "shared_mlp.output_linear",
 		"ffn_up_shexp": "shared_mlp.input_linear", "ffn_down_shexp": "shared_mlp.output_linear",
-	})), fix: func(c *Config, layer int, part string, bias bool) func(tensor.Mat) (tensor.Mat, error) {
-		if part == "ssm_a" {
-			return negativeExp
-		}
-		return permuteQK(c, layer, part, bias)
-	}},
+	})), fix: hybridFix},
 	build: (*builder).hybrid,
+}
+
+// hybridFix brings rates of decay, and rows of queries and keys, into the order of
+// GGUF, with positions and without.
+func hybridFix(c *Config, layer int, part string, bias bool) func(tensor.Mat) (tensor.Mat, error) {
+	if part == "ssm_a" {
+		return negativeExp
+	}
+	return permuteQK(c, layer, part, bias)
 }
 
 // Bamba: the same with an MLP, and with positions of which half of a head is

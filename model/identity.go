@@ -33,6 +33,9 @@ func (c *Config) identity() string {
 	d.add("post_norms", c.PostNorms)
 	d.add("norm_resid", c.NormResid)
 	d.add("no_ffn", c.NoFFN)
+	for i, alone := range c.FFNAlone {
+		d.add(fmt.Sprintf("ffn_alone_%d", i), alone)
+	}
 	d.add("act", int(c.Act))
 	d.add("cutoffs", c.Cutoffs)
 	for i, x := range c.XIELU {

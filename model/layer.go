@@ -8,12 +8,12 @@ import (
 )
 
 // Layer is one layer of a network: a mixer, which looks back in the sequence,
-// and an FFN, which does not and which not every layer has. Both add to the residual rows what they compute
+// and an FFN, which does not. Not every layer has both. Both add to the residual rows what they compute
 // from normalized ones.
 type Layer struct {
-	Pre  nn.Norm // of the mixer's input
-	Mix  nn.Mixer
-	Post nn.Norm // of what the mixer adds; without weights: as it is
+	Pre  nn.Norm  // of the mixer's input
+	Mix  nn.Mixer // nil for none: Pre, Post and what is beside both are not there either
+	Post nn.Norm  // of what the mixer adds; without weights: as it is
 
 	PreFFN  nn.Norm
 	FFN     nn.FFN // nil for none
@@ -55,7 +55,9 @@ func (l *Layer) Regions() iter.Seq[nn.Region] {
 		if l.Laurel != nil {
 			all = append(all, l.Laurel.Reads().Regions...)
 		}
-		all = append(all, l.Mix.Reads().Regions...)
+		if l.Mix != nil {
+			all = append(all, l.Mix.Reads().Regions...)
+		}
 		if l.FFN != nil {
 			all = append(all, l.FFN.Reads().Regions...)
 		}
@@ -89,6 +91,10 @@ type layerRows struct {
 // rows that give an output are computed once the mixer has appended what it
 // keeps; they move to the front.
 func (l *Layer) run(e *nn.Exec, s *nn.Step, i int, last bool, r *layerRows) {
+	if l.Mix == nil {
+		l.feedAlone(e, s, last, r)
+		return
+	}
 	if l.AltUp != nil {
 		l.AltUp.Predict(e, r.streams, &r.x)
 	}
@@ -158,6 +164,19 @@ func (l *Layer) run(e *nn.Exec, s *nn.Step, i int, last bool, r *layerRows) {
 	}
 	fed, down := l.FFN.Feed(e, in)
 	l.add(e, r, mixed, out, &l.Post)
+	l.add(e, r, fed, down, &l.PostFFN)
+}
+
+// feedAlone is run for a layer without a mixer.
+func (l *Layer) feedAlone(e *nn.Exec, s *nn.Step, last bool, r *layerRows) {
+	if last {
+		nn.Keep(&r.x, s.Wanted())
+		if e.KeepOutputs(0, len(s.Wanted())); r.x.N == 0 {
+			return
+		}
+	}
+	e.Norm(&r.h, &r.x, &l.PreFFN, l.FFN.Form())
+	fed, down := l.FFN.Feed(e, &r.h)
 	l.add(e, r, fed, down, &l.PostFFN)
 }
 

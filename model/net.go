@@ -78,7 +78,11 @@ type Head struct {
 func (n *Net) Keeps() []kvcache.LayerShape {
 	var shapes []kvcache.LayerShape
 	for i := range n.Layers {
-		shapes = append(shapes, n.Layers[i].Mix.Keeps())
+		shape := kvcache.LayerShape{}
+		if mix := n.Layers[i].Mix; mix != nil {
+			shape = mix.Keeps()
+		}
+		shapes = append(shapes, shape)
 	}
 	return shapes
 }

@@ -26,18 +26,34 @@ var qwen3next = architecture{
 	unused:  []string{"mtp.*"},
 }
 
-// Qwen 3.5: the same without experts, from checkpoints.
+// Qwen 3.5: the same without experts.
 var qwen35 = architecture{
 	name: "qwen35", hf: []string{"qwen3_5_text"},
+	describe: tiledDescribe,
+	names: hfNames{layers: "layers.", names: llamaNames(deltaNames(map[string]string{
+		"attn_qkv": "linear_attn.in_proj_qkv", "attn_gate": "linear_attn.in_proj_z",
+		"ssm_beta": "linear_attn.in_proj_b", "ssm_alpha": "linear_attn.in_proj_a",
+	})), fix: deltaFix},
+	aliases: map[string]string{"ffn_norm": "post_attention_norm"},
+	build:   (*builder).deltaHybrid,
+	unused:  []string{"mtp.*"},
+}
+
+// Qwen 3.5 with experts beside an MLP that a gate weighs, in every layer.
+var qwen35moe = architecture{
+	name: "qwen35moe", hf: []string{"qwen3_5_moe_text"},
 	describe: func(d *description, c *Config) {
-		deltaDescribe(d, c)
-		if x := &c.State; !d.hf && x.Heads != x.Groups {
-			d.fail("ssm.time_step_rank", "as many heads of values as of keys", x.Heads)
-		}
+		tiledDescribe(d, c)
+		d.must("ffn_gate_inp_shexp.weight")
+		c.Experts = d.experts(c, ExpertConfig{Normalize: true})
+		c.Experts.Normalize, c.FFN = true, c.Experts.FFN
+		c.Experts.SharedFFN = d.int("expert_shared_feed_forward_length", "shared_expert_intermediate_size", c.FFN)
 	},
 	names: hfNames{layers: "layers.", names: llamaNames(deltaNames(map[string]string{
 		"attn_qkv": "linear_attn.in_proj_qkv", "attn_gate": "linear_attn.in_proj_z",
 		"ssm_beta": "linear_attn.in_proj_b", "ssm_alpha": "linear_attn.in_proj_a",
+		"ffn_gate_shexp": "mlp.shared_expert.gate_proj", "ffn_up_shexp": "mlp.shared_expert.up_proj",
+		"ffn_down_shexp": "mlp.shared_expert.down_proj", "ffn_gate_inp_shexp": "mlp.shared_expert_gate",
 	})), fix: deltaFix},
 	aliases: map[string]string{"ffn_norm": "post_attention_norm"},
 	build:   (*builder).deltaHybrid,
@@ -92,6 +108,13 @@ func deltaDescribe(d *description, c *Config) {
 	}
 }
 
+// tiledDescribe is deltaDescribe for Qwen 3.5, whose GGUF files have heads of values
+// in tiles.
+func tiledDescribe(d *description, c *Config) {
+	deltaDescribe(d, c)
+	c.State.Tiled = c.State.Heads != c.State.Groups
+}
+
 // deltaFix brings the weights of a checkpoint into the order of GGUF: norms have 1
 // added, and queries, keys, values and gates lie apart and not head by head.
 func deltaFix(c *Config, _ int, part string, _ bool) func(tensor.Mat) (tensor.Mat, error) {
@@ -103,8 +126,17 @@ func deltaFix(c *Config, _ int, part string, _ bool) func(tensor.Mat) (tensor.Ma
 	}
 	both := c.Arch == qwen3nextName
 	switch {
-	case part == "ssm_a":
+	case part == "ssm_a" && both:
 		return negativeExp
+	case part == "ssm_a":
+		tile := tiledHeads(x, part)
+		return func(m tensor.Mat) (tensor.Mat, error) {
+			m, err := negativeExp(m)
+			if err == nil && tile != nil {
+				m, err = tile(m)
+			}
+			return m, err
+		}
 	case part == "attn_norm", part == "ffn_norm", part == "output_norm", part == "attn_q_norm", part == "attn_k_norm":
 		return addOne
 	case part == "attn_qkv" && both:
@@ -123,6 +155,39 @@ func deltaFix(c *Config, _ int, part string, _ bool) func(tensor.Mat) (tensor.Ma
 			width := values / x.Groups
 			return i/width*head + 2*x.States + width + i%width
 		})
+	case !both:
+		return tiledHeads(x, part)
+	}
+	return nil
+}
+
+// tiledHeads brings what belongs to heads of values into the order of GGUF: those
+// of one head of keys do not lie side by side there, but one in each tile.
+func tiledHeads(x *stateConfig, part string) func(tensor.Mat) (tensor.Mat, error) {
+	if !x.Tiled || x.Groups < 1 || x.Heads < 1 || x.Heads%x.Groups != 0 || x.Inner%x.Heads != 0 {
+		return nil
+	}
+	each := x.Heads / x.Groups
+	order := func(width int) func(i int) int {
+		return func(i int) int {
+			head := i / width
+			return (head%x.Groups*each+head/x.Groups)*width + i%width
+		}
+	}
+	switch keys, dim := 2*x.Groups*x.States, x.Inner/x.Heads; part {
+	case "ssm_a", "ssm_dt", "ssm_beta", "ssm_alpha":
+		return takeRows(x.Heads, x.Heads, order(1))
+	case "attn_gate":
+		return takeRows(x.Inner, x.Inner, order(dim))
+	case "attn_qkv", "ssm_conv1d":
+		return takeRows(keys+x.Inner, keys+x.Inner, func(i int) int {
+			if i < keys {
+				return i
+			}
+			return keys + order(dim)(i-keys)
+		})
+	case "ssm_out":
+		return takeColumns(x.Heads, order(1))
 	}
 	return nil
 }
@@ -130,7 +195,9 @@ func deltaFix(c *Config, _ int, part string, _ bool) func(tensor.Mat) (tensor.Ma
 const qwen3nextName = "qwen3next"
 
 // deltaRule reports whether the layers with a state have the gated delta rule.
-func (c *Config) deltaRule() bool { return c.Arch == qwen3nextName || c.Arch == qwen35.name }
+func (c *Config) deltaRule() bool {
+	return c.Arch == qwen3nextName || c.Arch == "qwen35" || c.Arch == "qwen35moe"
+}
 
 // deltaHybrid builds layers of the gated delta rule, and of attention with a gate.
 func (b *builder) deltaHybrid() *Net {
@@ -152,7 +219,7 @@ func (b *builder) delta(at func(string) string) *nn.Delta {
 		Conv:   b.conv(at("ssm_conv1d"), columns),
 		DtBias: b.numbers(at("ssm_dt.bias"), x.Heads), Rate: b.numbers(at("ssm_a"), x.Heads),
 		Norm: b.norm(at("ssm_norm"), x.Inner/x.Heads),
-		Out:  b.linear(at("ssm_out"), hidden, x.Inner),
+		Out:  b.linear(at("ssm_out"), hidden, x.Inner), Tiled: x.Tiled,
 	}
 	if b.c.Arch == qwen3nextName {
 		m.B, m.A = b.alternating(at("ssm_ba"), hidden, x.Groups, x.Heads/x.Groups)

@@ -21,6 +21,7 @@ type stateConfig struct {
 	Heads  int    // of the scan, which shares rates of decay
 	Groups int    // of heads that share what is written and read
 
+	Tiled        bool    // heads of values of one of keys do not lie side by side
 	Beside       bool    // layers with a state have attention beside it
 	NormGroups   bool    // rows are normalized by the groups of heads
 	NormFirst    bool    // rows are normalized before the gate
@@ -85,6 +86,7 @@ func (x *stateConfig) describe(d *nameList) {
 	d.add("state.norm_eps", x.NormEps)
 	d.add("state.dt_min", x.DtMin)
 	d.add("state.dt_max", x.DtMax)
+	d.add("state.tiled", x.Tiled)
 	d.add("state.beside", x.Beside)
 	d.add("state.norm_first", x.NormFirst)
 	d.add("state.mult", x.Mult)

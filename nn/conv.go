@@ -7,10 +7,12 @@ import (
 )
 
 // Conv is a causal convolution in front of a recurrent layer: a sum over the last
-// few rows, each column for itself, and SiLU of it.
+// few rows, each column for itself, and SiLU of it unless it is plain.
 type Conv struct {
 	Taps [][]float32 // per row of the sum, the oldest first, [columns]
 	Bias []float32   // [columns], or nil
+	// Plain leaves SiLU out.
+	Plain bool
 }
 
 // older returns how many rows before its own a sum wants.
@@ -102,7 +104,9 @@ func (t *causalTask) run(run *Run, kept []float32, share, c0, c1 int) {
 		for k, tap := range t.c.Taps {
 			kernel.AddProduct(out, tap[c0:c1], input(row-older+k))
 		}
-		kernel.SiLU(out, out)
+		if !t.c.Plain {
+			kernel.SiLU(out, out)
+		}
 	}
 	for k := range older {
 		copy(kept[k*share:][:c1-c0], input(run.Rows()-older+k))

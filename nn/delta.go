@@ -21,6 +21,9 @@ type Delta struct {
 
 	Heads, Dim       int // of values
 	KeyHeads, KeyDim int // each for equally many heads of values
+	// Tiled says that the heads of values of one of keys lie KeyHeads apart, and not
+	// side by side.
+	Tiled bool
 
 	DtBias, Rate []float32 // [heads]; Rate negative
 	Norm         Norm      // of each head's row, before the gate
@@ -111,6 +114,14 @@ func (t *deltaTask) Do(worker, workers int) {
 	t.m.Conv.states(t.s, t.kv, t.layer, t.m.Heads, worker, workers, t.run)
 }
 
+// keyHead returns the head of keys of a head of values.
+func (m *Delta) keyHead(h int) int {
+	if m.Tiled {
+		return h % m.KeyHeads
+	}
+	return h / (m.Heads / m.KeyHeads)
+}
+
 // run scans the rows of a run for head h.
 func (t *deltaTask) run(run *Run, h int, state []float32) {
 	const w = kernel.StateColumns
@@ -118,7 +129,7 @@ func (t *deltaTask) run(run *Run, h int, state []float32) {
 	var decayRow [MaxStates]float32
 	var known, written [w]float32
 	decay, keys := decayRow[:n], m.KeyHeads*n
-	from := h / (m.Heads / m.KeyHeads) * n
+	from := m.keyHead(h) * n
 	for row := run.First(); row < run.First()+run.Rows(); row++ {
 		x := Row(&t.r.qkv, row)
 		q, k, v := x[from:][:n], x[keys+from:][:n], x[2*keys+h*m.Dim:][:m.Dim]

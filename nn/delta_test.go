@@ -23,7 +23,7 @@ func TestDelta(t *testing.T) {
 		Norm: Norm{W: randomRow(r, dim), Eps: 1e-6}, Out: newMatrix(t, r, tensor.F32, hidden, heads*dim, false).Linear,
 	}
 	rows := randomActs(r, 80, hidden)
-	mixes(t, m, rows, []int{9, 1, 70}, func(first, n int) (out [][]float64) {
+	definition := func(first, n int) (out [][]float64) {
 		var x [][]float64
 		for i := range n {
 			x = append(x, qkv.times(values(rows, first+i)))
@@ -35,6 +35,9 @@ func TestDelta(t *testing.T) {
 			gate, strength, decay, y := z.times(in), b.times(in), a.times(in), make([]float64, heads*dim)
 			for h := range heads {
 				at := h / (heads / keyHeads) * keyDim
+				if m.Tiled {
+					at = h % keyHeads * keyDim
+				}
 				q, k := unit(x[i][at:at+keyDim]), unit(x[i][keys+at:keys+at+keyDim])
 				g := math.Exp(float64(m.Rate[h]) * math.Log1p(math.Exp(decay[h]+float64(m.DtBias[h]))))
 				for j := range dim {
@@ -58,7 +61,11 @@ func TestDelta(t *testing.T) {
 			out = append(out, y)
 		}
 		return out
-	})
+	}
+	for range 2 {
+		mixes(t, m, rows, []int{9, 1, 70}, definition)
+		m.Tiled = true
+	}
 }
 
 // unit returns x with the length 1.

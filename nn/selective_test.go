@@ -73,7 +73,9 @@ func (c *Conv) naive(x [][]float64) (out [][]float64) {
 					y[j] += float64(tap[j]) * x[row][j]
 				}
 			}
-			y[j] /= 1 + math.Exp(-y[j])
+			if !c.Plain {
+				y[j] /= 1 + math.Exp(-y[j])
+			}
 		}
 		out = append(out, y)
 	}

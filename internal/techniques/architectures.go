@@ -82,7 +82,7 @@ var architectures = []Technique{
 	},
 	{
 		ID:      "heterogeneous-stack",
-		What:    "each layer has a mixer and an FFN of its own: LFM2's short convolutions, state-space layers or the gated delta rule (Qwen 3 Next, Qwen 3.5) between layers of attention, or attention and a state-space layer side by side in one (Falcon-H1), experts beside MLPs; states lie in the pages of one pool",
+		What:    "each layer has a mixer and an FFN of its own: LFM2's short convolutions, state-space layers or the gated delta rule (Qwen 3 Next, Qwen 3.5) between layers of attention, or attention and a state-space layer side by side in one (Falcon-H1), or FFNs alone (Nemotron-H), experts beside MLPs; states lie in the pages of one pool",
 		Use:     "ridge run MODEL",
 		Code:    "nn/shortconv.go",
 		Tests:   []string{"nn TestShortConv", "nn TestDelta", "model TestAgainstTransformers", "engine TestStatesOneAnswer"},
@@ -117,6 +117,15 @@ var architectures = []Technique{
 		Tests:   []string{"model TestAgainstTransformers", "engine TestStates", "engine TestStatesOneAnswer"},
 		Show:    "go test -v -run 'TestAgainstTransformers/jamba' ./model",
 		Missing: "the slope of decoding by the share of attention",
+	},
+	{
+		ID:      "nemotron-h",
+		What:    "Nemotron-H: a layer is a state-space mixer, attention without positions, an MLP or experts alone; those without a mixer keep nothing",
+		Use:     "ridge run MODEL",
+		Code:    "model/nemotronh.go",
+		Tests:   []string{"model TestAgainstTransformers", "engine TestStates", "engine TestStatesOneAnswer"},
+		Show:    "go test -v -run 'TestAgainstTransformers/nemotron-h' ./model",
+		Missing: "tokens per second by the share of attention",
 	},
 	{
 		ID:    "mistral",

@@ -44,6 +44,9 @@ type layer struct {
 }
 
 func newLayer(m nn.Mixer) layer {
+	if m == nil {
+		return layer{}
+	}
 	reads := m.Reads()
 	l := layer{m.Keeps(), m.Keeps(), reads.Queries, reads.ValueDim}
 	if reads.Shared.Heads > 0 {

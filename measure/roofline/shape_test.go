@@ -93,6 +93,9 @@ func naive(t *testing.T, path string, c model.Config, kv tensor.DType, st Step) 
 	}
 	for _, g := range st {
 		for layer := range c.Layers {
+			if c.FFNAlone != nil && c.FFNAlone[layer] {
+				continue
+			}
 			if c.Conv.Layers != nil && c.Conv.Layers[layer] {
 				state := int64(4 * (c.Conv.Taps - 1) * c.Hidden)
 				out.KVRead += state

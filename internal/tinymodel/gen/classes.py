@@ -30,7 +30,7 @@ TYPES = ["apertus", "arcee", "biogpt", "bitnet", "bloom", "codegen", "cohere", "
 
 ENCODERS = ["bert", "camembert", "distilbert", "modernbert", "mpnet", "nomic_bert", "roberta", "xlm-roberta"]
 
-STATE = ["bamba", "falcon_h1", "falcon_mamba", "granitemoehybrid", "jamba", "mamba", "mamba2", "qwen3_5_text", "qwen3_next"]
+STATE = ["bamba", "falcon_h1", "falcon_mamba", "granitemoehybrid", "jamba", "mamba", "mamba2", "nemotron_h", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_next", "recurrent_gemma"]
 
 LATENT = ["deepseek_v2", "deepseek_v3", "glm4_moe_lite", "minicpm3", "youtu"]
 
@@ -128,9 +128,10 @@ NEUTRAL = ["*_token_id", "*_token_index", "*_token_ids", "use_cache", "initializ
            "vision_config", "text_config", "mm_tokens_per_image", "altup_coef_clip",
            "n_ctx", "layerdrop", "init_std", "deterministic_flash_attn", "sparse_pred*", "decoder_bias",
            "initializer_cutoff_factor",
-           "time_step_scale", "time_step_min", "time_step_max", "time_step_init_scheme", "time_step_floor", "rescale_prenorm_residual",
+           "w_init_variance_scale", "time_step_scale", "time_step_min", "time_step_max", "time_step_init_scheme", "time_step_floor", "rescale_prenorm_residual",
            "residual_in_fp32", "use_mambapy", "use_falcon_mambapy", "use_associative_scan", "use_mamba_kernels", "use_mem_eff_path",
-           "chunk_size", "mamba_chunk_size", "num_logits_to_keep", "z_loss_coefficient"]
+           "chunk_size", "mamba_chunk_size", "mamba_dt_min", "mamba_dt_max", "mamba_dt_init_floor", "mamba_ssm_cache_dtype",
+           "mtp_layers_block_type", "mtp_hybrid_override_pattern", "moe_shared_expert_overlap", "num_logits_to_keep", "z_loss_coefficient"]
 
 
 def neutral(key):

@@ -177,6 +177,8 @@ def write_gguf(folder, path, case, dtype=None):
     from conversion import ModelBase, ModelType, get_model_architecture, get_model_class
     import gguf
     hparams = {**case["config"], **ModelBase.load_hparams(folder, False), **case.get("hparams", {})}
+    for key in case.get("unsaid", ()):     # that the class has a default for
+        hparams.pop(key, None)
     cls = get_model_class(get_model_architecture(hparams, ModelType.TEXT))
     cls = getattr(cls, case.get("converter", ""), cls)
     vocab = vocab_size(case)

@@ -30,7 +30,11 @@ def values(name, r):
         return 0.25 * r + 1
     if name.endswith("linear_attn.norm.weight"):
         return 0.25 * r + 1
-    if name.endswith("conv1d.weight"):
+    if name.endswith("recurrent_param"):
+        return 0.5 * r - 3
+    if "rg_lru" in name:
+        return (0.3 if name.endswith("bias") else 0.6) * r
+    if name.endswith(("conv1d.weight", "conv_1d.weight")):
         return 0.5 * r
     return None
 
@@ -66,13 +70,25 @@ falcon_h1 = family("FalconH1ForCausalLM", "falcon_h1", {
     **MIXED, **SSD, "hidden_act": "silu", "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "head_dim": 16, "mamba_d_ssm": 32, "mamba_n_groups": 2,
     "mamba_n_heads": 2, "mamba_d_state": 8, "intermediate_size": 32,
     "tie_word_embeddings": False, **MULTIPLIERS}, generate=True, **OPTIONS)
+nemotron_h = family("NemotronHForCausalLM", "nemotron_h", {
+    **MIXED, "num_hidden_layers": 4, "hybrid_override_pattern": "M-*M", "head_dim": 16, "layer_norm_epsilon": 1e-5,
+    "mlp_hidden_act": "relu2", "ssm_state_size": 8, "mamba_num_heads": 4, "mamba_head_dim": 16, "n_groups": 2, "conv_kernel": 4,
+    "time_step_min": 1e-12, "use_conv_bias": True, "use_bias": False, "attention_bias": False, "mlp_bias": False, "chunk_size": 16, "tie_word_embeddings": False},
+    generate=True, **OPTIONS)
+recurrent_gemma = family("RecurrentGemmaForCausalLM", "recurrent_gemma", {
+    **MIXED, "num_hidden_layers": 3, "attention_window_size": 16, "lru_width": 32, "conv1d_width": 4, "logits_soft_cap": 30.0,
+    "rms_norm_eps": 1e-6, "hidden_activation": "gelu_pytorch_tanh", "block_types": ["recurrent", "attention"]},
+    gguf=False, norm_plus_one=True, embed_std=0.15, generate="again", **OPTIONS)
 DELTA = {**MIXED, "hidden_act": "silu", "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "head_dim": 16, "attention_bias": False,
          "linear_conv_kernel_dim": 4, "linear_key_head_dim": 8, "linear_value_head_dim": 16, "linear_num_key_heads": 2,
          "linear_num_value_heads": 4, "layer_types": ["linear_attention", "full_attention"]}
 qwen3next = family("Qwen3NextForCausalLM", "qwen3_next", {
     **DELTA, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16, "shared_expert_intermediate_size": 16,
     "norm_topk_prob": True, "decoder_sparse_step": 1, "mlp_only_layers": []}, no_mtp=True, norm_plus_one=True, generate=True, **OPTIONS)
-qwen35 = family("Qwen3_5ForCausalLM", "qwen3_5_text", DELTA, gguf=False, norm_plus_one=True, generate=True, **OPTIONS)
+qwen35 = family("Qwen3_5ForCausalLM", "qwen3_5_text", DELTA, no_mtp=True, norm_plus_one=True, generate=True, **OPTIONS)
+qwen35moe = family("Qwen3_5MoeForCausalLM", "qwen3_5_moe_text", {
+    **{k: v for k, v in DELTA.items() if k != "intermediate_size"}, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16,
+    "shared_expert_intermediate_size": 16}, no_mtp=True, norm_plus_one=True, generate=True, **OPTIONS)
 
 CASES = [
     mamba("mamba", "selective state-space layers alone"),
@@ -108,9 +124,19 @@ CASES = [
     falcon_h1("falcon-h1-after", "a norm behind the gate, no multipliers, the width that follows from another", {
         "num_hidden_layers": 1, "mamba_rms_norm": True, "mamba_norm_before_gate": False, "mamba_d_ssm": None, "mamba_n_heads": 4,
         "tie_word_embeddings": True}, drop=MULTIPLIERS, gguf=False),
+    nemotron_h("nemotron-h", "layers of a state-space mixer, an MLP or attention without positions alone", unsaid=["num_experts_per_tok"]),
+    nemotron_h("nemotron-h-moe", "experts, a list of layers, biases, one group", {
+        "layers_block_type": ["linear_attention", "moe", "full_attention", "moe"], "n_routed_experts": 4, "num_experts_per_tok": 2,
+        "moe_intermediate_size": 16, "moe_shared_expert_intermediate_size": 24, "routed_scaling_factor": 1.5, "n_group": 2, "topk_group": 1,
+        "n_groups": 1, "use_conv_bias": False, "use_bias": True, "mlp_bias": True}, drop=["hybrid_override_pattern", "intermediate_size", "num_hidden_layers"], gguf=False),
+    recurrent_gemma("recurrent-gemma", "recurrent blocks around attention with a window"),
+    recurrent_gemma("recurrent-gemma-wide", "states wider than the model, biases of attention, all of a head is rotated", {
+        "num_hidden_layers": 2, "lru_width": 64, "attention_bias": True, "partial_rotary_factor": 1.0, "logits_soft_cap": 8.0,
+        "tie_word_embeddings": False}),
     qwen3next("qwen3next", "the gated delta rule, two heads of values for one of keys, then attention with a gate; experts"),
     qwen3next("qwen3next-dense", "no experts in the first layer, biases, untied, half of a head is rotated", {
         "mlp_only_layers": [0], "attention_bias": True, "partial_rotary_factor": 0.5, "linear_num_value_heads": 2,
         "linear_conv_kernel_dim": 3, "tie_word_embeddings": False}, gguf=False),
     qwen35("qwen35", "no experts, projections apart"),
+    qwen35moe("qwen35moe", "experts in every layer"),
 ]
