@@ -9,8 +9,7 @@ import (
 
 // adaptedSalt tells prefixes that were computed with different adapters apart. No
 // tenant can choose such a salt: theirs begin with a number.
-func adaptedSalt(a *model.Adapter, salt string) string {
-	id := adapterID(a)
+func adaptedSalt(id, salt string) string {
 	if id == "" {
 		return salt
 	}
@@ -28,3 +27,9 @@ func adapterID(a *model.Adapter) string {
 
 // ReadAdapter reads an adapter of the model for requests, see model.Model.ReadAdapter.
 func (e *Engine) ReadAdapter(path string) (*model.Adapter, error) { return e.m.ReadAdapter(path) }
+
+// ReadControl reads a control vector of the model for requests, see
+// model.Model.ReadControl.
+func (e *Engine) ReadControl(path string, first, last int) (*model.Adapter, error) {
+	return e.m.ReadControl(path, first, last)
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,7 +62,7 @@ func TestAdapters(t *testing.T) {
 	if same(&want[0], &want[1]) || same(&want[1], &want[2]) {
 		t.Error("adapters change no answer")
 	}
-	if got := tenantOf(saltOf(adaptedSalt(all[1], salt("bob", "s")), 128)); got != "bob" {
+	if got := tenantOf(saltOf(adaptedSalt(all[1].ID, salt("bob", "s")), 128)); got != "bob" {
 		t.Errorf("tenant of a salt with an adapter: %q, want bob", got)
 	}
 }
@@ -80,18 +81,18 @@ func TestAdapterSessions(t *testing.T) {
 		t.Errorf("%d tokens saved without the adapter, %v", n, err)
 	}
 	var file bytes.Buffer
-	if n, err := e.SaveSession(ctx, &file, Session{Tokens: q.Tokens, Adapter: a}); err != nil || n != 40 {
+	if n, err := e.SaveSession(ctx, &file, Session{Tokens: q.Tokens, Adapter: a.ID}); err != nil || n != 40 {
 		t.Fatalf("%d tokens saved, %v", n, err)
 	}
 	if err := e.ForgetPrefixes(ctx); err != nil {
 		t.Fatal(err)
 	}
-	for _, other := range []*model.Adapter{nil, a.Scaled(2)} {
+	for _, other := range []string{"", a.Scaled(2).ID} {
 		if _, err := e.LoadSession(ctx, bytes.NewReader(file.Bytes()), Session{Adapter: other}); err == nil || !strings.Contains(err.Error(), "session: adapter: expected one saved with") {
 			t.Errorf("with another adapter: %v", err)
 		}
 	}
-	if _, err := e.LoadSession(ctx, bytes.NewReader(file.Bytes()), Session{Adapter: a}); err != nil {
+	if _, err := e.LoadSession(ctx, bytes.NewReader(file.Bytes()), Session{Adapter: a.ID}); err != nil {
 		t.Fatal(err)
 	}
 	if _, info := ask(t, e, q); info.Cached != 39 {
@@ -100,5 +101,40 @@ func TestAdapterSessions(t *testing.T) {
 	q.Adapter = nil
 	if _, info := ask(t, e, q); info.Cached != 0 {
 		t.Errorf("%d tokens were found without the adapter", info.Cached)
+	}
+}
+
+// What is on the disk of prompts' beginnings is found again after a restart by the
+// adapter that it was computed with, and by no other.
+func TestAdapterPrefixesOnDisk(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 9))
+	dir := t.TempDir()
+	common := randomTokens(r, 70, 128)
+	open := func() (*Engine, *model.Adapter) {
+		store, _ := prefixDisk(t, dir, "llama", 1<<30)
+		e := start(t, openTiny(t, "llama", 64), Options{Prefixes: store, PinShare: .5})
+		a, err := e.ReadAdapter(tinyAdapters + "llama")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e, a
+	}
+	prompt := func(a *model.Adapter) Request {
+		return Request{Tokens: append(slices.Clone(common), randomTokens(r, 7, 128)...), MaxTokens: 2, Breakpoints: []Breakpoint{{70, true}}, Adapter: a}
+	}
+	e, a := open()
+	ask(t, e, prompt(a))
+	until(t, "the prefix is written", func() bool { return e.Stats().Prefixes.Written == 1 })
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e, a = open()
+	for _, other := range []*model.Adapter{nil, a.Scaled(0.5)} {
+		if _, info := ask(t, e, prompt(other)); info.Cached != 0 {
+			t.Errorf("%d tokens were found by another adapter", info.Cached)
+		}
+	}
+	if _, info := ask(t, e, prompt(a)); info.Cached != 70 {
+		t.Errorf("%d tokens were found, want 70", info.Cached)
 	}
 }

@@ -142,7 +142,7 @@ func (e *Engine) newGroup(r *Request) (*group, error) {
 	if !e.m.Has(r.Adapter) {
 		return nil, badRequest("adapter", "expected one that was read for the model, found another model's")
 	}
-	g := &group{req: *r, salt: adaptedSalt(r.Adapter, salt(r.Tenant, r.CacheSalt)), arrived: e.now()}
+	g := &group{req: *r, salt: adaptedSalt(adapterID(r.Adapter), salt(r.Tenant, r.CacheSalt)), arrived: e.now()}
 	g.info.Tokens = len(r.Tokens)
 	if g.scores() {
 		g.scored = max(r.ScoreFrom-1, 0)

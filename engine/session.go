@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"ridge/kvcache"
-	"ridge/model"
 )
 
 // Session names what is computed of a prompt, to be kept in a file. Only a model
@@ -19,7 +18,7 @@ type Session struct {
 	Tokens    []int32
 	Tenant    string // as in Request
 	CacheSalt string
-	Adapter   *model.Adapter // that it was computed with; nil for none
+	Adapter   string // the ID of the adapter that it was computed with; "" for none
 }
 
 // salt is what the session's prefix is shared under.
@@ -70,7 +69,7 @@ func (e *Engine) SaveSession(ctx context.Context, w io.Writer, s Session) (token
 			rope, kv = 0, e.tree.Match(own, s.Tokens)
 		}
 		n = kv.Len()
-		meta, err := json.Marshal(sessionMeta{Model: e.m.Fingerprint(), Tokens: s.Tokens[:n], Rope: rope, Adapter: adapterID(s.Adapter)})
+		meta, err := json.Marshal(sessionMeta{Model: e.m.Fingerprint(), Tokens: s.Tokens[:n], Rope: rope, Adapter: s.Adapter})
 		if err == nil {
 			file.Grow(int(e.pool.SnapshotBytes(kv, len(meta))))
 			parts, err = e.pool.Parts(kv, meta)
@@ -180,7 +179,7 @@ func (e *Engine) adopt(kv *kvcache.Seq, b []byte, s *Session) ([]int32, error) {
 	if own := e.m.Fingerprint(); meta.Model != own {
 		return nil, fmt.Errorf("engine: session: model: expected one saved with the weights that are loaded (fingerprint %.12s), found other ones (%.12q): the model's file was changed, or it is another model's session", own, meta.Model)
 	}
-	if own := adapterID(s.Adapter); meta.Adapter != own {
+	if own := s.Adapter; meta.Adapter != own {
 		return nil, fmt.Errorf("engine: session: adapter: expected one saved with %s, found one saved with %s", adapterText(own), adapterText(meta.Adapter))
 	}
 	if len(meta.Tokens) != kv.Len() {

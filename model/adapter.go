@@ -14,8 +14,6 @@ import (
 
 	"ridge/kernel"
 	"ridge/nn"
-	"ridge/weights/gguf"
-	"ridge/weights/safetensors"
 	"ridge/weights/tensor"
 )
 
@@ -31,7 +29,8 @@ type Adapter struct {
 	ID      string // tells what it computes from what any other does
 
 	deltas nn.Adapter
-	net    *Net // whose matrices it changes
+	norms  map[*nn.Linear][]*rowNorms // of deltas, nil for those without a magnitude
+	net    *Net                       // whose matrices it changes
 }
 
 // Run returns what a run of a step has for its rows to be changed, nil for a nil
@@ -46,22 +45,29 @@ func (a *Adapter) Run() *nn.Adapter {
 // Has reports whether an adapter, nil for none, is for the model.
 func (m *Model) Has(a *Adapter) bool { return a == nil || a.net == m.net }
 
-// Scaled returns the adapter with what it adds times scale. It shares a's memory.
+// Scaled returns the adapter with what it adds times scale, which is nothing for 0. It
+// shares a's memory.
 func (a *Adapter) Scaled(scale float32) *Adapter {
 	if scale == 1 {
 		return a
 	}
-	b := &Adapter{Path: a.Path, Rank: a.Rank, net: a.net, ID: fmt.Sprintf("%s:%g", a.ID, scale), deltas: nn.Adapter{Deltas: map[*nn.Linear][]nn.LowRank{}}}
+	b := &Adapter{Path: a.Path, Rank: a.Rank, net: a.net, ID: fmt.Sprintf("%s:%g", a.ID, scale), norms: a.norms, deltas: nn.Adapter{Deltas: map[*nn.Linear][]nn.LowRank{}}}
 	for l, ds := range a.deltas.Deltas {
 		if scale == 0 {
 			break
 		}
-		for _, d := range ds {
+		for i, d := range ds {
 			d.Scale *= scale
+			if n := a.norms[l][i]; n != nil {
+				d.Gain = n.gain(d.Scale)
+			}
 			b.deltas.Deltas[l] = append(b.deltas.Deltas[l], d)
 		}
 	}
 	b.Targets = len(b.deltas.Deltas)
+	if scale != 0 {
+		b.deltas.Steer = steered(a.deltas.Steer, scale, nil, 0)
+	}
 	return b
 }
 
@@ -71,20 +77,24 @@ func (a *Adapter) With(b *Adapter) *Adapter {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
 	}
-	sum := &Adapter{Path: a.Path, net: a.net, Rank: max(a.Rank, b.Rank), ID: a.ID + "+" + b.ID, deltas: nn.Adapter{Deltas: map[*nn.Linear][]nn.LowRank{}}}
+	sum := &Adapter{Path: a.Path, net: a.net, Rank: max(a.Rank, b.Rank), ID: a.ID + "+" + b.ID, norms: map[*nn.Linear][]*rowNorms{}, deltas: nn.Adapter{Deltas: map[*nn.Linear][]nn.LowRank{}}}
 	for _, from := range []*Adapter{a, b} {
 		for l, ds := range from.deltas.Deltas {
 			sum.deltas.Deltas[l] = append(sum.deltas.Deltas[l], ds...)
+			sum.norms[l] = append(sum.norms[l], from.norms[l]...)
 		}
 	}
 	sum.Targets = len(sum.deltas.Deltas)
+	sum.deltas.Steer = steered(a.deltas.Steer, 1, b.deltas.Steer, 1)
 	return sum
 }
 
 // lowRank are the two matrices that change a weight, as an adapter's file has them.
 type lowRank struct {
 	down, up         tensor.Mat // [rank][in], [out][rank]
+	size             tensor.Mat // [1][out], the length of each row of the changed weight, if sizeName is set
 	downName, upName string     // none: it is not there
+	sizeName         string
 	scale            float32
 }
 
@@ -118,6 +128,22 @@ func (f *adapterFile) fault(format string, args ...any) error {
 // for another model, has numbers that are none, or computes something else than LoRA
 // is refused by the name of what is wrong. It may be called while the model computes.
 func (m *Model) ReadAdapter(path string) (_ *Adapter, err error) {
+	f, err := m.openAdapter(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.close()
+	a := &Adapter{Path: path, net: m.net, norms: map[*nn.Linear][]*rowNorms{}, deltas: nn.Adapter{Deltas: map[*nn.Linear][]nn.LowRank{}}}
+	if err := m.attach(a, f); err != nil {
+		return nil, err
+	}
+	a.ID, a.Targets = f.identity(), len(a.deltas.Deltas)
+	return a, nil
+}
+
+// openAdapter opens an adapter for the model, and looks at it without the model's
+// weights.
+func (m *Model) openAdapter(path string) (_ *adapterFile, err error) {
 	open := openPEFT
 	if strings.HasSuffix(path, ".gguf") {
 		open = openGGUFAdapter
@@ -126,7 +152,11 @@ func (m *Model) ReadAdapter(path string) (_ *Adapter, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.close()
+	defer func() {
+		if err != nil {
+			f.close()
+		}
+	}()
 	if f.arch != "" && f.arch != m.arch.name {
 		return nil, f.fault("general.architecture: expected %q, the model's, found %q", m.arch.name, f.arch)
 	}
@@ -138,12 +168,7 @@ func (m *Model) ReadAdapter(path string) (_ *Adapter, err error) {
 			return nil, err
 		}
 	}
-	a := &Adapter{Path: path, net: m.net, deltas: nn.Adapter{Deltas: map[*nn.Linear][]nn.LowRank{}}}
-	if err := m.attach(a, f); err != nil {
-		return nil, err
-	}
-	a.ID, a.Targets = f.identity(), len(a.deltas.Deltas)
-	return a, nil
+	return f, nil
 }
 
 // check looks at the matrices of a target without the model.
@@ -164,7 +189,10 @@ func (f *adapterFile) check(target string) error {
 	for _, x := range []struct {
 		m    *tensor.Mat
 		name string
-	}{{&p.down, p.downName}, {&p.up, p.upName}} {
+	}{{&p.down, p.downName}, {&p.up, p.upName}, {&p.size, p.sizeName}} {
+		if x.name == "" {
+			continue
+		}
 		if !x.m.Type.CanDecode() {
 			return f.fault("tensor %q: element type %v cannot be read", x.name, x.m.Type)
 		}
@@ -207,6 +235,7 @@ func (f *adapterFile) identity() string {
 		fmt.Fprintln(h, target, p.scale, p.down.Type, p.down.Rows, p.down.Cols, p.up.Type, p.up.Rows)
 		h.Write(p.down.Data)
 		h.Write(p.up.Data)
+		h.Write(p.size.Data)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
@@ -231,6 +260,37 @@ func (m *Model) attach(a *Adapter, f *adapterFile) error {
 		}
 		parts[p.name] = append(parts[p.name], p.Packed)
 	}
+	return m.eachTarget(f, names, func(name string, t *adapterTarget, p *lowRank, up tensor.Mat) error {
+		rows := 0
+		for _, w := range parts[name] {
+			rows += w.Rows
+		}
+		if err := f.fits(name, p, up, rows, parts[name][0].Cols); err != nil {
+			return err
+		}
+		if err := a.add(f, p, up, parts[name], linears); err != nil {
+			return err
+		}
+		if p.sizeName != "" {
+			return m.measure(a, f, t, p, up, parts[name], linears)
+		}
+		return nil
+	})
+}
+
+// fits refuses matrices for a weight of another shape.
+func (f *adapterFile) fits(name string, p *lowRank, up tensor.Mat, rows, cols int) error {
+	if p.down.Cols != cols {
+		return f.fault("tensor %q: expected %d columns, as the model's %s has, found %d", p.downName, cols, name, p.down.Cols)
+	} else if up.Rows != rows {
+		return f.fault("tensor %q: expected %d rows, as the model's %s has, found %d", p.upName, rows, name, up.Rows)
+	}
+	return nil
+}
+
+// eachTarget calls do for the targets of an adapter, with the weights of the model
+// that they change, of those that are named, and the matrix up in their order.
+func (m *Model) eachTarget(f *adapterFile, names []string, do func(name string, t *adapterTarget, p *lowRank, up tensor.Mat) error) error {
 	at := m.targets(f, names)
 	used := map[string]bool{}
 	for _, name := range names {
@@ -247,17 +307,7 @@ func (m *Model) attach(a *Adapter, f *adapterFile) error {
 		if err != nil {
 			return f.fault("tensor %q: %w", p.upName, err)
 		}
-		rows := 0
-		for _, w := range parts[name] {
-			rows += w.Rows
-		}
-		cols := parts[name][0].Cols
-		if p.down.Cols != cols {
-			return f.fault("tensor %q: expected %d columns, as the model's %s has, found %d", p.downName, cols, name, p.down.Cols)
-		} else if up.Rows != rows {
-			return f.fault("tensor %q: expected %d rows, as the model's %s has, found %d", p.upName, rows, name, up.Rows)
-		}
-		if err := a.add(f, p, up, parts[name], linears); err != nil {
+		if err := do(name, &t, p, up); err != nil {
 			return err
 		}
 	}
@@ -289,6 +339,7 @@ func (a *Adapter) add(f *adapterFile, p *lowRank, up tensor.Mat, parts []*kernel
 			return f.fault("tensor %q: %w", p.upName, err)
 		}
 		a.deltas.Deltas[l] = append(a.deltas.Deltas[l], nn.LowRank{Down: down, Up: packed, Scale: p.scale})
+		a.norms[l] = append(a.norms[l], nil)
 		first += w.Rows
 	}
 	return nil
@@ -312,7 +363,14 @@ func (a *Adapter) pack(m tensor.Mat) (*kernel.Packed, error) {
 // adapterTarget is where an adapter has the deltas of a weight.
 type adapterTarget struct {
 	target string
+	weight string                               // by the name that GGUF has
 	fix    func(tensor.Mat) (tensor.Mat, error) // of the weight's rows; nil for none
+}
+
+// turns reports whether the weight lies [in][out], of so many outputs.
+func (t *adapterTarget) turns(rows int) bool {
+	got, err := t.fix(tensor.Mat{Type: tensor.F32, Rows: rows, Cols: 1, Data: make([]byte, 4*rows)})
+	return err == nil && got.Rows == 1 && got.Cols == rows && rows > 1
 }
 
 // reorder returns the matrix up of p with its rows in the order of the model's.
@@ -320,9 +378,8 @@ func (t *adapterTarget) reorder(p *lowRank) (tensor.Mat, error) {
 	if t.fix == nil {
 		return p.up, nil
 	}
-	// Weights of GPT-2 lie [in][out]: a column is turned into a row by what turns them.
-	column := tensor.Mat{Type: tensor.F32, Rows: p.up.Rows, Cols: 1, Data: make([]byte, 4*p.up.Rows)}
-	if got, err := t.fix(column); err == nil && got.Rows == 1 && got.Cols == p.up.Rows && p.up.Rows > 1 {
+	// Weights of GPT-2 lie [in][out].
+	if t.turns(p.up.Rows) {
 		turned, err := transpose(p.up)
 		if err != nil {
 			return turned, err
@@ -344,7 +401,7 @@ func (m *Model) targets(f *adapterFile, names []string) map[string]adapterTarget
 		for _, name := range names {
 			for _, full := range append((&ggufSource{aliases: m.arch.aliases}).names(name+".weight"), name+".weight") {
 				if f.pairs[full] != nil {
-					out[name] = adapterTarget{target: full}
+					out[name] = adapterTarget{target: full, weight: name + ".weight"}
 				}
 			}
 		}
@@ -361,7 +418,7 @@ func (m *Model) targets(f *adapterFile, names []string) map[string]adapterTarget
 		mine[embed] = true
 		for _, name := range names {
 			if t := m.arch.names.at(name+".weight", mine, &cfg); t.found && !t.stack && has[t.names[0]] {
-				out[name] = adapterTarget{target: t.names[0], fix: t.fix}
+				out[name] = adapterTarget{target: t.names[0], weight: name + ".weight", fix: t.fix}
 			}
 		}
 		if len(out) > 0 {
@@ -369,100 +426,4 @@ func (m *Model) targets(f *adapterFile, names []string) map[string]adapterTarget
 		}
 	}
 	return out
-}
-
-// peftRoot begins the names of an adapter's weights.
-const peftRoot = "base_model.model."
-
-// openPEFT opens an adapter of Hugging Face's PEFT.
-func openPEFT(path string) (*adapterFile, error) {
-	c, file, err := readPEFT(path)
-	if err != nil {
-		return nil, err
-	}
-	st, err := safetensors.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	f := &adapterFile{path: path, hf: true, pairs: map[string]*lowRank{}, close: st.Close}
-	f.settle = func(target string, p *lowRank) error { return c.settle(f, target, p) }
-	for _, t := range st.Tensors() {
-		name, ok := strings.CutPrefix(t.Name, peftRoot)
-		module, part := name, ""
-		for _, end := range []string{".lora_A.weight", ".lora_B.weight", ".lora_A.default.weight", ".lora_B.default.weight"} {
-			if s, found := strings.CutSuffix(name, end); found {
-				module, part = s, end[:len(".lora_A")]
-			}
-		}
-		if !ok || part == "" {
-			st.Close()
-			return nil, f.fault("tensor %q: expected a name like %sNAME.lora_A.weight: no other weights are taken from an adapter", t.Name, peftRoot)
-		}
-		mat, err := st.Mat(t.Name)
-		if err != nil {
-			st.Close()
-			return nil, err
-		}
-		p := f.pair(module + ".weight")
-		if part == ".lora_A" {
-			p.down, p.downName = mat, t.Name
-		} else {
-			p.up, p.upName = mat, t.Name
-		}
-		if len(t.Shape) != 2 {
-			st.Close()
-			return nil, f.fault("tensor %q: expected a matrix, found shape %v", t.Name, t.Shape)
-		}
-	}
-	return f, nil
-}
-
-// openGGUFAdapter opens an adapter of llama.cpp's converter.
-func openGGUFAdapter(path string) (*adapterFile, error) {
-	g, err := gguf.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	f := &adapterFile{path: path, pairs: map[string]*lowRank{}, close: g.Close}
-	if err := f.readGGUF(g); err != nil {
-		g.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
-func (f *adapterFile) readGGUF(g *gguf.File) error {
-	for _, want := range [][2]string{{"general.type", "adapter"}, {"adapter.type", "lora"}} {
-		if got := g.String(want[0], ""); got != want[1] {
-			return f.fault("metadata %q: expected %q, found %q", want[0], want[1], got)
-		}
-	}
-	f.arch = g.String("general.architecture", "")
-	alpha := float32(g.Float("adapter.lora.alpha", 0))
-	f.settle = func(_ string, p *lowRank) error {
-		p.scale = 1
-		if alpha != 0 {
-			p.scale = alpha / float32(p.down.Rows)
-		}
-		return nil
-	}
-	for _, t := range g.Tensors() {
-		down, isDown := strings.CutSuffix(t.Name, ".lora_a")
-		up, isUp := strings.CutSuffix(t.Name, ".lora_b")
-		if !isDown && !isUp || len(t.Dims) != 2 {
-			return f.fault("tensor %q: expected a matrix with a name like blk.N.attn_q.weight.lora_a: no other weights are taken from an adapter", t.Name)
-		}
-		mat, err := g.Mat(t.Name)
-		if err != nil {
-			return err
-		}
-		if isDown {
-			p := f.pair(down)
-			p.down, p.downName = mat, t.Name
-		} else {
-			p := f.pair(up)
-			p.up, p.upName = mat, t.Name
-		}
-	}
-	return nil
 }

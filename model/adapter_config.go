@@ -17,6 +17,7 @@ type peftConfig struct {
 	file   string
 	rank   int
 	alpha  float64
+	dora   bool // rows have lengths of their own
 	root   bool // scales by the root of the rank (Kalajdzievski 2023, arXiv 2312.03732)
 	ranks  []rankPattern
 	alphas []rankPattern
@@ -100,6 +101,8 @@ func (c *peftConfig) read(keys map[string]any) error {
 			c.alpha = alpha
 		case "use_rslora":
 			c.root = v == true
+		case "use_dora":
+			c.dora = v == true
 		case "bias":
 			if v != "none" && v != nil {
 				return c.fault(key, `"none"`, v)
@@ -183,6 +186,9 @@ func (c *peftConfig) settle(f *adapterFile, target string, p *lowRank) error {
 	}
 	if float64(p.down.Rows) != rank {
 		return f.fault("tensor %q: expected %v rows, the rank in adapter_config.json, found %d", p.downName, rank, p.down.Rows)
+	}
+	if err := c.checkSizes(p, target); err != nil {
+		return f.fault("%w", err)
 	}
 	if p.scale = float32(alpha / rank); c.root {
 		p.scale = float32(alpha / math.Sqrt(rank))

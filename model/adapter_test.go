@@ -180,17 +180,24 @@ func TestBadAdapters(t *testing.T) {
 	good := filepath.Join(tinyAdapters, "llama")
 	q := "base_model.model.model.layers.0.self_attn.q_proj.lora_"
 	for name, c := range map[string]struct {
-		base   string
-		config map[string]any
-		change func(name string, v *safetensors.Tensor, data []byte)
-		want   string
+		base    string
+		adapter string
+		config  map[string]any
+		change  func(name string, v *safetensors.Tensor, data []byte)
+		want    string
 	}{
-		"rank":      {config: map[string]any{"r": 5}, want: "expected 5 rows, the rank in adapter_config.json, found 4"},
-		"no rank":   {config: map[string]any{"r": "x"}, want: "r: expected a rank"},
-		"no alpha":  {config: map[string]any{"lora_alpha": nil}, want: "lora_alpha: expected a number"},
-		"infinite":  {config: map[string]any{"lora_alpha": 1e300}, want: "scale: expected a number"},
-		"type":      {config: map[string]any{"peft_type": "LOHA"}, want: `peft_type: expected "LORA", found LOHA`},
-		"dora":      {config: map[string]any{"use_dora": true}, want: "use_dora: expected no value"},
+		"rank":     {config: map[string]any{"r": 5}, want: "expected 5 rows, the rank in adapter_config.json, found 4"},
+		"no rank":  {config: map[string]any{"r": "x"}, want: "r: expected a rank"},
+		"no alpha": {config: map[string]any{"lora_alpha": nil}, want: "lora_alpha: expected a number"},
+		"infinite": {config: map[string]any{"lora_alpha": 1e300}, want: "scale: expected a number"},
+		"type":     {config: map[string]any{"peft_type": "LOHA"}, want: `peft_type: expected "LORA", found LOHA`},
+		"dora":     {config: map[string]any{"use_dora": true}, want: "lora_magnitude_vector) since use_dora is set, found none"},
+		"no dora":  {adapter: "llama-dora", config: map[string]any{"use_dora": false}, want: "since use_dora is not set"},
+		"lengths": {adapter: "llama-dora", want: "expected 1 dimensions, found shape [2 32]", change: func(name string, v *safetensors.Tensor, _ []byte) {
+			if strings.HasSuffix(name, "0.self_attn.q_proj.lora_magnitude_vector") {
+				v.Shape = []uint64{2, v.Shape[0] / 2}
+			}
+		}},
 		"bias":      {config: map[string]any{"bias": "all"}, want: `bias: expected "none"`},
 		"pissa":     {config: map[string]any{"init_lora_weights": "pissa"}, want: "init_lora_weights: expected one of"},
 		"saved":     {config: map[string]any{"modules_to_save": []string{"lm_head"}}, want: "modules_to_save: expected no value"},
@@ -231,7 +238,11 @@ func TestBadAdapters(t *testing.T) {
 				base = "llama"
 			}
 			m := openTiny(t, filepath.Join(tinyModels, base), 0, Options{KV: tensor.F32, Workers: 1})
-			dir := changedAdapter(t, good, c.config, c.change)
+			from := good
+			if c.adapter != "" {
+				from = filepath.Join(tinyAdapters, c.adapter)
+			}
+			dir := changedAdapter(t, from, c.config, c.change)
 			_, err := m.ReadAdapter(dir)
 			if err == nil {
 				t.Fatal("it was taken")

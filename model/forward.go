@@ -13,9 +13,9 @@ import (
 // that is replaced by a rename does no harm.
 var ErrChanged = mmap.ErrChanged
 
-// ErrContext is returned for a step that would make a sequence longer than the
+// errContext is returned for a step that would make a sequence longer than the
 // model's context.
-var ErrContext = errors.New("model: context length exceeded")
+var errContext = errors.New("model: context length exceeded")
 
 // Step is one forward pass, Run the rows of one sequence in it.
 type (
@@ -58,7 +58,7 @@ func (m *Model) Forward(s *Step) error {
 func (m *Model) grow(s *Step) error {
 	for i, r := range s.Runs {
 		if n := r.Rows(); r.Seq.Len()+n > m.context {
-			return fmt.Errorf("%w: %d tokens held and %d more, the context has %d", ErrContext, r.Seq.Len(), n, m.context)
+			return fmt.Errorf("%w: %d tokens held and %d more, the context has %d", errContext, r.Seq.Len(), n, m.context)
 		} else if m.cfg.Encoder.Both && r.Seq.Len() > 0 {
 			return fmt.Errorf("model: run %d: %s looks in both directions: expected a whole text, found %d tokens before it", i, m.cfg.Arch, r.Seq.Len())
 		} else if r.Outputs < 0 || r.Outputs > n {

@@ -196,6 +196,7 @@ func (n *Net) run(e *nn.Exec, s *nn.Step, r *netRows) {
 			n.ahead(i)
 		}
 		n.Layers[i].run(e, s, i, i == len(n.Layers)-1, &r.layerRows)
+		e.Steer(&r.x, i)
 	}
 	n.finish(e, s, r)
 }

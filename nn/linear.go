@@ -70,7 +70,7 @@ func (e *Exec) Linear(x *kernel.Acts, outs ...Out) {
 	t.x, t.resid, t.n = x, nil, copy(t.outs[:], outs)
 	e.startLinear(t)
 	for _, o := range outs {
-		e.adapt(x, o.Dst, o.L, 1)
+		e.adapt(x, o.Dst, o.Dst, o.L, 1)
 	}
 }
 
@@ -80,7 +80,7 @@ func (e *Exec) LinearAdd(resid, y, x *kernel.Acts, l *Linear, scale float32) {
 	t.x, t.resid, t.scale, t.n = x, resid, scale, 1
 	t.outs[0] = Out{l, y}
 	e.startLinear(t)
-	e.adapt(x, resid, l, scale)
+	e.adapt(x, y, resid, l, scale)
 }
 
 func (e *Exec) startLinear(t *linearTask) {

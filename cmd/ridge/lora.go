@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"ridge"
 	"ridge/model"
 )
@@ -17,7 +19,7 @@ func readLoras(m *ridge.Model, all []string) (sum *model.Adapter, err error) {
 	for _, v := range all {
 		path, scale, err := loraPath(v)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("--%w", err)
 		}
 		a, err := m.ReadAdapter(path)
 		if err != nil {
@@ -36,7 +38,40 @@ func loraPath(v string) (path string, scale float32, err error) {
 	}
 	x, err := strconv.ParseFloat(v[at+1:], 32)
 	if err != nil || x-x != 0 {
-		return "", 0, fmt.Errorf("--lora: %s: expected a file, or a file and a scale such as :0.5, found %q", v, v[at+1:])
+		return "", 0, fmt.Errorf("lora: %s: expected a file, or a file and a scale such as :0.5, found %q", v, v[at+1:])
 	}
 	return v[:at], float32(x), nil
+}
+
+// controlFlags name control vectors.
+type controlFlags struct {
+	files  []string
+	layers string
+}
+
+func (f *controlFlags) add(fs *pflag.FlagSet) {
+	fs.StringArrayVar(&f.files, "control-vector", nil, "control vector `file` (GGUF), with :SCALE behind it for more or less of it: it is added to the rows behind each layer; can be repeated")
+	fs.StringVar(&f.layers, "control-vector-layers", "", "layers that control vectors are added behind, such as 5-20 (default: all that they have)")
+}
+
+// read adds the control vectors to an adapter, which may be nil.
+func (f *controlFlags) read(m *ridge.Model, sum *model.Adapter) (*model.Adapter, error) {
+	first, last := 0, 0
+	if f.layers != "" {
+		if n, err := fmt.Sscanf(f.layers+" ", "%d-%d ", &first, &last); n != 2 || err != nil || first < 1 || last < first {
+			return nil, fmt.Errorf("--control-vector-layers: expected FIRST-LAST, found %q", f.layers)
+		}
+	}
+	for _, v := range f.files {
+		path, scale, err := loraPath(v)
+		if err != nil {
+			return nil, fmt.Errorf("--control-vector: %w", err)
+		}
+		a, err := m.ReadControl(path, first, last)
+		if err != nil {
+			return nil, fmt.Errorf("--control-vector: %w", err)
+		}
+		sum = sum.With(a.Scaled(scale))
+	}
+	return sum, nil
 }

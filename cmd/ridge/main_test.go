@@ -37,6 +37,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("TINY", tiny)
 			e.Setenv("ENCODERS", filepath.Join(tiny, "../encoders"))
 			e.Setenv("ADAPTERS", filepath.Join(tiny, "../adapters"))
+			e.Setenv("CONTROLS", filepath.Join(tiny, "../controls"))
 			e.Setenv("RIDGE_MODELS", filepath.Join(e.WorkDir, "models"))
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("RIDGE_OFFLINE", "1")

