@@ -29,11 +29,24 @@ type convertOptions struct {
 // It returns the files. What was written is read again before it appears at dst, and must say the same
 // of the model: what GGUF has no key for is an error that names it.
 func Convert(src, dst, typ string, split uint64, progress func(done, total int64)) (files []string, err error) {
+	c := &conversion{o: convertOptions{SplitBytes: split, Progress: progress}}
+	if err := c.o.parse(typ); err != nil {
+		return nil, err
+	}
+	m := &Model{path: src}
+	defer m.Close()
+	if err := m.openSource(); err != nil {
+		return nil, err
+	}
 	if strings.HasSuffix(dst, "/") {
 		dst = filepath.Clean(dst)
-		return []string{filepath.Join(dst, "model.safetensors")}, toCheckpoint(src, dst, typ, progress)
+		return []string{filepath.Join(dst, "model.safetensors")}, c.toCheckpoint(m, dst)
 	}
-	o := convertOptions{SplitBytes: split, Progress: progress}
+	return c.toGGUF(m, dst)
+}
+
+// parse takes over the type of matrices.
+func (o *convertOptions) parse(typ string) error {
 	switch typ {
 	case "keep":
 		o.Keep = true
@@ -44,17 +57,16 @@ func Convert(src, dst, typ string, split uint64, progress func(done, total int64
 	case "bf16":
 		o.Type = tensor.BF16
 	default:
-		return nil, fmt.Errorf("model: convert: type: expected f32, f16, bf16 or keep, found %q", typ)
+		return fmt.Errorf("model: convert: type: expected f32, f16, bf16 or keep, found %q", typ)
 	}
-	m := &Model{path: src}
-	defer m.Close()
-	if err := m.openSource(); err != nil {
-		return nil, err
-	}
+	return nil
+}
+
+// toGGUF writes m as a GGUF file at dst, or as several.
+func (c *conversion) toGGUF(m *Model, dst string) (files []string, err error) {
 	var b *gguf.Builder
-	c := &conversion{o: o}
 	if m.gg != nil {
-		b, err = c.again(m.gg)
+		b, err = c.again(m, m.gg)
 	} else {
 		b, err = c.describe(m)
 	}
@@ -66,12 +78,15 @@ func Convert(src, dst, typ string, split uint64, progress func(done, total int64
 		return nil, fmt.Errorf("model: convert: %w", err)
 	}
 	defer os.RemoveAll(dir)
+	if err := c.allPlanned(m); err != nil {
+		return nil, err
+	}
 	made, err := c.save(b, filepath.Join(dir, filepath.Base(dst)))
 	if err != nil {
 		return nil, err
 	}
 	if err := c.compare(m, made[0]); err != nil {
-		return nil, fmt.Errorf("model: convert: %s: a GGUF file of type %s does not say what this model is: %w", src, m.arch.name, err)
+		return nil, fmt.Errorf("model: convert: %s: a GGUF file of type %s does not say what this model is: %w", m.path, m.arch.name, err)
 	}
 	for _, f := range made {
 		to := filepath.Join(filepath.Dir(dst), filepath.Base(f))
@@ -87,6 +102,9 @@ func Convert(src, dst, typ string, split uint64, progress func(done, total int64
 type conversion struct {
 	o           convertOptions
 	done, total int64 // bytes of tensors
+
+	changes    map[string]*weightChange // of weights by their names, see Merge
+	requantize bool                     // changed matrices that are quantized stay so
 }
 
 // save writes b to path, or to files whose names begin like it.
@@ -99,19 +117,28 @@ func (c *conversion) save(b *gguf.Builder, path string) ([]string, error) {
 
 // add adds a tensor of a type, whose rows come from mats, one after the other.
 func (c *conversion) add(b *gguf.Builder, name string, typ tensor.DType, dims []uint64, rows rowsOf) error {
+	return c.addChanged(b, name, typ, dims, nil, rows)
+}
+
+// addChanged adds a tensor with a change, which may be nil.
+func (c *conversion) addChanged(b *gguf.Builder, name string, typ tensor.DType, dims []uint64, x *weightChange, rows rowsOf) error {
 	t := gguf.TensorInfo{Name: name, Type: typ, Dims: dims}
 	c.total += int64(t.Elements()) / int64(typ.BlockSize()) * int64(typ.BlockBytes())
-	return b.AddTensor(t, &tensorWriter{c: c, typ: typ, rows: rows})
+	return b.AddTensor(t, &tensorWriter{c: c, typ: typ, rows: rows, change: x})
 }
 
 // again has the tensors of a GGUF file, floats in the type that is wanted.
-func (c *conversion) again(f *gguf.File) (*gguf.Builder, error) {
+func (c *conversion) again(m *Model, f *gguf.File) (*gguf.Builder, error) {
 	b := f.Builder()
+	names := map[string]string{} // of weights that are changed, by the file's
+	for name := range c.changes {
+		names[m.src.names(name)[0]] = name
+	}
 	for _, t := range f.Tensors() {
 		b.RemoveTensor(t.Name)
 	}
 	for _, t := range f.Tensors() {
-		m, err := f.Mat(t.Name)
+		mat, err := f.Mat(t.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -119,11 +146,15 @@ func (c *conversion) again(f *gguf.File) (*gguf.Builder, error) {
 		if isFloat(typ) {
 			typ = c.typeOf(t.Name, typ, len(t.Dims) < 2)
 		}
-		read := func(yield func(tensor.Mat) error) error {
-			defer f.Release(m.Data)
-			return yield(m)
+		x, typ, err := c.change(m, names[t.Name], t.Type, typ)
+		if err != nil {
+			return nil, err
 		}
-		if err := c.add(b, t.Name, typ, t.Dims, read); err != nil {
+		read := func(yield func(tensor.Mat) error) error {
+			defer f.Release(mat.Data)
+			return yield(mat)
+		}
+		if err := c.addChanged(b, t.Name, typ, t.Dims, x, read); err != nil {
 			return nil, err
 		}
 	}

@@ -19,10 +19,13 @@ type tensorWriter struct {
 	c    *conversion
 	typ  tensor.DType
 	rows rowsOf
+
+	change *weightChange // of the rows, nil for none
 }
 
 // WriteTo implements io.WriterTo.
 func (t *tensorWriter) WriteTo(w io.Writer) (n int64, err error) {
+	first := 0 // row of the tensor
 	err = t.rows(func(m tensor.Mat) error {
 		b := m.Data
 		var row []float32
@@ -32,16 +35,18 @@ func (t *tensorWriter) WriteTo(w io.Writer) (n int64, err error) {
 			size := m.Type.RowBytes(m.Cols)
 			part.Data = b[i*size : (i+part.Rows)*size]
 			out := part.Data
-			if m.Type != t.typ {
+			if m.Type != t.typ || t.change != nil {
 				if row == nil {
 					row = make([]float32, step*m.Cols)
 				}
 				x := row[:part.Rows*m.Cols]
 				m.Type.Decode(x, part.Data)
+				t.change.apply(x, first+i, m.Cols)
 				out = make([]byte, part.Rows*t.typ.RowBytes(m.Cols))
 				if err := t.typ.Encode(out, x); err != nil {
 					return err
 				}
+				t.change.rounded(x, t.typ, out)
 			}
 			k, err := w.Write(out)
 			if n += int64(k); err != nil {
@@ -51,6 +56,7 @@ func (t *tensorWriter) WriteTo(w io.Writer) (n int64, err error) {
 				t.c.o.Progress(t.c.done, t.c.total)
 			}
 		}
+		first += m.Rows
 		return nil
 	})
 	return n, err
@@ -175,7 +181,11 @@ func (c *conversion) tensor(m *Model, name string, n int, b *gguf.Builder, cfg *
 			dims = []uint64{uint64(mat.Cols), uint64(n)}
 		}
 	}
-	return c.add(b, file, c.typeOf(name, mat.Type, mat.Rows == 1 && n == 0), dims, func(yield func(tensor.Mat) error) error {
+	x, typ, err := c.change(m, name, mat.Type, c.typeOf(name, mat.Type, mat.Rows == 1 && n == 0))
+	if err != nil {
+		return err
+	}
+	return c.addChanged(b, file, typ, dims, x, func(yield func(tensor.Mat) error) error {
 		for i := range max(n, 1) {
 			from := name
 			if n > 0 {

@@ -15,35 +15,18 @@ import (
 	"ridge/weights/tensor"
 )
 
-// toCheckpoint writes the model of a GGUF file at src as a checkpoint folder at dst,
-// which must not be there: config.json, model.safetensors and the tokenizer, as
-// Hugging Face transformers reads them. typ is the type of all weights, f32, f16 or
-// bf16, or keep for that which they have; quantized ones have none that a
-// checkpoint could keep. progress, which may be nil, is told how many bytes were
-// written.
+// toCheckpoint writes the model of a GGUF file as a checkpoint folder at dst, which
+// must not be there: config.json, model.safetensors and the tokenizer, as Hugging Face
+// transformers reads them. Quantized weights have no type that a checkpoint could keep.
 //
 // What was written is read again before it appears at dst, and must say the same of
 // the model; what ridge has no way to write is an error that names it.
-func toCheckpoint(src, dst, typ string, progress func(done, total int64)) error {
-	c := &conversion{o: convertOptions{Progress: progress}}
-	if typ != "keep" {
-		t, err := tensor.ParseDType(strings.ToUpper(typ))
-		if err != nil || !slices.Contains([]tensor.DType{tensor.F32, tensor.F16, tensor.BF16}, t) {
-			return fmt.Errorf("model: convert: type: expected f32, f16, bf16 or keep, found %q", typ)
-		}
-		c.o.Type = t
-	}
-	c.o.Keep = typ == "keep"
-	m := &Model{path: src}
-	defer m.Close()
-	if err := m.openSource(); err != nil {
-		return err
-	}
+func (c *conversion) toCheckpoint(m *Model, dst string) error {
 	if m.gg == nil {
-		return fmt.Errorf("model: convert: %s: expected a GGUF file, found a checkpoint", src)
+		return fmt.Errorf("model: convert: %s: expected a GGUF file, found a checkpoint", m.path)
 	}
 	if why := m.arch.readOnly; why != "" {
-		return fmt.Errorf("model: convert: %s: expected an architecture that is written as a checkpoint, found %s: %s", src, m.arch.name, why)
+		return fmt.Errorf("model: convert: %s: expected an architecture that is written as a checkpoint, found %s: %s", m.path, m.arch.name, why)
 	}
 	dir, err := os.MkdirTemp(filepath.Dir(dst), ".convert-")
 	if err != nil {
@@ -72,6 +55,9 @@ func (c *conversion) checkpoint(m *Model, dir string) error {
 	}
 	tensors, err := c.export(m, slices.Compact(slices.Clone(b.found)), b.c)
 	if err != nil {
+		return err
+	}
+	if err := c.allPlanned(m); err != nil {
 		return err
 	}
 	if err := safetensors.Write(filepath.Join(dir, "model.safetensors"), tensors, map[string]string{"format": "pt"}); err != nil {
@@ -203,6 +189,10 @@ func (c *conversion) exportMat(m *Model, name string, mat tensor.Mat, undo func(
 	if mat.Rows == 1 {
 		shape = shape[1:]
 	}
+	change := c.changes[name]
+	if change != nil && n == 1 {
+		change.planned = true
+	}
 	w := &tensorWriter{c: c, typ: typ, rows: func(yield func(tensor.Mat) error) error {
 		x, _, err := m.src.mat(name)
 		if err != nil {
@@ -212,6 +202,9 @@ func (c *conversion) exportMat(m *Model, name string, mat tensor.Mat, undo func(
 		x.Rows /= n
 		x.Data = x.Data[i*x.Rows*size : (i+1)*x.Rows*size]
 		defer m.src.release(x.Data)
+		if change != nil {
+			x = change.changed(x, typ)
+		}
 		if x, err = undo(x); err != nil {
 			return err
 		}

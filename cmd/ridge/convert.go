@@ -41,17 +41,8 @@ say, and what is not written, is an error that names it.`,
 				return err
 			}
 			to := args[1]
-			folder := strings.HasSuffix(to, "/")
-			if !folder && !strings.HasSuffix(to, ".gguf") {
-				return fmt.Errorf("expected a name that ends in .gguf, or in / for a checkpoint folder, found %q", to)
-			}
-			if _, err := os.Stat(to); err == nil && folder {
-				return fmt.Errorf("%s is there already", to)
-			} else if err == nil && !force {
-				return fmt.Errorf("%s is there already: --force replaces it", to)
-			}
-			if folder && most > 0 {
-				return fmt.Errorf("--split-size: expected a name that ends in .gguf, found the folder %q", to)
+			if err := newName(to, force, most > 0); err != nil {
+				return err
 			}
 			bars := newProgress(os.Stderr)
 			defer bars.close()
