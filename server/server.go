@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"ridge/hub"
+	"ridge/server/adapters"
 	"ridge/server/anthropic"
 	"ridge/server/fault"
 	"ridge/server/internal/keys"
@@ -42,9 +43,11 @@ type (
 // Options are the choices at starting a server. The zero value of a field
 // means its default.
 type Options struct {
-	Models []*Model     // loaded, and kept so; the first answers requests that name none
-	Source *Source      // of other models; nil: there are none
-	Hub    *hub.Options // where models are pulled and removed; nil: not by clients
+	Models []*Model // loaded, and kept so; the first answers requests that name none
+	Source *Source  // of other models; nil: there are none
+	// Adapters are fine-tunes that requests may name in a model's place; nil: there are none.
+	Adapters *adapters.Set
+	Hub      *hub.Options // where models are pulled and removed; nil: not by clients
 
 	Keys    []string // API keys; with KeyFile, none means that everybody may use the server
 	KeyFile string   // file of keys, read again when it changes
@@ -142,6 +145,10 @@ func New(o Options) (*Server, error) {
 		s.lib.AllowTemplates()
 	}
 	s.metrics = newMetrics(s.lib.Loaded)
+	if o.Adapters != nil {
+		s.lib.UseAdapters(o.Adapters)
+		s.metrics.registry.MustRegister(&adapterCollector{o.Adapters})
+	}
 	s.keys, err = keys.New(o.Keys, o.KeyFile, func(err error) {
 		if err != nil {
 			s.log.Error("the key file cannot be used; the keys stay as they were", "error", err)
@@ -319,14 +326,17 @@ func (s *Server) Warm(ctx context.Context) error {
 	}
 	defer m.Release()
 	m.Warm()
-	return nil
+	return s.lib.CheckAdapters(ctx)
 }
 
-// Reload takes over what has changed: what the source says of its models, and the
-// file of keys. Requests under way go on as they began.
+// Reload takes over what has changed: what the source says of its models, their
+// adapters, and the file of keys. Requests under way go on as they began.
 func (s *Server) Reload() {
 	s.lib.Refresh()
 	s.keys.Reload()
+	if err := s.lib.CheckAdapters(s.cut); err != nil {
+		s.log.Error("an adapter cannot be used", "error", err)
+	}
 }
 
 // Drain refuses new requests, and returns when those under way are complete.

@@ -46,6 +46,7 @@ type serveOptions struct {
 	packFlag
 	prefixFlags
 	speculativeFlags
+	adapterFlags
 	context, page int
 	kv, act       string
 	memory        string
@@ -134,6 +135,7 @@ func (o *serveOptions) add(c *cobra.Command) {
 	o.packFlag.add(fs)
 	o.prefixFlags.add(fs)
 	o.speculativeFlags.add(fs)
+	o.adapterFlags.add(fs)
 	fs.IntVarP(&o.context, "ctx", "c", 0, fmt.Sprintf("tokens that a sequence may have (default: the model's own, at most %d)", serveContext))
 	fs.IntVar(&o.page, "page-size", servePage, "tokens in a page of keys and values, a multiple of 16")
 	fs.StringVar(&o.kv, "kv", "f16", kvHelp)
@@ -223,7 +225,7 @@ func (o *serveOptions) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	so, err := o.server(log)
+	so, err := o.server(log, shelf)
 	if err != nil {
 		return err
 	}
@@ -327,7 +329,7 @@ func (o *serveOptions) logger(w io.Writer) (*slog.Logger, error) {
 }
 
 // server returns what the flags say of the server itself.
-func (o *serveOptions) server(log *slog.Logger) (server.Options, error) {
+func (o *serveOptions) server(log *slog.Logger, shelf *serveShelf) (server.Options, error) {
 	so := server.Options{
 		Keys: o.keys, KeyFile: o.keyFile, AllowOrigins: o.origins, AllowHosts: o.hosts, RequestTimeout: o.timeout, Ping: o.ping, DataDir: o.data,
 		Version: version(), LogPrompts: o.logPrompts, AllowTemplates: o.allowTemplate, RefuseMedia: o.refuseMedia, Log: log, Watts: o.watts, Deadline: o.deadline,
@@ -347,7 +349,8 @@ func (o *serveOptions) server(log *slog.Logger) (server.Options, error) {
 		return so, fmt.Errorf("--max-body: %w", err)
 	}
 	so.MaxBodyBytes = n
-	return so, nil
+	so.Adapters, err = o.adapted(shelf)
+	return so, err
 }
 
 // listen opens the port, with TLS if there is a certificate.

@@ -19,7 +19,7 @@ import (
 // servedModel is a model of a configuration, with what belongs to it alone.
 type servedModel struct {
 	model, name, template, reasoning string
-	aliases                          []string
+	aliases, loras                   []string
 	defaults                         requestDefaults
 }
 
@@ -130,7 +130,7 @@ func readModel(file string, n *yaml.Node) (m servedModel, err error) {
 	err = eachKey(file, n, func(key string, v *yaml.Node) error {
 		kind := "string"
 		switch key {
-		case "aliases":
+		case "aliases", "lora":
 			kind = "stringArray"
 		case "chat-template-kwargs":
 			kind = "json"
@@ -145,10 +145,12 @@ func readModel(file string, n *yaml.Node) (m servedModel, err error) {
 			*dst = values[0]
 		case key == "aliases":
 			m.aliases = values
+		case key == "lora":
+			m.loras = values
 		case slices.ContainsFunc(defaultNames, func(d [2]string) bool { return d[0] == key }):
 			return m.defaults.set(key, values[0])
 		default:
-			return errors.New("expected model, name, aliases, template, reasoning or a default of requests (temp, max-tokens, ...)")
+			return errors.New("expected model, name, aliases, lora, template, reasoning or a default of requests (temp, max-tokens, ...)")
 		}
 		return nil
 	})

@@ -144,10 +144,17 @@ func TestServeConfiguration(t *testing.T) {
 	if err := os.WriteFile(copied, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	write("  - model: "+copied+"\n    name: second\n    max-tokens: 2\nmax-queue: 9\n", "warn")
+	adapter, err := filepath.Abs("../../internal/tinymodel/adapters/llama")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("  - model: "+copied+"\n    name: second\n    max-tokens: 2\n    lora: [tuned="+adapter+", half="+adapter+":0.5]\nmax-queue: 9\n", "warn")
 	hup(`"flags":["max-queue"]`)
 	if got := tokens(`{"model":"second","prompt":"the","ignore_eos":true}`); got != 2.0 {
 		t.Errorf("a model that came with the reload: got %v", got)
+	}
+	if got := tokens(`{"model":"tuned","prompt":"the","ignore_eos":true}`); got != 2.0 {
+		t.Errorf("an adapter that came with the reload: got %v", got)
 	}
 	if got := tokens(ask + `}`); got != 5.0 {
 		t.Errorf("the first model after the reload: got %v", got)

@@ -14,6 +14,7 @@ import (
 
 	"ridge/hub"
 	"ridge/server"
+	"ridge/server/adapters"
 	"ridge/server/ollama"
 )
 
@@ -29,6 +30,8 @@ type serveShelf struct {
 	trust  bool     // marks in messages are control tokens
 	omit   []string // lines of system messages that are left out
 	hub    hub.Options
+
+	adapters []adapters.Config
 
 	mu     sync.Mutex
 	models []server.ModelConfig // the first ones are those named
@@ -49,7 +52,8 @@ func (o *serveOptions) shelf(ctx context.Context, args []string) (*serveShelf, e
 	for _, arg := range args {
 		models = append(models, servedModel{model: arg})
 	}
-	for i, own := range append(models, o.models...) {
+	all := append(models, o.models...)
+	for i, own := range all {
 		m, err := hub.Resolve(ctx, own.model, ho)
 		if err != nil {
 			return nil, err
@@ -78,10 +82,19 @@ func (o *serveOptions) shelf(ctx context.Context, args []string) (*serveShelf, e
 	if err := s.alias(o.aliases); err != nil {
 		return nil, err
 	}
+	for i, m := range s.models {
+		loras := all[i].loras
+		if i == 0 {
+			loras = append(loras, o.loras...)
+		}
+		if err := s.adapt(m.Name, loras); err != nil {
+			return nil, fmt.Errorf("--%w", err)
+		}
+	}
 	if s.named > 0 {
 		return s, nil
 	}
-	for _, f := range [][2]string{{"name", o.name}, {"template", o.template}, {"reasoning", o.reasoning}} {
+	for _, f := range [][2]string{{"name", o.name}, {"template", o.template}, {"reasoning", o.reasoning}, {"lora", strings.Join(o.loras, " ")}} {
 		if f[1] != "" {
 			return nil, fmt.Errorf("--%s: expected a model on the command line or in the configuration that it is for, found none", f[0])
 		}

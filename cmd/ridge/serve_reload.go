@@ -68,7 +68,7 @@ func (o *serveOptions) hangups(ctx context.Context, args []string, shelf *serveS
 }
 
 // reloaded are the flags that are taken over while the server runs.
-var reloaded = []string{"alias", "any-model-name", "log-level", "name", "template", "reasoning", "config"}
+var reloaded = []string{"alias", "any-model-name", "log-level", "name", "template", "reasoning", "lora", "config"}
 
 // reload reads the configuration again: models, what requests get, the log's level,
 // and the keys. It names the flags that need a new start.
@@ -103,6 +103,9 @@ func (o *serveOptions) reload(ctx context.Context, args []string, shelf *serveSh
 	}
 	cold := o.cold(fs)
 	o.level.Set(next.level.Level())
+	if err := o.served.Configure(now.adapters); err != nil {
+		return err
+	}
 	shelf.take(now)
 	s.Reload()
 	if len(cold) > 0 {

@@ -112,6 +112,12 @@ func TestServeRefuses(t *testing.T) {
 		"--kv q4 --local":         "--kv", // before a model is asked for
 		"--act int4 --local":      "--act",
 		"--preset orca --chunk 8": "--chunk: the preset orca does not split prompts",
+		"--lora x MODEL":          "--lora: expected NAME=FILE or NAME=FILE:SCALE, found \"x\"",
+		"--lora a=x:y MODEL":      "--lora: x:y: expected a file, or a file and a scale",
+		"--lora a=/none MODEL":    "adapter a cannot be loaded: model: adapter none: expected a GGUF file, or a folder",
+		"--max-loras -1 MODEL":    "--max-loras: expected 0 or more, found -1",
+		"--lora-memory x MODEL":   "--lora-memory: expected",
+		"--lora-dir /none MODEL":  "--lora-dir: expected a folder, found \"/none\"",
 		"--watts -1 MODEL":        "--watts: expected 0 to 1e6, found -1",
 	} {
 		c := serveCommand()

@@ -22,12 +22,13 @@ var formats = []Technique{
 	},
 	{
 		ID:      "lora-adapters",
-		What:    "LoRA adapters beside a model, of PEFT and of llama.cpp, different ones in one batch; prefixes stay apart",
-		Use:     "ridge run --lora FILE[:SCALE] MODEL",
+		What:    "LoRA and DoRA adapters beside a model, of PEFT and of llama.cpp, different ones in one batch, served by their names, loaded and unloaded while others run, merged into a file; prefixes stay apart",
+		Use:     "ridge serve MODEL --lora NAME=FILE[:SCALE]",
 		Code:    "nn/adapter.go",
-		Tests:   []string{"model TestAdapterGolden", "model TestAdaptersTogether", "model TestBadAdapters", "engine TestAdapters", "engine TestAdapterSessions"},
+		Tests:   []string{"model TestAdapterGolden", "model TestAdaptersTogether", "model TestBadAdapters", "model TestEightAdapters", "model TestMerge", "engine TestAdapters", "engine TestAdapterSessions", "server TestAdapterAsModel", "server TestUnloadInMidAnswer", "server TestPrefixesOfAdapters", "server TestAdapterRoom"},
 		Show:    "go test -v -run TestAdapterGolden ./model",
-		Missing: "adapters of a server; DoRA; adapters of experts; a command that merges; throughput of eight adapters beside the base model",
+		Bench:   "model BenchmarkAdapters",
+		Missing: "adapters of experts and embeddings; batches of many rows with one adapter read its matrices once for each request",
 	},
 	{
 		ID:      "gguf-quants",

@@ -264,11 +264,6 @@ func (s *API) tokenizerInfo(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (s *API) noAdapters(w http.ResponseWriter, _ *http.Request) error {
-	wire.WriteJSON(w, http.StatusOK, []string{})
-	return nil
-}
-
 // infillRequest is the body of POST /infill.
 type infillRequest struct {
 	Prefix string `json:"input_prefix"`

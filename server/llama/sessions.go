@@ -134,6 +134,9 @@ func openSessions(dir string) error {
 func (o *slotAction) sequence() (engine.Session, error) {
 	ses := engine.Session{Tenant: caller.Owner(o.r.Context()), CacheSalt: o.b.CacheSalt}
 	var err error
+	if ses.Adapter, err = o.m.Adapter(o.r.Context()); err != nil {
+		return ses, err
+	}
 	switch p := o.b.Prompt; {
 	case len(p) == 1 && p[0].Tokens != nil:
 		ses.Tokens = p[0].Tokens
@@ -202,6 +205,9 @@ func (o *slotAction) restore() (map[string]any, error) {
 		return nil, err
 	}
 	ses := engine.Session{Tenant: caller.Owner(o.r.Context()), CacheSalt: o.b.CacheSalt}
+	if ses.Adapter, err = o.m.Adapter(o.r.Context()); err != nil {
+		return nil, err
+	}
 	if ses.Tokens, err = o.m.Engine().LoadSession(o.r.Context(), f, ses); err != nil {
 		return nil, fault.BadRequest("filename", "the session cannot be used: %v", err)
 	}

@@ -60,7 +60,7 @@ func (b *createRequest) check() error {
 	case len(b.Files) > 0:
 		return fault.Unsupported("files", "a model is created from one that this server has (from); files of your own are served with ridge serve FILE")
 	case len(b.Adapters) > 0:
-		return fault.Unsupported("adapters", "adapters are not applied by this server")
+		return fault.Unsupported("adapters", "models are not created with adapters; a server names one as a model with ridge serve --lora NAME=FILE, or POST /v1/load_lora_adapter")
 	case b.From == "":
 		return fault.BadRequest("from", "expected the name of a model, found nothing")
 	}

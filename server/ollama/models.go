@@ -92,6 +92,9 @@ func (s *API) tags(w http.ResponseWriter, _ *http.Request) error {
 	for _, v := range s.created.list() {
 		out = append(out, s.variantModel(v))
 	}
+	for _, a := range s.Models.Adapted() {
+		out = append(out, s.variantModel(&variant{Name: a.Name, From: a.From, Modified: a.Modified}))
+	}
 	wire.WriteJSON(w, http.StatusOK, map[string]any{"models": out})
 	return nil
 }
@@ -187,6 +190,8 @@ func (s *API) show(w http.ResponseWriter, r *http.Request) error {
 	details := newDetails(m.Model)
 	if own := s.created.find(m.Info().Name); m.Base() != nil && own != nil {
 		v, details.Parent = own, own.From
+	} else if base := m.Base(); base != nil { // an adapter's
+		v.From, details.Parent = base.Info().Name, base.Info().Name
 	}
 	wire.WriteJSON(w, http.StatusOK, map[string]any{
 		"license": m.Info().License, "modelfile": v.modelfile(), "parameters": v.recommended(m.Model).parameters("", " "), "template": m.Info().Template, "system": v.System, "messages": append([]message{}, v.Messages...),

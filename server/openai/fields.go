@@ -3,8 +3,10 @@ package openai
 import (
 	"cmp"
 	"encoding/json"
+	"math"
 	"time"
 
+	"ridge/server/adapters"
 	"ridge/server/fault"
 	"ridge/server/run"
 	"ridge/server/wire"
@@ -48,6 +50,7 @@ type Common struct {
 	Deadline       *wire.Integer `json:"deadline_ms"`
 	ProbIDs        []int32       `json:"logprob_token_ids"`
 	PostSampling   bool          `json:"post_sampling_probs"`
+	Adapters       AdapterScales `json:"lora"`
 	ReturnProgress bool          `json:"return_progress"` // in a stream, while the prompt is computed
 	wire.TruncationFields
 	aside
@@ -96,7 +99,6 @@ type aside struct {
 	ChatFormat  wire.Idle    `json:"chat_format"` // a number that its own parser wants
 	PingEvery   wire.Idle    `json:"sse_ping_interval"`
 	Lazy        wire.Refused `json:"grammar_lazy"`
-	Adapters    wire.Refused `json:"lora"`
 }
 
 // ThinkingBudget says how many tokens of reasoning an answer may have, by the
@@ -118,6 +120,29 @@ type streamOpt struct {
 	ContinuousUsage bool `json:"continuous_usage_stats"`
 }
 
+// AdapterScales are how much of adapters an answer has, as llama-server's clients say
+// it: what is not named is left out.
+type AdapterScales []struct {
+	ID    *wire.Integer `json:"id"`
+	Scale *float64      `json:"scale"`
+}
+
+// Scales are the numbers, nil if there is no list; what is missing is none.
+func (a AdapterScales) Scales() []adapters.Scale {
+	if a == nil {
+		return nil
+	}
+	out := []adapters.Scale{}
+	for i := range a {
+		scale := math.NaN()
+		if a[i].Scale != nil {
+			scale = *a[i].Scale
+		}
+		out = append(out, adapters.Scale{ID: a[i].ID.Value(-1), Scale: float32(scale)})
+	}
+	return out
+}
+
 // check refuses fields that leave nothing to answer with.
 func (f *Common) check() error {
 	if f.AllowedTokens != nil && len(f.AllowedTokens) == 0 {
@@ -133,7 +158,7 @@ func (f *Common) Options() run.Options {
 		StopTokens: f.StopTokenIDs, IncludeStop: f.IncludeStop, IgnoreEOS: f.IgnoreEOS, EndLoops: f.EndLoops, MinTokens: f.MinTokens.Value(0),
 		Beam: f.UseBeam, LengthPenalty: f.LengthPenalty, EarlyStopping: f.EarlyStopping, PromptLogProbs: f.PromptLogprobs.Pointer(), Trace: f.Trace, ProbIDs: f.ProbIDs, Drawn: f.PostSampling,
 		AllowedTokens: f.AllowedTokens, BadWords: f.BadWords, ShowSpecial: f.SkipSpecial != nil && !*f.SkipSpecial, AddSpecial: f.AddSpecial,
-		Truncate: f.Keep.Pointer(), TruncateSide: f.Side, Slot: f.Slot.Pointer(), Priority: f.Priority.Value(0), CacheSalt: f.CacheSalt, MaxDraft: f.MaxDraft.Pointer(), RequestID: f.RequestID, Deadline: f.Deadline.Milliseconds(),
+		Truncate: f.Keep.Pointer(), TruncateSide: f.Side, Slot: f.Slot.Pointer(), Priority: f.Priority.Value(0), CacheSalt: f.CacheSalt, MaxDraft: f.MaxDraft.Pointer(), Adapters: f.Adapters.Scales(), RequestID: f.RequestID, Deadline: f.Deadline.Milliseconds(),
 		TimeLimit: time.Duration(max(0, f.TimeLimit.Value(0))) * time.Millisecond,
 	}
 }

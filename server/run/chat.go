@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ridge/engine"
+	"ridge/server/adapters"
 	"ridge/server/caller"
 	"ridge/server/fault"
 	"ridge/text/chat"
@@ -46,9 +47,10 @@ type Options struct {
 	Priority       int    // lower first
 	CacheSalt      string
 	RequestID      string
-	Deadline       *time.Duration // of the first token, after the request's arrival; 0 for none; nil: as the server has it
-	TimeLimit      time.Duration  // see Plan
-	MaxDraft       *int           // tokens that are guessed behind each one, at most, 0 for none; nil: as the server has it
+	Deadline       *time.Duration   // of the first token, after the request's arrival; 0 for none; nil: as the server has it
+	TimeLimit      time.Duration    // see Plan
+	Adapters       []adapters.Scale // in place of those that the model has for all; nil: none is named
+	MaxDraft       *int             // tokens that are guessed behind each one, at most, 0 for none; nil: as the server has it
 }
 
 // Chat is a conversation to be continued, in whatever dialect it came.
@@ -260,6 +262,9 @@ func (c *Options) fill(p *Plan, s, defaults Sampling) error {
 			return err
 		}
 		p.slot = *c.Slot
+	}
+	if err := c.fillAdapters(p); err != nil {
+		return err
 	}
 	p.stops, p.includeStop = c.Stop, c.IncludeStop
 	r.Priority, r.CacheSalt, r.ID = c.Priority, c.CacheSalt, c.RequestID

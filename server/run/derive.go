@@ -24,18 +24,11 @@ type Derivation struct {
 // Derive returns the model that differs from m as d says. It shares m's files and
 // memory. An error is the template's.
 func (m *Model) Derive(d *Derivation) (*Model, error) {
-	out := bare(m.backend, m.tok, m.info)
-	out.slots = m.slots
-	out.templates, out.foreign = m.templates, m.foreign || d.Template != ""
-	out.base, out.ownTmpl = m, m.ownTmpl || d.Template != ""
-	out.info.Name, out.info.Aliases, out.info.Created, out.info.Modified = d.Name, nil, d.Created, d.Created
+	out := m.twin(d.Name, d.Created)
+	out.foreign, out.ownTmpl = m.foreign || d.Template != "", m.ownTmpl || d.Template != ""
 	if d.License != "" {
 		out.info.License = d.License
 	}
-	if err := out.setTemplate(m.info.Template, "", chat.Limits{}); err != nil {
-		return nil, err
-	}
-	out.syntax, out.marks = m.syntax, m.marks
 	if d.Template != "" {
 		err := m.templates.do(context.Background(), "template", d.Template, func(l chat.Limits) error {
 			if err := out.setTemplate(d.Template, "", l); err != nil {
@@ -51,8 +44,20 @@ func (m *Model) Derive(d *Derivation) (*Model, error) {
 	out.ends = m.ends // of the vocabulary that grammars are compiled for
 	out.hold = m.hold.With(out.syntax)
 	out.defaults, out.stops, out.maxTokens = d.Sampling.Or(m.defaults), d.Stop, cmp.Or(d.MaxTokens, m.maxTokens)
-	out.system, out.before, out.args, out.omit = cmp.Or(d.System, m.system), d.Before, m.args, m.omit
+	out.system, out.before = cmp.Or(d.System, m.system), d.Before
 	return out, nil
+}
+
+// twin is a model of m's files and memory that does what m does, under another name.
+func (m *Model) twin(name string, created time.Time) *Model {
+	out := bare(m.backend, m.tok, m.info)
+	out.base, out.slots, out.templates, out.adapters, out.own = m, m.slots, m.templates, m.adapters, m.own
+	out.info.Name, out.info.Aliases, out.info.Created, out.info.Modified = name, nil, created, created
+	out.tmpl, out.foreign, out.ownTmpl = m.tmpl, m.foreign, m.ownTmpl
+	out.syntax, out.marks, out.ends, out.hold = m.syntax, m.marks, m.ends, m.hold
+	out.defaults, out.stops, out.maxTokens = m.defaults, m.stops, m.maxTokens
+	out.system, out.before, out.args, out.omit = m.system, m.before, m.args, m.omit
+	return out
 }
 
 // opening puts a derived model's words before a conversation.

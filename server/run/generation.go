@@ -8,6 +8,7 @@ import (
 
 	"ridge/engine"
 	"ridge/sample"
+	"ridge/server/adapters"
 	"ridge/server/fault"
 	"ridge/text/chat"
 	"ridge/text/grammar"
@@ -32,6 +33,8 @@ type Plan struct {
 	Sampling Sampling
 
 	slot int // whose last sequence this is
+
+	adapters []adapters.Use // of the request; nil: those of the model
 
 	stops       []string
 	includeStop bool // the stop string stays in the text

@@ -34,6 +34,7 @@ type Library struct {
 	src     *Source
 	overlay Overlay // nil for none
 
+	adapted   *adapted   // nil: there are none
 	templates *templates // of clients, nil: there are none
 
 	mu      sync.Mutex
@@ -124,19 +125,27 @@ func (l *Library) named(ctx context.Context, name string, files func(ctx context
 		name = real
 	}
 	l.mu.Unlock()
-	var from string
-	derived := false
-	if l.overlay != nil {
-		from, derived = l.overlay.Base(name)
+	adapted := func(ctx context.Context, name, asked string) (*Loan, error) {
+		return derived(ctx, l.adapted, l.adapted != nil, name, asked, files)
 	}
-	if !derived {
-		return files(ctx, name, asked)
+	return derived(ctx, l.overlay, l.overlay != nil, name, asked, adapted)
+}
+
+// derived finds a model that an overlay, if there is one, may have derived from those
+// that under returns.
+func derived(ctx context.Context, o Overlay, there bool, name, asked string, under func(ctx context.Context, name, asked string) (*Loan, error)) (*Loan, error) {
+	from := ""
+	if there {
+		from, there = o.Base(name)
 	}
-	base, err := files(ctx, from, from)
+	if !there {
+		return under(ctx, name, asked)
+	}
+	base, err := under(ctx, from, from)
 	if err != nil {
 		return nil, err
 	}
-	m, err := l.overlay.Dress(name, base.Model, base.file == nil)
+	m, err := o.Dress(name, base.Model, base.file == nil)
 	if err != nil {
 		base.Release()
 		return nil, err
@@ -144,8 +153,11 @@ func (l *Library) named(ctx context.Context, name string, files func(ctx context
 	return &Loan{m, base.lease, base.file}, nil
 }
 
-// Taken reports whether a model with files has a name.
+// Taken reports whether a model with files, or an adapter, has a name.
 func (l *Library) Taken(name string) bool {
+	if l.Adapters().Find(name) != nil {
+		return true
+	}
 	for _, m := range l.fixed {
 		if m.Named(name) {
 			return true
@@ -285,7 +297,7 @@ func (l *Library) dress(c *ModelConfig, e *engine.Engine) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.close, m.templates = nil, l.templates // the engine is the registry's
+	m.close, m.templates, m.adapters = nil, l.templates, l.Adapters() // the engine is the registry's
 	l.models[c.Name] = m
 	delete(l.stale, c.Name)
 	return m, nil
@@ -378,10 +390,11 @@ func (l *Library) List() (out []Listed) {
 
 // Derived are the models that are others with words of their own, by name.
 func (l *Library) Derived() []Derived {
-	if l.overlay == nil {
-		return nil
+	out := l.Adapted()
+	if l.overlay != nil {
+		out = append(out, l.overlay.List()...)
 	}
-	return l.overlay.List()
+	return out
 }
 
 // names are all names of a model: its own, other ones that it has, and those that

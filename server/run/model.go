@@ -17,6 +17,7 @@ import (
 	"ridge/engine"
 	"ridge/model"
 	"ridge/sample"
+	"ridge/server/adapters"
 	"ridge/text/chat"
 	"ridge/text/constraint"
 	"ridge/text/tokenizer"
@@ -110,6 +111,9 @@ type Model struct {
 	maxTokens *int
 	args      map[string]any // of the template
 	omit      *omission      // of system messages
+
+	adapters *adapters.Set  // of the server, nil: there are none
+	own      []adapters.Use // those that m has and its base has not
 
 	loadTime atomic.Int64 // nanoseconds
 	close    func() error
@@ -228,6 +232,14 @@ func (m *Model) MaxTokens() *int { return m.maxTokens }
 
 // Base is the model whose files m has, if m is derived, else nil.
 func (m *Model) Base() *Model { return m.base }
+
+// Root is the model that has files under m: m itself, or what it is derived from.
+func (m *Model) Root() *Model {
+	for m.base != nil {
+		m = m.base
+	}
+	return m
+}
 
 // Stats are the engine's numbers.
 func (m *Model) Stats() engine.Stats { return m.backend.Stats() }

@@ -28,7 +28,7 @@ func (l *Library) headers(ctx context.Context, name, asked string) (*Loan, error
 	if err != nil { // safetensors, or a file that cannot be used: loading it tells
 		return l.files(ctx, name, asked)
 	}
-	m.templates = l.templates
+	m.templates, m.adapters = l.templates, l.Adapters()
 	return &Loan{Model: m, file: f}, nil
 }
 

@@ -185,6 +185,12 @@ func (s *Runner) runOne(ctx context.Context, p *Plan, t *Totals, each func(*Delt
 		}
 		defer s.logAnswers(ctx, p, answers)
 	}
+	adapter, release, err := p.adapter(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	p.Request.Adapter = adapter
 	began := s.Meter.read()
 	g, err := p.start(ctx)
 	if err != nil {
@@ -200,7 +206,7 @@ func (s *Runner) runOne(ctx context.Context, p *Plan, t *Totals, each func(*Delt
 		t.Meter, t.Joules = s.Meter, t.Joules+s.Meter.share(began, g.prompt.Tokens-g.prompt.Cached+g.tokens)
 		s.account(ctx, g, finishes, t)
 		if p.Request.Embed == engine.NoPooling {
-			p.Model.slots.put(slotKey{p.Request.Tenant, p.slot}, slot{p.Request.Tokens, g.answer[:max(0, len(g.answer)-1)], p.Request.CacheSalt})
+			p.Model.slots.put(slotKey{p.Request.Tenant, p.slot}, slot{p.Request.Tokens, g.answer[:max(0, len(g.answer)-1)], p.Request.CacheSalt, adapterID(p.Request.Adapter)})
 		}
 	}()
 	g.itl = s.Watch.TokenTimes(p.Model.info.Name)

@@ -28,6 +28,7 @@ type slotKey struct {
 type slot struct {
 	prompt, answer []int32
 	salt           string
+	adapter        string // what tells the adapter from others that it was computed with
 }
 
 // put notes the sequence of a slot.
@@ -55,10 +56,10 @@ func (m *Model) Slot(ctx context.Context, id int) engine.Session {
 	m.slots.mu.Lock()
 	defer m.slots.mu.Unlock()
 	x := m.slots.last[slotKey{owner, id}]
-	return engine.Session{Tokens: append(append([]int32(nil), x.prompt...), x.answer...), Tenant: owner, CacheSalt: x.salt}
+	return engine.Session{Tokens: append(append([]int32(nil), x.prompt...), x.answer...), Tenant: owner, CacheSalt: x.salt, Adapter: x.adapter}
 }
 
 // SetSlot makes a sequence the last one of a slot of the caller.
 func (m *Model) SetSlot(ctx context.Context, id int, s engine.Session) {
-	m.slots.put(slotKey{caller.Owner(ctx), id}, slot{prompt: s.Tokens, salt: s.CacheSalt})
+	m.slots.put(slotKey{caller.Owner(ctx), id}, slot{prompt: s.Tokens, salt: s.CacheSalt, adapter: s.Adapter})
 }
