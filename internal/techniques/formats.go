@@ -28,7 +28,7 @@ var formats = []Technique{
 		Tests:   []string{"model TestAdapterGolden", "model TestAdaptersTogether", "model TestBadAdapters", "model TestEightAdapters", "model TestMerge", "engine TestAdapters", "engine TestAdapterSessions", "server TestAdapterAsModel", "server TestUnloadInMidAnswer", "server TestPrefixesOfAdapters", "server TestAdapterRoom"},
 		Show:    "go test -v -run TestAdapterGolden ./model",
 		Bench:   "model BenchmarkAdapters",
-		Missing: "adapters of experts and embeddings; batches of many rows with one adapter read its matrices once for each request",
+		Missing: "adapters of experts and embeddings",
 	},
 	{
 		ID:      "gguf-quants",
