@@ -3,6 +3,7 @@ package compress
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,6 +28,8 @@ type Options struct {
 	Requantize bool
 	// Importance has weights of the errors of each column, nil for none.
 	Importance *Importance
+	// Method rounds the matrices of layers, nil for the formats' encoders alone.
+	Method *Method
 
 	// Split is the most bytes of tensors in a file, 0 for one file.
 	Split uint64
@@ -64,6 +67,11 @@ type Plan struct {
 // It fails if a matrix is quantized already and would have to become another type,
 // unless o allows that, or if a type that needs an importance matrix lacks one.
 func NewPlan(f *gguf.File, o Options) (*Plan, error) {
+	if o.Method != nil {
+		if err := o.Method.check(); err != nil {
+			return nil, err
+		}
+	}
 	p := &Plan{f: f, o: o}
 	a := &assigner{
 		m: o.Mixture, shape: shapeOf(f), tied: true, measured: o.Importance != nil, head: o.Output, embed: o.Embedding,
@@ -194,12 +202,22 @@ func (p *Plan) builder(ctx context.Context) (*gguf.Builder, error) {
 			p.o.Progress(done, int64(before))
 		}
 	}
+	run := &layerRun{ctx: ctx, p: p, m: p.o.Method, layer: -1}
 	for _, r := range p.Rows {
 		e := &encoder{ctx: ctx, f: p.f, row: r, threads: max(1, p.o.Threads), report: report}
 		if r.Measured {
 			e.importance = p.o.Importance.of(r.Name)
 		}
-		if err := b.AddTensor(gguf.TensorInfo{Name: r.Name, Type: r.To, Dims: r.Dims}, e); err != nil {
+		var data io.WriterTo = e
+		if m := p.o.Method; m != nil && m.Model != nil && layerOf(r.Name) >= 0 {
+			data = &layerTensor{run, r.Name, e}
+		}
+		if err := b.AddTensor(gguf.TensorInfo{Name: r.Name, Type: r.To, Dims: r.Dims}, data); err != nil {
+			return nil, err
+		}
+	}
+	if p.o.Method != nil {
+		if err := p.o.Method.provenance(b, p.f); err != nil {
 			return nil, err
 		}
 	}

@@ -20,6 +20,7 @@ import (
 // quantizeFlags are the flags of `ridge quantize`.
 type quantizeFlags struct {
 	hubFlags
+	method                           methodFlags
 	out, split, head, embed, imatrix string
 	types                            []string
 	pure, keepOutput, again          bool
@@ -40,15 +41,22 @@ the matrices that need them, and every tensor gets the type that llama.cpp gives
 
 The file appears whole or not at all, and the same input gives the same bytes whatever
 the number of threads. A model that is quantized already is refused: its errors would
-add up. What was lost is measured by ridge eval kl.`,
+add up. What was lost is measured by ridge eval kl.
+
+--method gptq and awq round the matrices of layers, which keep their types and sizes,
+with what their inputs are on a calibration text: gptq lets later columns pay for the
+errors of earlier ones, awq multiplies columns whose inputs are large and divides what
+comes before. How a file came to be stands in its keys, ridge.quantize.*.`,
 		Example: `  ridge quantize model-bf16.gguf Q4_K_M -o model-q4_k_m.gguf
   ridge quantize ./checkpoint Q5_K_S -o model.gguf --tensor-type 'ffn_down=q6_k'
+  ridge quantize model-bf16.gguf Q4_0 --method gptq --calibration text.txt -o gptq.gguf
   ridge quantize model-bf16.gguf Q3_K_M --dry-run`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0], args[1]) },
 	}
 	f.hubFlags.add(c)
 	fs := c.Flags()
+	f.method.add(fs)
 	fs.StringVarP(&f.out, "output", "o", "", "file to write")
 	fs.StringArrayVar(&f.types, "tensor-type", nil, "PATTERN=TYPE: element type of the matrices whose names match a regular expression; the first that fits counts")
 	fs.StringVar(&f.head, "output-type", "", "element type of the output matrix")
@@ -104,7 +112,13 @@ func (f *quantizeFlags) run(c *cobra.Command, name, typ string) error {
 		return err
 	}
 	defer clean()
-	plan, err := compress.NewPlan(file, o(bars.work("quantizing")))
+	opts := o(bars.work("quantizing"))
+	done, err := f.method.set(file, &opts)
+	defer done()
+	if err != nil {
+		return err
+	}
+	plan, err := compress.NewPlan(file, opts)
 	if err != nil {
 		return err
 	}
@@ -116,6 +130,7 @@ func (f *quantizeFlags) run(c *cobra.Command, name, typ string) error {
 	if err != nil {
 		return err
 	}
+	f.method.report(c.ErrOrStderr())
 	if plan.Fallbacks > 0 {
 		fmt.Fprintf(c.ErrOrStderr(), "%d matrices have rows that do not fit their type and got another one (--dry-run lists them)\n", plan.Fallbacks)
 	}

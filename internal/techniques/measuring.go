@@ -13,10 +13,10 @@ var measuring = []Technique{
 	},
 	{
 		ID:      "perplexity",
-		What:    "perplexity as llama.cpp computes it, and KL divergence from another model",
+		What:    "perplexity as llama.cpp computes it, and KL divergence from another model; paired differences of several models with intervals",
 		Use:     "ridge eval ppl, ridge eval kl",
 		Code:    "measure/eval/perplexity.go",
-		Tests:   []string{". TestPerplexityAgainstPeer"},
+		Tests:   []string{". TestPerplexityAgainstPeer", "measure/eval TestIntervalCovers", "measure/eval TestCompareAll"},
 		Show:    "go test -v -run 'TestPerplexityAgainstPeer' .",
 		Missing: "agreement to two decimals: within 1%",
 	},

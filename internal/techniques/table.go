@@ -19,4 +19,4 @@ type Technique struct {
 }
 
 // All are the techniques, by area.
-var All = slices.Concat(architectures, kernels, formats, memory, scheduling, serving, speculation, measuring)
+var All = slices.Concat(architectures, kernels, formats, compressing, memory, scheduling, serving, speculation, measuring)

@@ -1,0 +1,105 @@
+package compress
+
+import (
+	"fmt"
+	"math"
+	"sync"
+)
+
+// Inputs are the sums over the rows that matrices read in a calibration text, which
+// say what an error of a weight does to the outputs.
+type Inputs struct {
+	Cols, Rows int
+	// Products is XᵀX, [Cols][Cols].
+	Products []float64
+	// Magnitudes are the sums of absolute values of each column.
+	Magnitudes []float64
+}
+
+func newInputs(cols int) *Inputs {
+	return &Inputs{Cols: cols, Products: make([]float64, cols*cols), Magnitudes: make([]float64, cols)}
+}
+
+// add adds n rows. Each thread has rows of the products of its own, so that their
+// number changes no bit.
+func (in *Inputs) add(n int, row func(int) []float32, threads int) {
+	x := make([]float64, (n+3)/4*4*in.Cols) // zeros after the last row
+	for r := range n {
+		for c, v := range row(r) {
+			x[r*in.Cols+c] = float64(v)
+			in.Magnitudes[c] += math.Abs(float64(v))
+		}
+	}
+	parallel(in.Cols, threads, func(i int) {
+		sums := in.Products[i*in.Cols+i : (i+1)*in.Cols]
+		for at := 0; at < len(x); at += 4 * in.Cols {
+			a, b := x[at+i:at+in.Cols], x[at+in.Cols+i:at+2*in.Cols]
+			c, d := x[at+2*in.Cols+i:at+3*in.Cols], x[at+3*in.Cols+i:at+4*in.Cols]
+			a, b, c, d = a[:len(sums)], b[:len(sums)], c[:len(sums)], d[:len(sums)]
+			a0, b0, c0, d0 := a[0], b[0], c[0], d[0]
+			for j := range sums {
+				sums[j] += (a0*a[j] + b0*b[j]) + (c0*c[j] + d0*d[j])
+			}
+		}
+	})
+	in.Rows += n
+}
+
+// complete fills the lower half, which add leaves out.
+func (in *Inputs) complete() error {
+	for i := range in.Cols {
+		for j := range i {
+			in.Products[i*in.Cols+j] = in.Products[j*in.Cols+i]
+		}
+		if v := in.Products[i*in.Cols+i]; math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("column %d of the inputs: expected finite numbers, found a sum of squares of %v", i, v)
+		}
+	}
+	return nil
+}
+
+// divide makes in the sums of rows whose columns were divided by s.
+func (in *Inputs) divide(s []float32) {
+	for i := range in.Cols {
+		for j := range in.Cols {
+			in.Products[i*in.Cols+j] /= float64(s[i]) * float64(s[j])
+		}
+		in.Magnitudes[i] /= float64(s[i])
+	}
+}
+
+// energy returns the sum of the squares of a row's product with the inputs: d XᵀX dᵀ.
+func (in *Inputs) energy(d []float64) float64 {
+	sum := 0.0
+	for i, v := range d {
+		if v == 0 {
+			continue
+		}
+		p, e := in.Products[i*in.Cols+i+1:(i+1)*in.Cols], d[i+1:]
+		var s0, s1, s2, s3 float64
+		for len(p) >= 4 && len(e) >= 4 {
+			s0, s1 = s0+p[0]*e[0], s1+p[1]*e[1]
+			s2, s3 = s2+p[2]*e[2], s3+p[3]*e[3]
+			p, e = p[4:], e[4:]
+		}
+		for j, w := range p {
+			s0 += w * e[j]
+		}
+		sum += v * (v*in.Products[i*in.Cols+i] + 2*((s0+s1)+(s2+s3)))
+	}
+	return max(sum, 0)
+}
+
+// parallel calls do for 0 to n-1, in any order, in some threads.
+func parallel(n, threads int, do func(i int)) {
+	threads = min(max(threads, 1), n)
+	var wg sync.WaitGroup
+	for t := range threads {
+		wg.Go(func() {
+			for i := t; i < n; i += threads {
+				do(i)
+			}
+		})
+	}
+	wg.Wait()
+}

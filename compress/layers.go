@@ -1,0 +1,255 @@
+package compress
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"io"
+
+	"ridge/model"
+	"ridge/weights/gguf"
+	"ridge/weights/tensor"
+)
+
+// Method is how the matrices of layers are rounded, if not by the formats' encoders
+// alone.
+type Method struct {
+	Pass Pass
+	// Model is the model of the file, which computes Tokens, Chunk at a time as
+	// sequences of their own. What layers read is what the float model computes. It
+	// may be nil for RTN.
+	Model  *model.Model
+	Tokens []int32
+	Chunk  int
+	// Dataset names the text.
+	Dataset string
+	// Report, if not nil, is told what became of each matrix.
+	Report func(Rounded)
+}
+
+// Rounded says what became of a matrix.
+type Rounded struct {
+	Name string
+	Type tensor.DType
+	// Lost is the share of the squares of its outputs on the calibration text that
+	// rounding changed, over at most 64 of its rows; Plain is that of the format's
+	// encoder alone.
+	Lost, Plain float64
+	// Note says what was out of the ordinary, "" for nothing.
+	Note string
+}
+
+// check reports what is wrong with m for file f.
+func (m *Method) check() error {
+	if _, ok := m.Pass.(RTN); ok && m.Model == nil {
+		return nil
+	}
+	switch {
+	case m.Model == nil:
+		return fmt.Errorf("compress: method %s: expected a calibration text and a model that computes it, found none", m.Pass.Name())
+	case m.Chunk < 16 || len(m.Tokens) < m.Chunk:
+		return fmt.Errorf("compress: calibration: expected a text of at least one chunk of %d tokens (16 at least), found %d", max(m.Chunk, 16), len(m.Tokens))
+	}
+	return nil
+}
+
+// provenance writes into b how the file came to be.
+func (m *Method) provenance(b *gguf.Builder, f *gguf.File) error {
+	base, text := sha256.New(), sha256.New()
+	for _, t := range f.Tensors() {
+		io.WriteString(base, t.Name)
+		base.Write(f.Data(t))
+		f.Release(f.Data(t))
+	}
+	binary.Write(text, binary.LittleEndian, m.Tokens)
+	set := []struct {
+		key   string
+		value any
+	}{
+		{"method", m.Pass.Name()},
+		{"settings", m.Pass.Settings()},
+		{"base.sha256", hex.EncodeToString(base.Sum(nil))},
+	}
+	if m.Model != nil {
+		set = append(set, []struct {
+			key   string
+			value any
+		}{
+			{"calibration.dataset", m.Dataset},
+			{"calibration.sha256", hex.EncodeToString(text.Sum(nil))},
+			{"calibration.tokens", uint32(len(m.Tokens) / m.Chunk * m.Chunk)},
+			{"calibration.chunk", uint32(m.Chunk)},
+		}...)
+	}
+	for _, kv := range set {
+		if err := b.Set("ridge.quantize."+kv.key, kv.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// layerRun computes the tensors of layers, one layer at a time.
+type layerRun struct {
+	ctx    context.Context
+	p      *Plan
+	m      *Method
+	inputs map[int][]siteInputs
+	layer  int               // whose tensors are in bytes, -1 for none
+	bytes  map[string][]byte // of the tensors that the method wrote
+}
+
+// siteInputs is what matrices read that are called so within a layer.
+type siteInputs struct {
+	parts []string
+	in    *Inputs
+}
+
+// layerTensor writes a tensor of a layer: what the method made of it, or else what its
+// encoder does.
+type layerTensor struct {
+	run     *layerRun
+	name    string
+	encoder *encoder
+}
+
+// WriteTo implements io.WriterTo.
+func (t *layerTensor) WriteTo(w io.Writer) (int64, error) {
+	if err := t.run.compute(layerOf(t.name)); err != nil {
+		return 0, err
+	}
+	b, ok := t.run.bytes[t.name]
+	if !ok {
+		return t.encoder.WriteTo(w)
+	}
+	n, err := w.Write(b)
+	t.encoder.report(int64(t.encoder.row.Bytes))
+	return int64(n), err
+}
+
+// reportRows bounds how many rows of a matrix reports look at.
+const reportRows = 64
+
+// heldProducts bounds the bytes of sums of products that are collected in one go over
+// the text; those of one layer are always.
+const heldProducts = 512 << 20
+
+// collect computes the text and adds up what layers from the given one on read.
+func (r *layerRun) collect(first int) error {
+	held, end := 0, first
+	for {
+		widths := map[uint64]bool{}
+		for _, row := range r.p.Rows {
+			if layerOf(row.Name) == end && len(row.Dims) == 2 && !widths[row.Dims[0]] {
+				widths[row.Dims[0]] = true
+				held += int(row.Dims[0]*row.Dims[0]) * 8 * 3
+			}
+		}
+		if len(widths) == 0 || end > first && held > heldProducts {
+			break
+		}
+		end++
+	}
+	r.inputs = map[int][]siteInputs{}
+	for layer := first; layer < max(end, first+1); layer++ {
+		r.inputs[layer] = nil
+	}
+	look := func(layer int, parts []string, n int, row func(int) []float32) {
+		sites, ok := r.inputs[layer]
+		if !ok || layer >= max(end, first+1) {
+			return
+		}
+		for _, s := range sites {
+			if s.parts[0] == parts[0] {
+				s.in.add(n, row, r.p.o.Threads)
+				return
+			}
+		}
+		s := siteInputs{parts, newInputs(len(row(0)))}
+		s.in.add(n, row, r.p.o.Threads)
+		r.inputs[layer] = append(sites, s)
+	}
+	for at := 0; at+r.m.Chunk <= len(r.m.Tokens); at += r.m.Chunk {
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
+		if err := r.m.Model.Tap(r.m.Tokens[at:at+r.m.Chunk], look); err != nil {
+			return err
+		}
+	}
+	for layer, sites := range r.inputs {
+		for _, s := range sites {
+			if err := s.in.complete(); err != nil {
+				return fmt.Errorf("compress: %s: layer %d, %s: %w", r.p.f.Name(), layer, s.parts[0], err)
+			}
+		}
+	}
+	return nil
+}
+
+// compute fills r.bytes with the tensors of a layer.
+func (r *layerRun) compute(layer int) error {
+	if r.layer == layer {
+		return nil
+	}
+	if _, ok := r.inputs[layer]; !ok {
+		if err := r.collect(layer); err != nil {
+			return err
+		}
+	}
+	l, err := r.load(layer)
+	if err != nil {
+		return err
+	}
+	r.layer, r.bytes = layer, map[string][]byte{}
+	delete(r.inputs, layer)
+	fail := func(m *Matrix, err error) error {
+		r.layer = -1
+		return fmt.Errorf("compress: %s: tensor %q: %w", r.p.f.Name(), m.Name, err)
+	}
+	plain := map[*Matrix]float64{}
+	for _, s := range l.Sites {
+		for _, m := range s.Mats {
+			if r.m.Report != nil {
+				if err := m.plain(l.threads); err != nil {
+					return fail(m, err)
+				}
+				plain[m] = m.lost(s.Inputs, reportRows, l.threads)
+			}
+		}
+	}
+	if err := r.m.Pass.Transform(l); err != nil {
+		r.layer = -1
+		return fmt.Errorf("compress: %s: %w", r.p.f.Name(), err)
+	}
+	for _, s := range l.Sites {
+		for _, m := range s.Mats {
+			if err := r.ctx.Err(); err != nil {
+				r.layer = -1
+				return err
+			}
+			note, err := r.m.Pass.Round(m, s.Inputs, l.threads)
+			if err != nil {
+				return fail(m, err)
+			}
+			if note == "" {
+				note = s.note
+			}
+			r.bytes[m.Name] = m.Out
+			if r.m.Report != nil {
+				r.m.Report(Rounded{m.Name, m.Type, m.lost(s.Inputs, reportRows, l.threads), plain[m], note})
+			}
+		}
+	}
+	for _, v := range l.vectors {
+		if v.changed {
+			if err := v.plain(1); err != nil {
+				return fail(v, err)
+			}
+			r.bytes[v.Name] = v.Out
+		}
+	}
+	return nil
+}
