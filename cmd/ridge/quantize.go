@@ -21,6 +21,7 @@ import (
 type quantizeFlags struct {
 	hubFlags
 	method                           methodFlags
+	choose                           chooseFlags
 	out, split, head, embed, imatrix string
 	types                            []string
 	pure, keepOutput, again          bool
@@ -46,10 +47,15 @@ add up. What was lost is measured by ridge eval kl.
 --method gptq and awq round the matrices of layers, which keep their types and sizes,
 with what their inputs are on a calibration text: gptq lets later columns pay for the
 errors of earlier ones, awq multiplies columns whose inputs are large and divides what
-comes before. How a file came to be stands in its keys, ridge.quantize.*.`,
+comes before. How a file came to be stands in its keys, ridge.quantize.*.
+
+The type auto chooses one for each matrix: a scan measures how far the model's
+predictions of --calibration move when that matrix alone is small, and --size or
+--max-kl say how small the file or how small the divergence must be.`,
 		Example: `  ridge quantize model-bf16.gguf Q4_K_M -o model-q4_k_m.gguf
   ridge quantize ./checkpoint Q5_K_S -o model.gguf --tensor-type 'ffn_down=q6_k'
   ridge quantize model-bf16.gguf Q4_0 --method gptq --calibration text.txt -o gptq.gguf
+  ridge quantize model-bf16.gguf auto --size 500M --calibration text.txt -o auto.gguf
   ridge quantize model-bf16.gguf Q3_K_M --dry-run`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0], args[1]) },
@@ -57,6 +63,7 @@ comes before. How a file came to be stands in its keys, ridge.quantize.*.`,
 	f.hubFlags.add(c)
 	fs := c.Flags()
 	f.method.add(fs)
+	f.choose.add(fs)
 	fs.StringVarP(&f.out, "output", "o", "", "file to write")
 	fs.StringArrayVar(&f.types, "tensor-type", nil, "PATTERN=TYPE: element type of the matrices whose names match a regular expression; the first that fits counts")
 	fs.StringVar(&f.head, "output-type", "", "element type of the output matrix")
@@ -88,6 +95,7 @@ func mixtureNames() string {
 }
 
 func (f *quantizeFlags) run(c *cobra.Command, name, typ string) error {
+	auto := strings.EqualFold(typ, "auto")
 	o, err := f.options(typ)
 	if err != nil {
 		return err
@@ -113,10 +121,15 @@ func (f *quantizeFlags) run(c *cobra.Command, name, typ string) error {
 	}
 	defer clean()
 	opts := o(bars.work("quantizing"))
-	done, err := f.method.set(file, &opts)
+	done, err := f.method.set(file, &opts, auto)
 	defer done()
 	if err != nil {
 		return err
+	}
+	if auto {
+		if err := f.auto(c, file, &opts, bars.work("scanning")); err != nil {
+			return err
+		}
 	}
 	plan, err := compress.NewPlan(file, opts)
 	if err != nil {
@@ -171,6 +184,9 @@ func (f *quantizeFlags) open(path string) (file *gguf.File, clean func(), err er
 
 // options reads the flags that say what becomes of tensors.
 func (f *quantizeFlags) options(typ string) (func(progress func(done, total int64)) compress.Options, error) {
+	if strings.EqualFold(typ, "auto") {
+		typ = "Q4_K_S" // of what is not chosen
+	}
 	m, err := compress.ParseMixture(typ)
 	if err != nil {
 		return nil, err

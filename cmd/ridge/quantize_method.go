@@ -26,7 +26,7 @@ type methodFlags struct {
 
 func (f *methodFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.name, "method", "", "how matrices of layers are rounded: rtn, gptq or awq (default: as llama.cpp's quantizer does, which is rtn)")
-	fs.StringVar(&f.text, "calibration", "", "text that gptq and awq compute; with rtn it only measures what is lost")
+	fs.StringVar(&f.text, "calibration", "", "text that gptq, awq and the type auto compute; with rtn it only measures what is lost")
 	fs.IntVar(&f.chunk, "calibration-chunk", 512, "tokens of the calibration text computed as a sequence of their own")
 	fs.IntVar(&f.tokens, "calibration-tokens", 0, "use only the first tokens of the calibration text (default: all)")
 	fs.Float64Var(&f.damp, "damp", 0.01, "gptq: share of the inputs' mean square added to the diagonal")
@@ -34,10 +34,10 @@ func (f *methodFlags) add(fs *pflag.FlagSet) {
 }
 
 // set opens what the method needs for a file, as o wants it. done ends it.
-func (f *methodFlags) set(file *gguf.File, o *compress.Options) (done func(), err error) {
+func (f *methodFlags) set(file *gguf.File, o *compress.Options, auto bool) (done func(), err error) {
 	done = func() {}
 	if f.name == "" {
-		if f.text != "" {
+		if f.text != "" && !auto {
 			return done, errors.New("--calibration: expected --method too, found none (--imatrix takes an importance matrix)")
 		}
 		return done, nil

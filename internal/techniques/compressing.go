@@ -20,4 +20,13 @@ var compressing = []Technique{
 		Show:    "go test -v -run 'TestAWQFoldIsExact|TestMethodsLowerDivergence' ./compress",
 		Missing: "at 3 bits (Q3_K_S) no difference from plain rounding on the model of the tests; clipping; families other than Llama, Qwen 2 and Qwen 3",
 	},
+	{
+		ID:      "auto-mixed-precision",
+		What:    "a type for each matrix: a scan measures what each one's smallest type costs, a knapsack deals out a budget of bytes, or the smallest file within a divergence is found",
+		Use:     "ridge quantize MODEL auto --size 500M --calibration TEXT -o FILE",
+		Code:    "compress/choose.go",
+		Tests:   []string{"compress TestChooseAgainstAll", "compress TestMixedLowersDivergence"},
+		Show:    "go test -v -run 'TestChooseAgainstAll|TestMixedLowersDivergence' ./compress",
+		Missing: "a second model; matrices of experts; the choice in the file's keys; by speed",
+	},
 }
