@@ -14,7 +14,7 @@ import (
 // A model that drafts is found as Open finds one; it must have the vocabulary of m, and
 // whoever uses the Drafting closes it.
 func Drafting(ctx context.Context, s spec.Setting, m *model.Model, o hub.Options) (*spec.Drafting, error) {
-	d := s.Drafting(m.Pool().Stateful())
+	d := s.Drafting()
 	if s.Kind != spec.Draft {
 		return d, nil
 	}

@@ -37,8 +37,7 @@ const maxCalibration = 512
 // calibrateDrafts gives the model of step times those of steps that verify guesses:
 // nobody knows without whether they are worth it. A model whose steps are long is
 // looked at less.
-func (e *Engine) calibrateDrafts() error {
-	const patience = 2 * time.Second
+func (e *Engine) calibrateDrafts(patience time.Duration) error {
 	begin := time.Now()
 	tokens := make([]int32, 1+e.o.Draft.Depth())
 	start := min(256, e.limits.context-len(tokens), e.limits.pool-len(tokens))

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"fmt"
-	"slices"
 	"time"
 
 	"ridge/sample"
@@ -20,28 +18,25 @@ func (e *Engine) checkDrafts() error {
 	if e.o.Draft == nil {
 		return nil
 	}
-	if err := e.o.Draft.Check(); err != nil {
-		return err
-	}
-	if e.pool.Stateful() {
-		return fmt.Errorf("engine: drafting: expected layers that can drop their last tokens, found some with states")
-	}
-	return nil
+	return e.o.Draft.Check()
 }
 
 // drafts is what a sequence knows of guesses.
 type drafts struct {
 	by      spec.Drafter // nil: there is none, or not yet
+	texts   spec.Drafter // nil: there is none
 	slow    spec.Costly  // nil: there is none
 	off     bool         // nothing is guessed
 	book    *spec.Book
 	depths  *spec.Book   // of the slow one's guesses, by their places
 	guesses []spec.Guess // of what follows the first at tokens
 	slowly  bool         // these guesses are the slow one's
-	quick   []spec.Guess // and then those of the first drafter
+	passed  []spec.Guess // of a drafter whose guesses are expected to come true less often
+	quick   []spec.Guess // guesses of a quick drafter, where these are the slow one's
 	made    []spec.Guess // what drafters write to, who may keep a hold of it
 	at      int
 	idle    int // how often the slow one was not asked, since it was
+	redo    int // tokens that are computed again, with the next one
 
 	verified, right int  // guesses so far, and those that were right
 	hit             bool // the token at hand was guessed
@@ -55,7 +50,7 @@ func (e *Engine) guess() {
 		return
 	}
 	begin := time.Now()
-	e.offers, e.drafted, e.plain = e.offers[:0], e.drafted[:0], 0
+	e.offers, e.drafted = e.offers[:0], e.drafted[:0]
 	left, context := e.sched.Config().MaxTokens, int64(0)
 	var step steps
 	for _, s := range e.sched.RunningSeqs() {
@@ -81,9 +76,8 @@ func (e *Engine) guess() {
 	}
 	clear(e.offers)
 	clear(e.drafted)
-	took := time.Since(begin)
-	e.counts.drafting += took
-	e.counts.saved -= took
+	e.drafting = time.Since(begin)
+	e.counts.drafting += e.drafting
 }
 
 // steps are the steps that the next one could be, by how many guesses it verifies.
@@ -105,35 +99,25 @@ func (s *steps) time(cost *sched.CostModel, rows int) time.Duration {
 func (e *Engine) draft(step *steps) {
 	cost, o := e.sched.Cost(), e.o.Draft
 	plain := step.time(cost, 0)
-	e.plain = plain / time.Duration(step.tokens)
+	token := plain / time.Duration(step.tokens)
 	row := step.time(cost, 1) - plain
 	for _, q := range e.drafted {
 		n := e.mayDraft(q)
-		if q.draft(o, n, e.limits.vocab, e); q.drafts.slow != nil {
-			q.draftSlowly(o, n, e.limits.vocab, e.plain, row)
+		q.draft(o, n, e.limits.vocab, e)
+		if slow := q.drafts.slow; slow != nil && (o.Always || e.control.Affords(float64(slow.Cost()))) {
+			q.draftSlowly(o, n, e.limits.vocab, token, row)
 		}
 		d := &q.drafts
 		e.offers = append(e.offers, spec.Offer{Guesses: d.guesses[:min(n, len(d.guesses))], Book: d.book})
 	}
 	if !o.Always {
-		spec.Choose(e.offers, step.tokens, func(rows int) float64 { return float64(step.time(cost, rows)) })
+		e.control.Choose(e.offers, step.tokens, step.plain.Rows, func(rows int) float64 { return float64(step.time(cost, rows)) })
 	}
 	for i, q := range e.drafted {
 		if q.Draft = e.offers[i].Take; o.Always {
 			q.Draft = len(e.offers[i].Guesses)
 		}
 	}
-}
-
-// timeSaved estimates the time that the guesses of a step have saved, given those that
-// were right and how long the step took: what it would have taken without, by
-// prediction, and the steps for the tokens that it would not have made.
-func (e *Engine) timeSaved(p *sched.Plan, right int64, elapsed time.Duration) time.Duration {
-	guessed := slices.ContainsFunc(p.Runs, func(r sched.Run) bool { return r.Draft > 0 })
-	if !guessed || e.plain == 0 {
-		return 0
-	}
-	return e.plain*time.Duration(int64(len(p.Runs))+right) - elapsed
 }
 
 // mayDraft returns how many tokens may be guessed behind the one that q waits for:
@@ -165,7 +149,7 @@ func (q *sequence) draft(o *spec.Drafting, n, vocab int, e *Engine) {
 	if d.at == len(q.tokens) {
 		return
 	}
-	d.at, d.guesses, d.slowly, d.quick = len(q.tokens), d.guesses[:0], false, d.quick[:0]
+	d.at, d.guesses, d.slowly, d.quick, d.passed = len(q.tokens), d.guesses[:0], false, d.quick[:0], d.passed[:0]
 	if d.book == nil {
 		d.book, d.depths = spec.NewBook(e.book), spec.NewDepths(e.depths)
 		d.guesses, d.made = make([]spec.Guess, 0, spec.MaxRows), make([]spec.Guess, 0, spec.MaxRows)
@@ -173,17 +157,28 @@ func (q *sequence) draft(o *spec.Drafting, n, vocab int, e *Engine) {
 	defer d.fails()
 	if d.by == nil {
 		d.by = o.New(q.Prompt + q.MaxNew)
+		if o.Texts != nil {
+			d.texts, d.passed = o.Texts(q.g.salt), make([]spec.Guess, 0, spec.MaxRows)
+		}
 		if o.Slow != nil {
 			d.slow, d.quick = o.Slow(), make([]spec.Guess, 0, spec.MaxRows)
 		}
 	}
-	d.guesses = legal(d.guesses, d.by.Draft(d.made[:0], q.tokens[:len(q.tokens):len(q.tokens)], n), n, vocab)
+	tokens := q.tokens[:len(q.tokens):len(q.tokens)]
+	d.guesses = legal(d.guesses, d.by.Draft(d.made[:0], tokens, n), n, vocab)
+	if d.texts == nil {
+		return
+	}
+	d.passed = legal(d.passed, d.texts.Draft(d.made[:0], tokens, n), n, vocab)
+	if d.book.Expect(d.passed) > d.book.Expect(d.guesses) {
+		d.guesses, d.passed = d.passed, d.guesses
+	}
 }
 
 // fails is what becomes of a drafter that panics.
 func (d *drafts) fails() {
 	if recover() != nil {
-		d.off, d.guesses, d.quick = true, nil, nil
+		d.off, d.guesses, d.quick, d.passed = true, nil, nil, nil
 	}
 }
 
@@ -326,7 +321,7 @@ func (e *Engine) extendAll(q *sequence, r *sched.Run, j *job) {
 	d.hit = false
 	r.New += q.Forced
 	d.learn(q.tokens, known)
-	e.pool.Truncate(q.KV, r.Start+r.N-r.Draft+min(r.New-q.Forced-1, r.Draft))
+	e.dropWrong(q, r, min(r.New-q.Forced-1, r.Draft))
 }
 
 // learn compares guesses with what came, those too that were not verified.
@@ -336,6 +331,7 @@ func (d *drafts) learn(tokens []int32, known int) {
 	}
 	d.compare(d.guesses, tokens[known:], d.slowly)
 	d.compare(d.quick, tokens[known:], false)
+	d.compare(d.passed, tokens[known:], false)
 }
 
 // compare enters which of some guesses came true. slow says that they are the slow
@@ -357,6 +353,9 @@ func (d *drafts) bytes() (n int64) {
 	if d.by != nil {
 		n += d.by.Bytes()
 	}
+	if d.texts != nil {
+		n += d.texts.Bytes()
+	}
 	if d.slow != nil {
 		n += d.slow.Bytes()
 	}
@@ -368,8 +367,11 @@ func (d *drafts) close() {
 	if d.by != nil {
 		d.by.Close()
 	}
+	if d.texts != nil {
+		d.texts.Close()
+	}
 	if d.slow != nil {
 		d.slow.Close()
 	}
-	d.by, d.slow, d.off, d.guesses, d.quick = nil, nil, true, nil, nil
+	d.by, d.texts, d.slow, d.off, d.guesses, d.quick, d.passed = nil, nil, nil, true, nil, nil, nil
 }

@@ -91,8 +91,8 @@ func newEngine(m *model.Model, o Options) (*Engine, error) {
 			return nil, fmt.Errorf("engine: first steps: %w", err)
 		}
 	}
-	if d := o.Draft; d != nil && !d.Always {
-		if err := e.calibrateDrafts(); err != nil {
+	if d := o.Draft; d != nil && !d.Always && d.Patience > 0 {
+		if err := e.calibrateDrafts(d.Patience); err != nil {
 			return nil, fmt.Errorf("engine: first steps: %w", err)
 		}
 	}

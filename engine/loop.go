@@ -48,8 +48,10 @@ type loop struct {
 	book    *spec.Book // what has become of all guesses
 	depths  *spec.Book // of slow drafters, by their places
 	offers  []spec.Offer
-	drafted []*sequence   // that offers are of
-	plain   time.Duration // of a token without guesses, by prediction; 0 if nobody knows
+	drafted []*sequence // that offers are of
+	control spec.Controller
+	// drafting is how long making guesses for the step at hand took.
+	drafting time.Duration
 
 	inject func() // of tests: called before the model computes
 	logits int    // held at a time where prompts are scored

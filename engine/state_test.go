@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ridge/sched"
+	"ridge/spec"
 )
 
 // stateful are tiny models with layers that keep a state: beside attention, and
@@ -49,6 +50,32 @@ func TestStates(t *testing.T) {
 			want = alone(t, ref, next)
 			expect(t, "restarted", e, next, &want, n)
 		})
+	}
+}
+
+// Guesses change nothing either: what was computed behind wrong ones is undone, from
+// the state before them, also where there is next to no memory to keep that.
+func TestStatesWithDrafts(t *testing.T) {
+	for i, name := range stateful {
+		r := rand.New(rand.NewPCG(9, 4))
+		ref := openTiny(t, name, 64)
+		reqs := workload(r, 12, ref.Config().Vocab, 50, 24)
+		want := replies(t, ref, reqs)
+		for k, s := range settings(t, r) {
+			if (k+i)%4 != 0 {
+				continue
+			}
+			t.Run(name+" "+s.name, func(t *testing.T) {
+				d := &spec.Drafting{New: prophets(reqs, want, 4), Most: 1 + r.IntN(8), Always: k%3 > 0}
+				if k%2 == 0 {
+					d.Slow = costly(reqs, want, 3)
+				}
+				right := guessing(t, name, s, d, s.share(reqs), want, r)
+				if d.Always && !s.preempt && s.o.Sched.MaxTokens > 40 && right == 0 {
+					t.Error("no guess was right")
+				}
+			})
+		}
 	}
 }
 

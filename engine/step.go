@@ -18,6 +18,7 @@ type runState struct {
 	q     *sequence
 	out   int // its first row of output
 	outs  int
+	redo  int // its tokens that were computed before, see drafts.redo
 	skip  int // its tokens before the first row of output, if its prompt gives something
 	jobs  int // its first job
 	njobs int
@@ -30,6 +31,7 @@ func (e *Engine) step(p *sched.Plan) {
 	kernels, hits := e.counts.kernels, e.counts.hits
 	runs := p.Runs // Done takes them out of the plan
 	e.note(p)
+	e.keepStates(p)
 	e.build(p)
 	err := e.compute(p)
 	for i := range p.Runs {
@@ -43,7 +45,7 @@ func (e *Engine) step(p *sched.Plan) {
 	if err != nil {
 		e.sched.Done(0, end) // its time says nothing
 	} else {
-		e.counts.saved += e.timeSaved(p, e.counts.hits-hits, end-begin)
+		e.counts.saved += e.account(p, end-begin, e.counts.hits-hits)
 		e.sched.Done(end-begin, end)
 	}
 	e.commit(err)
@@ -68,6 +70,9 @@ func (e *Engine) build(p *sched.Plan) {
 		tokens := q.tokens
 		if r.Draft > 0 {
 			tokens = q.guessed(r.Draft)
+		}
+		if r.Outputs > 0 {
+			run.redo, q.drafts.redo = min(q.drafts.redo, r.N-r.Draft-1), 0
 		}
 		if q.g.whole() {
 			run.skip = min(max(q.g.scored-r.Start, 0), r.N)

@@ -40,6 +40,9 @@ func (p *Pool) checkSeq(s *Seq, held []int32) error {
 			return fmt.Errorf("group %d: %w", g, err)
 		}
 	}
+	if len(s.kept.pages) > 0 {
+		return fmt.Errorf("a state is kept that no step is to return to")
+	}
 	if want := p.statePages; s.n > 0 && len(s.state) != want || s.n == 0 && len(s.state)+len(s.saved) > 0 {
 		return fmt.Errorf("expected a state of %d pages, found %d and %d checkpoints", want, len(s.state), len(s.saved))
 	}

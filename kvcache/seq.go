@@ -17,6 +17,7 @@ type Seq struct {
 	tables []table      // one for each group
 	state  []int32      // pages of the recurrent state, none for an empty sequence
 	saved  []savedState // checkpoints of it, oldest first
+	kept   savedState   // see Pool.Keep
 }
 
 // table is the page table of one group.
@@ -336,6 +337,11 @@ func (p *Pool) Truncate(s *Seq, n int) {
 		p.Free(s)
 		return
 	}
+	p.cut(s, n)
+}
+
+// cut drops the tokens of s from the n-th on, without regard to its state.
+func (p *Pool) cut(s *Seq, n int) {
 	keep, used := p.pagesOf(n), n%p.cfg.PageTokens
 	for g := range s.tables {
 		t := &s.tables[g]
@@ -362,6 +368,7 @@ func (p *Pool) Free(s *Seq) {
 		*t = table{pages: t.pages[:0], bases: t.bases[:0]}
 	}
 	s.n = 0
+	p.Drop(s)
 	p.freeStates(s)
 }
 

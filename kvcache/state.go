@@ -66,17 +66,46 @@ func (p *Pool) ownState(s *Seq) {
 	if p.stateNeed(s) == 0 {
 		return
 	}
-	old := s.state
-	s.state = make([]int32, p.statePages)
-	for i := range s.state {
+	fresh := len(s.state) == 0
+	if fresh {
+		s.state = make([]int32, p.statePages)
+	}
+	for i, old := range s.state {
 		id := p.take()
 		p.setFill(id, p.cfg.PageTokens)
-		if len(old) > 0 {
-			copy(p.bytes(id), p.bytes(old[i]))
+		if !fresh {
+			copy(p.bytes(id), p.bytes(old))
+			p.release(old)
 		}
 		s.state[i] = id
 	}
-	p.releaseState(old)
+}
+
+// Keep keeps the state of s as it is now until Return or Drop, for a step that may
+// have to be undone. The next Grow takes pages for a copy to go on in. A sequence
+// without a state has nothing to keep.
+func (p *Pool) Keep(s *Seq) {
+	p.Drop(s)
+	for _, id := range s.state {
+		p.share(id)
+	}
+	s.kept = savedState{s.n, append(s.kept.pages, s.state...)}
+}
+
+// Drop lets go of what Keep kept.
+func (p *Pool) Drop(s *Seq) {
+	p.releaseState(s.kept.pages)
+	s.kept.pages = s.kept.pages[:0]
+}
+
+// Return takes s, which has grown since, back to what Keep kept.
+func (p *Pool) Return(s *Seq) {
+	if len(s.kept.pages) == 0 {
+		return
+	}
+	p.releaseState(s.state)
+	s.state, s.kept.pages = s.kept.pages, s.state[:0]
+	p.cut(s, s.kept.n)
 }
 
 // rewindState takes the state of s back to the last checkpoint at n tokens or

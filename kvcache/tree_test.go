@@ -500,3 +500,53 @@ func BenchmarkMatch(b *testing.B) {
 		p.Free(tree.Match("", tokens))
 	}
 }
+
+// A state that was kept is there again after a step that is undone, and costs no
+// page and no allocation once it is let go.
+func TestKeepState(t *testing.T) {
+	p, err := New(Config{Layers: []LayerShape{{State: 8}, {Heads: 1, KDim: 16, VDim: 16}}, PageTokens: 16, DType: tensor.F16, MaxBytes: 1 << 14})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	s := p.NewSeq()
+	step := func(n int) {
+		t.Helper()
+		if err := p.Grow(s, n); err != nil {
+			t.Fatal(err)
+		}
+		p.State(0, 0, s)[0] += byte(n)
+	}
+	step(14)
+	for round := range 5 {
+		n := s.Len()
+		p.Keep(s)
+		if need := p.PagesFor(s, 5); need < 1 {
+			t.Errorf("%d pages for a step that may be undone, want one for the state at least", need)
+		}
+		if step(5); round%2 == 0 {
+			p.Return(s)
+		} else {
+			p.Drop(s)
+			n += 5
+		}
+		if s.Len() != n || p.State(0, 0, s)[0] != byte(n) {
+			t.Fatalf("round %d: %d tokens with state %d, want %d", round, s.Len(), p.State(0, 0, s)[0], n)
+		}
+		if err := p.Check(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := testing.AllocsPerRun(10, func() {
+		p.Keep(s)
+		step(1)
+		p.Return(s)
+	}); n != 0 {
+		t.Errorf("%v allocations for a step that is undone", n)
+	}
+	p.Keep(s)
+	p.Free(s)
+	if err := p.Check(); err != nil || p.Stats().InUse != 0 {
+		t.Errorf("%v, %d pages in use", err, p.Stats().InUse)
+	}
+}

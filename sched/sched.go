@@ -377,6 +377,10 @@ func (s *Scheduler) book(r *Run, elapsed, now time.Duration) {
 		s.stats.NewTokens += int64(r.New)
 		s.stats.DraftTokens += int64(r.Draft)
 	}
+	if r.Undone {
+		q.Forced += q.Computed - r.Start
+		q.Computed = r.Start
+	}
 	s.cfg.Policy.Serve(q, r, elapsed, now)
 	if r.Finished {
 		s.lengths.Observe(q)

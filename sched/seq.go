@@ -150,4 +150,8 @@ type Run struct {
 	// and Seq.Forced), and whether it is complete.
 	New      int
 	Finished bool
+	// Undone says that what the run computed was dropped again, since layers have
+	// states that cannot drop wrong guesses alone. What is right of it is computed
+	// with the next token, as Forced ones are.
+	Undone bool
 }

@@ -39,6 +39,17 @@ func (b *Book) Learn(class uint8, right bool) {
 	}
 }
 
+// Expect returns how many of guesses, each of what follows the one before it, are
+// expected to come true.
+func (b *Book) Expect(guesses []Guess) (n float64) {
+	chance := 1.0
+	for _, g := range guesses {
+		chance *= b.Share(g.Class)
+		n += chance
+	}
+	return n
+}
+
 // Share returns the part of the guesses of a class that is expected to come true.
 func (b *Book) Share(class uint8) float64 {
 	class = min(class, Classes-1)

@@ -24,57 +24,63 @@ const MaxRows = 64
 // n are compared.
 func Choose(offers []Offer, fixed int, cost func(rows int) float64) (gain float64) {
 	const margin = 1.02
-	take(offers, 0)
+	begin(offers)
 	plain := cost(0)
 	if plain <= 0 || fixed <= 0 {
 		return 1
 	}
 	base := float64(fixed) / plain
 	tokens, best, rows := float64(fixed), margin*base, 0
+	var order [MaxRows]int // whose guess comes next
 	for n := 1; n <= MaxRows; n++ {
-		chance := next(offers)
+		which, chance := next(offers)
 		if chance == 0 {
 			break
 		}
+		order[n-1] = which
 		tokens += chance
 		if rate := tokens / cost(n); rate > best {
 			best, rows = rate, n
 		}
 	}
-	take(offers, rows)
+	for i := range offers {
+		offers[i].Take = 0
+	}
+	for _, which := range order[:rows] {
+		offers[which].Take++
+	}
 	if rows == 0 {
 		return 1
 	}
 	return best / base
 }
 
-// next takes the likeliest guess that may be taken, and returns its chance.
-func next(offers []Offer) (chance float64) {
-	which := -1
+// next takes the likeliest guess that may be taken, and returns whose it is and its
+// chance, 0 if there is none.
+func next(offers []Offer) (which int, chance float64) {
 	for i := range offers {
-		if o := &offers[i]; o.Take < len(o.Guesses) && o.chance > chance {
+		if o := &offers[i]; o.chance > chance {
 			which, chance = i, o.chance
 		}
 	}
-	if which >= 0 {
+	if chance > 0 {
 		o := &offers[which]
 		if o.Take++; o.Take < len(o.Guesses) {
 			o.chance *= o.Book.Share(o.Guesses[o.Take].Class)
+		} else {
+			o.chance = 0
 		}
 	}
-	return chance
+	return which, chance
 }
 
-// take takes the likeliest guesses, so many of them, and no others.
-func take(offers []Offer, rows int) {
+// begin takes no guess of any.
+func begin(offers []Offer) {
 	for i := range offers {
 		o := &offers[i]
 		o.Take, o.chance = 0, 0
 		if len(o.Guesses) > 0 {
 			o.chance = o.Book.Share(o.Guesses[0].Class)
 		}
-	}
-	for range rows {
-		next(offers)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Kind is a way to guess.
@@ -13,9 +14,10 @@ type Kind string
 // The kinds.
 const (
 	Off    Kind = "off"
-	Auto   Kind = "auto"  // n-grams where the layers allow it
-	NGrams Kind = "ngram" // what the text went on with before, see NGram
-	Draft  Kind = "draft" // n-grams, and a model with the same vocabulary, see Small
+	Auto   Kind = "auto"   // n-grams
+	NGrams Kind = "ngram"  // what the text went on with before, see NGram
+	Suffix Kind = "suffix" // n-grams, and earlier texts of the tenant, see Suffixes
+	Draft  Kind = "draft"  // n-grams, and a model with the same vocabulary, see Small
 )
 
 // Setting is what somebody asks for.
@@ -28,9 +30,9 @@ type Setting struct {
 }
 
 // names are other programs' names: llama-server's --spec-type, vLLM's methods.
-var names = map[string]Kind{"off": Off, "none": Off, "": Off, "auto": Auto, "ngram": NGrams, "[ngram]": NGrams, "draft_model": Draft}
+var names = map[string]Kind{"off": Off, "none": Off, "": Off, "auto": Auto, "ngram": NGrams, "suffix": Suffix, "[ngram]": NGrams, "draft_model": Draft}
 
-// Parse reads a setting: off, auto, ngram or draft=MODEL, a name that llama-server's --spec-type
+// Parse reads a setting: off, auto, ngram, suffix or draft=MODEL, a name that llama-server's --spec-type
 // has for n-grams, or the JSON of vLLM's --speculative-config, such as
 // {"method":"ngram","num_speculative_tokens":5}.
 func Parse(text string) (s Setting, err error) {
@@ -47,7 +49,7 @@ func Parse(text string) (s Setting, err error) {
 		kind, known = NGrams, true
 	}
 	if !known {
-		return s, fmt.Errorf("spec: expected auto, off, ngram or draft=MODEL, found %q", name)
+		return s, fmt.Errorf("spec: expected auto, off, ngram, suffix or draft=MODEL, found %q", name)
 	}
 	if (kind == Draft) != (s.Model != "") {
 		return s, fmt.Errorf("spec: %s: expected a model where one drafts and nowhere else, found %q", kind, s.Model)
@@ -82,11 +84,18 @@ func parseConfig(text string) (method string, s Setting, err error) {
 	return method, s, nil
 }
 
-// Drafting returns who guesses, nil for nobody. stateful says that layers have
-// states, which cannot drop their last tokens: then Auto is nobody.
-func (s Setting) Drafting(stateful bool) *Drafting {
-	if s.Kind == Off || s.Kind == "" || s.Kind == Auto && stateful {
+// Drafting returns who guesses, nil for nobody. Where guesses were asked for by name,
+// steps that verify some are measured first; Auto delays no start.
+func (s Setting) Drafting() *Drafting {
+	if s.Kind == Off || s.Kind == "" {
 		return nil
 	}
-	return &Drafting{Most: s.Most, Always: s.Always, New: func(tokens int) Drafter { return NewNGram(min(tokens, 1<<12)) }}
+	d := &Drafting{Most: s.Most, Always: s.Always, New: func(tokens int) Drafter { return NewNGram(min(tokens, 1<<12)) }}
+	if s.Kind != Auto {
+		d.Patience = 2 * time.Second
+	}
+	if s.Kind == Suffix {
+		d.Texts = NewSuffixes().Drafter
+	}
+	return d
 }

@@ -15,8 +15,8 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"fast":                           `spec: expected auto, off, ngram or draft=MODEL, found "fast"`,
-		`{"method":"eagle"}`:             `spec: expected auto, off, ngram or draft=MODEL, found "eagle"`,
+		"fast":                           `spec: expected auto, off, ngram, suffix or draft=MODEL, found "fast"`,
+		`{"method":"eagle"}`:             `spec: expected auto, off, ngram, suffix or draft=MODEL, found "eagle"`,
 		`{"size":"x"}`:                   `spec: expected method, model, num_speculative_tokens, prompt_lookup_max, prompt_lookup_min, found the field "size"`,
 		"draft=":                         `spec: draft: expected a model where one drafts and nowhere else, found ""`,
 		`{"method":"ngram","model":"x"}`: `spec: ngram: expected a model where one drafts and nowhere else, found "x"`,
@@ -27,14 +27,12 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %s", text, got, err, want)
 		}
 	}
-	for _, kind := range []Kind{Off, Auto, NGrams} {
-		for _, stateful := range []bool{false, true} {
-			d := Setting{Kind: kind, Most: 3}.Drafting(stateful)
-			if want := kind == NGrams || kind == Auto && !stateful; want != (d != nil) {
-				t.Errorf("%s with states %v: %v", kind, stateful, d)
-			} else if want && (d.Check() != nil || d.Depth() != 3 || d.New(100).Bytes() == 0) {
-				t.Errorf("%s: %+v", kind, d)
-			}
+	for _, kind := range []Kind{Off, Auto, NGrams, Suffix} {
+		d := Setting{Kind: kind, Most: 3}.Drafting()
+		if want := kind != Off; want != (d != nil) {
+			t.Errorf("%s: %v", kind, d)
+		} else if want && (d.Check() != nil || d.Depth() != 3 || d.New(100).Bytes() == 0 || (d.Patience > 0) == (kind == Auto) || (d.Texts != nil) != (kind == Suffix)) {
+			t.Errorf("%s: %+v", kind, d)
 		}
 	}
 }

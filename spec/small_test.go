@@ -74,7 +74,7 @@ func TestSmall(t *testing.T) {
 			t.Fatalf("round %d: %d guesses of %d", round, len(got), n)
 		}
 		for i, g := range got {
-			if g.Token != want[i] || g.Class < Classes/2 || g.Class >= Classes {
+			if g.Token != want[i] || g.Class < half || g.Class >= 2*half {
 				t.Fatalf("round %d: got %v, want %v", round, got, want)
 			}
 		}

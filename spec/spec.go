@@ -14,12 +14,14 @@ import (
 	"time"
 )
 
-// Classes is the number of classes that guesses fall into, by how sure a drafter is
-// of them: 0 is the least sure of an NGram, and the first of the other half that of a
-// model.
-const Classes = 32
+// Classes is the number of classes that guesses fall into: each kind of drafter has as
+// many, by how sure it is of them, an NGram the first, then models, then Suffixes.
+const Classes = 3 * half
 
-const half = Classes / 2
+const (
+	half     = 16 // classes of a kind of drafter
+	suffixes = 2 * half
+)
 
 // Guess is a token that may come next.
 type Guess struct {
@@ -53,11 +55,17 @@ type Costly interface {
 type Drafting struct {
 	// New makes the drafter of a sequence that may become so many tokens long.
 	New func(tokens int) Drafter
+	// Texts makes another one for a sequence of a tenant, nil for none. Of the two, the
+	// one guesses whose guesses are expected to come true more often.
+	Texts func(tenant string) Drafter
 	// Slow makes another one, for which each guess takes time; nil for none. It
 	// guesses where that is expected to gain more than the first.
 	Slow func() Costly
 	// Close is called when no drafter is used any more; nil for nothing to do.
 	Close func() error
+	// Patience is how long an engine measures, when it starts, how long steps that
+	// verify guesses take; 0 for not at all: it learns that as it goes along.
+	Patience time.Duration
 	// Most bounds the guesses behind a token, 0 means 8.
 	Most int
 	// Always has all guesses verified, also where that is expected to lose: for

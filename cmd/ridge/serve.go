@@ -444,7 +444,7 @@ func (o *serveOptions) load(s *serveShelf, swap *engine.SwapSpace, warn func(str
 			warn(name + ": " + beyondText(b))
 		}
 		if err == nil {
-			eo.Draft, err = o.drafting(ctx, name, m, warn)
+			eo.Draft, err = o.drafting(ctx, m)
 		}
 		if err == nil && o.contiguous {
 			eo.Contiguous, eo.Reserve = true, m.Context()

@@ -27,7 +27,7 @@ var speculativeNames = map[string]string{
 }
 
 func (f *speculativeFlags) add(fs *pflag.FlagSet) {
-	fs.StringVar(&f.how, "speculative", "off", `guess next tokens and compute several at once; answers stay the same, byte by byte: off, auto, ngram, which guesses that a text goes on as it did before, or draft=MODEL, which has a small model with the same vocabulary guess, too, such as tiny for smollm2; also vLLM's {"method":"ngram","num_speculative_tokens":5}`)
+	fs.StringVar(&f.how, "speculative", "auto", `guess next tokens and compute several at once; answers stay the same, byte by byte: auto, which guesses where that is expected to gain, off, ngram, the same with times of steps measured at the start, suffix, which guesses from earlier texts of the tenant, too, or draft=MODEL, which has a small model with the same vocabulary guess, too, such as tiny for smollm2; also vLLM's {"method":"ngram","num_speculative_tokens":5}`)
 	fs.StringVar(&f.model, "draft-model", "", "the same as --speculative draft=MODEL")
 	fs.IntVar(&f.most, "draft-max", 0, "tokens that are guessed behind each one, at most (default 8)")
 }
@@ -52,16 +52,11 @@ func (f *speculativeFlags) setting() (spec.Setting, error) {
 	return s, nil
 }
 
-// drafting returns who guesses for a model that is served, nil for nobody. A model
-// with states is told of, unless guessing was asked for by name, which the engine
-// refuses.
-func (f *speculativeFlags) drafting(ctx context.Context, name string, m *model.Model, warn func(string)) (*spec.Drafting, error) {
+// drafting returns who guesses for a model that is served, nil for nobody.
+func (f *speculativeFlags) drafting(ctx context.Context, m *model.Model) (*spec.Drafting, error) {
 	s, err := f.setting()
 	if err != nil {
 		return nil, err
-	}
-	if s.Kind == spec.Auto && m.Pool().Stateful() {
-		warn(name + ": no speculation: it has layers with states, which cannot drop their last tokens")
 	}
 	return ridge.Drafting(ctx, s, m, hub.Options{Offline: true})
 }
