@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 
 	"ridge/hub"
 	"ridge/model"
@@ -15,7 +16,11 @@ import (
 // whoever uses the Drafting closes it.
 func Drafting(ctx context.Context, s spec.Setting, m *model.Model, o hub.Options) (*spec.Drafting, error) {
 	d := s.Drafting()
-	if s.Kind != spec.Draft {
+	switch s.Kind {
+	case spec.Draft:
+	case spec.Stored:
+		return d, stored(d, s.File, m)
+	default:
 		return d, nil
 	}
 	found, err := hub.Resolve(ctx, s.Model, o)
@@ -41,4 +46,22 @@ func Drafting(ctx context.Context, s spec.Setting, m *model.Model, o hub.Options
 	}
 	d.Slow, d.Close = drafter.Drafter, drafter.Close
 	return d, nil
+}
+
+// stored has d look up the texts of a file.
+func stored(d *spec.Drafting, file string, m *model.Model) error {
+	tok := m.Tokenizer()
+	if tok == nil {
+		return fmt.Errorf("ridge: %s: expected a model with a tokenizer, found none", file)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("ridge: datastore: %w", err)
+	}
+	store, err := spec.ReadDatastore(b, spec.Vocabulary(tok.VocabSize(), tok.Piece))
+	if err != nil {
+		return fmt.Errorf("ridge: %s: %w", file, err)
+	}
+	d.Texts = store.Drafter
+	return nil
 }

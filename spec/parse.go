@@ -3,6 +3,7 @@ package spec
 import (
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ const (
 	Auto   Kind = "auto"   // n-grams
 	NGrams Kind = "ngram"  // what the text went on with before, see NGram
 	Suffix Kind = "suffix" // n-grams, and earlier texts of the tenant, see Suffixes
+	Stored Kind = "rest"   // n-grams, and texts of a file, see Datastore
 	Draft  Kind = "draft"  // n-grams, and a model with the same vocabulary, see Small
 )
 
@@ -24,15 +26,16 @@ const (
 type Setting struct {
 	Kind  Kind
 	Model string // that drafts, with Draft
+	File  string // of a Datastore, with Stored
 	Most  int    // guesses behind a token, 0 for the usual number
 	// Always has all guesses verified, see Drafting.
 	Always bool
 }
 
 // names are other programs' names: llama-server's --spec-type, vLLM's methods.
-var names = map[string]Kind{"off": Off, "none": Off, "": Off, "auto": Auto, "ngram": NGrams, "suffix": Suffix, "[ngram]": NGrams, "draft_model": Draft}
+var names = map[string]Kind{"off": Off, "none": Off, "": Off, "auto": Auto, "ngram": NGrams, "suffix": Suffix, "rest": Stored, "[ngram]": NGrams, "draft_model": Draft}
 
-// Parse reads a setting: off, auto, ngram, suffix or draft=MODEL, a name that llama-server's --spec-type
+// Parse reads a setting: off, auto, ngram, suffix, rest=FILE or draft=MODEL, a name that llama-server's --spec-type
 // has for n-grams, or the JSON of vLLM's --speculative-config, such as
 // {"method":"ngram","num_speculative_tokens":5}.
 func Parse(text string) (s Setting, err error) {
@@ -43,16 +46,21 @@ func Parse(text string) (s Setting, err error) {
 		}
 	} else if model, is := strings.CutPrefix(name, "draft="); is {
 		name, s.Model = "draft_model", model
+	} else if file, is := strings.CutPrefix(name, "rest="); is {
+		name, s.File = "rest", file
 	}
 	kind, known := names[name]
 	if !known && strings.HasPrefix(name, "ngram-") {
 		kind, known = NGrams, true
 	}
 	if !known {
-		return s, fmt.Errorf("spec: expected auto, off, ngram, suffix or draft=MODEL, found %q", name)
+		return s, fmt.Errorf("spec: expected auto, off, ngram, suffix, rest=FILE or draft=MODEL, found %q", name)
 	}
 	if (kind == Draft) != (s.Model != "") {
 		return s, fmt.Errorf("spec: %s: expected a model where one drafts and nowhere else, found %q", kind, s.Model)
+	}
+	if (kind == Stored) != (s.File != "") {
+		return s, fmt.Errorf("spec: %s: expected rest=FILE, a file that ridge spec build has written, found none", kind)
 	}
 	s.Kind = kind
 	return s, nil
@@ -82,6 +90,17 @@ func parseConfig(text string) (method string, s Setting, err error) {
 		method, s.Model = "ngram", ""
 	}
 	return method, s, nil
+}
+
+// Vocabulary returns a number that tells a vocabulary of n tokens, given by their
+// texts, from others.
+func Vocabulary(n int, piece func(id int32) []byte) uint64 {
+	h := fnv.New64a()
+	for id := range int32(n) {
+		h.Write(piece(id))
+		h.Write([]byte{0})
+	}
+	return h.Sum64()
 }
 
 // Drafting returns who guesses, nil for nobody. Where guesses were asked for by name,

@@ -15,12 +15,14 @@ import (
 )
 
 // Classes is the number of classes that guesses fall into: each kind of drafter has as
-// many, by how sure it is of them, an NGram the first, then models, then Suffixes.
-const Classes = 3 * half
+// many, by how sure it is of them, an NGram the first, then models, then Suffixes, then
+// Datastores.
+const Classes = 4 * half
 
 const (
-	half     = 16 // classes of a kind of drafter
-	suffixes = 2 * half
+	half       = 16 // classes of a kind of drafter
+	suffixes   = 2 * half
+	datastores = 3 * half
 )
 
 // Guess is a token that may come next.

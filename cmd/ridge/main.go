@@ -89,7 +89,7 @@ at the speed that the memory allows, as one program without dependencies.`,
 	root.AddCommand(
 		inGroup("use", runCommand(), serveCommand(), agentCommand(), psCommand(), topCommand(), evalCommand(), embedCommand(), searchCommand(), tokenizeCommand())...)
 	root.AddCommand(
-		inGroup("keep", pullCommand(), listCommand(), showCommand(), rmCommand(), convertCommand(), mergeCommand(), quantizeCommand(), calibrateCommand())...)
+		inGroup("keep", pullCommand(), listCommand(), showCommand(), rmCommand(), convertCommand(), mergeCommand(), quantizeCommand(), calibrateCommand(), specCommand())...)
 	root.AddCommand(
 		inGroup("look", inspectCommand(), doctorCommand(), benchCommand(), labCommand(), planCommand(), techniquesCommand())...)
 	explainArgs(root)

@@ -23,6 +23,16 @@ var speculation = []Technique{
 		Missing: "reference texts beside the prompt",
 	},
 	{
+		ID:      "rest",
+		What:    "what came most often behind the longest piece that is like the end is found in the suffix array of stored texts",
+		Use:     "ridge spec build MODEL TEXT... -o FILE, ridge serve --speculative rest=FILE",
+		Code:    "spec/datastore.go",
+		Tests:   []string{"spec TestDatastoreEqualsSearch", "spec TestDatastoreRefused", "spec TestDatastoreAllocations", "spec FuzzDatastore"},
+		Show:    "ridge lab spec MODEL --speculative rest=FILE",
+		Bench:   "ridge lab spec MODEL --speculative rest=FILE --data FILE",
+		Missing: "trees of several continuations",
+	},
+	{
 		ID:      "adaptive-speculation",
 		What:    "as many guesses are verified as make the most tokens in the predicted time of the step: how often those of a class come true is learned from all guesses, verified or not, for each request and for all; predictions are corrected by steps with guesses and without, and what may be lost is bounded by what was gained",
 		Use:     "ridge serve",
