@@ -131,7 +131,7 @@ func (t *trace) play(m *machine, c *Controller, depth int) (took float64) {
 // guessing is at most two in a hundred slower than not guessing, over traces that
 // change, and over those in which next to no guess comes true.
 func TestControllerNeverLoses(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		tr := newTrace(r, []float64{1, 0.3, 0.02}[seed%3])
 		m := newMachine(r)
@@ -149,7 +149,7 @@ func TestControllerNeverLoses(t *testing.T) {
 // guesses, found in hindsight.
 func TestControllerNearBest(t *testing.T) {
 	won := 0.0
-	for seed := range uint64(30) {
+	for seed := range uint64(15) {
 		r := rand.New(rand.NewPCG(seed, 8))
 		tr := newTrace(r, 1)
 		m := newMachine(r)
@@ -162,7 +162,7 @@ func TestControllerNearBest(t *testing.T) {
 		}
 		m.r = rand.New(rand.NewPCG(seed, 10))
 		auto := tr.play(m, &Controller{}, 0)
-		won += best / auto / 30
+		won += best / auto / 15
 		if best < 0.9*auto {
 			t.Errorf("seed %d: %.3f of the speed of %d guesses", seed, best/auto, depth)
 		}

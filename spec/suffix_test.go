@@ -96,8 +96,8 @@ func TestSuffixesBounded(t *testing.T) {
 	x := NewSuffixes()
 	r := rand.New(rand.NewPCG(1, 8))
 	var last []int32
-	for i := range 200 {
-		d := x.Drafter(fmt.Sprint("tenant ", min(i%70, 3+i/50)))
+	for i := range 100 {
+		d := x.Drafter(fmt.Sprint("tenant ", min(i%70, 3+i/25)))
 		last = last[:0:0]
 		for range 2500 {
 			last = append(last, r.Int32N(20000))
