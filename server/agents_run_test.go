@@ -29,9 +29,9 @@ var updateAgents = flag.Bool("update-agents", false, "write docs/agents.md's tab
 
 // sent is a request that a program has sent.
 type sent struct {
-	path string
-	body []byte
-	done bool // it was answered, or the client has gone
+	path         string
+	body         []byte
+	begun, ended time.Time // when it came, and when it was answered or the client had gone
 }
 
 // place is where a program runs: its home, a server of its own, and what was sent.
@@ -52,11 +52,11 @@ func (l *place) record(h http.Handler) http.Handler {
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		l.mu.Lock()
 		at := len(l.sent)
-		l.sent = append(l.sent, sent{path: r.Method + " " + r.URL.Path, body: body})
+		l.sent = append(l.sent, sent{path: r.Method + " " + r.URL.Path, body: body, begun: time.Now()})
 		l.mu.Unlock()
 		h.ServeHTTP(w, r)
 		l.mu.Lock()
-		l.sent[at].done = true
+		l.sent[at].ended = time.Now()
 		l.mu.Unlock()
 	})
 }
@@ -227,7 +227,7 @@ func TestAgentPrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, table, after := rows(string(b))
-	want := "| program | version | asks for | tools | call and result | next turn | busy server | cancelled | error |\n|---|---|---|---|---|---|---|---|---|\n" + strings.Join(lines, "\n") + "\n"
+	want := "| program | version | asks for | prompt | tools | call and result | next turn | busy server | cancelled | error |\n|---|---|---|---|---|---|---|---|---|---|\n" + strings.Join(lines, "\n") + "\n"
 	if *updateAgents {
 		if err := os.WriteFile(page, []byte(before+want+after), 0o644); err != nil {
 			t.Fatal(err)
@@ -292,7 +292,7 @@ func runProgram(t *testing.T, dir string, p *program) string {
 	}
 	slices.Sort(paths)
 	tools := strings.Count(first[0], `{"type": "function"`)
-	return fmt.Sprintf("| %s | %s | `%s` | %d | yes | %s | comes again | ends at once | is told |", p.name, p.version(t), strings.Join(paths, "`, `"), tools, next)
+	return fmt.Sprintf("| %s | %s | `%s` | %d | %d | yes | %s | comes again | ends at once | is told |", p.name, p.version(t), strings.Join(paths, "`, `"), p.prompt, tools, next)
 }
 
 // ownPrompts are those of the conversation so far.
@@ -341,12 +341,14 @@ func (p *program) sends(s *sent) bool {
 	return strings.HasPrefix(s.path, "POST ") && (p.tool == "" || bytes.Contains(s.body, []byte(`"`+p.tool+`"`)))
 }
 
-// keep writes what was sent last, with its texts replaced.
+// keep writes what was sent last, with its texts replaced, and the pause before it.
 func (l *place) keep(t *testing.T, p *program) {
 	t.Helper()
 	var last sent
+	var pause time.Duration
 	for _, s := range l.all() {
 		if p.sends(&s) {
+			pause = s.begun.Sub(last.ended)
 			last = s
 		}
 	}
@@ -355,7 +357,7 @@ func (l *place) keep(t *testing.T, p *program) {
 	if err := json.Unmarshal(last.body, &body); err != nil {
 		t.Fatal(err)
 	}
-	b, err := json.MarshalIndent(map[string]any{"path": path, "version": p.version(t), "body": withoutTexts("", body, map[string]string{})}, "", " ")
+	b, err := json.MarshalIndent(map[string]any{"path": path, "version": p.version(t), "pause_ms": pause.Milliseconds(), "body": withoutTexts("", body, map[string]string{})}, "", " ")
 	if err != nil {
 		t.Fatal(err)
 	}

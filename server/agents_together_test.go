@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -20,7 +21,8 @@ import (
 )
 
 // session is a recorded conversation of an agent: the request of its first turn, and
-// the one with what became of it, which came after a pause.
+// the one with what became of it, which came after a pause: as it was recorded, else of
+// two seconds.
 type session struct {
 	file, path string
 	bodies     []string
@@ -54,7 +56,7 @@ func readSession(t *testing.T, file, model string) *session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &session{file: file, path: rec.Path, pause: time.Duration(rec.Pause) * time.Millisecond}
+	s := &session{file: file, path: rec.Path, pause: time.Duration(cmp.Or(rec.Pause, 2000)) * time.Millisecond}
 	list, most := "messages", "max_tokens"
 	if rec.Body[list] == nil {
 		list, most = "input", "max_output_tokens"
