@@ -44,7 +44,7 @@ func TestTiny(t *testing.T) {
 
 // Options are types, whose names are those of the command line; mistakes are named.
 func TestOptionTypes(t *testing.T) {
-	for name, want := range map[string]model.Act{"": model.ActInt8, "mixed": model.ActMixed, "fine": model.ActFine, "int8": model.ActInt8, "int16": model.ActInt16} {
+	for name, want := range map[string]model.Act{"": model.ActMixed, "mixed": model.ActMixed, "fine": model.ActFine, "int8": model.ActInt8, "int16": model.ActInt16} {
 		act, err := model.ParseAct(name)
 		if err != nil {
 			t.Fatal(err)

@@ -11,13 +11,13 @@ import (
 
 // Act says how activations are kept that are multiplied with quantized
 // matrices. Those that are multiplied with matrices of floats stay float32, but
-// with ActBF16.
+// with ActBF16. The zero value is the default, ActMixed.
 type Act int
 
 // The choices.
 const (
-	ActInt8   Act = iota // 8 bits and a scale for 32 values, as most engines have them
-	ActMixed             // as ActInt8, with the largest columns as float32
+	ActMixed  Act = iota // as ActInt8, with the largest columns as float32
+	ActInt8              // 8 bits and a scale for 32 values, as most engines have them
 	ActFine              // as ActMixed with more columns, and 15 bits where they cost least
 	ActInt16             // 8 bits, and 8 more for what these leave: 15 in all, for twice the products
 	ActBF16              // as ActInt8; those of bfloat16 matrices rounded to bfloat16
@@ -52,10 +52,10 @@ func (a Act) Planes() int {
 // that are read as float16 as well.
 func (a Act) Apart() float64 { return actPlans[a].apart }
 
-// ParseAct returns the choice of the given name, ActInt8 for "".
+// ParseAct returns the choice of the given name, the default for "".
 func ParseAct(name string) (Act, error) {
 	if name == "" {
-		return ActInt8, nil
+		return 0, nil
 	}
 	for a, n := range actNames {
 		if n == name {

@@ -2,11 +2,13 @@ package model
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"ridge/internal/cpu"
 	"ridge/internal/testdata"
+	"ridge/text/tokenizer"
 	"ridge/weights/tensor"
 )
 
@@ -58,6 +60,68 @@ func TestActInt16(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// budgetDefault bounds the divergence that activations cost where nothing is said,
+// as a part of what 8 bits cost, for the model that is part of the program, whose
+// columns are much alike, and for a real one.
+var budgetDefault = map[string]float64{"tiny": 0.9, "smollm2": 0.5}
+
+// divergence returns the mean divergence in nats of rows of n logits q from those
+// of p.
+func divergence(p, q []float32, n int) float64 {
+	logs := func(x []float32) []float64 {
+		top, sum := slices.Max(x), 0.0
+		for _, v := range x {
+			sum += math.Exp(float64(v - top))
+		}
+		out := make([]float64, len(x))
+		for i, v := range x {
+			out[i] = float64(v-top) - math.Log(sum)
+		}
+		return out
+	}
+	sum := 0.0
+	for i := 0; i < len(p); i += n {
+		a, b := logs(p[i:i+n]), logs(q[i:i+n])
+		for j := range a {
+			sum += math.Exp(a[j]) * (a[j] - b[j])
+		}
+	}
+	return sum / float64(len(p)/n)
+}
+
+// Where nothing is said the largest columns are kept apart, and the predictions of
+// trained models are nearer to those of exact activations than 8 bits are.
+func TestActDefault(t *testing.T) {
+	if name := (Options{}).Act.String(); name != "mixed" {
+		t.Errorf("the default is %q, want mixed", name)
+	}
+	for name, budget := range budgetDefault {
+		if name == "smollm2" && testing.Short() {
+			continue
+		}
+		t.Run(name, func(t *testing.T) { checkDefault(t, testdata.Model(t, name), budget) })
+	}
+}
+
+func checkDefault(t *testing.T, path string, budget float64) {
+	var prompt []int32
+	on := func(o Options) []float32 {
+		o.KV, o.Workers = tensor.F32, 2
+		m := openTiny(t, path, 256, o)
+		if prompt == nil {
+			prompt = m.Tokenizer().Encode(nil, "The little dog went to the park with his friend. They wanted to play with a big red ball, but it was raining. What should they do now?", tokenizer.EncodeOptions{})
+		}
+		return compute(t, m, prompt, len(prompt))
+	}
+	exact, low, got := on(Options{Act: ActInt16}), on(Options{Act: ActInt8}), on(Options{})
+	vocab := len(exact) / len(prompt)
+	kl8, kl := divergence(exact, low, vocab), divergence(exact, got, vocab)
+	t.Logf("divergence from int16 over %d tokens: int8 %.6f, default %.6f", len(prompt), kl8, kl)
+	if !(kl8 > 0 && kl <= budget*kl8) {
+		t.Errorf("the default diverges by %v, int8 by %v: want at most %v of it", kl, kl8, budget)
 	}
 }
 
@@ -143,7 +207,7 @@ func TestActBF16(t *testing.T) {
 }
 
 func TestParseAct(t *testing.T) {
-	if a, err := ParseAct(""); a != ActInt8 || err != nil {
+	if a, err := ParseAct(""); a != ActMixed || err != nil {
 		t.Errorf("no name became %v, %v", a, err)
 	}
 	for _, a := range Acts() {

@@ -178,16 +178,19 @@ func TestOpenRefusesDirectories(t *testing.T) {
 // A decoded token allocates nothing, in a short context and in one whose keys
 // are split over the workers.
 func TestDecodeAllocatesNothing(t *testing.T) {
-	for name, held := range map[string]int{"llama": 700, "gemma3": 65, "gpt2": 65, "mpt": 600, "falcon-7b": 65, testdata.Tiny: 65} {
-		dir, act := filepath.Join(tinyModels, name), ActInt8
-		if name == testdata.Tiny { // the only one with quantized matrices
-			dir, act = name, ActInt16
-		}
+	for _, c := range []struct {
+		path string
+		held int
+		act  Act
+	}{
+		{tinyModels + "/llama", 700, 0}, {tinyModels + "/gemma3", 65, 0}, {tinyModels + "/gpt2", 65, 0}, {tinyModels + "/mpt", 600, 0}, {tinyModels + "/falcon-7b", 65, 0},
+		{testdata.Tiny, 65, ActMixed}, {testdata.Tiny, 65, ActInt8}, {testdata.Tiny, 65, ActInt16}, // the only one with quantized matrices
+	} {
 		context := 0
-		if held > 128 {
+		if c.held > 128 {
 			context = 1024
 		}
-		m := openTiny(t, dir, context, Options{KV: tensor.F16, Act: act, Workers: 2})
+		m := openTiny(t, c.path, context, Options{KV: tensor.F16, Act: c.act, Workers: 2})
 		seq := m.Pool().NewSeq()
 		next := &Step{Runs: []Run{{Seq: seq, Tokens: []int32{1}, Outputs: 1}}}
 		step := func() {
@@ -195,11 +198,11 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for range held {
+		for range c.held {
 			step() // every buffer has its size, the second page is there
 		}
 		if n := testing.AllocsPerRun(40, step); n != 0 {
-			t.Errorf("%s: %v allocations per token", name, n)
+			t.Errorf("%s, %v: %v allocations per token", c.path, c.act, n)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func TestActIsNamed(t *testing.T) {
 		}
 		srv := serve(t, mm, "tiny")
 		o := post(t, srv.URL+"/v1/completions", `{"prompt":"one two","max_tokens":2}`, 200)
-		if fp := o.at("system_fingerprint").(string); strings.HasSuffix(fp, "_act-"+act.String()) != (act != model.ActInt8) {
+		if fp := o.at("system_fingerprint").(string); strings.HasSuffix(fp, "_act-"+act.String()) != (act != model.ActMixed) {
 			t.Errorf("%v: fingerprint %q", act, fp)
 		}
 		_, _, b := send(t, http.MethodGet, srv.URL+"/metrics", "")

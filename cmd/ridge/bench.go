@@ -64,7 +64,7 @@ times each: llama-bench, llama-batched-bench, or any command with {model} {pp}
 	fs.StringVarP(&f.counts, "threads", "t", "0", "threads (0: as many as ridge doctor measured to be best, or one per core given to the process)")
 	f.addBatch(fs)
 	fs.StringVar(&f.kv, "kv", "f16", "element types of keys and values: f16, f32, bf16, q8_0")
-	fs.StringVar(&f.act, "act", "int8", "activations that quantized matrices are multiplied with: bf16 (as int8; those of bfloat16 matrices rounded to that), int8, mixed, fine, int16")
+	fs.StringVar(&f.act, "act", defaultAct, "activations that quantized matrices are multiplied with: bf16 (as int8; those of bfloat16 matrices rounded to that), int8, mixed, fine, int16")
 	fs.IntVarP(&f.repeat, "repetitions", "r", 5, "times that each test is repeated")
 	fs.StringVarP(&f.output, "output", "o", "md", "format: "+strings.Join(bench.Formats, ", "))
 	fs.StringArrayVar(&f.synthetic, "synthetic", nil, "SHAPE[:QUANT]: a model of random weights, shape one of "+strings.Join(bench.SyntheticShapes(), ", ")+"; may be repeated")

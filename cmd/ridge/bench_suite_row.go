@@ -55,11 +55,12 @@ func (r *rowRunner) measure(ctx context.Context, c *suite.Case, path string, rep
 	return results[0], nil
 }
 
-// rowArgs are the arguments of ridge for a row.
+// rowArgs are the arguments of ridge for a row. Activations are as exact as those
+// of the programs beside it.
 func rowArgs(c *suite.Case, path string, repeat int, peers []string) []string {
 	n := strconv.Itoa
 	w := c.Work
-	args := []string{"bench", "-o", "json", "-r", n(repeat), "-t", n(c.Threads), "--kv", strings.ToLower(c.KV.String()), "-d", n(w.Depth), "--npl", n(w.Seqs)}
+	args := []string{"bench", "-o", "json", "-r", n(repeat), "-t", n(c.Threads), "--kv", strings.ToLower(c.KV.String()), "--act", "int8", "-d", n(w.Depth), "--npl", n(w.Seqs)}
 	if w.Prompt > 0 && w.Gen > 0 {
 		args = append(args, "-p", "0", "-n", "0", "--pg", n(w.Prompt)+","+n(w.Gen))
 	} else {

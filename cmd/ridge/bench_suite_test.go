@@ -22,12 +22,12 @@ import (
 
 func TestRowArgs(t *testing.T) {
 	c := &suite.Case{Work: roofline.Work{Gen: 32, Depth: 4096, Seqs: 8}, Threads: 2, KV: tensor.Q8_0}
-	want := "bench -o json -r 5 -t 2 --kv q8_0 -d 4096 --npl 8 -p 0 -n 32 --peer a=b c -- -x.gguf"
+	want := "bench -o json -r 5 -t 2 --kv q8_0 --act int8 -d 4096 --npl 8 -p 0 -n 32 --peer a=b c -- -x.gguf"
 	if got := strings.Join(rowArgs(c, "-x.gguf", 5, []string{"a=b c"}), " "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	c = &suite.Case{Work: roofline.Work{Prompt: 4, Gen: 2, Seqs: 1}}
-	want = "bench -o json -r 7 -t 0 --kv f32 -d 0 --npl 1 -p 0 -n 0 --pg 4,2 -- x.gguf"
+	want = "bench -o json -r 7 -t 0 --kv f32 --act int8 -d 0 --npl 1 -p 0 -n 0 --pg 4,2 -- x.gguf"
 	if got := strings.Join(rowArgs(c, "x.gguf", 7, nil), " "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"text/tabwriter"
 
@@ -122,7 +123,7 @@ type baseFlags struct{ kv, act string }
 
 func (b *baseFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&b.kv, "base-kv", "f16", "--kv of BASE")
-	c.Flags().StringVar(&b.act, "base-act", "int8", "--act of BASE")
+	c.Flags().StringVar(&b.act, "base-act", defaultAct, "--act of BASE")
 }
 
 // open opens the base model, args[0], and those that are compared with it, which f
@@ -237,6 +238,10 @@ func writeDivergence(w io.Writer, d eval.Divergence) error {
 	fmt.Fprintf(tw, "median, 99%%, largest\t%.6f, %.6f, %.6f\n", d.Median, d.P99, d.Max)
 	fmt.Fprintf(tw, "same top token\t%.2f %%\n", 100*d.SameTop)
 	fmt.Fprintf(tw, "perplexity\t%.4f ± %.4f, base %.4f ± %.4f\n", d.Model.Perplexity, d.Model.StdErr, d.Base.Perplexity, d.Base.StdErr)
+	if n := d.NLL; d.Windows > 1 {
+		percent := func(nats float64) float64 { return 100 * math.Expm1(nats) }
+		fmt.Fprintf(tw, "perplexity against base\t%+.3f %%, from %+.3f to %+.3f %% (95%%)\n", percent(n.Mean), percent(n.Low), percent(n.High))
+	}
 	fmt.Fprintf(tw, "tokens\t%d in %d windows\n", d.Tokens, d.Windows)
 	return tw.Flush()
 }

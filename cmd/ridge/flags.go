@@ -64,6 +64,9 @@ const kvHelp = "element type of keys and values: f16, f32, bf16, faster for long
 // actHelp explains --act.
 const actHelp = "activations that quantized matrices are multiplied with, from the quickest to the most exact: int8, mixed, fine, or int16, nearly exact, for up to twice the time of prompts; bf16: as int8, and matrices in bfloat16 with activations rounded to that; bf16x2: as int8, and matrices of floats as sums of two bfloat16, nearly exact and for encoders on processors with AMX"
 
+// defaultAct is the setting of --act where nothing is said.
+var defaultAct = model.Act(0).String()
+
 // trustMarksHelp explains --trust-marks.
 const trustMarksHelp = "let marks that messages spell out, such as <|im_end|>, be control tokens, as other programs do; by default they are text"
 
@@ -87,7 +90,7 @@ func (f *modelFlags) add(c *cobra.Command) {
 	c.Flags().IntVar(&f.chunk, "chunk", 0, "tokens of a prompt computed at once (default 512)")
 	c.Flags().IntVar(&f.page, "page-size", 0, "tokens in a page of keys and values, a multiple of 16 (default 64)")
 	c.Flags().StringVar(&f.kv, "kv", "f16", kvHelp)
-	c.Flags().StringVar(&f.act, "act", "int8", actHelp)
+	c.Flags().StringVar(&f.act, "act", defaultAct, actHelp)
 	c.Flags().BoolVar(&f.ref, "ref", false, "run on the readable reference code instead of the fast kernels")
 	earlierNames(c.Flags(), map[string]string{"page": "page-size"})
 }

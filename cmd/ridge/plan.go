@@ -71,7 +71,7 @@ process of its own fills the contexts and tells the most memory that it had.
 	fs.IntVar(&f.use.Chunk, "chunk", 0, "rows of prompts computed at once (default 512)")
 	fs.IntVarP(&f.threads, "threads", "t", 0, "threads (default: all of the machine)")
 	fs.StringVar(&f.kv, "kv", "f16", kvHelp)
-	fs.StringVar(&f.act, "act", "int8", actHelp)
+	fs.StringVar(&f.act, "act", defaultAct, actHelp)
 	fs.StringVar(&f.machine, "machine", "", "file or name of another machine")
 	fs.StringVar(&f.save, "save", "", "write the machine's numbers to a file, for --machine")
 	fs.BoolVar(&f.renew, "measure", false, "measure this machine again")

@@ -139,7 +139,7 @@ func (o *serveOptions) add(c *cobra.Command) {
 	fs.IntVarP(&o.context, "ctx", "c", 0, fmt.Sprintf("tokens that a sequence may have (default: the model's own, at most %d)", serveContext))
 	fs.IntVar(&o.page, "page-size", servePage, "tokens in a page of keys and values, a multiple of 16")
 	fs.StringVar(&o.kv, "kv", "f16", kvHelp)
-	fs.StringVar(&o.act, "act", "int8", actHelp)
+	fs.StringVar(&o.act, "act", defaultAct, actHelp)
 	fs.StringVar(&o.memory, "kv-memory", "", "memory for keys and values of all models (default: 40% of what is free, at most 4G)")
 	fs.StringVar(&o.swapRAM, "swap-ram", "", "memory for what preempted sequences had computed, where that is faster than computing it again (default: none)")
 	fs.StringVar(&o.swapDisk, "swap-disk", "", "bytes on disk for the same, where --swap-ram has no room: in --data, or the user's cache folder (default: none)")

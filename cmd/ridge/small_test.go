@@ -2,11 +2,25 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
 
 	"ridge/internal/testdata"
 )
+
+// The setting of --act where nothing is said answers as nearly exact activations
+// do a question whose answer int8 begins in French.
+func TestCapital(t *testing.T) {
+	path := testdata.Model(t, "smollm2")
+	c := runCommand()
+	c.SetErr(io.Discard)
+	c.SetIn(strings.NewReader(""))
+	out, err := runCobra(t, c, path, "What is the capital of France?", "--temp", "0", "-n", "8")
+	if err != nil || !strings.Contains(out, "The capital of France is Paris") {
+		t.Errorf("expected Paris, found %v\n%s", err, out)
+	}
+}
 
 // A list that is asked for comes to an end.
 func TestListsEnd(t *testing.T) {

@@ -80,7 +80,7 @@ func TestChoicesAsLmEval(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := model.DefaultOptions()
-	o.MaxContext, o.KVBytes = 512, 64<<20
+	o.MaxContext, o.KVBytes, o.Act = 512, 64<<20, model.ActInt8 // which it was written with
 	m, err := model.Open(testdata.Model(t, "smollm2"), o)
 	if err != nil {
 		t.Fatal(err)

@@ -22,6 +22,10 @@ type Divergence struct {
 	Base  Perplexity `json:"base"`
 	Model Perplexity `json:"model"`
 
+	// NLL is the model's negative log-likelihoods minus the base's, token by token;
+	// of two windows or more. The ratio of the perplexities is exp(NLL.Mean).
+	NLL Difference `json:"nll"`
+
 	Tokens  int `json:"tokens"`
 	Windows int `json:"windows"`
 }
@@ -75,7 +79,7 @@ func CompareAll(ctx context.Context, base *engine.Engine, models []*engine.Engin
 		}
 	}
 	for i := range c {
-		each = append(each, c[i].result(len(wins)))
+		each = append(each, c[i].result(wins))
 	}
 	return each, pairs, nil
 }
@@ -88,6 +92,7 @@ const maxHeld = 16 << 20
 type comparison struct {
 	kl      []float64
 	nll     []float64 // of the model
+	base    []float64 // the same of the base model
 	same    int
 	losses  [2]float64 // sums of negative log-likelihoods: base, model
 	squares [2]float64
@@ -146,7 +151,7 @@ func differ(p, q []float32, next int32) difference {
 }
 
 func (c *comparison) add(d difference) {
-	c.kl, c.nll = append(c.kl, d.kl), append(c.nll, d.losses[1])
+	c.kl, c.base, c.nll = append(c.kl, d.kl), append(c.base, d.losses[0]), append(c.nll, d.losses[1])
 	if d.same {
 		c.same++
 	}
@@ -156,8 +161,8 @@ func (c *comparison) add(d difference) {
 	}
 }
 
-func (c *comparison) result(windows int) Divergence {
-	n := float64(len(c.kl))
+func (c *comparison) result(wins []window) Divergence {
+	n, windows := float64(len(c.kl)), len(wins)
 	d := Divergence{Tokens: len(c.kl), Windows: windows, SameTop: float64(c.same) / n}
 	var sum, squares float64
 	for _, v := range c.kl {
@@ -166,6 +171,9 @@ func (c *comparison) result(windows int) Divergence {
 	d.Mean = sum / n
 	if n > 1 {
 		d.StdErr = math.Sqrt(max(squares/n-d.Mean*d.Mean, 0) / (n - 1))
+	}
+	if windows > 1 {
+		d.NLL = differences(c.nll, c.base, wins)
 	}
 	slices.Sort(c.kl)
 	d.Median, d.P99, d.Max = c.kl[len(c.kl)/2], c.kl[int(0.99*(n-1))], c.kl[len(c.kl)-1]

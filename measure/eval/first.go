@@ -83,7 +83,7 @@ func CompareFirst(ctx context.Context, base, e *engine.Engine, prompts [][]int32
 	if err != nil {
 		return First{}, err
 	}
-	d, n := c.result(0), len(prompts)
+	d, n := c.result(nil), len(prompts)
 	f := First{Prompts: n, Differ: n - c.same, MeanKL: d.Mean, StdErr: d.StdErr}
 	f.Low, f.High = wilson(f.Differ, n)
 	return f, nil

@@ -64,6 +64,9 @@ func TestCompareAll(t *testing.T) {
 	if len(each) != 2 || each[0] != one || each[1] != one || len(pairs) != 1 || pairs[0].KL != (Difference{}) || pairs[0].KL.Verdict() != "no difference" {
 		t.Errorf("expected twice %+v and no difference, found %+v and %+v", one, each, pairs)
 	}
+	if n := one.NLL; math.Abs(n.Mean-(one.Model.NLL-one.Base.NLL)) > 1e-9 || !(n.Low <= n.Mean && n.Mean <= n.High) {
+		t.Errorf("expected a difference of %v from the base, found %+v", one.Model.NLL-one.Base.NLL, n)
+	}
 	wins := []window{{0, 2, 0}, {2, 4, 0}}
 	a, b := []float64{3, 4, 5, 6}, []float64{1, 2, 3.5, 4}
 	d, back := differences(a, b, wins), differences(b, a, wins)

@@ -307,12 +307,26 @@ func (c *Cost) region(s *Shape, r *region, rows int) {
 		switch {
 		case quantized(m.typ):
 			c.IntOps += ops
-		case s.Act == model.ActBF16 && m.typ == tensor.BF16:
-			c.BrainOps += ops
+		case brainProducts(s.Act, m.typ) > 0:
+			c.BrainOps += brainProducts(s.Act, m.typ) * ops
 		default:
 			c.FloatOps += ops
 		}
 	}
+}
+
+// brainProducts returns how many products of bfloat16 values stand for one with a
+// weight of type t, 0 if it is not multiplied so.
+func brainProducts(a model.Act, t tensor.DType) float64 {
+	switch {
+	case a == model.ActBF16 && t == tensor.BF16:
+		return 1
+	case a == model.ActBF16x2 && t == tensor.BF16:
+		return 2
+	case a == model.ActBF16x2 && t == tensor.F32:
+		return 3
+	}
+	return 0
 }
 
 // attnOps counts the operations of all queries of g with the keys that they see.

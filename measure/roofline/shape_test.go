@@ -163,6 +163,13 @@ func stateSize(c *model.Config) int {
 // What is multiplied as bfloat16 is counted apart, and comes to as much.
 func TestCostOfBrain(t *testing.T) {
 	st := Step{{Pos: 30, Rows: 20, Outputs: 2}}
+	{
+		s := shapeOf(t, 2, tensor.F32)
+		plain := s.Cost(st)
+		if s.Act = model.ActBF16x2; s.Cost(st).BrainOps != 3*plain.FloatOps {
+			t.Errorf("sums of two: %+v, with float32 %+v", s.Cost(st), plain)
+		}
+	}
 	for _, typ := range []tensor.DType{tensor.BF16, tensor.F16, tensor.Q8_0} {
 		s := shapeOf(t, 2, typ)
 		plain := s.Cost(st)

@@ -441,7 +441,7 @@ func (m *Model) Fingerprint() string {
 	if m.info.Lossy != "" {
 		fp += "_" + m.info.Lossy
 	}
-	if m.info.Act != model.ActInt8 {
+	if m.info.Act != 0 {
 		fp += "_act-" + m.info.Act.String()
 	}
 	return fp
