@@ -205,7 +205,7 @@ func TestSuffixesOfRequests(t *testing.T) {
 		return right
 	}
 	first, again, other := right("a"), right("a"), right("b")
-	if again < 30 || first > 10 || other != first {
+	if again < 25 || first > 10 || other > 10 {
 		t.Errorf("%d guesses were right at first, %d when the tenant asked again, %d of another tenant", first, again, other)
 	}
 }
