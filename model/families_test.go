@@ -97,7 +97,7 @@ func architectureComments(t *testing.T) map[string]string {
 			for _, e := range lit.Elts {
 				kv := e.(*ast.KeyValueExpr)
 				if key := kv.Key.(*ast.Ident).Name; key == "name" {
-					name := strings.Trim(kv.Value.(*ast.BasicLit).Value, `"`)
+					name := nameOf(kv.Value)
 					if out[name] == "" {
 						out[name] = strings.TrimSuffix(text, ".")
 					} else {
@@ -108,4 +108,12 @@ func architectureComments(t *testing.T) map[string]string {
 		}
 	}
 	return out
+}
+
+// nameOf returns the text of a literal, or of a constant declared in the same file.
+func nameOf(e ast.Expr) string {
+	if id, ok := e.(*ast.Ident); ok {
+		e = id.Obj.Decl.(*ast.ValueSpec).Values[0]
+	}
+	return strings.Trim(e.(*ast.BasicLit).Value, `"`)
 }

@@ -49,7 +49,8 @@ func TestOpenAPI(t *testing.T) {
 		method, path, _ := strings.Cut(pattern, " ")
 		path = strings.TrimSuffix(path, "{$}")
 		body, _ := doc.at("paths", path, strings.ToLower(method), "requestBody", "content", "application/json", "schema").(map[string]any)
-		if method == http.MethodPost && (body["$ref"] == nil) != slices.Contains(noBody, path) {
+		described := body["$ref"] != nil || body["type"] == "array" // a list has no name
+		if method == http.MethodPost && described == slices.Contains(noBody, path) {
 			t.Errorf("%s: the body is described as %v", pattern, body)
 		}
 	}
