@@ -193,7 +193,7 @@ func TestBadAdapters(t *testing.T) {
 		"type":     {config: map[string]any{"peft_type": "LOHA"}, want: `peft_type: expected "LORA", found LOHA`},
 		"dora":     {config: map[string]any{"use_dora": true}, want: "lora_magnitude_vector) since use_dora is set, found none"},
 		"no dora":  {adapter: "llama-dora", config: map[string]any{"use_dora": false}, want: "since use_dora is not set"},
-		"lengths": {adapter: "llama-dora", want: "expected 1 dimensions, found shape [2 32]", change: func(name string, v *safetensors.Tensor, _ []byte) {
+		"lengths": {adapter: "llama-dora", want: "expected 1 dimensions, found shape [2 16]", change: func(name string, v *safetensors.Tensor, _ []byte) {
 			if strings.HasSuffix(name, "0.self_attn.q_proj.lora_magnitude_vector") {
 				v.Shape = []uint64{2, v.Shape[0] / 2}
 			}

@@ -231,7 +231,7 @@ func (plan *actPlan) share(inputs []*input, layers int) {
 }
 
 // runRandom computes rows of tokens without any sense, and calls watch with the
-// rows that matrices read.
+// rows that matrices read. What they chose of experts does not count.
 func (m *Model) runRandom(watch func(x *kernel.Acts, l *nn.Linear)) error {
 	tokens := make([]int32, min(apartRows, m.cfg.Context))
 	x := uint32(1)
@@ -239,7 +239,13 @@ func (m *Model) runRandom(watch func(x *kernel.Acts, l *nn.Linear)) error {
 		x = x*1664525 + 1013904223 // Numerical Recipes
 		tokens[i] = int32(uint64(x) * uint64(m.cfg.Vocab) >> 32)
 	}
-	return m.runTokens(tokens, watch)
+	err := m.runTokens(tokens, watch)
+	for i := range m.net.Layers {
+		if x := m.net.Layers[i].mixture(); x != nil {
+			*x.Load() = nn.Load{}
+		}
+	}
+	return err
 }
 
 // runTokens computes the rows of tokens as a sequence of its own, and calls watch with
