@@ -127,7 +127,7 @@ func TestAttendBrainLaw1(t *testing.T) {
 			}
 			MergeSplits(c, parts)
 			compare("splits")
-			if n := testing.AllocsPerRun(1, func() { Attend(c, &scratch) }); n != 0 {
+			if n := testing.AllocsPerRun(5, func() { Attend(c, &scratch) }); n != 0 {
 				t.Fatalf("%v: %g allocations", dims, n)
 			}
 		}
