@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -45,8 +46,8 @@ func TestMerge(t *testing.T) {
 						t.Errorf("%d matrices changed, %v lost, in %v", merge.Changed, merge.Lost, files)
 					}
 					got := compute(t, openTiny(t, strings.TrimSuffix(dst, "/"), base.Context, Options{KV: tensor.F32, Workers: 2, KVBytes: 16 << 20}), g.prompt, 64)
-					if d, at := maxDiff(got, want); d > 1e-4 {
-						t.Errorf("logit %d differs by %v", at, d)
+					if d, at := maxDiff(got, want); !(d <= 1e-4*max(1, math.Abs(float64(want[at])))) {
+						t.Errorf("logit %d differs by %v of %v", at, d, want[at])
 					}
 				})
 			}
@@ -90,7 +91,7 @@ func TestEightAdapters(t *testing.T) {
 		}
 		want := compute(t, openTiny(t, dst, 0, o), g.prompt[i:20+i], 20)
 		vocab := m.Config().Vocab
-		if d, at := maxDiff(m.Logits(i), want[len(want)-vocab:]); d > 1e-4 {
+		if d, at := maxDiff(m.Logits(i), want[len(want)-vocab:]); !(d <= 1e-4) {
 			t.Errorf("adapter %d: logit %d differs by %v from the merged model", i, at, d)
 		}
 	}
