@@ -55,7 +55,7 @@ func (a Act) Apart() float64 { return actPlans[a].apart }
 // ParseAct returns the choice of the given name, the default for "".
 func ParseAct(name string) (Act, error) {
 	if name == "" {
-		return 0, nil
+		return ActMixed, nil
 	}
 	for a, n := range actNames {
 		if n == name {
@@ -122,6 +122,9 @@ func (n *Net) setBrain(act Act) {
 			}
 		}
 		for r := range regions {
+			if r.Floats {
+				continue
+			}
 			for _, l := range r.Mats {
 				mats[l.W] = true
 			}

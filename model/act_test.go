@@ -2,6 +2,7 @@ package model
 
 import (
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -193,6 +194,9 @@ func TestActBF16(t *testing.T) {
 					t.Errorf("%v and %v differ by %v", tier, cpu.Tiers()[2], rms(got, first))
 				}
 			}
+			if got, _ := on(cpu.Generic, r.act); r.act == ActBF16 && !equalBits(got, first) {
+				t.Errorf("%v and %v differ by %v", cpu.Generic, cpu.Tiers()[2], rms(got, first))
+			}
 			if best > cpu.Generic && !equalBits(rounded, first) {
 				t.Errorf("%v and %v differ by %v", best, cpu.Tiers()[2], rms(rounded, first))
 			}
@@ -211,6 +215,17 @@ func TestActBF16(t *testing.T) {
 	if m, err := Open(testdata.Tiny, Options{Act: ActBF16x2, PackCache: PackCache{Dir: t.TempDir()}}); err == nil {
 		m.Close()
 		t.Error("weights in two pieces were taken from a cache")
+	}
+}
+
+// Matrices of every family read rows in the form that the choice gives them.
+func TestBrainOfFamilies(t *testing.T) {
+	for _, dir := range tinyCases(t) {
+		for _, act := range []Act{ActBF16, ActBF16x2} {
+			t.Run(filepath.Base(dir)+" "+act.String(), func(t *testing.T) {
+				compute(t, openTiny(t, dir, 0, Options{KV: tensor.F32, Act: act, Workers: 1}), []int32{1, 2, 3, 4, 5}, 5)
+			})
+		}
 	}
 }
 

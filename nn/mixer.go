@@ -64,6 +64,8 @@ type Reads struct {
 type Region struct {
 	Mats []*Linear
 	Unit int // groups that stay together when the region is split
+	// Floats says that the matrices read float32 rows, whatever others of their type do.
+	Floats bool
 	// Active is the part of the bytes that one row reads: 1, or less where a
 	// router chooses.
 	Active float64

@@ -38,7 +38,9 @@ func (m *RGLRU) Keeps() kvcache.LayerShape {
 
 // Reads returns the regions of the matrices.
 func (m *RGLRU) Reads() Reads {
-	return Reads{Regions: []Region{reads(1, &m.X, &m.Y), reads(m.width()/kernel.Lanes, &m.In, &m.Stay), reads(1, &m.Out)}}
+	gates := reads(m.width()/kernel.Lanes, &m.In, &m.Stay)
+	gates.Floats = true // a head's columns are no whole blocks
+	return Reads{Regions: []Region{reads(1, &m.X, &m.Y), gates, reads(1, &m.Out)}}
 }
 
 // Inputs returns the matrices that read the mixer's input, and Output the one that
