@@ -9,7 +9,6 @@ import (
 
 	"ridge/compress"
 	"ridge/model"
-	"ridge/text/tokenizer"
 )
 
 // calibrateFlags are the flags of `ridge calibrate`.
@@ -76,10 +75,7 @@ func (f *calibrateFlags) run(c *cobra.Command, name, text string) error {
 	case m.Tokenizer() == nil:
 		return fmt.Errorf("%s: expected a tokenizer in the file, found none", paths[0])
 	}
-	ids := m.Tokenizer().Encode(nil, string(b), tokenizer.EncodeOptions{AddSpecial: true})
-	if f.tokens > 0 {
-		ids = ids[:min(f.tokens, len(ids))]
-	}
+	ids := textTokens(m.Tokenizer(), b, f.tokens)
 	cal := compress.Calibration{Chunk: min(f.chunk, m.Context()), Dataset: filepath.Base(text), Progress: countBar(bars, "chunks")}
 	im, missed, err := compress.Calibrate(c.Context(), m, m.GGUF(), ids, cal)
 	if err != nil {

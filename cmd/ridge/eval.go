@@ -13,7 +13,6 @@ import (
 	"ridge/engine"
 	"ridge/hub"
 	"ridge/measure/eval"
-	"ridge/text/tokenizer"
 )
 
 // evalFlags are what the measurements on texts share.
@@ -45,10 +44,7 @@ func (f *evalFlags) read(m *ridge.Model, bars *progress) ([]int32, eval.Windows,
 	if f.window > m.Context() {
 		return nil, w, fmt.Errorf("--window: expected at most %d, the context, found %d", m.Context(), f.window)
 	}
-	ids := m.Tokenizer().Encode(nil, string(b), tokenizer.EncodeOptions{AddSpecial: true})
-	if f.tokens > 0 {
-		ids = ids[:min(f.tokens, len(ids))]
-	}
+	ids := textTokens(m.Tokenizer(), b, f.tokens)
 	if m.Tokenizer().AddsBOS() && f.stride == 0 {
 		w.BOS = m.Tokenizer().BOS()
 	}

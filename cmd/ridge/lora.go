@@ -14,31 +14,32 @@ import (
 
 const loraHelp = "LoRA `adapter` of the model: a folder that PEFT has written, or a GGUF file, with :SCALE behind it for more or less of it; can be repeated, what they add is summed"
 
-// readLoras reads the adapters that a flag names, nil for none, and sums them.
-func readLoras(m *ridge.Model, all []string) (sum *model.Adapter, err error) {
-	for _, v := range all {
-		path, scale, err := loraPath(v)
+// addAdapters adds those that the values of a flag name, with their scales, to sum,
+// which may be nil.
+func addAdapters(sum *model.Adapter, flag string, values []string, read func(path string) (*model.Adapter, error)) (*model.Adapter, error) {
+	for _, v := range values {
+		path, scale, err := scaledPath(v)
 		if err != nil {
-			return nil, fmt.Errorf("--%w", err)
+			return nil, fmt.Errorf("--%s: %w", flag, err)
 		}
-		a, err := m.ReadAdapter(path)
+		a, err := read(path)
 		if err != nil {
-			return nil, fmt.Errorf("--lora: %w", err)
+			return nil, fmt.Errorf("--%s: %w", flag, err)
 		}
 		sum = sum.With(a.Scaled(scale))
 	}
 	return sum, nil
 }
 
-// loraPath takes the scale off a path, if it has one and there is no such file.
-func loraPath(v string) (path string, scale float32, err error) {
+// scaledPath takes the scale off a path, if it has one and there is no such file.
+func scaledPath(v string) (path string, scale float32, err error) {
 	at := strings.LastIndexByte(v, ':')
 	if _, err := os.Stat(v); err == nil || at < 0 {
 		return v, 1, nil
 	}
 	x, err := strconv.ParseFloat(v[at+1:], 32)
 	if err != nil || x-x != 0 {
-		return "", 0, fmt.Errorf("lora: %s: expected a file, or a file and a scale such as :0.5, found %q", v, v[at+1:])
+		return "", 0, fmt.Errorf("%s: expected a file, or a file and a scale such as :0.5, found %q", v, v[at+1:])
 	}
 	return v[:at], float32(x), nil
 }
@@ -62,16 +63,5 @@ func (f *controlFlags) read(m *ridge.Model, sum *model.Adapter) (*model.Adapter,
 			return nil, fmt.Errorf("--control-vector-layers: expected FIRST-LAST, found %q", f.layers)
 		}
 	}
-	for _, v := range f.files {
-		path, scale, err := loraPath(v)
-		if err != nil {
-			return nil, fmt.Errorf("--control-vector: %w", err)
-		}
-		a, err := m.ReadControl(path, first, last)
-		if err != nil {
-			return nil, fmt.Errorf("--control-vector: %w", err)
-		}
-		sum = sum.With(a.Scaled(scale))
-	}
-	return sum, nil
+	return addAdapters(sum, "control-vector", f.files, func(path string) (*model.Adapter, error) { return m.ReadControl(path, first, last) })
 }

@@ -40,9 +40,9 @@ or --requantize, which keeps their types.`,
 				return fmt.Errorf("--output: %w", err)
 			}
 			for _, v := range loras {
-				path, scale, err := loraPath(v)
+				path, scale, err := scaledPath(v)
 				if err != nil {
-					return fmt.Errorf("--%w", err)
+					return fmt.Errorf("--lora: %w", err)
 				}
 				g.Adapters, g.Scales = append(g.Adapters, path), append(g.Scales, scale)
 			}

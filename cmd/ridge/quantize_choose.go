@@ -17,7 +17,6 @@ import (
 	"ridge/compress"
 	"ridge/measure/eval"
 	"ridge/model"
-	"ridge/text/tokenizer"
 	"ridge/weights/gguf"
 )
 
@@ -54,10 +53,7 @@ func newChooser(file *gguf.File, text string, most int, dir string) (*chooser, e
 	if k.base, err = ridge.OpenFile(file.Name(), ridge.Options{Act: model.ActInt16}); err != nil {
 		return nil, err
 	}
-	k.ids = k.base.Tokenizer().Encode(nil, string(b), tokenizer.EncodeOptions{AddSpecial: true})
-	if most > 0 {
-		k.ids = k.ids[:min(most, len(k.ids))]
-	}
+	k.ids = textTokens(k.base.Tokenizer(), b, most)
 	k.window = min(256, k.base.Context(), len(k.ids))
 	if k.dir, err = os.MkdirTemp(dir, ".quantize-"); err != nil {
 		k.base.Close()

@@ -11,7 +11,6 @@ import (
 
 	"ridge/compress"
 	"ridge/model"
-	"ridge/text/tokenizer"
 	"ridge/weights/gguf"
 )
 
@@ -63,10 +62,7 @@ func (f *methodFlags) set(file *gguf.File, o *compress.Options, auto bool) (done
 	if m.Model.Tokenizer() == nil {
 		return done, fmt.Errorf("%s: expected a tokenizer in the file, found none", file.Name())
 	}
-	m.Tokens = m.Model.Tokenizer().Encode(nil, string(b), tokenizer.EncodeOptions{AddSpecial: true})
-	if f.tokens > 0 {
-		m.Tokens = m.Tokens[:min(f.tokens, len(m.Tokens))]
-	}
+	m.Tokens = textTokens(m.Model.Tokenizer(), b, f.tokens)
 	m.Chunk, m.Dataset = min(f.chunk, m.Model.Context()), filepath.Base(f.text)
 	return done, nil
 }

@@ -118,7 +118,7 @@ func (o *runOptions) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	defer m.Close()
-	if g.Adapter, err = readLoras(m, o.loras); err == nil {
+	if g.Adapter, err = addAdapters(nil, "lora", o.loras, m.ReadAdapter); err == nil {
 		g.Adapter, err = o.controls.read(m, g.Adapter)
 	}
 	if err != nil {

@@ -52,8 +52,10 @@ func adapter(v, base string) (c adapters.Config, err error) {
 		return c, fmt.Errorf("lora: expected NAME=FILE or NAME=FILE:SCALE, found %q", v)
 	}
 	c = adapters.Config{Name: name, Base: base}
-	c.Path, c.Scale, err = loraPath(file)
-	return c, err
+	if c.Path, c.Scale, err = scaledPath(file); err != nil {
+		return c, fmt.Errorf("lora: %w", err)
+	}
+	return c, nil
 }
 
 // adapt reads the adapters that are served with a model.

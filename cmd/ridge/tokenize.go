@@ -113,3 +113,13 @@ func parseIDs(text string, vocab int) ([]int32, error) {
 	}
 	return ids, nil
 }
+
+// textTokens returns the tokens of a text with those around it that the vocabulary
+// asks for, the first ones if most is not 0.
+func textTokens(tok *tokenizer.Tokenizer, text []byte, most int) []int32 {
+	ids := tok.Encode(nil, string(text), tokenizer.EncodeOptions{AddSpecial: true})
+	if most > 0 {
+		ids = ids[:min(most, len(ids))]
+	}
+	return ids
+}
