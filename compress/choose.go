@@ -29,9 +29,10 @@ type Sensitive struct {
 	Loss  []float64
 }
 
-// Scan measures how much each matrix of f, but for stacks of experts, that may be quantized matters: one after
-// the other gets the smallest type while all others stay as they are. measure returns
-// the divergence of the model in a file from that of f; dir is for these files.
+// Scan measures how much each matrix of f matters that may be quantized, but for
+// stacks of experts: one after the other gets the smallest type while all others stay
+// as they are. measure returns the divergence of the model in a file from that of f;
+// dir is for these files.
 func Scan(ctx context.Context, f *gguf.File, o Options, dir string, measure func(path string) (float64, error)) ([]Sensitive, error) {
 	var all []Sensitive
 	var matrices []gguf.TensorInfo
@@ -118,8 +119,9 @@ func rungs(f *gguf.File, t gguf.TensorInfo) (Sensitive, error) {
 // Choose gives each matrix the type, as an index of its Types, such that the losses
 // together are small and the bytes at most budget: every matrix begins with its
 // smallest type, and the step that lowers the losses most for its bytes comes next, as
-// long as there is room. Steps over several types count as one, so that each matrix goes along
-// the convex hull of its sizes and losses: what is left over is less than a step.
+// long as there is room. Steps over several types count as one, so that each matrix
+// goes along the convex hull of its sizes and losses: what is left over is less than a
+// step.
 func Choose(all []Sensitive, budget uint64) ([]int, error) {
 	chosen := make([]int, len(all))
 	var used uint64

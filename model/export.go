@@ -28,6 +28,11 @@ func (c *conversion) toCheckpoint(m *Model, dst string) error {
 	if why := m.arch.readOnly; why != "" {
 		return fmt.Errorf("model: convert: %s: expected an architecture that is written as a checkpoint, found %s: %s", m.path, m.arch.name, why)
 	}
+	return makeFolder(dst, func(made string) error { return c.checkpoint(m, made) })
+}
+
+// makeFolder has write fill a folder beside dst, which then becomes dst.
+func makeFolder(dst string, write func(made string) error) error {
 	dir, err := os.MkdirTemp(filepath.Dir(dst), ".convert-")
 	if err != nil {
 		return fmt.Errorf("model: convert: %w", err)
@@ -37,7 +42,7 @@ func (c *conversion) toCheckpoint(m *Model, dst string) error {
 	if err := os.Mkdir(made, 0o777); err != nil {
 		return fmt.Errorf("model: convert: %w", err)
 	}
-	if err := c.checkpoint(m, made); err != nil {
+	if err := write(made); err != nil {
 		return err
 	}
 	if err := os.Rename(made, dst); err != nil {

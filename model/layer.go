@@ -7,9 +7,9 @@ import (
 	"ridge/nn"
 )
 
-// Layer is one layer of a network: a mixer, which looks back in the sequence,
-// and an FFN, which does not. Not every layer has both. Both add to the residual rows what they compute
-// from normalized ones.
+// Layer is one layer of a network: a mixer, which looks back in the sequence, and an
+// FFN, which does not. Not every layer has both. They add to the residual rows what
+// they compute from normalized ones.
 type Layer struct {
 	Pre  nn.Norm  // of the mixer's input
 	Mix  nn.Mixer // nil for none: Pre, Post and what is beside both are not there either

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"encoding/binary"
 	"fmt"
 	"maps"
 	"math"
@@ -207,9 +206,7 @@ func (x *weightChange) changed(m tensor.Mat, typ tensor.DType) tensor.Mat {
 	all := decodeAll(m)
 	x.apply(all, 0, m.Cols)
 	out := tensor.Mat{Type: tensor.F32, Rows: m.Rows, Cols: m.Cols, Data: make([]byte, 4*len(all))}
-	for i, v := range all {
-		binary.LittleEndian.PutUint32(out.Data[4*i:], math.Float32bits(v))
-	}
+	_ = tensor.F32.Encode(out.Data, all) // no number is refused
 	data := make([]byte, m.Rows*typ.RowBytes(m.Cols))
 	if typ.Encode(data, all) == nil { // else writing it tells
 		x.rounded(all, typ, data)
@@ -250,18 +247,18 @@ func (c *conversion) copyCheckpoint(m *Model, dst string) ([]string, error) {
 	if !ok {
 		return nil, fmt.Errorf("model: merge: %s: expected a checkpoint of plain numbers, found a quantized one: a GGUF file can have them", m.path)
 	}
-	dir, err := os.MkdirTemp(filepath.Dir(dst), ".merge-")
+	err := makeFolder(dst, func(made string) error { return c.copyFiles(m, st, made) })
 	if err != nil {
-		return nil, fmt.Errorf("model: merge: %w", err)
+		return nil, fmt.Errorf("model: merge: %s: %w", m.path, err)
 	}
-	defer os.RemoveAll(dir)
-	made := filepath.Join(dir, "model")
+	return []string{filepath.Join(dst, "model.safetensors")}, nil
+}
+
+// copyFiles writes the files of a checkpoint again, its tensors into one.
+func (c *conversion) copyFiles(m *Model, st *safetensors.File, made string) error {
 	entries, err := os.ReadDir(m.path)
-	if err == nil {
-		err = os.Mkdir(made, 0o777)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("model: merge: %w", err)
+		return err
 	}
 	for _, e := range entries { // description, tokenizer, templates
 		switch name := e.Name(); {
@@ -272,20 +269,14 @@ func (c *conversion) copyCheckpoint(m *Model, dst string) ([]string, error) {
 				err = os.WriteFile(filepath.Join(made, name), b, 0o666)
 			}
 			if err != nil {
-				return nil, fmt.Errorf("model: merge: %w", err)
+				return err
 			}
 		}
 	}
 	if err := c.copyTensors(m, st, filepath.Join(made, "model.safetensors")); err != nil {
-		return nil, err
+		return err
 	}
-	if err := c.compare(m, made); err != nil {
-		return nil, fmt.Errorf("model: merge: %s: %w", m.path, err)
-	}
-	if err := os.Rename(made, dst); err != nil {
-		return nil, fmt.Errorf("model: merge: %w", err)
-	}
-	return []string{filepath.Join(dst, "model.safetensors")}, nil
+	return c.compare(m, made)
 }
 
 // copyTensors writes the tensors of a checkpoint into one file.
@@ -303,7 +294,7 @@ func (c *conversion) copyTensors(m *Model, st *safetensors.File, path string) er
 			}
 			one.Type, one.Data = kinds[want], c.copied(st, t.Name, want, x)
 		} else if x != nil {
-			return fmt.Errorf("model: merge: %s: tensor %q: expected plain numbers, found %s", m.path, t.Name, t.Type)
+			return fmt.Errorf("tensor %q: expected plain numbers, found %s", t.Name, t.Type)
 		}
 		out = append(out, one)
 	}

@@ -22,7 +22,7 @@ var recurrentGemma = architecture{
 		d.with(d.bool("", "attention_bias", false), qkvBias...)
 		d.must(append([]string{"attn_output.bias", "rglru_x.bias", "rglru_y.bias", "rglru_conv.bias", "rglru_out.bias"}, mlpBias...)...)
 		c.FFN /= 2
-		c.EmbScale = bfloat16(c.EmbScale)
+		c.EmbScale = tensor.BF16ToF32(tensor.F32ToBF16(c.EmbScale))
 		c.FinalSoftcap = d.float32("", "logits_soft_cap", 30)
 		c.Window = everyLayer(c.Layers, d.int("", "attention_window_size", 2048))
 		x := &c.State
@@ -71,17 +71,6 @@ func (d *description) blockTypes() []bool {
 		d.fail(key, "a list of recurrent or attention", describe(v))
 	}
 	return attends
-}
-
-// bfloat16 rounds x.
-func bfloat16(x float32) float32 {
-	var raw [2]byte
-	out := []float32{x}
-	if err := tensor.BF16.Encode(raw[:], out); err != nil {
-		return x
-	}
-	tensor.BF16.Decode(out, raw[:])
-	return out[0]
 }
 
 func recurrentGemmaFix(c *Config, layer int, part string, bias bool) func(tensor.Mat) (tensor.Mat, error) {

@@ -18,8 +18,8 @@ import (
 // errNoRoom is returned where others have the room that an adapter was found to need.
 var errNoRoom = errors.New("adapters: no room for an adapter")
 
-// Acquire returns the sum of adapters of the model of an engine, nil for none, and waits for room if
-// others have it. release says that the request is over.
+// Acquire returns the sum of adapters of the model of an engine, nil for none, and
+// waits for room if others have it. release says that the request is over.
 func (s *Set) Acquire(ctx context.Context, e *engine.Engine, uses []Use) (sum *model.Adapter, release func(), err error) {
 	uses = slices.DeleteFunc(slices.Clone(uses), func(u Use) bool { return u.Scale == 0 })
 	if len(uses) == 0 {
