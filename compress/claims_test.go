@@ -5,10 +5,12 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"ridge"
 	"ridge/compress"
+	"ridge/internal/testdata"
 	"ridge/measure/eval"
 	"ridge/model"
 	"ridge/text/tokenizer"
@@ -23,10 +25,10 @@ func TestImportanceLowersDivergence(t *testing.T) {
 		t.Skip("computes some windows with five models")
 	}
 	const float = "../testdata/prose.gguf"
-	im := importanceOf(t, float, "../docs/kernels.md")
+	im := importanceOf(t, float, calibrationText)
 	for _, typ := range []string{"Q2_K", "Q3_K_S"} {
-		plain, plainBytes := divergence(t, float, typ, nil, "../docs/server.md")
-		weighed, weighedBytes := divergence(t, float, typ, im, "../docs/server.md")
+		plain, plainBytes := divergence(t, float, typ, nil, heldOut)
+		weighed, weighedBytes := divergence(t, float, typ, im, heldOut)
 		t.Logf("%s: plain %.5f ± %.5f nats, with an importance matrix %.5f ± %.5f, %d tokens", typ, plain.Mean, plain.StdErr, weighed.Mean, weighed.StdErr, plain.Tokens)
 		if plainBytes != weighedBytes {
 			t.Errorf("%s: expected equal sizes, found %d and %d bytes", typ, plainBytes, weighedBytes)
@@ -37,8 +39,12 @@ func TestImportanceLowersDivergence(t *testing.T) {
 	}
 }
 
+// tokens returns the first tokens of a text: a path, or one of the test data.
 func tokens(t *testing.T, tok *tokenizer.Tokenizer, text string, most int) []int32 {
 	t.Helper()
+	if !strings.Contains(text, "/") {
+		text = testdata.File(t, text)
+	}
 	b, err := os.ReadFile(text)
 	if err != nil {
 		t.Fatal(err)
