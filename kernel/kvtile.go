@@ -21,6 +21,9 @@ const TileTokens = layout.TileTokens
 // As bfloat16 they are stored in the pairs that products of that type take:
 // keys [HeadDim/2][TileTokens][2], values [TileTokens/2][VHeadDim][2].
 //
+// Tiles from From on are in Tail, if there is one, laid out as in a page: copies, for
+// queries whose last keys lie elsewhere.
+//
 // One page table serves all layers and heads of a sequence; only the offsets
 // differ. Pages that no query of a call reads may be nil. The memory is not
 // owned and must stay valid during a call; it need not be aligned, but 64-byte
@@ -30,6 +33,8 @@ type Tiles struct {
 	PerPage int // tiles in a page
 	K, V    int // offset of the first tile's keys and values in a page
 	Step    int // distance of tiles in a page
+	Tail    *byte
+	From    int
 }
 
 // key and value return the address of the keys and the values of tile t.
@@ -38,6 +43,9 @@ func (t *Tiles) key(i int) *byte { return t.at(i, t.K) }
 func (t *Tiles) value(i int) *byte { return t.at(i, t.V) }
 
 func (t *Tiles) at(i, off int) *byte {
+	if t.Tail != nil && i >= t.From {
+		return (*byte)(unsafe.Add(unsafe.Pointer(t.Tail), off-t.K+(i-t.From)*t.Step))
+	}
 	return (*byte)(unsafe.Add(unsafe.Pointer(t.Pages[i/t.PerPage]), off+i%t.PerPage*t.Step))
 }
 

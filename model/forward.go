@@ -64,6 +64,9 @@ func (m *Model) grow(s *Step) error {
 		} else if r.Outputs < 0 || r.Outputs > n {
 			return fmt.Errorf("model: run %d: outputs: expected 0 to %d, found %d", i, n, r.Outputs)
 		}
+		if err := m.checkTree(&r); err != nil {
+			return fmt.Errorf("model: run %d: tree: %w", i, err)
+		}
 		for _, t := range r.Tokens {
 			if t < 0 || int(t) >= m.cfg.Vocab {
 				return fmt.Errorf("model: run %d: token: expected 0 to %d, found %d", i, m.cfg.Vocab-1, t)
@@ -75,6 +78,30 @@ func (m *Model) grow(s *Step) error {
 			m.shrink(s.Runs[:i])
 			return err
 		}
+	}
+	return nil
+}
+
+// checkTree checks the tree of a run.
+func (m *Model) checkTree(r *Run) error {
+	if r.Tree == nil {
+		return nil
+	}
+	if n := r.Seq.Len() + r.Rows(); len(r.Tree) >= n {
+		return fmt.Errorf("expected a token before %d nodes, found %d tokens", len(r.Tree), n)
+	}
+	chain := true
+	for i, parent := range r.Tree {
+		if parent < -1 || int(parent) >= i {
+			return fmt.Errorf("node %d: parent: expected -1 to %d, found %d", i, i-1, parent)
+		}
+		chain = chain && int(parent) == i-1
+	}
+	switch {
+	case m.cfg.Encoder.Both:
+		return fmt.Errorf("expected a model that looks back, found %s", m.cfg.Arch)
+	case !chain && m.kv.Stateful():
+		return fmt.Errorf("expected a chain, as layers with states go from a token to the next, found branches")
 	}
 	return nil
 }

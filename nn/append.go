@@ -43,11 +43,11 @@ func (t *appendTask) Do(worker, workers int) {
 // tile, or one.
 func tileRows(rows []rowRef, r, hi int) int {
 	const n = kvcache.TileTokens
-	if rows[r].pos%n != 0 || hi-r < n {
+	if rows[r].slot%n != 0 || hi-r < n {
 		return 1
 	}
 	for i := 1; i < n; i++ {
-		if rows[r+i].seq != rows[r].seq || rows[r+i].pos != rows[r].pos+i {
+		if rows[r+i].seq != rows[r].seq || rows[r+i].slot != rows[r].slot+i {
 			return 1
 		}
 	}
@@ -104,11 +104,11 @@ func (t *appendTask) store(r, n int) {
 	}
 	k, v, d := t.k.F32[r*t.k.LDF:], t.v.F32[r*t.v.LDF:], a.HeadDim
 	for h := range a.KVHeads {
-		kTile, vTile := t.kv.Tile(t.layer, h, ref.seq, ref.pos/kvcache.TileTokens)
+		kTile, vTile := t.kv.Tile(t.layer, h, ref.seq, ref.slot/kvcache.TileTokens)
 		if n == kvcache.TileTokens {
 			kernel.StoreKVTile(kTile, vTile, k[h*d:], t.k.LDF, d, v[h*d:], t.v.LDF, d, t.kv.DType())
 		} else {
-			kernel.StoreKV(kTile, vTile, ref.pos%kvcache.TileTokens, k[h*d:][:d], v[h*d:][:d], t.kv.DType())
+			kernel.StoreKV(kTile, vTile, ref.slot%kvcache.TileTokens, k[h*d:][:d], v[h*d:][:d], t.kv.DType())
 		}
 	}
 }

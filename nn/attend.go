@@ -18,6 +18,7 @@ type attnUnit struct {
 	row, rows int
 	split     int // -1: all keys
 	merge     int // with a split, the attnMerge that it is a part of
+	node      int // of the last row, if ancestors of the rows in a tree lie apart; else -1
 }
 
 // attnMerge is the splits of one run and head: whoever computes the last of
@@ -48,6 +49,7 @@ type attnWorker struct {
 	call    kernel.AttnCall
 	scratch kernel.AttnScratch
 	bias    kernel.AttnBias
+	tail    []byte   // tiles of a path of a tree
 	_       [64]byte // workers do not share cache lines
 }
 
@@ -81,7 +83,7 @@ func (t *attnTask) plan() {
 	for i := range t.runs {
 		run := &t.runs[i]
 		for r := range run.Rows() {
-			end := run.pos + r + 1
+			end := run.position(r) + 1
 			if a.Both {
 				t.start[run.row+r], t.end[run.row+r] = bothWays(run, r, a.Reach)
 				continue
@@ -101,18 +103,31 @@ func (t *attnTask) plan() {
 	}
 }
 
-// cut makes the units of one run and head: by rows, and by splits of the keys
-// when there are few rows and many keys.
+// cut makes the units of one run and head: those of each path of a tree.
 func (t *attnTask) cut(run, head int) {
-	n := t.runs[run].Rows()
+	r := &t.runs[run]
+	if r.Tree == nil {
+		t.cutPath(run, head, 0, r.Rows(), -1)
+		return
+	}
+	for row := 0; row < r.Rows(); {
+		end, node := r.path(row)
+		t.cutPath(run, head, row, end-row, node)
+		row = end
+	}
+}
+
+// cutPath makes the units of n rows on one path: by rows, and by splits of the keys
+// when there are few rows and many keys.
+func (t *attnTask) cutPath(run, head, from, n, node int) {
 	if n <= 4 {
-		t.call(&t.work[0], attnUnit{run: run, head: head, rows: n})
+		t.call(&t.work[0], attnUnit{run: run, head: head, row: from, rows: n})
 		c := &t.work[0].call
 		if lo, hi := c.Splits(); hi-lo > 1 {
 			m := len(t.merges)
 			t.merges = append(t.merges, attnMerge{first: len(t.units), n: hi - lo, left: int32(hi - lo)})
 			for split := lo; split < hi; split++ {
-				t.units = append(t.units, attnUnit{run, head, 0, n, split, m})
+				t.units = append(t.units, attnUnit{run, head, from, n, split, m, node})
 				t.partAt = append(t.partAt, len(t.parts))
 				t.parts = grow(t.parts, c.PartFloats())
 			}
@@ -123,7 +138,12 @@ func (t *attnTask) cut(run, head int) {
 		// The last rows see most keys and come first, so that the workers
 		// finish together.
 		row := (n - 1 - r) / attendRows * attendRows
-		t.units = append(t.units, attnUnit{run, head, row, min(attendRows, n-row), -1, -1})
+		rows := min(attendRows, n-row)
+		last := node
+		if node >= 0 {
+			last -= n - row - rows
+		}
+		t.units = append(t.units, attnUnit{run, head, from + row, rows, -1, -1, last})
 		t.partAt = append(t.partAt, -1)
 	}
 }
@@ -163,7 +183,7 @@ func (t *attnTask) call(w *attnWorker, u attnUnit) {
 		c.Slope = a.Slopes[u.head*group:][:group]
 	}
 	if b := a.Bias; b != nil {
-		w.bias = kernel.AttnBias{Table: b.table[u.head*group*b.stride:], Stride: b.stride, Zero: b.zero, First: run.pos + u.row}
+		w.bias = kernel.AttnBias{Table: b.table[u.head*group*b.stride:], Stride: b.stride, Zero: b.zero, First: run.position(u.row)}
 		c.Bias = &w.bias
 	}
 	c.Tiles = kernel.Tiles{Pages: t.kv.Bases(t.layer, run.Seq), PerPage: pl.PerPage, K: pl.K, V: pl.V, Step: pl.Step}
@@ -181,6 +201,9 @@ func (t *attnTask) Do(worker, _ int) {
 func (t *attnTask) unit(i int, w *attnWorker) {
 	u := t.units[i]
 	t.call(w, u)
+	if u.node >= 0 && (u.split < 0 || (u.split+1)*kernel.AttnSplit > t.runs[u.run].trunk()) {
+		t.gather(w, u)
+	}
 	if u.split < 0 {
 		kernel.Attend(&w.call, &w.scratch)
 		return

@@ -174,11 +174,11 @@ func (t *latentTask) row(r int) {
 // store appends the keys of n rows from r on, all in one tile.
 func (t *latentTask) store(r, n int) {
 	ref, kv, d := &t.rows[r], &t.r.kv, t.a.keyDim()
-	tile, _ := t.kv.Tile(t.layer, 0, ref.seq, ref.pos/kvcache.TileTokens)
+	tile, _ := t.kv.Tile(t.layer, 0, ref.seq, ref.slot/kvcache.TileTokens)
 	if n == kvcache.TileTokens {
 		kernel.StoreKVTile(tile, nil, kv.F32[r*kv.LDF:], kv.LDF, d, nil, 0, 0, t.kv.DType())
 	} else {
-		kernel.StoreKV(tile, nil, ref.pos%kvcache.TileTokens, Row(kv, r), nil, t.kv.DType())
+		kernel.StoreKV(tile, nil, ref.slot%kvcache.TileTokens, Row(kv, r), nil, t.kv.DType())
 	}
 }
 
