@@ -29,6 +29,7 @@ type Engine struct {
 	stepAt  atomic.Int64  // when the step at hand began, 0 between steps
 	pace    atomic.Int64  // mean time between ends of requests, nanoseconds
 	last    atomic.Pointer[Stats]
+	asked   atomic.Int64 // when somebody last asked for Stats, 0 for never
 	mapped  atomic.Pointer[pageMap]
 	noted   atomic.Bool // last is of the beginning of the step at hand, or younger
 	broken  atomic.Bool // it computes no more: the model's files were changed, or the loop failed
@@ -97,7 +98,7 @@ func newEngine(m *model.Model, o Options) (*Engine, error) {
 		}
 	}
 	first := e.stats() // for who asks during a step that is longer than they wait
-	e.last.Store(&first)
+	e.keep(&first)
 	go e.run()
 	return e, nil
 }

@@ -72,6 +72,7 @@ type loop struct {
 	counts   counters
 	took     time.Duration // by the last step
 	ends     time.Duration // when the last request ended
+	kept     time.Duration // when the last figures were kept, see note
 }
 
 // fork is a sequence to be made like another one.

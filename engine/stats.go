@@ -83,36 +83,41 @@ type SequenceStats struct {
 // time in proportion to the queue.
 const maxListed = 100
 
-// statsPatience is how long Stats waits for a step to end, and notedPatience how long
-// for one of whose beginning there are figures. There are when the one before took
-// more than stepPatience.
+// Who asks for figures waits for a step at hand, and what comes between two, no longer
+// than statsPatience, and looks each statsLook whether there are figures of the
+// beginning of a step that takes long: one with longStep rows, or after one that took
+// more than statsPatience.
 const (
-	statsPatience = 2 * time.Second
-	stepPatience  = 20 * time.Millisecond
-	notedPatience = 2 * time.Millisecond
+	statsPatience = 20 * time.Millisecond
+	statsLook     = 2 * time.Millisecond
+	longStep      = 64
 )
 
-// longStep is the number of rows from which on a step counts as one that takes long.
-const longStep = 64
+// For so long after somebody asked, figures are kept now and then at the beginning of
+// short steps too, so that those of a step that takes long after all are not old.
+const (
+	statsAsked = 10 * time.Second
+	statsEach  = time.Second
+)
 
-// Stats returns counters and a row for each sequence, as of the end of the step
-// at hand; if that takes long, as of its beginning, of the last time that they were
-// asked for, or of the engine's start.
+// Stats returns counters and a row for each sequence: as of now, or while a step takes
+// long, at once, as of its beginning. They are older if the loop is busy with anything
+// else that takes long.
 func (e *Engine) Stats() Stats {
+	e.asked.Store(int64(e.now()))
+	if e.noted.Load() {
+		return *e.last.Load()
+	}
 	// If the wait is given up, the loop still runs the function, later: it must
 	// write where nobody else reads.
 	st, ran := new(Stats), make(chan struct{})
-	fresh := func() { *st = e.stats(); e.last.Store(st); close(ran) }
+	fresh := func() { *st = e.stats(); e.keep(st); close(ran) }
 	if e.post(command{kind: callFunc, call: fresh}) != nil {
 		return *e.last.Load()
 	}
-	first := stepPatience
-	if e.noted.Load() {
-		first = notedPatience
-	}
-	patience := time.NewTimer(first)
-	defer patience.Stop()
-	for long := false; ; long = true {
+	look := time.NewTicker(statsLook)
+	defer look.Stop()
+	for begin := e.now(); ; {
 		select {
 		case <-ran:
 			return *st
@@ -123,13 +128,18 @@ func (e *Engine) Stats() Stats {
 			default:
 				return *e.last.Load()
 			}
-		case <-patience.C:
+		case <-look.C:
 		}
-		if long || e.noted.Load() {
+		if e.noted.Load() || e.now()-begin >= statsPatience {
 			return *e.last.Load()
 		}
-		patience.Reset(statsPatience - first)
 	}
+}
+
+// keep makes st what who asks gets without waiting.
+func (e *Engine) keep(st *Stats) {
+	e.last.Store(st)
+	e.kept = e.now()
 }
 
 // note keeps figures of now if the step that begins will take long: who asks for them
@@ -139,11 +149,14 @@ func (e *Engine) note(p *sched.Plan) {
 	for i := range p.Runs {
 		rows += p.Runs[i].N
 	}
-	if rows >= longStep || e.took > stepPatience {
-		st := e.stats()
-		e.last.Store(&st)
-		e.noted.Store(true)
+	long := rows >= longStep || e.took > statsPatience
+	now := e.now()
+	if asked := time.Duration(e.asked.Load()); !long && (asked == 0 || now-asked > statsAsked || now-e.kept < statsEach) {
+		return
 	}
+	st := e.stats()
+	e.keep(&st)
+	e.noted.Store(long)
 }
 
 func (e *Engine) stats() Stats {

@@ -21,6 +21,7 @@ import (
 	"ridge/engine"
 	"ridge/hub"
 	"ridge/internal/cpu"
+	"ridge/internal/pool"
 	"ridge/kvcache"
 	"ridge/model"
 	"ridge/sched"
@@ -204,6 +205,7 @@ func (o *serveOptions) run(c *cobra.Command, args []string) error {
 	if o.ref {
 		cpu.Set(cpu.Ref)
 	}
+	pool.Spare()
 	log, err := o.logger(c.ErrOrStderr())
 	if err != nil {
 		return err

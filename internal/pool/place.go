@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"sync"
 )
 
 // MaxWorkers bounds the workers of a pool.
@@ -43,9 +44,24 @@ func MemoryNodes() int {
 	return max(len(t.nodes), 1)
 }
 
+// Procs returns GOMAXPROCS as it was before Spare: how many threads may compute.
+var Procs = sync.OnceValue(func() int { return runtime.GOMAXPROCS(0) })
+
+// Spare lets one goroutine more run at a time than GOMAXPROCS says: where all
+// processors compute, who answers a request for anything else would wait until Go's
+// scheduler takes a worker off its processor, 10 ms and more each time that it must.
+// So the system's scheduler decides, which prefers threads that slept. It changes
+// nothing about how many workers there are, and nothing at all if the environment sets
+// GOMAXPROCS.
+func Spare() {
+	if n := Procs(); os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(n + 1)
+	}
+}
+
 // most returns how many workers GOMAXPROCS and the quota of the cgroup pay for.
 func most(root fs.FS) int {
-	n := runtime.GOMAXPROCS(0)
+	n := Procs()
 	if q := quota(root); q > 0 {
 		n = min(n, int(q)) // a fraction of a processor is not worth a thread that waits for it
 	}

@@ -3,6 +3,7 @@ package pool
 import (
 	"fmt"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -167,5 +168,26 @@ func TestTopologyNonsense(t *testing.T) {
 	top := readTopology(sys, []int{1, 0})
 	if p, err := top.place(0, 8, 1<<50, false); err != nil || p.Workers != 2 || p.CPUs != nil {
 		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+// One goroutine more may run, but no more workers compute.
+func TestSpare(t *testing.T) {
+	t.Setenv("GOMAXPROCS", "")
+	before, workers := Procs(), DefaultWorkers()
+	defer runtime.GOMAXPROCS(before)
+	for range 2 {
+		Spare()
+		if got := runtime.GOMAXPROCS(0); got != before+1 {
+			t.Errorf("GOMAXPROCS %d, want %d", got, before+1)
+		}
+		if Procs() != before || DefaultWorkers() != workers {
+			t.Errorf("%d processors for %d workers, before %d for %d", Procs(), DefaultWorkers(), before, workers)
+		}
+	}
+	runtime.GOMAXPROCS(before)
+	t.Setenv("GOMAXPROCS", "1") // the user's word
+	if Spare(); runtime.GOMAXPROCS(0) != before {
+		t.Errorf("GOMAXPROCS %d, want %d as before", runtime.GOMAXPROCS(0), before)
 	}
 }

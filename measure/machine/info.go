@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ridge/internal/pool"
 	"ridge/kvcache"
 )
 
@@ -25,7 +26,7 @@ type Info struct {
 
 // Read gathers what the system tells.
 func Read() Info {
-	in := Info{Arch: runtime.GOARCH, Cores: runtime.NumCPU(), CoresGiven: runtime.GOMAXPROCS(0)}
+	in := Info{Arch: runtime.GOARCH, Cores: runtime.NumCPU(), CoresGiven: pool.Procs()}
 	in.CPU = field("/proc/cpuinfo", "model name")
 	in.MemoryTotal = kilobytes(field("/proc/meminfo", "MemTotal"))
 	in.MemoryFree = kvcache.ReadLimits().Left()

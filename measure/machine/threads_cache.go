@@ -44,7 +44,7 @@ func ThreadsPath() string {
 	}
 	cpus, quota := pool.Given()
 	h := fnv.New64a()
-	fmt.Fprint(h, Read().CPU, runtime.GOARCH, cpus, quota, runtime.GOMAXPROCS(0), Build())
+	fmt.Fprint(h, Read().CPU, runtime.GOARCH, cpus, quota, pool.Procs(), Build())
 	return filepath.Join(dir, "ridge", fmt.Sprintf("threads-%s-%016x.json", cpu.Current(), h.Sum64()))
 }
 
