@@ -9,7 +9,7 @@ import (
 // slots, tokens and pages for the first of them: nobody overtakes in a lane
 // that is blocked. If rows is set they are served at once.
 func (s *Scheduler) admit(rows bool) {
-	for q := s.head(); q != nil; q = s.head() {
+	for q := s.head(); q != nil && (s.visiting || !s.guest(q)); q = s.head() {
 		if !s.slot(q) {
 			s.blocked = bySlots
 			return

@@ -71,10 +71,11 @@ type Config struct {
 	// needs Split. 0 for no bound.
 	StepTime time.Duration
 
-	// ClassSlowdown bounds, by the cost model, steps in which answers of a class run
-	// and sequences of a worse one, guests, too: to so many times what the answers of
-	// the best class take alone. Guests get at least a token of an answer, or some of a
-	// prompt, of every step, in turns. It needs Split. 0 for no bound.
+	// ClassSlowdown bounds steps in which answers of a class run and sequences of a
+	// worse one, guests, too: to so many times what the best class alone would take, by
+	// the cost model and what such steps took beyond it. Guests get at least a token
+	// of an answer or some of a prompt, in turns, but of a step with prompts of the best
+	// class nothing if the step before had some of theirs. It needs Split. 0 for no bound.
 	ClassSlowdown float64
 
 	Shed bool // drop waiting sequences that cannot meet their deadline

@@ -42,6 +42,10 @@ type Scheduler struct {
 	order   int64 // sequences added so far
 	stats   Stats
 
+	slow    [guestSteps]float64 // steps with guests: measured over predicted time
+	guested int                 // of these, ever
+	visited int64               // the last of them, by number
+
 	// Of the step at hand.
 	now       time.Duration
 	active    int           // the first of running, which may be served
@@ -56,6 +60,9 @@ type Scheduler struct {
 	hosts     bool          // answers of the class best go on, and there may be guests
 	best      int
 	bound     time.Duration // of the step with guests
+	least     bool          // guests get something even if the bound leaves nothing
+	visiting  bool          // hosts are planned: now guests
+	seated    int           // guests with rows
 	visitors  []*Seq        // guests that answer
 	blocked   reason
 	peak      []peakEntry
@@ -208,6 +215,7 @@ func (s *Scheduler) Next(now time.Duration) *Plan {
 	p.Shape, p.Wake, p.Predicted = Shape{}, 0, 0
 	s.now, s.active, s.left, s.reserved, s.blocked = now, 0, s.cfg.MaxTokens, 0, notBlocked
 	s.decoding, s.prompting, s.guessing, s.hosts = 0, 0, false, false
+	s.visiting, s.seated = false, 0
 	s.unpark()
 	s.shed()
 	s.rank()
@@ -318,6 +326,7 @@ func (s *Scheduler) iteration() {
 		s.displace()
 	}
 	s.active = min(s.serving(), s.cfg.MaxSeqs)
+	s.classes()
 	switch s.cfg.Order {
 	case DecodeFirst:
 		s.decodes()
@@ -332,8 +341,11 @@ func (s *Scheduler) iteration() {
 			s.decodes()
 		}
 	case ByRank:
-		s.serve(func(*Seq) bool { return true })
+		s.serve(func(q *Seq) bool { return !s.guest(q) })
 		s.admit(true)
+	}
+	if s.hosts {
+		s.guests()
 	}
 }
 
@@ -343,6 +355,7 @@ func (s *Scheduler) Done(elapsed, now time.Duration) {
 	p := &s.plan
 	if len(p.Runs) > 0 {
 		s.cost.Observe(p.Shape, elapsed)
+		s.leave(elapsed, p.Predicted)
 		s.stats.Steps++
 	}
 	switch s.blocked {

@@ -10,19 +10,16 @@ import "time"
 const minChunk = 16
 
 // decodes plans the next token of each active sequence that waits for one, and
-// guesses with what is left. Guests come behind, as far as the bound of the best class
-// goes.
+// guesses with what is left.
 func (s *Scheduler) decodes() {
-	s.classes()
 	s.serve(func(q *Seq) bool { return q.decodes() && !s.guest(q) })
-	if s.hosts {
-		s.bound = time.Duration(s.cfg.ClassSlowdown * float64(s.cost.Predict(s.plan.Shape)))
-		s.guests()
-	}
 }
 
-// prompts plans pieces of the prompts that are not computed yet.
-func (s *Scheduler) prompts() { s.serve(func(q *Seq) bool { return !q.decodes() }) }
+// prompts plans pieces of the prompts that are not computed yet, of guests when their
+// turn has come.
+func (s *Scheduler) prompts() {
+	s.serve(func(q *Seq) bool { return !q.decodes() && (s.visiting || !s.guest(q)) })
+}
 
 // serve plans the active sequences that want picks, by rank.
 func (s *Scheduler) serve(want func(*Seq) bool) {
@@ -130,7 +127,10 @@ func (s *Scheduler) late(q *Seq) float64 {
 func (s *Scheduler) within(q *Seq, limit time.Duration) int {
 	least := minChunk
 	if s.guest(q) {
-		least = guestChunk
+		least = 0
+		if s.least && s.seated == 0 {
+			least = guestChunk
+		}
 	}
 	if !s.cost.Ready() {
 		return least
@@ -144,7 +144,7 @@ func (s *Scheduler) within(q *Seq, limit time.Duration) int {
 			hi = mid - 1
 		}
 	}
-	if lo < least && s.prompting == 0 {
+	if lo < least && (s.prompting == 0 || s.guest(q)) {
 		return min(least, s.left)
 	}
 	return lo
@@ -219,6 +219,10 @@ func (s *Scheduler) appendRun(q *Seq, n, need int) {
 		s.prompting++
 	}
 	s.guessing = s.guessing || r.Draft > 0
+	if s.guest(q) {
+		s.seated++
+		s.visited = s.stats.Steps
+	}
 	q.run, q.pages, q.served = len(s.plan.Runs), need, s.stats.Steps
 	s.plan.Runs = append(s.plan.Runs, r)
 	s.plan.Shape = s.plan.Shape.withRun(&r)
@@ -259,6 +263,9 @@ func (s *Scheduler) removeRun(q *Seq) {
 		s.decoding--
 	} else {
 		s.prompting--
+	}
+	if s.guest(q) {
+		s.seated--
 	}
 	*r = Run{}
 	q.run = -1

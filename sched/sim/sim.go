@@ -58,6 +58,8 @@ type Options struct {
 	Calibrate bool
 	// Each, if set, is called after each step.
 	Each func(r *Run)
+	// Factor, if set, is of a step's time, beyond what Machine says.
+	Factor func(p *sched.Plan) float64
 }
 
 // Result is what became of a job; times are durations since its arrival.
@@ -206,6 +208,9 @@ func (r *Run) step() error {
 		}
 	}
 	elapsed := r.time(p.Shape)
+	if r.opts.Factor != nil {
+		elapsed = time.Duration(float64(elapsed) * r.opts.Factor(p))
+	}
 	for _, v := range p.Preempted {
 		if v.Swapped {
 			elapsed += time.Duration(v.Seq.Computed) * r.opts.Machine.Swap
