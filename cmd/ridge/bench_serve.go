@@ -78,8 +78,9 @@ Workloads.
             Compares the time between tokens of the streams before and meanwhile
   agents    --streams (4) answers of --output (64) tokens under way all the time;
             --after 5s --intruders (10) coding agents come at once, which begin with
-            the same --long (8000) tokens and have --turns (4) turns with results of
-            tools, --pause (2s) between them. Compares as intruder does
+            the same --long (8000) tokens, or as many as leave room for the rest in
+            the context that the server tells, and have --turns (4) turns with results
+            of tools, --pause (2s) between them. Compares as intruder does
   trace     what --trace has; --speed and --scale change its clock and lengths
 
 Texts are random words: as many as make the number of tokens, by the tokenizer of

@@ -345,29 +345,56 @@ func (t *Target) Ready(ctx context.Context) error {
 
 // FirstModel is the first model that the server lists.
 func (t *Target) FirstModel(ctx context.Context) (string, error) {
+	list, err := t.models(ctx)
+	if err != nil {
+		return "", err
+	}
+	return list[0].ID, nil
+}
+
+// listed is a model in the server's list.
+type listed struct {
+	ID      string `json:"id"`
+	Context int    `json:"max_model_len"` // 0 if the server does not tell
+}
+
+// models are those that the server lists, at least one.
+func (t *Target) models(ctx context.Context) ([]listed, error) {
 	req, err := t.request(ctx, http.MethodGet, "/v1/models", nil)
 	if err != nil {
-		return "", fmt.Errorf("load: %w", err)
+		return nil, fmt.Errorf("load: %w", err)
 	}
 	resp, err := t.http().Do(req)
 	if err != nil {
-		return "", fmt.Errorf("load: models of %s: %w", t.Name, err)
+		return nil, fmt.Errorf("load: models of %s: %w", t.Name, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		b, _ := io.ReadAll(io.LimitReader(resp.Body, 500)) // what the server says, as far as it comes
-		return "", fmt.Errorf("load: models of %s: status %s: %s", t.Name, resp.Status, bytes.TrimSpace(b))
+		return nil, fmt.Errorf("load: models of %s: status %s: %s", t.Name, resp.Status, bytes.TrimSpace(b))
 	}
 	var list struct {
-		Data []struct {
-			ID string `json:"id"`
-		} `json:"data"`
+		Data []listed `json:"data"`
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, 4<<20)).Decode(&list); err != nil {
-		return "", fmt.Errorf("load: models of %s: %w", t.Name, err)
+		return nil, fmt.Errorf("load: models of %s: %w", t.Name, err)
 	}
 	if len(list.Data) == 0 {
-		return "", fmt.Errorf("load: models of %s: expected at least one, found none", t.Name)
+		return nil, fmt.Errorf("load: models of %s: expected at least one, found none", t.Name)
 	}
-	return list.Data[0].ID, nil
+	return list.Data, nil
+}
+
+// context is how many tokens a request may have, 0 if the server does not tell.
+func (t *Target) context(ctx context.Context) int {
+	list, err := t.models(ctx)
+	if err != nil {
+		return 0 // a server need not list models to be measured
+	}
+	for _, m := range list {
+		if m.ID == t.Model {
+			return m.Context
+		}
+	}
+	return list[0].Context
 }

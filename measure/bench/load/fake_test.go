@@ -17,6 +17,7 @@ import (
 type fake struct {
 	first, gap time.Duration
 	noUsage    bool
+	context    int // told of the model, unless 0
 	fail       func(n int64) string
 	metrics    atomic.Int64
 
@@ -32,7 +33,11 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusOK)
 		return
 	case "/v1/models":
-		fmt.Fprint(w, `{"object":"list","data":[{"id":"fake-1"}]}`)
+		told := ""
+		if f.context > 0 {
+			told = fmt.Sprintf(`,"max_model_len":%d`, f.context)
+		}
+		fmt.Fprintf(w, `{"object":"list","data":[{"id":"fake-1"%s}]}`, told)
 		return
 	case "/metrics":
 		k := f.metrics.Add(1)

@@ -288,6 +288,29 @@ func comingAgents(t *testing.T) {
 	}
 }
 
+// The longest session of an agent has room in the context that the server tells.
+func TestAgentsFitContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{first: time.Millisecond, gap: time.Millisecond, context: 4400}
+		w := Workload{Kind: Agents, Streams: 1, Input: 4, Output: 30, Long: 4000, After: 20 * time.Millisecond, Intruders: 2, Turns: 3, Pause: time.Millisecond, Seed: 2}
+		rep, err := Run(t.Context(), Options{Target: f.start(t), Workload: w})
+		if err != nil {
+			t.Fatal(err)
+		}
+		longest := 0
+		for _, r := range rep.Records {
+			longest = max(longest, r.Prompt+r.Output)
+		}
+		if longest > f.context || longest < f.context*9/10 {
+			t.Errorf("a session of %d tokens in a context of %d", longest, f.context)
+		}
+		f.context = 300
+		if _, err := Run(t.Context(), Options{Target: f.start(t), Workload: w}); err == nil || !strings.Contains(err.Error(), "a context of 300") {
+			t.Errorf("a context of 300: %v", err)
+		}
+	})
+}
+
 func TestSLO(t *testing.T) {
 	slo, err := ParseSLO("ttft:500ms, tpot:50ms,itl:100ms,e2e:2s")
 	if err != nil || len(slo) != 4 {

@@ -96,6 +96,11 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := r.warm(ctx); err != nil {
 		return nil, err
 	}
+	if o.Workload.Kind == Agents {
+		if err := o.Workload.fit(o.Target.context(ctx)); err != nil {
+			return nil, err
+		}
+	}
 	watch := watchServer(ctx, o.Target)
 	r.start = time.Now()
 	stop := r.report()

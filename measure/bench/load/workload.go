@@ -247,6 +247,29 @@ func (w *Workload) agent(i int) Session {
 	return s
 }
 
+// fit shortens what agents have in common so that the longest session has room in a
+// context of so many tokens, 0 for any. Texts may have a few tokens more than they should.
+func (w *Workload) fit(context int) error {
+	if context == 0 {
+		return nil
+	}
+	most := 0
+	for i := range w.Intruders {
+		n := -w.Long
+		for _, t := range w.agent(i).Turns {
+			n += t.Tokens + t.Max
+		}
+		most = max(most, n)
+	}
+	const slack, least = 32, 64 // tokens of a context to one that is left free
+	room := context - context/slack - most
+	if room < least {
+		return fmt.Errorf("load: workload agents: %d turns need up to %d tokens beside what agents have in common, of a context of %d", w.Turns, most, context)
+	}
+	w.Long = min(w.Long, room)
+	return nil
+}
+
 const (
 	agentResult, agentLongest = 200, 2000 // tokens of a tool's result: the median, and most
 	agentAnswer               = 40        // of a call: the median
