@@ -205,7 +205,6 @@ func (o *serveOptions) run(c *cobra.Command, args []string) error {
 	if o.ref {
 		cpu.Set(cpu.Ref)
 	}
-	pool.Spare()
 	log, err := o.logger(c.ErrOrStderr())
 	if err != nil {
 		return err
@@ -378,6 +377,7 @@ func (o *serveOptions) listen() (net.Listener, error) {
 // registry returns the registry of the engines. warn is told what does not keep
 // a model from being loaded.
 func (o *serveOptions) registry(s *serveShelf, swap *engine.SwapSpace, warn func(string)) (*engine.Registry, error) {
+	pool.Spare() // who asks for figures waits for no prompt
 	if err := o.openPrefixes(o.data, warn); err != nil {
 		return nil, err
 	}
