@@ -18,6 +18,9 @@ func Drafting(ctx context.Context, s spec.Setting, m *model.Model, o hub.Options
 	d := s.Drafting()
 	switch s.Kind {
 	case spec.Draft:
+	case spec.Recycled:
+		d.Texts = spec.NewRecycling(m.Config().Vocab).Drafter
+		return d, nil
 	case spec.Stored:
 		return d, stored(d, s.File, m)
 	default:

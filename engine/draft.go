@@ -3,7 +3,6 @@ package engine
 import (
 	"time"
 
-	"ridge/sample"
 	"ridge/sched"
 	"ridge/spec"
 )
@@ -23,24 +22,27 @@ func (e *Engine) checkDrafts() error {
 
 // drafts is what a sequence knows of guesses.
 type drafts struct {
-	by      spec.Drafter // nil: there is none, or not yet
-	texts   spec.Drafter // nil: there is none
-	slow    spec.Costly  // nil: there is none
-	off     bool         // nothing is guessed
-	book    *spec.Book
-	depths  *spec.Book   // of the slow one's guesses, by their places
-	guesses []spec.Guess // of what follows the first at tokens
-	slowly  bool         // these guesses are the slow one's
-	passed  []spec.Guess // of a drafter whose guesses are expected to come true less often
-	quick   []spec.Guess // guesses of a quick drafter, where these are the slow one's
-	made    []spec.Guess // what drafters write to, who may keep a hold of it
-	at      int
-	idle    int // how often the slow one was not asked, since it was
-	redo    int // tokens that are computed again, with the next one
+	by       spec.Drafter  // nil: there is none, or not yet
+	texts    spec.Drafter  // nil: there is none
+	learns   spec.Observer // nil: none does
+	slow     spec.Costly   // nil: there is none
+	off      bool          // nothing is guessed
+	straight bool          // no two guesses are of one place: layers have states
+	book     *spec.Book
+	depths   *spec.Book   // of the slow one's guesses, by their places
+	guesses  []spec.Guess // of what follows the first at tokens, the likeliest first
+	own      []spec.Guess // those of each drafter, which guesses are made of
+	stored   []spec.Guess
+	slowly   []spec.Guess
+	made     []spec.Guess // what drafters write to, who may keep a hold of it
+	at       int
+	idle     int // how often the slow one was not asked, since it was
+	redo     int // tokens that are computed again, with the next one
 
 	verified, right int  // guesses so far, and those that were right
 	hit             bool // the token at hand was guessed
 	chain           chain
+	tree            tree
 }
 
 // guess has drafters guess, and sets how many guesses of each sequence the next step
@@ -107,8 +109,8 @@ func (e *Engine) draft(step *steps) {
 		if slow := q.drafts.slow; slow != nil && (o.Always || e.control.Affords(float64(slow.Cost()))) {
 			q.draftSlowly(o, n, e.limits.vocab, token, row)
 		}
-		d := &q.drafts
-		e.offers = append(e.offers, spec.Offer{Guesses: d.guesses[:min(n, len(d.guesses))], Book: d.book})
+		q.combine(e.mayBranch(q, n))
+		e.offers = append(e.offers, spec.Offer{Guesses: q.drafts.guesses, Book: q.drafts.book})
 	}
 	if !o.Always {
 		e.control.Choose(e.offers, step.tokens, step.plain.Rows, func(rows int) float64 { return float64(step.time(cost, rows)) })
@@ -142,6 +144,20 @@ func (e *Engine) mayDraft(q *sequence) int {
 	return n
 }
 
+// mayBranch returns how many guesses may be computed of which none is deeper than n: as
+// many as n where layers have states, which go from a token to the next. What a request
+// says is of all guesses; and there is room for as many tokens as the answer may have.
+func (e *Engine) mayBranch(q *sequence, n int) int {
+	switch g := q.g; {
+	case n <= 0 || e.pool.Stateful():
+		return n
+	case g.req.MaxDraft > 0:
+		return n
+	default:
+		return min(g.req.MaxTokens-q.length()-1, spec.MaxRows)
+	}
+}
+
 // draft has n tokens guessed, if they were not yet. A drafter that fails is not asked
 // again.
 func (q *sequence) draft(o *spec.Drafting, n, vocab int, e *Engine) {
@@ -149,43 +165,79 @@ func (q *sequence) draft(o *spec.Drafting, n, vocab int, e *Engine) {
 	if d.at == len(q.tokens) {
 		return
 	}
-	d.at, d.guesses, d.slowly, d.quick, d.passed = len(q.tokens), d.guesses[:0], false, d.quick[:0], d.passed[:0]
+	d.at, d.own, d.stored, d.slowly = len(q.tokens), d.own[:0], d.stored[:0], d.slowly[:0]
 	if d.book == nil {
 		d.book, d.depths = spec.NewBook(e.book), spec.NewDepths(e.depths)
-		d.guesses, d.made = make([]spec.Guess, 0, spec.MaxRows), make([]spec.Guess, 0, spec.MaxRows)
+		for _, list := range []*[]spec.Guess{&d.guesses, &d.own, &d.made} {
+			*list = make([]spec.Guess, 0, spec.MaxRows)
+		}
 	}
 	defer d.fails()
 	if d.by == nil {
 		d.by = o.New(q.Prompt + q.MaxNew)
 		if o.Texts != nil {
-			d.texts, d.passed = o.Texts(q.g.salt), make([]spec.Guess, 0, spec.MaxRows)
+			d.texts, d.stored = o.Texts(q.g.salt), make([]spec.Guess, 0, spec.MaxRows)
+			d.learns, _ = d.texts.(spec.Observer)
 		}
 		if o.Slow != nil {
-			d.slow, d.quick = o.Slow(), make([]spec.Guess, 0, spec.MaxRows)
+			d.slow, d.slowly = o.Slow(), make([]spec.Guess, 0, spec.MaxRows)
 		}
 	}
 	tokens := q.tokens[:len(q.tokens):len(q.tokens)]
-	d.guesses = legal(d.guesses, d.by.Draft(d.made[:0], tokens, n), n, vocab)
-	if d.texts == nil {
+	d.own = legal(d.own, d.by.Draft(d.made[:0], tokens, n), n, vocab)
+	if d.texts != nil {
+		d.stored = legal(d.stored, d.texts.Draft(d.made[:0], tokens, n), n, vocab)
+	}
+}
+
+// combine makes one tree of what the drafters have guessed, of at most so many guesses,
+// those first that are likely to come true. Of guesses that cannot branch, it takes the
+// best chain.
+func (q *sequence) combine(most int) {
+	d := &q.drafts
+	if d.off {
 		return
 	}
-	d.passed = legal(d.passed, d.texts.Draft(d.made[:0], tokens, n), n, vocab)
-	if d.book.Expect(d.passed) > d.book.Expect(d.guesses) {
-		d.guesses, d.passed = d.passed, d.guesses
+	lists := [3][]spec.Guess{d.own, d.stored, d.slowly}
+	var worth [len(lists)]float64
+	for i, list := range lists {
+		worth[i] = d.book.Expect(list)
+		for k := i; k > 0 && worth[k] > worth[k-1]; k-- {
+			lists[k], lists[k-1], worth[k], worth[k-1] = lists[k-1], lists[k], worth[k-1], worth[k]
+		}
 	}
+	d.guesses = append(d.guesses[:0], lists[0]...)
+	if q.drafts.straight {
+		d.guesses = spec.Chain(d.guesses)
+	} else {
+		for _, list := range lists[1:] {
+			d.guesses = spec.Merge(d.guesses, list)
+		}
+		d.book.Sort(d.guesses)
+	}
+	d.guesses = d.guesses[:min(len(d.guesses), max(most, 0))]
 }
 
 // fails is what becomes of a drafter that panics.
 func (d *drafts) fails() {
 	if recover() != nil {
-		d.off, d.guesses, d.quick, d.passed = true, nil, nil, nil
+		d.off, d.guesses, d.own, d.stored, d.slowly = true, nil, nil, nil, nil
 	}
 }
 
-// legal appends those of a drafter's guesses to dst that may be computed.
+// legal appends those of a drafter's guesses to dst that may be computed, the deepest n
+// behind the text.
 func legal(dst, got []spec.Guess, n, vocab int) []spec.Guess {
-	for _, g := range got[:min(len(got), n)] {
-		if g.Token < 0 || int(g.Token) >= vocab {
+	var depth [spec.MaxRows]int
+	for i, g := range got[:min(len(got), spec.MaxRows)] {
+		p := spec.Parent(got, i)
+		if g.Token < 0 || int(g.Token) >= vocab || p < -1 {
+			break
+		}
+		if depth[i] = 1; p >= 0 {
+			depth[i] += depth[p]
+		}
+		if depth[i] > n {
 			break
 		}
 		dst = append(dst, g)
@@ -197,19 +249,19 @@ func legal(dst, got []spec.Guess, n, vocab int) []spec.Guess {
 // whether it has become better.
 const unasked = 64
 
-// draftSlowly has the slow drafter guess in place of the quick one, if that is expected
-// to gain more: token by token, as long as the next one is worth its time. token is
-// the time of a token without guesses, row what a guess adds to the step.
+// draftSlowly has the slow drafter guess, too, if that is expected to gain more than
+// what the quick ones have guessed: place by place, as long as the next one is worth its
+// time. token is the time of a token without guesses, row what a guess adds to the step.
 func (q *sequence) draftSlowly(o *spec.Drafting, n, vocab int, token, row time.Duration) {
 	d := &q.drafts
-	if d.off || d.slowly || token <= 0 && !o.Always {
+	if d.off || len(d.slowly) > 0 || token <= 0 && !o.Always {
 		return
 	}
 	defer d.fails()
 	price := float64(row+d.slow.Cost()) / float64(max(token, 1))
 	if !o.Always {
 		quick, chance := 0.0, 1.0
-		for _, g := range d.guesses {
+		for _, g := range d.own {
 			chance *= d.book.Share(g.Class)
 			quick += max(chance-float64(row)/float64(token), 0)
 		}
@@ -230,120 +282,27 @@ func (q *sequence) draftSlowly(o *spec.Drafting, n, vocab int, token, row time.D
 			n = 1
 		}
 	}
-	d.idle, d.slowly = 0, true
-	d.quick, d.guesses = append(d.quick, d.guesses...), d.guesses[:0]
+	d.idle = 0
+	tree, branches := d.slow.(spec.Brancher)
+	branches = branches && o.Width > 1 && !q.drafts.straight && q.g.req.MaxDraft <= 0
 	chance := 1.0
 	for i := range n {
 		if chance *= d.depths.Share(uint8(i)); !o.Always && i > 0 && chance < price {
 			return
 		}
-		d.made = append(d.made[:0], d.guesses...)
-		got := d.slow.Draft(d.made, q.tokens[:len(q.tokens):len(q.tokens)], 1)
-		if len(got) != i+1 || got[i].Token < 0 || int(got[i].Token) >= vocab {
+		d.made = append(d.made[:0], d.slowly...)
+		tokens := q.tokens[:len(q.tokens):len(q.tokens)]
+		known := len(d.slowly)
+		if branches {
+			d.slowly = legal(d.slowly[:0], tree.Branch(d.made, tokens, o.Width), n, vocab)
+		} else {
+			d.slowly = legal(d.slowly[:0], d.slow.Draft(d.made, tokens, 1), n, vocab)
+		}
+		if len(d.slowly) <= known {
 			return
 		}
-		d.guesses = append(d.guesses, got[i])
-		chance *= d.book.Share(got[i].Class) / max(d.depths.Share(uint8(i)), 1e-3)
-	}
-}
-
-// guessed returns q's tokens with n guesses behind them. They lie in the room that
-// is left behind the tokens, which are as many as before.
-func (q *sequence) guessed(n int) []int32 {
-	all := q.tokens
-	for _, g := range q.drafts.guesses[:n] {
-		all = append(all, g.Token)
-	}
-	q.tokens = all[:len(q.tokens)]
-	return all
-}
-
-// chain is a sequence whose guesses are verified. It is a sample.Chain.
-type chain struct {
-	t       *drawTask
-	j       *job
-	results []sample.Result
-}
-
-// Logits returns the row behind the first i guesses.
-func (c *chain) Logits(i int) []float32 { return c.t.e.m.Logits(c.j.out + i - c.t.first) }
-
-// Take takes the next token, and says whether there can be another one.
-func (c *chain) Take(r sample.Result) bool {
-	j, n := c.j, len(c.results)
-	j.res = r
-	ends := j.take(c.Logits(n), n)
-	c.results = append(c.results, j.res)
-	return !ends && len(j.q.ahead.ids) == 0
-}
-
-// verify draws the tokens of a job with guesses.
-func (t *drawTask) verify(j *job) {
-	c := &j.q.drafts.chain
-	c.t, c.j, c.results = t, j, c.results[:0]
-	known := len(j.q.tokens)
-	j.q.sampler.Verify(c, j.q.tokens[known:known+j.drafts:known+j.drafts])
-	c.t, c.j = nil, nil
-}
-
-// extendAll gives a choice its next token and those that were guessed.
-func (e *Engine) extendAll(q *sequence, r *sched.Run, j *job) {
-	d, known := &q.drafts, len(q.tokens)
-	if r.Draft == 0 {
-		r.Finished = e.extend(q, j)
-		r.New = 1 + q.Forced
-		d.learn(q.tokens, known)
-		return
-	}
-	results, ids, done, err := d.chain.results, q.ahead.ids, j.done, j.err
-	q.ahead.ids = ids[:0]
-	j.done, j.err = false, nil
-	right := 0
-	for right < min(r.Draft, len(results)) && results[right].Token == d.guesses[right].Token {
-		right++
-	}
-	d.verified, d.right = d.verified+r.Draft, d.right+right
-	e.counts.drafted += int64(r.Draft)
-	e.counts.hits += int64(right)
-	for i := range results {
-		last := i == len(results)-1
-		if last {
-			q.ahead.ids, j.done, j.err = ids, done, err
-		}
-		j.res = results[i]
-		d.hit = i < right
-		r.New++
-		if r.Finished = e.extend(q, j); r.Finished {
-			break
-		}
-	}
-	clear(results)
-	d.hit = false
-	r.New += q.Forced
-	d.learn(q.tokens, known)
-	e.dropWrong(q, r, min(r.New-q.Forced-1, r.Draft))
-}
-
-// learn compares guesses with what came, those too that were not verified.
-func (d *drafts) learn(tokens []int32, known int) {
-	if d.at != known {
-		return
-	}
-	d.compare(d.guesses, tokens[known:], d.slowly)
-	d.compare(d.quick, tokens[known:], false)
-	d.compare(d.passed, tokens[known:], false)
-}
-
-// compare enters which of some guesses came true. slow says that they are the slow
-// drafter's.
-func (d *drafts) compare(guesses []spec.Guess, came []int32, slow bool) {
-	for i, g := range guesses[:min(len(guesses), len(came))] {
-		right := came[i] == g.Token
-		if d.book.Learn(g.Class, right); slow {
-			d.depths.Learn(uint8(i), right)
-		}
-		if !right {
-			return
+		if !branches {
+			chance *= d.book.Share(d.slowly[i].Class) / max(d.depths.Share(uint8(i)), 1e-3)
 		}
 	}
 }
@@ -373,5 +332,6 @@ func (d *drafts) close() {
 	if d.slow != nil {
 		d.slow.Close()
 	}
-	d.by, d.texts, d.slow, d.off, d.guesses, d.quick, d.passed = nil, nil, nil, true, nil, nil, nil
+	d.by, d.texts, d.learns, d.slow, d.off = nil, nil, nil, nil, true
+	d.guesses, d.own, d.stored, d.slowly = nil, nil, nil, nil
 }

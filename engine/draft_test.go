@@ -101,6 +101,9 @@ func TestOneAnswerWithDrafts(t *testing.T) {
 				d := &spec.Drafting{New: prophets(reqs, want, 5), Most: 1 + r.IntN(12), Always: k%3 > 0}
 				if k%2 == 0 {
 					d.Slow = costly(reqs, want, 3)
+				} else {
+					forests := foresters(reqs, want, 4)
+					d.New, d.Slow, d.Width = func(int) spec.Drafter { return forests() }, forests, 1+r.IntN(4)
 				}
 				right := guessing(t, name, s, d, s.share(reqs), want, r)
 				if d.Always && s.o.Sched.MaxTokens > 40 && right == 0 {
@@ -124,7 +127,8 @@ func TestJumpAheadWithDrafts(t *testing.T) {
 	for k, s := range settings(t, r) {
 		if k%3 == 0 {
 			t.Run(s.name, func(t *testing.T) {
-				guessing(t, "llama", s, &spec.Drafting{New: prophets(reqs, want, 6), Always: true}, s.share(reqs), want, r)
+				forests := foresters(reqs, want, 6)
+				guessing(t, "llama", s, &spec.Drafting{New: func(int) spec.Drafter { return forests() }, Always: true}, s.share(reqs), want, r)
 			})
 		}
 	}
@@ -265,7 +269,7 @@ func (h *hostile) Draft(dst []spec.Guess, tokens []int32, n int) []spec.Guess {
 		if what%2 == 0 {
 			id = tokens[(i*int(what))%len(tokens)]
 		}
-		dst = append(dst, spec.Guess{Token: id - int32(what%3), Class: what})
+		dst = append(dst, spec.Guess{Token: id - int32(what%3), Class: what, Up: (what + uint8(i)) % 4})
 	}
 	h.kept = dst
 	return dst
@@ -292,8 +296,9 @@ func FuzzDrafter(f *testing.F) {
 // Guesses cost no memory: a step in which no sequence gets a page allocates nothing.
 func TestDraftAllocations(t *testing.T) {
 	const seqs, from, to, page = 2, 10, 38, 16
-	d := &spec.Drafting{New: func(n int) spec.Drafter { return spec.NewNGram(n) }, Always: true, Most: 3}
-	e := start(t, openTiny(t, "llama", 100), Options{Draft: d})
+	m := openTiny(t, "llama", 100)
+	d := &spec.Drafting{New: func(n int) spec.Drafter { return spec.NewNGram(n) }, Texts: spec.NewRecycling(m.Config().Vocab).Drafter, Always: true, Most: 3}
+	e := start(t, m, Options{Draft: d})
 	var reqs []Request
 	for i := range seqs {
 		q := long(115)

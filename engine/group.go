@@ -217,6 +217,7 @@ func (e *Engine) newSequence(g *group, choice int) (*sequence, error) {
 	}
 	q.setMask()
 	q.drafts.off = e.o.Draft == nil || r.MaxDraft < 0
+	q.drafts.straight = e.pool.Stateful()
 	q.Seq = sched.Seq{
 		Tenant: r.Tenant, Weight: r.Weight, Priority: r.Priority,
 		Prompt: len(r.Tokens), MaxNew: max(r.MaxTokens, 1), Arrived: g.arrived,

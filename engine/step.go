@@ -67,9 +67,9 @@ func (e *Engine) build(p *sched.Plan) {
 		r := &p.Runs[i]
 		q := e.seqs[r.Seq]
 		run := runState{q: q, out: out, outs: r.Outputs, jobs: len(e.jobs)}
-		tokens := q.tokens
+		tokens, parents := q.tokens, []int32(nil)
 		if r.Draft > 0 {
-			tokens = q.guessed(r.Draft)
+			tokens, parents = q.guessed(r.Draft), q.drafts.tree.shape()
 		}
 		if r.Outputs > 0 {
 			run.redo, q.drafts.redo = min(q.drafts.redo, r.N-r.Draft-1), 0
@@ -89,7 +89,7 @@ func (e *Engine) build(p *sched.Plan) {
 		}
 		run.njobs = len(e.jobs) - run.jobs
 		e.runs = append(e.runs, run)
-		e.batch.Runs = append(e.batch.Runs, model.Run{Seq: q.KV, Tokens: tokens[r.Start : r.Start+r.N], Outputs: run.outs, Second: q.g.req.Second, Adapter: q.g.req.Adapter.Run(), Length: max(q.rope, 1)})
+		e.batch.Runs = append(e.batch.Runs, model.Run{Seq: q.KV, Tokens: tokens[r.Start : r.Start+r.N], Tree: parents, Outputs: run.outs, Second: q.g.req.Second, Adapter: q.g.req.Adapter.Run(), Length: max(q.rope, 1)})
 		out += run.outs
 	}
 }
@@ -295,6 +295,7 @@ func (t *drawTask) run(j *job, scorer *sample.Sampler) {
 		return
 	}
 	q.sampler.Share(scorer)
+	t.observe(j)
 	if j.drafts > 0 {
 		t.verify(j)
 		return

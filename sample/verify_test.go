@@ -39,12 +39,26 @@ type guessed struct {
 	m       textModel
 	text    []int32
 	guesses []int32
+	parents []int32
 	most    int
 	results []Result
 }
 
 func (g *guessed) Logits(i int) []float32 {
-	return g.m.logits(slices.Concat(g.text[:len(g.text)-i], g.guesses[:i]))
+	path := pathTo(g.guesses, g.parents, i-1)
+	return g.m.logits(slices.Concat(g.text[:len(g.text)-len(path)], path))
+}
+
+// pathTo returns the guesses up to guess i.
+func pathTo(guesses, parents []int32, i int) (path []int32) {
+	if parents == nil {
+		return guesses[:i+1]
+	}
+	for ; i >= 0; i = int(parents[i]) {
+		path = append(path, guesses[i])
+	}
+	slices.Reverse(path)
+	return path
 }
 
 func (g *guessed) Take(r Result) bool {
@@ -76,6 +90,20 @@ var drafters = map[string]func(m textModel, text []int32, n int) []int32{
 	"none of them": func(_ textModel, _ []int32, n int) []int32 { return slices.Repeat([]int32{-7, 1 << 30}, n) },
 }
 
+// treeOf returns a tree of guesses: what other drafters guess, each beside others.
+func treeOf(m textModel, text []int32, n int) (guesses, parents []int32) {
+	at := int32(-1)
+	for i, id := range drafters["best"](m, text, n) {
+		random := mix(uint64(len(text))<<32 + uint64(i) + uint64(text[len(text)-1])<<8)
+		for k := range random % 3 {
+			guesses, parents = append(guesses, int32(mix(random+k)%uint64(m.vocab))), append(parents, int32(mix(random*3+k)%uint64(len(guesses)+1))-1)
+		}
+		guesses, parents = append(guesses, id), append(parents, at)
+		at = int32(len(guesses)) - 1
+	}
+	return guesses, parents
+}
+
 // generate goes on with a text until it has most tokens. It returns how many of
 // the guesses were right, too.
 func generate(t testing.TB, m textModel, p Params, mask Masker, text []int32, most, depth int, drafter string) (g *guessed, right int) {
@@ -87,8 +115,12 @@ func generate(t testing.TB, m textModel, p Params, mask Masker, text []int32, mo
 	}
 	for len(g.text) < most {
 		before := len(g.results)
-		g.guesses = drafters[drafter](m, g.text, depth)
-		n := g.s.Verify(g, g.guesses)
+		if drafter == "tree" {
+			g.guesses, g.parents = treeOf(m, g.text, depth)
+		} else {
+			g.guesses = drafters[drafter](m, g.text, depth)
+		}
+		n := g.s.Verify(g, g.guesses, g.parents)
 		if right += n; len(g.results) == before || len(g.results) > before+n+1 {
 			t.Fatalf("%d tokens of %d guesses of which %d were right", len(g.results)-before, len(g.guesses), n)
 		}
@@ -126,7 +158,7 @@ func TestVerifyDistribution(t *testing.T) {
 			}
 			want := map[string]float64{}
 			enumerate(m, p, mask, start, length, 1, want)
-			for _, drafter := range []string{"best", "any"} {
+			for _, drafter := range []string{"best", "any", "tree"} {
 				t.Run(name+masked+" "+drafter, func(t *testing.T) {
 					got, right := map[string]int{}, 0
 					for i := range draws {
@@ -135,7 +167,7 @@ func TestVerifyDistribution(t *testing.T) {
 						got[fmt.Sprint(g.text[len(start):])]++
 						right += n
 					}
-					if drafter == "best" && right < draws/5 {
+					if drafter != "any" && right < draws/5 {
 						t.Errorf("%d guesses were right", right)
 					}
 					chiSquared(t, got, want, draws)
@@ -219,7 +251,11 @@ func TestVerifyEqualsSample(t *testing.T) {
 				p.Seed = seed
 				start := []int32{1, 2, int32(3 + seed)}
 				want, _ := generate(t, m, p, maskTokens{9, 11}, start, 30, 0, "none")
+				names := []string{"tree"}
 				for drafter := range drafters {
+					names = append(names, drafter)
+				}
+				for _, drafter := range names {
 					for _, depth := range []int{1, 3, 8} {
 						got, n := generate(t, m, p, maskTokens{9, 11}, start, 30, depth, drafter)
 						if right += n; !slices.Equal(got.text, want.text) {
@@ -266,10 +302,10 @@ func TestVerifyAllocates(t *testing.T) {
 	s := mustNew(t, Params{}, len(logits))
 	c, best := &rows{s, logits}, argmax(logits)
 	guesses := slices.Repeat([]int32{best}, 4)
-	if n := testing.AllocsPerRun(20, func() { s.Verify(c, guesses) }); n != 0 {
+	if n := testing.AllocsPerRun(20, func() { s.Verify(c, guesses, nil) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if right := s.Verify(c, guesses); right != 4 {
+	if right := s.Verify(c, guesses, nil); right != 4 {
 		t.Errorf("%d were right", right)
 	}
 }

@@ -157,7 +157,7 @@ func (a *automaton) guesses(dst []Guess, end, long, n int) []Guess {
 		if a.text[end+i] == separator {
 			break
 		}
-		dst = append(dst, Guess{a.text[end+i], suffixes + uint8(min(long+i, half-1))})
+		dst = append(dst, Guess{Token: a.text[end+i], Class: suffixes + uint8(min(long+i, half-1))})
 	}
 	return dst
 }

@@ -39,24 +39,16 @@ func (b *Book) Learn(class uint8, right bool) {
 	}
 }
 
-// Expect returns how many of guesses, each of what follows the one before it, are
-// expected to come true.
-func (b *Book) Expect(guesses []Guess) (n float64) {
-	chance := 1.0
-	for _, g := range guesses {
-		chance *= b.Share(g.Class)
-		n += chance
-	}
-	return n
-}
-
 // Share returns the part of the guesses of a class that is expected to come true.
 func (b *Book) Share(class uint8) float64 {
 	class = min(class, Classes-1)
 	// Nobody has seen anything: the surer the likelier, and not more than that.
 	before := 0.1 + 0.8*float64(class%half)/(half-1)
-	if b.flat {
+	switch {
+	case b.flat:
 		before = 0.5
+	case class >= against:
+		before /= 2
 	}
 	if b.all != nil {
 		before = b.all.Share(class)

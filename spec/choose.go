@@ -6,7 +6,8 @@ type Offer struct {
 	Book    *Book
 	Take    int // of the guesses, from the first: what Choose sets
 
-	chance float64 // that all guesses up to the next one come true
+	chance  float64 // of the next one
+	chances [MaxRows]float64
 }
 
 // MaxRows bounds the guesses that a step verifies.
@@ -19,9 +20,9 @@ const MaxRows = 64
 // what such predictions are off, nothing is verified. It returns how many times as
 // many tokens in the same time are expected, 1 without guesses.
 //
-// The chance of a guess is never above that of the one before it. So the best n
-// rows are found one by one, the likeliest of those that come next first, and all
-// n are compared.
+// The guesses of an offer are sorted, see Book.Sort: the chance of a guess is never above
+// that of the one before it. So the best n rows are found one by one, the likeliest of
+// those that come next first, and all n are compared.
 func Choose(offers []Offer, fixed int, cost func(rows int) float64) (gain float64) {
 	const margin = 1.02
 	begin(offers)
@@ -65,8 +66,8 @@ func next(offers []Offer) (which int, chance float64) {
 	}
 	if chance > 0 {
 		o := &offers[which]
-		if o.Take++; o.Take < len(o.Guesses) {
-			o.chance *= o.Book.Share(o.Guesses[o.Take].Class)
+		if o.Take++; o.Take < min(len(o.Guesses), MaxRows) {
+			o.chance = o.chances[o.Take]
 		} else {
 			o.chance = 0
 		}
@@ -80,7 +81,8 @@ func begin(offers []Offer) {
 		o := &offers[i]
 		o.Take, o.chance = 0, 0
 		if len(o.Guesses) > 0 {
-			o.chance = o.Book.Share(o.Guesses[0].Class)
+			o.Book.chances(&o.chances, o.Guesses)
+			o.chance = o.chances[0]
 		}
 	}
 }

@@ -154,7 +154,7 @@ func (q *storeSeq) Draft(dst []Guess, tokens []int32, n int) []Guess {
 			if long > half/2 {
 				sure += half / 2
 			}
-			dst = append(dst, Guess{token, datastores + sure})
+			dst = append(dst, Guess{Token: token, Class: datastores + sure})
 			lo, hi = from, to
 		}
 		return dst

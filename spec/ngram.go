@@ -94,7 +94,7 @@ func (g *NGram) Draft(dst []Guess, tokens []int32, n int) []Guess {
 		} else {
 			token = dst[from-len(tokens)].Token
 		}
-		dst = append(dst, Guess{token, uint8(min(long+i, maxMatch))})
+		dst = append(dst, Guess{Token: token, Class: uint8(min(long+i, maxMatch))})
 	}
 	return dst
 }

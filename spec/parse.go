@@ -14,12 +14,13 @@ type Kind string
 
 // The kinds.
 const (
-	Off    Kind = "off"
-	Auto   Kind = "auto"   // n-grams
-	NGrams Kind = "ngram"  // what the text went on with before, see NGram
-	Suffix Kind = "suffix" // n-grams, and earlier texts of the tenant, see Suffixes
-	Stored Kind = "rest"   // n-grams, and texts of a file, see Datastore
-	Draft  Kind = "draft"  // n-grams, and a model with the same vocabulary, see Small
+	Off      Kind = "off"
+	Auto     Kind = "auto"    // n-grams
+	NGrams   Kind = "ngram"   // what the text went on with before, see NGram
+	Suffix   Kind = "suffix"  // n-grams, and earlier texts of the tenant, see Suffixes
+	Recycled Kind = "recycle" // n-grams, and what the model held likely before, see Recycling
+	Stored   Kind = "rest"    // n-grams, and texts of a file, see Datastore
+	Draft    Kind = "draft"   // n-grams, and a model with the same vocabulary, see Small
 )
 
 // Setting is what somebody asks for.
@@ -28,14 +29,15 @@ type Setting struct {
 	Model string // that drafts, with Draft
 	File  string // of a Datastore, with Stored
 	Most  int    // guesses behind a token, 0 for the usual number
+	Width int    // of a model's trees, 0 for the usual one
 	// Always has all guesses verified, see Drafting.
 	Always bool
 }
 
 // names are other programs' names: llama-server's --spec-type, vLLM's methods.
-var names = map[string]Kind{"off": Off, "none": Off, "": Off, "auto": Auto, "ngram": NGrams, "suffix": Suffix, "rest": Stored, "[ngram]": NGrams, "draft_model": Draft}
+var names = map[string]Kind{"off": Off, "none": Off, "": Off, "auto": Auto, "ngram": NGrams, "suffix": Suffix, "recycle": Recycled, "rest": Stored, "[ngram]": NGrams, "draft_model": Draft}
 
-// Parse reads a setting: off, auto, ngram, suffix, rest=FILE or draft=MODEL, a name that llama-server's --spec-type
+// Parse reads a setting: off, auto, ngram, suffix, recycle, rest=FILE or draft=MODEL, a name that llama-server's --spec-type
 // has for n-grams, or the JSON of vLLM's --speculative-config, such as
 // {"method":"ngram","num_speculative_tokens":5}.
 func Parse(text string) (s Setting, err error) {
@@ -54,7 +56,7 @@ func Parse(text string) (s Setting, err error) {
 		kind, known = NGrams, true
 	}
 	if !known {
-		return s, fmt.Errorf("spec: expected auto, off, ngram, suffix, rest=FILE or draft=MODEL, found %q", name)
+		return s, fmt.Errorf("spec: expected auto, off, ngram, suffix, recycle, rest=FILE or draft=MODEL, found %q", name)
 	}
 	if (kind == Draft) != (s.Model != "") {
 		return s, fmt.Errorf("spec: %s: expected a model where one drafts and nowhere else, found %q", kind, s.Model)
@@ -112,6 +114,12 @@ func (s Setting) Drafting() *Drafting {
 	d := &Drafting{Most: s.Most, Always: s.Always, New: func(tokens int) Drafter { return NewNGram(min(tokens, 1<<12)) }}
 	if s.Kind != Auto {
 		d.Patience = 2 * time.Second
+	}
+	if s.Kind == Draft {
+		const usual = 3
+		if d.Width = s.Width; d.Width == 0 {
+			d.Width = usual
+		}
 	}
 	if s.Kind == Suffix {
 		d.Texts = NewSuffixes().Drafter

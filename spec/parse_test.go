@@ -15,8 +15,8 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"fast":                           `spec: expected auto, off, ngram, suffix, rest=FILE or draft=MODEL, found "fast"`,
-		`{"method":"eagle"}`:             `spec: expected auto, off, ngram, suffix, rest=FILE or draft=MODEL, found "eagle"`,
+		"fast":                           `spec: expected auto, off, ngram, suffix, recycle, rest=FILE or draft=MODEL, found "fast"`,
+		`{"method":"eagle"}`:             `spec: expected auto, off, ngram, suffix, recycle, rest=FILE or draft=MODEL, found "eagle"`,
 		`{"size":"x"}`:                   `spec: expected method, model, num_speculative_tokens, prompt_lookup_max, prompt_lookup_min, found the field "size"`,
 		"rest=":                          "spec: rest: expected rest=FILE, a file that ridge spec build has written, found none",
 		"draft=":                         `spec: draft: expected a model where one drafts and nowhere else, found ""`,

@@ -52,6 +52,7 @@ type smallSeq struct {
 	s    *Small
 	kv   *kvcache.Seq
 	text []int32 // that kv is of
+	tree branches
 }
 
 // mostRows bounds the tokens of a prompt that a model that drafts computes at once.
@@ -76,7 +77,7 @@ func (q *smallSeq) Close() {
 	if q.kv != nil {
 		q.s.m.Pool().Free(q.kv)
 	}
-	q.kv, q.text = nil, nil
+	q.kv, q.text, q.tree = nil, nil, branches{}
 }
 
 // Draft takes the most probable token after tokens and dst, n times. Where the model
@@ -89,6 +90,7 @@ func (q *smallSeq) Draft(dst []Guess, tokens []int32, n int) []Guess {
 	if q.kv == nil {
 		q.kv = m.Pool().NewSeq()
 	}
+	q.follow(tokens)
 	for range n {
 		begin := time.Now()
 		rows, ok := q.catchUp(dst, tokens)
@@ -105,16 +107,22 @@ func (q *smallSeq) Draft(dst []Guess, tokens []int32, n int) []Guess {
 		if math.IsNaN(p) {
 			p = 0
 		}
-		dst = append(dst, Guess{int32(best), uint8(half + min(int(p*half), half-1))})
-		if rows <= 2 { // else it has caught up with the text
-			s, took := q.s, time.Since(begin)
-			if s.took == 0 {
-				s.took = took
-			}
-			s.took += (took - s.took) / 16
-		}
+		dst = append(dst, Guess{Token: int32(best), Class: uint8(half + min(int(p*half), half-1))})
+		q.s.learn(begin, rows)
 	}
 	return dst
+}
+
+// learn learns how long a guess took, unless the text had to be caught up with.
+func (s *Small) learn(begin time.Time, rows int) {
+	if rows > 2 {
+		return
+	}
+	took := time.Since(begin)
+	if s.took == 0 {
+		s.took = took
+	}
+	s.took += (took - s.took) / 16
 }
 
 // catchUp computes what is not computed of tokens and the guesses behind them, at

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -126,4 +127,84 @@ func TestSmallAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(5, func() { out = d.Draft(out[:0], text, 4) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
+}
+
+// joint returns how probable a piece is behind a text, computed anew.
+func joint(t *testing.T, s *Small, text, piece []int32) float64 {
+	t.Helper()
+	q := s.m.Pool().NewSeq()
+	defer s.m.Pool().Free(q)
+	run := model.Run{Seq: q, Tokens: slices.Concat(text, piece), Outputs: 1 + len(piece)}
+	if err := s.m.Forward(&model.Step{Runs: []model.Run{run}}); err != nil {
+		t.Fatal(err)
+	}
+	p := 1.0
+	for i, id := range piece {
+		row, total := s.m.Logits(i), 0.0
+		for _, x := range row {
+			total += math.Exp(float64(x - row[id]))
+		}
+		p /= total
+	}
+	return p
+}
+
+// A model's tree goes on behind its likeliest guesses, at each place with the tokens
+// that are most probable behind them, whatever became of the guesses before.
+func TestSmallBranches(t *testing.T) {
+	s, ref := openSmall(t, 512), openSmall(t, 512)
+	r := rand.New(rand.NewPCG(4, 5))
+	d := s.Drafter().(Brancher)
+	defer d.Close()
+	text := make([]int32, 0, 500)
+	for range 30 {
+		text = append(text, 100+r.Int32N(1000))
+	}
+	moved, branched, deepest := 0, 0, 0
+	for round := range 8 {
+		width := 1 + r.IntN(4)
+		var got []Guess
+		for range 3 {
+			got = d.Branch(got, text, width)
+		}
+		if len(got) == 0 {
+			t.Fatalf("round %d: no guesses", round)
+		}
+		deepest = max(deepest, Depth(got))
+		if len(Chain(got)) < len(got) {
+			branched++
+		}
+		last := 1.0
+		for i := range got {
+			piece := pieceOf(got, i)
+			p := joint(t, ref, text, piece)
+			if parent := Parent(got, i); parent >= 0 {
+				last = p / joint(t, ref, text, pieceOf(got, parent))
+			} else {
+				last = p
+			}
+			if class := half + min(int(last*half), half-1); int(got[i].Class) < class-1 || int(got[i].Class) > class+1 {
+				t.Errorf("round %d: %v has class %d, its probability is %v", round, piece, got[i].Class, last)
+			}
+		}
+		if want := greedy(t, ref, text, 1); got[0].Token != want[0] {
+			t.Errorf("round %d: %v first, want %v", round, got[0], want)
+		}
+		// One of the guesses was right, and something else came.
+		right := pieceOf(got, r.IntN(len(got)))
+		moved += len(right)
+		text = append(append(text, right...), 100+r.Int32N(1000))
+	}
+	if moved < 8 || branched < 3 || deepest != 3 {
+		t.Errorf("%d guesses were right, %d trees had branches, the deepest %d", moved, branched, deepest)
+	}
+}
+
+// pieceOf returns the tokens up to a guess.
+func pieceOf(guesses []Guess, i int) (piece []int32) {
+	for ; i >= 0; i = Parent(guesses, i) {
+		piece = append(piece, guesses[i].Token)
+	}
+	slices.Reverse(piece)
+	return piece
 }

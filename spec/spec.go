@@ -16,19 +16,24 @@ import (
 
 // Classes is the number of classes that guesses fall into: each kind of drafter has as
 // many, by how sure it is of them, an NGram the first, then models, then Suffixes, then
-// Datastores.
-const Classes = 4 * half
+// Datastores, then Recycling. As many more are of guesses against those of others: see
+// Merge.
+const Classes = 2 * against
 
 const (
 	half       = 16 // classes of a kind of drafter
 	suffixes   = 2 * half
 	datastores = 3 * half
+	recycled   = 4 * half
+	against    = 5 * half
 )
 
-// Guess is a token that may come next.
+// Guess is a token that may come next. Guesses that are listed are a tree: each is of
+// what follows one before it in the list, or the text. As they come, they are a chain.
 type Guess struct {
 	Token int32
 	Class uint8 // below Classes: guesses of one come true about equally often
+	Up    uint8 // guesses between this one and that which it follows, 0 for none
 }
 
 // Drafter guesses the next tokens of one sequence. Its methods are called by one
@@ -44,6 +49,13 @@ type Drafter interface {
 	Close()
 }
 
+// Observer is a Drafter that learns from what the model holds likely.
+type Observer interface {
+	// Observe is told of the logits behind a token, which may be a guess. Several
+	// goroutines may call it, for different sequences, and while others draft.
+	Observe(token int32, logits []float32)
+}
+
 // Costly is a drafter whose guesses take time.
 type Costly interface {
 	Drafter
@@ -51,6 +63,15 @@ type Costly interface {
 	Cost() time.Duration
 	// Lag returns how many tokens it would have to compute before it can guess.
 	Lag(tokens []int32) int
+}
+
+// Brancher is a Costly drafter that guesses several tokens for one place.
+type Brancher interface {
+	Costly
+	// Branch appends guesses one place deeper than those in dst, a tree that it has made,
+	// to dst: of what follows the likeliest of the deepest, at most width of them.
+	// Those before them stay. It takes about the time of a guess.
+	Branch(dst []Guess, tokens []int32, width int) []Guess
 }
 
 // Drafting says who guesses, and how much of it is verified.
@@ -68,8 +89,11 @@ type Drafting struct {
 	// Patience is how long an engine measures, when it starts, how long steps that
 	// verify guesses take; 0 for not at all: it learns that as it goes along.
 	Patience time.Duration
-	// Most bounds the guesses behind a token, 0 means 8.
+	// Most bounds how deep guesses are behind a token, 0 means 8.
 	Most int
+	// Width is how many guesses of the slow drafter go on at each place, 0 means 1, a
+	// chain.
+	Width int
 	// Always has all guesses verified, also where that is expected to lose: for
 	// measurements and tests.
 	Always bool
@@ -82,6 +106,8 @@ func (d *Drafting) Check() error {
 		return fmt.Errorf("spec: drafting: expected a drafter, found none")
 	case d.Most < 0 || d.Most > MaxRows:
 		return fmt.Errorf("spec: drafting: expected 0 to %d guesses behind a token, found %d", MaxRows, d.Most)
+	case d.Width < 0 || d.Width > MaxWidth:
+		return fmt.Errorf("spec: drafting: expected a width of 0 to %d, found %d", MaxWidth, d.Width)
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func naive(tokens []int32, n int) (out []Guess) {
 	text := slices.Clone(tokens)
 	for i := range n {
 		text = append(text, text[at+1+i])
-		out = append(out, Guess{text[len(text)-1], uint8(min(long+i, maxMatch))})
+		out = append(out, Guess{Token: text[len(text)-1], Class: uint8(min(long+i, maxMatch))})
 	}
 	return out
 }

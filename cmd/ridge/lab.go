@@ -33,6 +33,7 @@ type labSpecOptions struct {
 	rounds int
 	always bool
 	json   bool
+	mixed  bool
 	temp   float32
 }
 
@@ -49,11 +50,11 @@ The file has a JSON object a line, as Spec-Bench has it: {"category":..,"turns":
 The first turn is asked. Without a file a few built-in prompts are.
 
 speed is the ratio of all times; median and lower quartile are those of the ratios of
-single pairs; processor is the ratio of the processor times, which other programs disturb
-less; estimated is the ratio that the engine finds from predicted times of
+single pairs; processor is the median of the pairs' ratios of processor time, which other
+programs disturb less; p99 is that of the times between tokens; estimated is the ratio that the engine finds from predicted times of
 steps, as it shows it in its metrics.`,
 		Example: `  ridge lab spec smollm2 --data spec_bench.jsonl --per-category 5
-  ridge lab spec smollm2 --data spec_bench.jsonl --batch 8 --json`,
+  ridge lab spec smollm2 --data spec_bench.jsonl --batch 8 --mixed --json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c, args[0]) },
 	}
@@ -66,7 +67,8 @@ steps, as it shows it in its metrics.`,
 	fs.IntVar(&o.most, "per-category", 0, "prompts of each category (default: all)")
 	fs.IntVarP(&o.tokens, "tokens", "n", 128, "tokens of an answer, at most")
 	fs.IntVar(&o.batch, "batch", 1, "prompts that are answered at the same time")
-	fs.IntVar(&o.rounds, "rounds", 1, "times that each prompt is answered either way, in turns; the quickest counts")
+	fs.IntVar(&o.rounds, "rounds", 1, "pairs of each prompt: answered either way, in turns")
+	fs.BoolVar(&o.mixed, "mixed", false, "batches of all kinds of prompts, not of one")
 	fs.BoolVar(&o.always, "always", false, "verify every guess, also where that is expected to lose")
 	fs.Float32Var(&o.temp, "temp", 0, "temperature")
 	fs.BoolVar(&o.json, "json", false, "print JSON, one object a line, instead of Markdown")
@@ -103,7 +105,7 @@ func (o *labSpecOptions) run(c *cobra.Command, name string) error {
 		return fmt.Errorf("--data: expected prompts that fit, found none")
 	}
 	bars := newProgress(os.Stderr)
-	cfg := drafts.Config{Tokens: o.tokens, Batch: o.batch, Rounds: o.rounds, Stops: endsOf(m)}
+	cfg := drafts.Config{Tokens: o.tokens, Batch: o.batch, Rounds: o.rounds, Mixed: o.mixed, Stops: endsOf(m)}
 	cfg.Sampling.Temperature = o.temp
 	bar := bars.count("measuring", len(prompts))
 	cfg.Each = func(done int) { bar.Set(int64(done)) }

@@ -17,19 +17,22 @@ type speculativeFlags struct {
 	how    string
 	model  string
 	most   int
+	width  int
 	always bool // verify all guesses
 }
 
-// speculativeNames are the flags of other programs: vLLM's, llama-server's.
+// speculativeNames are the flags of other programs: vLLM's, llama-server's, SGLang's.
 var speculativeNames = map[string]string{
 	"speculative-config": "speculative", "spec-type": "speculative",
 	"num-speculative-tokens": "draft-max", "model-draft": "draft-model", "speculative-model": "draft-model", "draft": "draft-max", "draft-n": "draft-max", "spec-draft-n-max": "draft-max",
+	"speculative-eagle-topk": "draft-width",
 }
 
 func (f *speculativeFlags) add(fs *pflag.FlagSet) {
-	fs.StringVar(&f.how, "speculative", "auto", `guess next tokens and compute several at once; answers stay the same, byte by byte: auto, which guesses where that is expected to gain, off, ngram, the same with times of steps measured at the start, suffix, which guesses from earlier texts of the tenant, too, rest=FILE, from texts that ridge spec build has stored, or draft=MODEL, which has a small model with the same vocabulary guess, too, such as tiny for smollm2; also vLLM's {"method":"ngram","num_speculative_tokens":5}`)
+	fs.StringVar(&f.how, "speculative", "auto", `guess next tokens and compute several at once; answers stay the same, byte by byte: auto, which guesses where that is expected to gain, off, ngram, the same with times of steps measured at the start, suffix, which guesses from earlier texts of the tenant, too, recycle, from what the model held likely before, rest=FILE, from texts that ridge spec build has stored, or draft=MODEL, which has a small model with the same vocabulary guess, too, such as tiny for smollm2; also vLLM's {"method":"ngram","num_speculative_tokens":5}`)
 	fs.StringVar(&f.model, "draft-model", "", "the same as --speculative draft=MODEL")
-	fs.IntVar(&f.most, "draft-max", 0, "tokens that are guessed behind each one, at most (default 8)")
+	fs.IntVar(&f.most, "draft-max", 0, "how deep tokens are guessed behind each one, at most (default 8)")
+	fs.IntVar(&f.width, "draft-width", 0, "guesses of a model that drafts which go on at each place, at most (default 3); 1 for a chain")
 }
 
 // setting reads the flags.
@@ -48,7 +51,10 @@ func (f *speculativeFlags) setting() (spec.Setting, error) {
 	if f.most > 0 {
 		s.Most = f.most
 	}
-	s.Always = f.always
+	if f.width < 0 || f.width > spec.MaxWidth {
+		return s, fmt.Errorf("--draft-width: expected 1 to %d, found %d", spec.MaxWidth, f.width)
+	}
+	s.Always, s.Width = f.always, f.width
 	return s, nil
 }
 

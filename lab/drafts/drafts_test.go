@@ -11,7 +11,7 @@ import (
 func TestRow(t *testing.T) {
 	var r Row
 	for i, took := range []time.Duration{time.Second, 2 * time.Second, 6 * time.Second} {
-		plain := side{answers: [][]int32{{1, 2, 3, 4, 5}}, took: took, cpu: 2 * took}
+		plain := side{answers: [][]int32{{1, 2, 3, 4, 5}}, took: took, cpu: 2 * took, gaps: []time.Duration{took, took, 2 * took}}
 		drafted := side{answers: [][]int32{{1, 2, 3, 4, 5 + int32(i/2)}}, took: took / 2, cpu: took, guessed: 4, right: 2, saved: took / 2}
 		r.add(&plain, &drafted)
 	}
@@ -27,7 +27,7 @@ func TestRow(t *testing.T) {
 		t.Errorf("got %+v, want %+v", r, want)
 	}
 	var text strings.Builder
-	if err := WriteMarkdown(&text, []Row{r}); err != nil || !strings.Contains(text.String(), "| 3 | 15 | 12 | 50% | 2.00 | 1.3 | 2.7 | 2.00 | 2.00 | 2.00 | 2.00 | 2.00 | 1 |\n") {
+	if err := WriteMarkdown(&text, []Row{r}); err != nil || !strings.Contains(text.String(), "| 3 | 15 | 12 | 50% | 2.00 | 1.3 | 2.7 | 2.00 | 2.00 | 2.00 | 2.00 | 2.00 | 6000.0 ms | 0.0 ms | 1 |\n") {
 		t.Errorf("%v: %s", err, &text)
 	}
 	empty := Row{}
@@ -37,21 +37,23 @@ func TestRow(t *testing.T) {
 	}
 }
 
-// Batches are of one category, in order.
+// Batches are of one category, in order, or of all in turns.
 func TestBatches(t *testing.T) {
 	var prompts []Prompt
 	for _, c := range "aaabb" {
 		prompts = append(prompts, Prompt{Category: string(c)})
 	}
-	var got []string
-	for _, b := range batchesOf(prompts, 2) {
-		text := ""
-		for _, p := range b {
-			text += p.Category
+	for mixed, want := range map[bool]string{false: "aa a bb", true: "ab ab a"} {
+		var got []string
+		for _, b := range batchesOf(prompts, 2, mixed) {
+			text := ""
+			for _, p := range b {
+				text += p.Category
+			}
+			got = append(got, text)
 		}
-		got = append(got, text)
-	}
-	if strings.Join(got, " ") != "aa a bb" {
-		t.Errorf("got %v", got)
+		if strings.Join(got, " ") != want {
+			t.Errorf("got %v, want %s", got, want)
+		}
 	}
 }

@@ -1,0 +1,181 @@
+package engine
+
+import (
+	"ridge/sample"
+	"ridge/sched"
+	"ridge/spec"
+)
+
+// tree is the guesses that a step computes, in the order of their rows.
+type tree struct {
+	tokens  []int32
+	parents []int32 // of each, its place, -1 for the text; a chain has them, too
+	chain   bool    // each follows the one before it
+}
+
+// lay lays out guesses as rows: from each on, the likeliest of those that follow it, and
+// then the others, so that what is likely to be right lies side by side.
+func (t *tree) lay(guesses []spec.Guess) {
+	t.tokens, t.parents = t.tokens[:0], t.parents[:0]
+	t.chain = len(spec.Chain(guesses)) == len(guesses)
+	t.layBehind(guesses, -1, -1)
+}
+
+// layBehind lays out what follows a guess whose row is at.
+func (t *tree) layBehind(guesses []spec.Guess, guess, at int) {
+	for i := guess + 1; i < len(guesses); i++ {
+		if spec.Parent(guesses, i) == guess {
+			t.tokens, t.parents = append(t.tokens, guesses[i].Token), append(t.parents, int32(at))
+			t.layBehind(guesses, i, len(t.tokens)-1)
+		}
+	}
+}
+
+// shape returns the parents for the model and the sampler, nil for a chain.
+func (t *tree) shape() []int32 {
+	if t.chain {
+		return nil
+	}
+	return t.parents
+}
+
+// guessed returns q's tokens with n guesses behind them, as rows of a step. They lie in
+// the room that is left behind the tokens, which are as many as before.
+func (q *sequence) guessed(n int) []int32 {
+	t := &q.drafts.tree
+	t.lay(q.drafts.guesses[:n])
+	all := append(q.tokens, t.tokens...)
+	q.tokens = all[:len(q.tokens)]
+	return all
+}
+
+// chain is a sequence whose guesses are verified. It is a sample.Chain.
+type chain struct {
+	t       *drawTask
+	j       *job
+	row     int // that was asked for last
+	results []sample.Result
+}
+
+// Logits returns the row behind guess i-1, or for 0 the one before all.
+func (c *chain) Logits(i int) []float32 {
+	c.row = i
+	return c.t.e.m.Logits(c.j.out + i - c.t.first)
+}
+
+// Take takes the next token, and says whether there can be another one.
+func (c *chain) Take(r sample.Result) bool {
+	j, n := c.j, len(c.results)
+	j.res = r
+	ends := j.take(c.Logits(c.row), n)
+	c.results = append(c.results, j.res)
+	return !ends && len(j.q.ahead.ids) == 0
+}
+
+// observe shows a drafter that learns from them the rows of a job.
+func (t *drawTask) observe(j *job) {
+	d := &j.q.drafts
+	if d.learns == nil || d.off {
+		return
+	}
+	defer d.fails()
+	token := j.q.tokens[len(j.q.tokens)-1]
+	for i := range j.drafts + 1 {
+		if i > 0 {
+			token = d.tree.tokens[i-1]
+		}
+		d.learns.Observe(token, t.e.m.Logits(j.out+i-t.first))
+	}
+}
+
+// verify draws the tokens of a job with guesses.
+func (t *drawTask) verify(j *job) {
+	d := &j.q.drafts
+	c := &d.chain
+	c.t, c.j, c.results = t, j, c.results[:0]
+	j.q.sampler.Verify(c, d.tree.tokens, d.tree.shape())
+	c.t, c.j = nil, nil
+}
+
+// extendAll gives a choice its next token and those that were guessed.
+func (e *Engine) extendAll(q *sequence, r *sched.Run, j *job) {
+	d, known := &q.drafts, len(q.tokens)
+	if r.Draft == 0 {
+		r.Finished = e.extend(q, j)
+		r.New = 1 + q.Forced
+		d.learn(q.tokens, known)
+		return
+	}
+	results, ids, done, err := d.chain.results, q.ahead.ids, j.done, j.err
+	q.ahead.ids = ids[:0]
+	j.done, j.err = false, nil
+	right := 0
+	for at := -1; right < len(results); right++ {
+		if at = sample.Follow(d.tree.tokens, d.tree.shape(), at, results[right].Token); at < 0 {
+			break
+		}
+	}
+	d.verified, d.right = d.verified+r.Draft, d.right+right
+	e.counts.drafted += int64(r.Draft)
+	e.counts.hits += int64(right)
+	for i := range results {
+		last := i == len(results)-1
+		if last {
+			q.ahead.ids, j.done, j.err = ids, done, err
+		}
+		j.res = results[i]
+		d.hit = i < right
+		r.New++
+		if r.Finished = e.extend(q, j); r.Finished {
+			break
+		}
+	}
+	d.hit = false
+	right = min(r.New-1, r.Draft)
+	e.moveRight(q, r, results[:right])
+	clear(results)
+	r.New += q.Forced
+	d.learn(q.tokens, known)
+	e.dropWrong(q, r, right)
+}
+
+// moveRight gives the keys and values of right guesses the places of their tokens.
+func (e *Engine) moveRight(q *sequence, r *sched.Run, right []sample.Result) {
+	t, at := &q.drafts.tree, -1
+	if t.chain {
+		return
+	}
+	first := r.Start + r.N - r.Draft
+	for i := range right {
+		if at = sample.Follow(t.tokens, t.parents, at, right[i].Token); at < 0 {
+			return // the last one was not guessed
+		}
+		if at != i {
+			e.pool.Move(q.KV, first+i, first+at)
+		}
+	}
+}
+
+// learn compares guesses with what came, those too that were not verified.
+func (d *drafts) learn(tokens []int32, known int) {
+	if d.at != known {
+		return
+	}
+	came := tokens[known:]
+	d.compare(d.own, came, nil)
+	d.compare(d.stored, came, nil)
+	d.compare(d.slowly, came, d.depths)
+	d.book.LearnAgainst(d.guesses, came)
+}
+
+// compare enters which of some guesses came true, and with depths at which places one
+// did.
+func (d *drafts) compare(guesses []spec.Guess, came []int32, depths *spec.Book) {
+	reached := d.book.LearnTree(guesses, came)
+	if depths == nil || len(guesses) == 0 {
+		return
+	}
+	for i := range min(reached+1, len(came), spec.Depth(guesses)) {
+		depths.Learn(uint8(i), i < reached)
+	}
+}
