@@ -48,6 +48,7 @@ type prefix struct {
 	tokens []int32
 	pin    bool
 	whole  bool // a whole prompt, as far as is known: few others will begin so
+	parted bool // prompts parted there, and none named it
 	uses   int
 	used   int64 // clock of the last use
 	stored bool  // or it cannot be
@@ -76,8 +77,17 @@ func worth(a, b *prefix) int {
 
 // toStore says whether p is to be written: it was used twice, or is pinned, or
 // the engine ends, and it is more than one conversation's.
-func (p *prefix) toStore(all bool) bool {
-	return !p.stored && (p.uses > 1 || !p.whole && (all || p.pin))
+func (k *prefixes) toStore(p *prefix, all bool) bool {
+	return !p.stored && (p.uses > 1 || !p.whole && (all || p.pin) || all && p.parted && k.apart(p))
+}
+
+// apart says whether p, where two prompts parted, is no later parting of the same
+// ones: where each turn takes something out of the one before there are many.
+func (k *prefixes) apart(p *prefix) bool {
+	return !slices.ContainsFunc(k.all, func(q *prefix) bool {
+		n := len(q.tokens)
+		return q.parted && q.salt == p.salt && n < len(p.tokens) && n >= len(p.tokens)/2 && slices.Equal(q.tokens, p.tokens[:n])
+	})
 }
 
 // prefixKeys returns names for the beginnings of tokens that have the given
@@ -143,6 +153,7 @@ func (e *Engine) notePrefixes(q *sequence) {
 		if k < 0 {
 			k = len(known.all)
 			p := &prefix{key: key, salt: q.salt(), rope: q.rope, whole: true, tokens: slices.Clone(q.tokens[:lengths[i]])}
+			p.parted = !slices.Contains(q.g.req.Breakpoints, points[i])
 			p.stored = e.o.Prefixes != nil && e.o.Prefixes.Has(key, lengths[i])
 			known.all = append(known.all, p)
 		}

@@ -50,7 +50,7 @@ func (e *Engine) savePrefixes(now time.Duration, all bool) (more bool) {
 		if idle := len(e.groups) == 0; !idle && now-e.saved < savePatience {
 			return false
 		}
-		at := slices.IndexFunc(known.all, func(p *prefix) bool { return p.toStore(all) })
+		at := slices.IndexFunc(known.all, func(p *prefix) bool { return known.toStore(p, all) })
 		if at < 0 {
 			return false
 		}

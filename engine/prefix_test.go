@@ -211,13 +211,15 @@ func TestPinnedPrefixes(t *testing.T) {
 
 // Where prompts leave each other twice a prefix is kept that no request names.
 func TestLearnedPrefixes(t *testing.T) {
-	t.Run("unnamed", func(t *testing.T) { learnedPrefixes(t, false) })
-	t.Run("ends named", func(t *testing.T) { learnedPrefixes(t, true) })
+	t.Run("unnamed", func(t *testing.T) { learnedPrefixes(t, 3, false) })
+	t.Run("ends named", func(t *testing.T) { learnedPrefixes(t, 3, true) })
+	t.Run("two", func(t *testing.T) { learnedPrefixes(t, 2, true) })
 }
 
-// learnedPrefixes asks prompts that begin alike; named are breakpoints at their ends,
-// as Claude Code sends them, soon after what they share.
-func learnedPrefixes(t *testing.T, named bool) {
+// learnedPrefixes asks n prompts that begin alike; named are breakpoints at their ends,
+// as Claude Code sends them, soon after what they share. What two have alike is written
+// at the end of the engine, and at once if it is three.
+func learnedPrefixes(t *testing.T, n int, named bool) {
 	r := rand.New(rand.NewPCG(8, 5))
 	dir := t.TempDir()
 	common := randomTokens(r, 103, 128)
@@ -234,10 +236,12 @@ func learnedPrefixes(t *testing.T, named bool) {
 		return start(t, openTiny(t, "llama", 64), Options{Prefixes: store, PinShare: .5})
 	}
 	e := open()
-	for i := range 3 {
+	for i := range n {
 		ask(t, e, prompt(i))
 	}
-	until(t, "what they share is written", func() bool { st := e.Stats().Prefixes; return st.Written == 1 && st.Pinned > 0 })
+	if n > 2 {
+		until(t, "what they share is written", func() bool { st := e.Stats().Prefixes; return st.Written == 1 && st.Pinned > 0 })
+	}
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -247,6 +251,26 @@ func learnedPrefixes(t *testing.T, named bool) {
 	expect(t, "restarted", e, q, &want, 96)
 	if st := e.Stats().Prefixes; st.Written != 0 || st.Files != 1 {
 		t.Errorf("after the restart %+v", st)
+	}
+}
+
+// Where prompts part from those before, and a bit later again, one of these places is
+// written at the end.
+func TestPartingsAreFew(t *testing.T) {
+	dir := t.TempDir()
+	store, _ := prefixDisk(t, dir, "llama", 1<<30)
+	e := start(t, openTiny(t, "llama", 64), Options{Prefixes: store, PinShare: .5})
+	tokens := randomTokens(rand.New(rand.NewPCG(8, 6)), 110, 127)
+	for _, n := range []int{70, 105} {
+		ask(t, e, Request{Tokens: append(slices.Clone(tokens[:n]), 127, 5, 9), MaxTokens: 1})
+		ask(t, e, Request{Tokens: append(slices.Clone(tokens[:n]), (tokens[n]+1)%127, 5), MaxTokens: 1})
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	store, _ = prefixDisk(t, dir, "llama", 1<<30)
+	if got := store.Lengths(); !slices.Equal(got, []int{64}) {
+		t.Errorf("files for prompts of 64 and 96 tokens: %v", got)
 	}
 }
 
