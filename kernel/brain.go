@@ -35,7 +35,7 @@ const brainBlock = 32 * Lanes * 2
 // to p.Data where weights are float32, and is called once.
 func (p *Packed) SetBrain(planes int) bool {
 	switch {
-	case p.native || p.brain > 0:
+	case p.native || p.brain > 0 || p.adds:
 		return false
 	case p.Type == tensor.BF16:
 	case p.Type == tensor.F32 && planes == 2 && p.Cols%32 == 0:

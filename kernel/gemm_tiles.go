@@ -56,7 +56,11 @@ func mulPlain(p *Packed, kernels []plainFunc, tiles []int, dst []float32, ldd in
 			w := &p.Data[g*p.GroupBytes]
 			for r := r0; r < end; {
 				mr := tiles[min(end-r, len(tiles)-1)]
-				kernels[mr](&dst[r*ldd+g*Lanes], ldd, w, &x.F32[r*x.LDF], x.LDF, p.Cols, n, p.GroupBytes, aheadBytes(mr), p.adds)
+				ahead := aheadBytes(mr)
+				if p.ahead != 0 && r+mr == r1 {
+					ahead = p.ahead
+				}
+				kernels[mr](&dst[r*ldd+g*Lanes], ldd, w, &x.F32[r*x.LDF], x.LDF, p.Cols, n, p.GroupBytes, ahead, p.adds)
 				r += mr
 			}
 		}

@@ -30,6 +30,7 @@ type Packed struct {
 	layout *packing // nil for plain numbers and for native rows
 	brain  int      // planes of activations rounded to bfloat16 that are read; 0 for others
 	native bool     // groups are the rows as they are in the file
+	ahead  int      // where bytes lie that are read next, from those that are read; 0: behind them
 	adds   bool     // products are added to what is there; plain numbers and bfloat16 only
 }
 
@@ -90,13 +91,35 @@ func NewPacked(m tensor.Mat, alloc func(n int) []byte) (*Packed, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := p.Groups * p.GroupBytes
+	return p.take(alloc)
+}
+
+// take returns p with memory.
+func (p Packed) take(alloc func(n int) []byte) (*Packed, error) {
+	n := p.Size()
 	data := alloc(n)
 	if len(data) < n {
-		return nil, fmt.Errorf("kernel: pack %s matrix %d x %d: no memory for %d bytes", m.Type, m.Rows, m.Cols, n)
+		return nil, fmt.Errorf("kernel: pack %s matrix %d x %d: no memory for %d bytes", p.Type, p.Rows, p.Cols, n)
 	}
 	p.Data = data[:n:n]
 	return &p, nil
+}
+
+// NewAdded is NewPacked for a matrix of plain numbers whose products Mul adds to what
+// there is. Its columns are not filled up to whole blocks, so SetBrain does not take it.
+func NewAdded(m tensor.Mat, alloc func(n int) []byte) (*Packed, error) {
+	if plainSize(m.Type) == 0 {
+		return nil, fmt.Errorf("kernel: pack %s matrix whose products are added: expected plain numbers", m.Type)
+	}
+	p, err := plan(m)
+	if err != nil {
+		return nil, err
+	}
+	p.adds = true
+	if m.Type == tensor.BF16 && !p.native {
+		p.GroupBytes = (m.Cols + 1) / 2 * 4 * Lanes
+	}
+	return p.take(alloc)
 }
 
 // Pack converts the groups [g0, g1) of src, the matrix given to NewPacked.
@@ -162,7 +185,7 @@ func CountReads(n *atomic.Int64) { reads.Store(n) }
 // Mul computes dst[r*ldd+o] = Σₖ W[o][k]·x[r][k] for the activation rows
 // [r0, r1) of x and all outputs o of the groups [g0, g1). It writes whole
 // groups: dst needs ldd >= Lanes*Groups floats per row, and outputs beyond
-// p.Rows come out as zero. Calls that write different parts of dst may run at
+// p.Rows come out as zero. A matrix of NewAdded adds the sums to what dst has. Calls that write different parts of dst may run at
 // the same time; a result does not depend on the split.
 func (p *Packed) Mul(dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
 	if r0 >= r1 || g0 >= g1 {
@@ -180,6 +203,16 @@ func (p *Packed) Mul(dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
 	if p.Apart != nil {
 		p.mulApart(dst, ldd, x, r0, r1, g0, g1)
 	}
+}
+
+// MulThen is Mul for who multiplies the same groups of next afterwards: their bytes are
+// brought near meanwhile, if both are plain numbers.
+func (p *Packed) MulThen(next *Packed, dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) {
+	w := *p
+	if p.layout == nil && next.layout == nil && g0 < min(p.Groups, next.Groups) {
+		w.ahead = int(addressOf(next.Data[g0*next.GroupBytes:]) - addressOf(p.Data[g0*p.GroupBytes:]))
+	}
+	w.Mul(dst, ldd, x, r0, r1, g0, g1)
 }
 
 // mul is Mul for rows of one plane.
@@ -227,15 +260,18 @@ func (p *Packed) mulNative(dst []float32, ldd int, x *Acts, r0, r1, g0, g1 int) 
 	}
 	w := (*buf)[:p.Cols]
 	for o := g0 * Lanes; o < g1*Lanes; o++ {
-		if o >= p.Rows {
-			for r := r0; r < r1; r++ {
-				dst[r*ldd+o] = 0
-			}
-			continue
+		w := w
+		if o < p.Rows {
+			p.Type.Decode(w, p.Data[o*rb:(o+1)*rb])
+		} else {
+			w = w[:0] // whose product is zero
 		}
-		p.Type.Decode(w, p.Data[o*rb:(o+1)*rb])
 		for r := r0; r < r1; r++ {
-			dst[r*ldd+o] = dotRef(w, x.F32[r*x.LDF:])
+			sum := dotRef(w, x.F32[r*x.LDF:])
+			if p.adds {
+				sum += dst[r*ldd+o]
+			}
+			dst[r*ldd+o] = sum
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unsafe"
 
 	"ridge/kernel"
 	"ridge/nn"
@@ -246,6 +245,8 @@ var unadapted = []string{"_exps", "ffn_down_shexp", "attn_k_b", "attn_v_b", "att
 
 // attach gives the model's matrices their deltas.
 func (m *Model) attach(a *Adapter, f *adapterFile) error {
+	memory := &adapterMemory{}
+	memory.reserve(f.room())
 	linears := map[*kernel.Packed]*nn.Linear{}
 	for r := range m.net.Regions() {
 		for _, l := range r.Mats {
@@ -268,7 +269,7 @@ func (m *Model) attach(a *Adapter, f *adapterFile) error {
 		if err := f.fits(name, p, up, rows, parts[name][0].Cols); err != nil {
 			return err
 		}
-		if err := a.add(f, p, up, parts[name], linears); err != nil {
+		if err := a.add(f, memory, p, up, parts[name], linears); err != nil {
 			return err
 		}
 		if p.sizeName != "" {
@@ -320,8 +321,8 @@ func (m *Model) eachTarget(f *adapterFile, names []string, do func(name string, 
 }
 
 // add packs the matrices of a target, of which the model has the rows in parts.
-func (a *Adapter) add(f *adapterFile, p *lowRank, up tensor.Mat, parts []*kernel.Packed, linears map[*kernel.Packed]*nn.Linear) error {
-	down, err := a.pack(p.down)
+func (a *Adapter) add(f *adapterFile, memory *adapterMemory, p *lowRank, up tensor.Mat, parts []*kernel.Packed, linears map[*kernel.Packed]*nn.Linear) error {
+	down, err := a.pack(memory, p.down, kernel.NewPacked)
 	if err != nil {
 		return f.fault("tensor %q: %w", p.downName, err)
 	}
@@ -334,7 +335,7 @@ func (a *Adapter) add(f *adapterFile, p *lowRank, up tensor.Mat, parts []*kernel
 		}
 		part := up
 		part.Rows, part.Data = w.Rows, up.Data[first*size:(first+w.Rows)*size]
-		packed, err := a.pack(part)
+		packed, err := a.pack(memory, part, kernel.NewAdded)
 		if err != nil {
 			return f.fault("tensor %q: %w", p.upName, err)
 		}
@@ -343,21 +344,6 @@ func (a *Adapter) add(f *adapterFile, p *lowRank, up tensor.Mat, parts []*kernel
 		first += w.Rows
 	}
 	return nil
-}
-
-func (a *Adapter) pack(m tensor.Mat) (*kernel.Packed, error) {
-	p, err := kernel.NewPacked(m, func(n int) []byte {
-		const line = 64
-		b := make([]byte, n+line-1)
-		lo := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) % line)
-		return b[lo : lo+n : lo+n]
-	})
-	if err != nil {
-		return nil, err
-	}
-	p.Pack(m, 0, p.Groups)
-	a.Bytes += int64(p.Size())
-	return p, nil
 }
 
 // adapterTarget is where an adapter has the deltas of a weight.

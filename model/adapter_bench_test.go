@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"ridge/internal/cpu"
 	"ridge/internal/testdata"
 	"ridge/weights/safetensors"
 	"ridge/weights/tensor"
@@ -66,6 +67,7 @@ func stepWith(b *testing.B, m *Model, runs []*Adapter, n int) {
 		}
 	}
 	defer fresh()
+	start := cpu.Time()
 	for b.Loop() {
 		if s.Runs[0].Seq.Len()+n > 512 {
 			fresh()
@@ -74,6 +76,7 @@ func stepWith(b *testing.B, m *Model, runs []*Adapter, n int) {
 			b.Fatal(err)
 		}
 	}
+	b.ReportMetric((cpu.Time()-start).Seconds()*1e3/float64(b.N), "cpu-ms/step") // which other programs do not change much
 	b.ReportMetric(float64(len(runs)*n)*float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
 }
 

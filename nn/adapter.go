@@ -10,7 +10,8 @@ import (
 // LowRank is a low-rank change of a matrix: Scale · Up (Down x) is added to its product
 // (Hu et al. 2021, LoRA, arXiv 2106.09685).
 type LowRank struct {
-	Down, Up *kernel.Packed // [rank][in] and [out][rank], of plain numbers
+	// [rank][in] and [out][rank], of plain numbers; products of Up are added
+	Down, Up *kernel.Packed
 	Scale    float32
 	// Gain times that, and the product of the matrix, is what there is then of each
 	// output (Liu et al. 2024, DoRA, arXiv 2402.09353); nil for 1.
@@ -72,131 +73,145 @@ func (e *Exec) KeepOutputs(first, count int) {
 	}
 }
 
-// adapts reports whether some row's adapter changes one of the matrices.
-func (e *Exec) adapts(ls ...*Linear) bool {
-	for _, r := range e.rows {
-		for _, l := range ls {
-			if len(r.a.Deltas[l]) > 0 {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// lowRankPart is a delta and the rows that it is for.
+// lowRankPart is a delta, and the rows and the matrix that it is for.
 type lowRankPart struct {
 	d      *LowRank
-	gains  []LowRank // whose gains come first, if there are some
+	first  []LowRank // of which there are gains, nil for none and for those that are not first
+	l      *Linear
 	lo, hi int
+	// What Down gives, and Up if there are gains, in their columns of all rows.
+	low, out kernel.Acts
 }
 
-// lowRankTask adds deltas in two regions: what Down gives, and then what Up gives.
+// lowRankTask multiplies rows with the matrices Down of all deltas of some matrices,
+// in a region before that of the matrices themselves, which then raises what came of
+// it.
 type lowRankTask struct {
-	x, y     *kernel.Acts
-	dst      *kernel.Acts
-	bias     []float32
-	scale    float32
+	x        *kernel.Acts
 	parts    []lowRankPart
-	low, out kernel.Acts // [rows][rank], [rows][outputs]
-	up       bool
+	low, out kernel.Acts // [rows][ranks of all deltas], [rows][outputs that have gains]
+	shares   pool.Shares
 }
 
 // lowRows is how many rows of a part a worker multiplies with Down at a time.
-const lowRows = 8
+const lowRows = 12
 
-// adapt adds to the rows of dst that have an adapter what it changes of l, times
-// scale. x are the rows that l was multiplied with, y what came of it, times scale.
-// Other rows are not touched.
-func (e *Exec) adapt(x, y, dst *kernel.Acts, l *Linear, scale float32) {
+// lower multiplies the rows of x that have adapters with the first matrices of what
+// these change of outs. It returns nil if that is nothing.
+func (e *Exec) lower(x *kernel.Acts, outs ...Out) *lowRankTask {
+	if len(e.rows) == 0 {
+		return nil
+	}
 	t := &e.lowRank
-	for k, more := 0, len(e.rows) > 0; more; k++ {
-		more = false
-		t.parts = t.parts[:0]
-		rank, rows := 0, 0
+	t.x, t.parts = x, t.parts[:0]
+	width, units, gains := 0, 0, 0
+	for _, o := range outs {
+		more, outputs := 0, 0 // columns of this matrix: adapters are for different rows
 		for _, r := range e.rows {
-			if ds := r.a.Deltas[l]; k < len(ds) {
-				t.parts = append(t.parts, lowRankPart{&ds[k], nil, r.lo, r.hi})
-				if k == 0 {
-					t.parts[len(t.parts)-1].gains = ds
+			at := width
+			ds := r.a.Deltas[o.L]
+			for k := range ds {
+				p := lowRankPart{d: &ds[k], l: o.L, lo: r.lo, hi: r.hi, low: kernel.Acts{N: x.N, K: at}, out: kernel.Acts{N: x.N, K: gains}}
+				if ds[k].Gain != nil {
+					outputs = kernel.Lanes * o.L.W.Groups
 				}
-				rank, rows = max(rank, ds[k].Down.Rows), rows+r.hi-r.lo
-				more = more || k+1 < len(ds)
+				if k == 0 && slices.ContainsFunc(ds, func(d LowRank) bool { return d.Gain != nil }) {
+					p.first = ds
+				}
+				t.parts = append(t.parts, p)
+				at += kernel.Lanes * ds[k].Down.Groups
+				units += p.units()
 			}
+			more = max(more, at-width)
 		}
-		if rows == 0 {
+		width, gains = width+more, gains+outputs
+	}
+	if units == 0 {
+		return nil
+	}
+	Rows(&t.low, x.N, width, false)
+	Rows(&t.out, x.N, gains, false)
+	for i := range t.parts {
+		p := &t.parts[i]
+		p.low.F32, p.low.LDF, p.low.K = t.low.F32[p.low.K:], t.low.LDF, p.d.Down.Rows
+		p.out.F32, p.out.LDF, p.out.K = t.out.F32[p.out.K:], t.out.LDF, p.l.W.Rows
+	}
+	e.pool.RunShared(t, &t.shares, units, 1)
+	return t
+}
+
+// units returns how many pieces of rows a part has.
+func (p *lowRankPart) units() int { return (p.hi - p.lo + lowRows - 1) / lowRows }
+
+func (t *lowRankTask) Do(worker, _ int) {
+	for lo, hi, ok := t.shares.Next(worker); ok; lo, hi, ok = t.shares.Next(worker) {
+		first := 0
+		for i := range t.parts {
+			p := &t.parts[i]
+			n := p.units()
+			for u := max(lo-first, 0); u < min(hi-first, n); u++ {
+				t.down(i, p.lo+u*lowRows, min(p.lo+(u+1)*lowRows, p.hi))
+			}
+			first += n
+		}
+	}
+}
+
+// down multiplies the rows [r0, r1) with the first matrix of a part, and its scale.
+// Those of the part after it are likely to be next.
+func (t *lowRankTask) down(i, r0, r1 int) {
+	p := &t.parts[i]
+	next := t.parts[min(i+1, len(t.parts)-1)].d.Down
+	p.d.Down.MulThen(next, p.low.F32, p.low.LDF, t.x, r0, r1, 0, p.d.Down.Groups)
+	if p.d.Scale == 1 {
+		return
+	}
+	for r := r0; r < r1; r++ {
+		kernel.Scale(Row(&p.low, r), p.d.Scale)
+	}
+}
+
+// raise adds to the groups [g0, g1) of the products of a matrix, without its bias, what
+// adapters change of them.
+func (t *lowRankTask) raise(o *Out, g0, g1 int) {
+	for i := range t.parts {
+		p, next := &t.parts[i], &t.parts[min(i+1, len(t.parts)-1)]
+		if p.l != o.L {
 			continue
 		}
-		t.x, t.y, t.dst, t.bias, t.scale, t.up = x, y, dst, l.Bias, scale, false
-		Rows(&t.low, x.N, rank, false)
-		e.run(t, rows*rank*l.W.Cols/kernel.Lanes)
-		t.up = true
-		Rows(&t.out, x.N, l.W.Rows, false)
-		e.run(t, rows*rank*l.W.Rows/kernel.Lanes)
-	}
-}
-
-func (t *lowRankTask) Do(worker, workers int) {
-	if t.up {
-		t.add(worker, workers)
-		return
-	}
-	units := 0
-	for _, p := range t.parts {
-		units += (p.hi - p.lo + lowRows - 1) / lowRows
-	}
-	lo, hi := pool.Split(units, worker, workers)
-	first := 0
-	for _, p := range t.parts {
-		n := (p.hi - p.lo + lowRows - 1) / lowRows
-		for u := max(lo-first, 0); u < min(hi-first, n); u++ {
-			r := p.lo + u*lowRows
-			p.d.Down.Mul(t.low.F32, t.low.LDF, t.x, r, min(r+lowRows, p.hi), 0, p.d.Down.Groups)
+		if p.first != nil {
+			p.gain(o.Dst, g0, g1)
 		}
-		first += n
-	}
-}
-
-// add adds the columns of a worker's groups.
-func (t *lowRankTask) add(worker, workers int) {
-	up := t.parts[0].d.Up
-	g0, g1 := pool.Split(up.Groups, worker, workers)
-	if g0 == g1 {
-		return
-	}
-	c0, c1 := kernel.Lanes*g0, min(kernel.Lanes*g1, up.Rows)
-	for _, p := range t.parts {
-		t.gain(&p, c0, c1)
-		p.d.Up.Mul(t.out.F32, t.out.LDF, &t.low, p.lo, p.hi, g0, g1)
+		if p.d.Gain == nil {
+			p.d.Up.MulThen(next.d.Up, o.Dst.F32, o.Dst.LDF, &p.low, p.lo, p.hi, g0, g1)
+			continue
+		}
+		c0, c1 := kernel.Lanes*g0, min(kernel.Lanes*g1, o.L.W.Rows)
 		for r := p.lo; r < p.hi; r++ {
-			if g := p.d.Gain; g != nil {
-				kernel.Mul(Row(&t.out, r)[c0:c1], g[c0:c1])
-			}
-			kernel.AddScaled(Row(t.dst, r)[c0:c1], Row(&t.out, r)[c0:c1], p.d.Scale*t.scale)
+			clear(p.out.F32[r*p.out.LDF:][c0 : kernel.Lanes*g1])
+		}
+		p.d.Up.Mul(p.out.F32, p.out.LDF, &p.low, p.lo, p.hi, g0, g1)
+		for r := p.lo; r < p.hi; r++ {
+			out := Row(&p.out, r)[c0:c1]
+			kernel.Mul(out, p.d.Gain[c0:c1])
+			kernel.Add(Row(o.Dst, r)[c0:c1], out)
 		}
 	}
 }
 
-// gain adds what gains make of the products that there are already, in the columns
-// [c0, c1). The bias stays as it is.
-func (t *lowRankTask) gain(p *lowRankPart, c0, c1 int) {
-	if !slices.ContainsFunc(p.gains, func(d LowRank) bool { return d.Gain != nil }) {
-		return
-	}
+// gain makes of the products of a matrix what the gains of its deltas leave.
+func (p *lowRankPart) gain(y *kernel.Acts, g0, g1 int) {
+	c0, c1 := kernel.Lanes*g0, min(kernel.Lanes*g1, p.l.W.Rows)
 	for r := p.lo; r < p.hi; r++ {
-		from, to := Row(t.y, r), Row(t.dst, r)
+		to := Row(y, r)
 		for c := c0; c < c1; c++ {
 			more := float32(0)
-			for i := range p.gains {
-				if g := p.gains[i].Gain; g != nil {
+			for i := range p.first {
+				if g := p.first[i].Gain; g != nil {
 					more += g[c] - 1
 				}
 			}
-			v := from[c]
-			if t.bias != nil {
-				v -= t.scale * t.bias[c]
-			}
-			to[c] += more * v
+			to[c] += more * to[c]
 		}
 	}
 }

@@ -59,6 +59,7 @@ type linearTask struct {
 	x     *kernel.Acts
 	resid *kernel.Acts
 	scale float32
+	low   *lowRankTask // what adapters change, nil for nothing
 
 	shares pool.Shares // of all groups of the matrices, one after the other
 }
@@ -69,9 +70,6 @@ func (e *Exec) Linear(x *kernel.Acts, outs ...Out) {
 	t := &e.linear
 	t.x, t.resid, t.n = x, nil, copy(t.outs[:], outs)
 	e.startLinear(t)
-	for _, o := range outs {
-		e.adapt(x, o.Dst, o.Dst, o.L, 1)
-	}
 }
 
 // LinearAdd adds scale times the product of x and l to resid. y is scratch.
@@ -80,12 +78,12 @@ func (e *Exec) LinearAdd(resid, y, x *kernel.Acts, l *Linear, scale float32) {
 	t.x, t.resid, t.scale, t.n = x, resid, scale, 1
 	t.outs[0] = Out{l, y}
 	e.startLinear(t)
-	e.adapt(x, y, resid, l, scale)
 }
 
 func (e *Exec) startLinear(t *linearTask) {
 	e.watch(t.x, t.outs[0].L)
 	total, most := 0, 0
+	t.low = e.lower(t.x, t.outs[:t.n]...)
 	for _, o := range t.outs[:t.n] {
 		Rows(o.Dst, t.x.N, o.L.W.Rows, false)
 		total += o.L.W.Groups
@@ -127,6 +125,9 @@ func (t *linearTask) part(o *Out, g0, g1 int) {
 	w := o.L.W
 	w.Mul(o.Dst.F32, o.Dst.LDF, t.x, 0, t.x.N, g0, g1)
 	c0, c1 := 16*g0, min(16*g1, w.Rows)
+	if t.low != nil {
+		t.low.raise(o, g0, g1)
+	}
 	if o.L.Bias == nil && t.resid == nil {
 		return
 	}

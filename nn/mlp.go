@@ -44,7 +44,7 @@ func (m *MLP) Reads() Reads {
 // Feed computes the rows that go into the down matrix.
 func (m *MLP) Feed(e *Exec, x *kernel.Acts) (*kernel.Acts, *Linear) {
 	r := scratch[mlpRows](e)
-	if m.Sparse && m.Gated || e.adapts(&m.Gate, &m.Up) {
+	if m.Sparse && m.Gated {
 		e.hiddenInTwo(x, r, m)
 	} else {
 		e.mlpHidden(x, &r.gate, &r.up, m)
@@ -69,6 +69,7 @@ type gluTask struct {
 	x        *kernel.Acts
 	gate, up *kernel.Acts
 	quant    bool
+	low      *lowRankTask // what adapters change, nil for nothing
 	shares   pool.Shares
 }
 
@@ -85,6 +86,9 @@ func (e *Exec) mlpHidden(x, gate, up *kernel.Acts, m *MLP) {
 	if m.Gated {
 		Rows(gate, x.N, m.Gate.W.Rows, false)
 		matrices = 2
+		t.low = e.lower(x, Out{&m.Up, up}, Out{&m.Gate, gate})
+	} else {
+		t.low = e.lower(x, Out{&m.Up, up})
 	}
 	units := (w.Groups + groupsPerUnit - 1) / groupsPerUnit
 	e.pool.RunShared(t, &t.shares, units, pieceGroups(x.N, matrices*w.GroupBytes)/groupsPerUnit)
@@ -109,6 +113,12 @@ func (t *gluTask) part(g0, g1 int) {
 		t.m.Gate.W.Mul(t.gate.F32, t.gate.LDF, t.x, 0, t.x.N, g0, g1)
 	}
 	w.Mul(t.up.F32, t.up.LDF, t.x, 0, t.x.N, g0, g1)
+	if t.low != nil {
+		if t.m.Gated {
+			t.low.raise(&Out{&t.m.Gate, t.gate}, g0, g1)
+		}
+		t.low.raise(&Out{&t.m.Up, t.up}, g0, g1)
+	}
 	for r := range t.x.N {
 		up := Row(t.up, r)[c0:c1]
 		if b := t.m.Up.Bias; b != nil {

@@ -8,22 +8,17 @@ import (
 )
 
 // sparseTask is what lies between the first matrices and the last one of an MLP
-// whose gate is made sparse, which needs whole rows of the gate, or changed by an
-// adapter.
+// whose gate is made sparse, which needs whole rows of the gate.
 type sparseTask struct {
 	m        *MLP
 	gate, up *kernel.Acts
 	quant    bool
 }
 
-// hiddenInTwo is mlpHidden for an MLP with a cutoff or an adapter: first the
-// products, then what is made of them.
+// hiddenInTwo is mlpHidden for an MLP with a cutoff: first the products, then what is
+// made of them.
 func (e *Exec) hiddenInTwo(x *kernel.Acts, r *mlpRows, m *MLP) {
-	if m.Gated {
-		e.Linear(x, Out{&m.Gate, &r.gate}, Out{&m.Up, &r.up})
-	} else {
-		e.Linear(x, Out{&m.Up, &r.up})
-	}
+	e.Linear(x, Out{&m.Gate, &r.gate}, Out{&m.Up, &r.up})
 	f := m.hiddenForm()
 	formRows(&r.up, r.up.N, r.up.K, f)
 	r.sparse = sparseTask{m, &r.gate, &r.up, f.Quant()}
@@ -33,17 +28,11 @@ func (e *Exec) hiddenInTwo(x *kernel.Acts, r *mlpRows, m *MLP) {
 func (t *sparseTask) Do(worker, workers int) {
 	lo, hi := pool.Split(t.up.N, worker, workers)
 	for i := lo; i < hi; i++ {
-		var gate []float32
-		up := Row(t.up, i)
-		if t.m.Gated {
-			gate = Row(t.gate, i)
-		}
-		if t.m.Sparse && gate != nil {
-			mean, std := moments(gate)
-			cut := float32(mean + std*float64(t.m.Cutoff))
-			for k, v := range gate {
-				gate[k] = max(v-cut, 0)
-			}
+		up, gate := Row(t.up, i), Row(t.gate, i)
+		mean, std := moments(gate)
+		cut := float32(mean + std*float64(t.m.Cutoff))
+		for k, v := range gate {
+			gate[k] = max(v-cut, 0)
 		}
 		t.m.activate(up, gate)
 		if t.quant {

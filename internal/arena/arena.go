@@ -50,6 +50,20 @@ func New(size int) (*Arena, error) {
 	return &Arena{raw: raw, data: raw[off : off+size : off+size]}, nil
 }
 
+// HeapBytes returns n zeroed bytes of the Go heap, aligned and asked to be huge pages
+// as those of New are: for matrices that live as long as somebody has them.
+func HeapBytes(n int) []byte {
+	align := hugePage
+	if n < hugePage {
+		align = cacheLine
+	}
+	b := make([]byte, n+align-1)
+	off := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) % uintptr(align))
+	b = b[off : off+n : off+n]
+	advise(b[:n&^(hugePage-1)], nil)
+	return b
+}
+
 // Bytes returns the whole region.
 func (a *Arena) Bytes() []byte { return a.data }
 

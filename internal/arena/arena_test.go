@@ -44,3 +44,19 @@ func TestNewRefusesAbsurdSizes(t *testing.T) {
 		}
 	}
 }
+
+func TestHeapBytes(t *testing.T) {
+	for _, n := range []int{0, 1, 100, hugePage - 1, 2*hugePage + 1} {
+		b := HeapBytes(n)
+		if len(b) != n || cap(b) != n {
+			t.Fatalf("%d bytes: found %d of %d", n, len(b), cap(b))
+		}
+		if n == 0 {
+			continue
+		}
+		if at := uintptr(unsafe.Pointer(&b[0])); at%cacheLine != 0 || n >= hugePage && at%hugePage != 0 {
+			t.Errorf("%d bytes lie at %#x", n, at)
+		}
+		b[0], b[n-1] = 1, 1
+	}
+}
