@@ -34,6 +34,8 @@ type drafts struct {
 	own      []spec.Guess // those of each drafter, which guesses are made of
 	stored   []spec.Guess
 	slowly   []spec.Guess
+	forced   []spec.Guess
+	ids      []int32      // that are forced
 	made     []spec.Guess // what drafters write to, who may keep a hold of it
 	at       int
 	idle     int // how often the slow one was not asked, since it was
@@ -165,7 +167,7 @@ func (q *sequence) draft(o *spec.Drafting, n, vocab int, e *Engine) {
 	if d.at == len(q.tokens) {
 		return
 	}
-	d.at, d.own, d.stored, d.slowly = len(q.tokens), d.own[:0], d.stored[:0], d.slowly[:0]
+	d.at, d.own, d.stored, d.slowly, d.forced = len(q.tokens), d.own[:0], d.stored[:0], d.slowly[:0], d.forced[:0]
 	if d.book == nil {
 		d.book, d.depths = spec.NewBook(e.book), spec.NewDepths(e.depths)
 		for _, list := range []*[]spec.Guess{&d.guesses, &d.own, &d.made} {
@@ -183,11 +185,28 @@ func (q *sequence) draft(o *spec.Drafting, n, vocab int, e *Engine) {
 			d.slow, d.slowly = o.Slow(), make([]spec.Guess, 0, spec.MaxRows)
 		}
 	}
+	q.draftForced(n, vocab)
 	tokens := q.tokens[:len(q.tokens):len(q.tokens)]
 	d.own = legal(d.own, d.by.Draft(d.made[:0], tokens, n), n, vocab)
 	if d.texts != nil {
 		d.stored = legal(d.stored, d.texts.Draft(d.made[:0], tokens, n), n, vocab)
 	}
+}
+
+// draftForced guesses the tokens of what a grammar leaves no choice about: that text
+// comes, and most often as the tokenizer spells it. The grammar verifies them, as it masks
+// the rows that tokens are drawn from.
+func (q *sequence) draftForced(n, vocab int) {
+	d := &q.drafts
+	by, is := q.mask.inner.(Jumper)
+	if !is || q.ahead.by != nil {
+		return
+	}
+	d.ids, d.made = by.Jump(d.ids[:0]), d.made[:0]
+	for _, id := range d.ids[:min(len(d.ids), n)] {
+		d.made = append(d.made, spec.Guess{Token: id, Class: spec.Forced})
+	}
+	d.forced = legal(d.forced, d.made, n, vocab)
 }
 
 // combine makes one tree of what the drafters have guessed, of at most so many guesses,
@@ -198,7 +217,7 @@ func (q *sequence) combine(most int) {
 	if d.off {
 		return
 	}
-	lists := [3][]spec.Guess{d.own, d.stored, d.slowly}
+	lists := [4][]spec.Guess{d.own, d.stored, d.slowly, d.forced}
 	var worth [len(lists)]float64
 	for i, list := range lists {
 		worth[i] = d.book.Expect(list)
@@ -221,7 +240,7 @@ func (q *sequence) combine(most int) {
 // fails is what becomes of a drafter that panics.
 func (d *drafts) fails() {
 	if recover() != nil {
-		d.off, d.guesses, d.own, d.stored, d.slowly = true, nil, nil, nil, nil
+		d.off, d.guesses, d.own, d.stored, d.slowly, d.forced = true, nil, nil, nil, nil, nil
 	}
 }
 
@@ -333,5 +352,5 @@ func (d *drafts) close() {
 		d.slow.Close()
 	}
 	d.by, d.texts, d.learns, d.slow, d.off = nil, nil, nil, nil, true
-	d.guesses, d.own, d.stored, d.slowly = nil, nil, nil, nil
+	d.guesses, d.own, d.stored, d.slowly, d.forced = nil, nil, nil, nil, nil
 }

@@ -79,3 +79,27 @@ func TestTreesSaveSteps(t *testing.T) {
 		}
 	}
 }
+
+// What a grammar forces is guessed, without a word of the request: the answer is that
+// of drawing token by token, with its log-probabilities, in fewer steps.
+func TestForcedTextIsGuessed(t *testing.T) {
+	ref := openTiny(t, "llama", 64)
+	r := rand.New(rand.NewPCG(6, 2))
+	reqs, want := riddles(t, ref, r, 16, 40, 40)
+	for i := range reqs {
+		q := &reqs[i]
+		q.JumpAhead = false
+		want[i].choices = nil
+		for c := range q.N {
+			one := *q
+			one.Sampling.Seed = ChoiceSeed(q.Sampling.Seed, c)
+			a, _ := jumpAlone(t, ref, one)
+			want[i].choices = append(want[i].choices, a)
+		}
+	}
+	d := &spec.Drafting{New: func(int) spec.Drafter { return spec.NewNGram(0) }, Always: true}
+	right := guessing(t, "llama", setting{pages: 64}, d, reqs, want, r)
+	if right < 100 {
+		t.Errorf("%d guesses were right", right)
+	}
+}

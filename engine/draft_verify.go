@@ -164,6 +164,7 @@ func (d *drafts) learn(tokens []int32, known int) {
 	came := tokens[known:]
 	d.compare(d.own, came, nil)
 	d.compare(d.stored, came, nil)
+	d.compare(d.forced, came, nil)
 	d.compare(d.slowly, came, d.depths)
 	d.book.LearnAgainst(d.guesses, came)
 }

@@ -69,8 +69,8 @@ func (m *riddle) Accept(token int32) error {
 
 func (m *riddle) Done() bool { return m.length > 3 && len(m.forced) == 0 && m.state%11 == 0 }
 
-// jumpAlone computes an answer with jump-ahead token by token, with nothing but
-// the model, a sampler and the masker.
+// jumpAlone computes an answer with jump-ahead, if it is asked for, token by token, with
+// nothing but the model, a sampler and the masker.
 func jumpAlone(t testing.TB, m *model.Model, r Request) (a answer, forced []bool) {
 	t.Helper()
 	s, err := sample.New(r.Sampling, m.Config().Vocab)
@@ -111,7 +111,7 @@ func jumpAlone(t testing.TB, m *model.Model, r Request) (a answer, forced []bool
 	}
 	for !a.ended {
 		for _, id := range mask.Jump(nil) {
-			if a.ended || slices.Contains(r.StopTokens, id) {
+			if !r.JumpAhead || a.ended || slices.Contains(r.StopTokens, id) {
 				break
 			}
 			take(scoreOf(scorer, logits, id, r.Sampling.LogProbs), true)

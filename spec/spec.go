@@ -16,7 +16,7 @@ import (
 
 // Classes is the number of classes that guesses fall into: each kind of drafter has as
 // many, by how sure it is of them, an NGram the first, then models, then Suffixes, then
-// Datastores, then Recycling. As many more are of guesses against those of others: see
+// Datastores, then Recycling, then what a grammar forces. As many more are of guesses against those of others: see
 // Merge.
 const Classes = 2 * against
 
@@ -25,8 +25,13 @@ const (
 	suffixes   = 2 * half
 	datastores = 3 * half
 	recycled   = 4 * half
-	against    = 5 * half
+	forced     = 5 * half
+	against    = 6 * half
 )
+
+// Forced is the class of guesses that a grammar leaves no other text than. They can be
+// spelled otherwise.
+const Forced = forced + half - 1
 
 // Guess is a token that may come next. Guesses that are listed are a tree: each is of
 // what follows one before it in the list, or the text. As they come, they are a chain.
