@@ -80,6 +80,29 @@ func TestTreesSaveSteps(t *testing.T) {
 	}
 }
 
+// Guesses of two drafters that err apart make one tree, which has more of the text than
+// either.
+func TestMergedDraftersSaveSteps(t *testing.T) {
+	ref := openTiny(t, "llama", 64)
+	q := long(60)
+	q.N = 1
+	want := []reply{{choices: []answer{alone(t, ref, q)}}}
+	steps := func(d spec.Drafting) int64 {
+		d.Most, d.Always = 4, true
+		e := start(t, openTiny(t, "llama", 64), Options{Draft: &d, NoPrefixCache: true})
+		play(t, e, []Request{q}, want, rand.New(rand.NewPCG(1, 1)), 0)
+		return e.Stats().Steps
+	}
+	makes := costly([]Request{q}, want, 3)
+	one := func(int) spec.Drafter { return makes() }
+	two := func(string) spec.Drafter { return makes() }
+	first, second := steps(spec.Drafting{New: one}), steps(spec.Drafting{New: func(int) spec.Drafter { return spec.NewNGram(0) }, Texts: two})
+	both := steps(spec.Drafting{New: one, Texts: two})
+	if third := steps(spec.Drafting{New: one, Texts: two, Slow: makes}); both >= min(first, second) || third >= both {
+		t.Errorf("%d and %d steps with one drafter, %d with two, %d with three", first, second, both, third)
+	}
+}
+
 // What a grammar forces is guessed, without a word of the request: the answer is that
 // of drawing token by token, with its log-probabilities, in fewer steps.
 func TestForcedTextIsGuessed(t *testing.T) {

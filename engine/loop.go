@@ -89,6 +89,9 @@ func (e *Engine) init(cfg sched.Config) error {
 		return err
 	}
 	e.book, e.depths = spec.NewBook(nil), spec.NewDepths(nil)
+	if e.o.Draft != nil {
+		e.control.Stretch = e.o.Draft.Stretch
+	}
 	e.groups = map[*group]struct{}{}
 	e.seqs = map[*sched.Seq]*sequence{}
 	e.page, e.logits = e.pool.PageTokens(), maxLogits

@@ -12,6 +12,11 @@ import "math"
 // 1602.04282, bound the loss against a known way in the same manner.) Now and then a
 // step is without guesses, so that it is known what those take.
 type Controller struct {
+	// Stretch bounds how many times as long as without guesses a step with some is
+	// expected to take: what is gained beyond that must not lengthen the times between
+	// tokens. 0 for no bound.
+	Stretch float64
+
 	plain, guessing [ratioRows]ratio // of steps without guesses and with some
 	all             ratio
 	steps           float64 // that were learned from
@@ -25,8 +30,8 @@ const (
 	ratioRows = 104 // numbers of rows that are told apart
 	exactRows = 96  // up to there each
 	allowance = .01 // part of the time that may be lost
-	endowment = 8   // plain steps that may be lost at the beginning
-	fortune   = 16  // plain steps that gains pay for
+	endowment = 2   // plain steps that may be lost at the beginning
+	fortune   = 4   // plain steps that gains pay for
 	control   = 48  // steps with guesses for one without
 	outlier   = 1.5 // times as long as usual counts as no more
 	memory    = 64  // steps of a kind after which half of it counts
@@ -92,7 +97,7 @@ func (c *Controller) Choose(offers []Offer, tokens, rows int, cost func(more int
 	}
 	return Choose(offers, tokens, func(more int) float64 {
 		x := cost(more) * c.factor(rows, more)
-		if x-plain > c.purse {
+		if x-plain > c.purse || c.Stretch > 0 && x > c.Stretch*plain {
 			return math.Inf(1)
 		}
 		return max(x, plain) // rows do not make a step shorter

@@ -3,6 +3,7 @@ package spec
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -13,6 +14,7 @@ type machine struct {
 	off         [2 * MaxRows]float64
 	noise       float64
 	r           *rand.Rand
+	times       []float64 // of the steps of a batch, over what they would take without guesses
 }
 
 func newMachine(r *rand.Rand) *machine {
@@ -121,6 +123,7 @@ func (t *trace) play(m *machine, c *Controller, depth int) (took float64) {
 			plain := m.predicted(k.batch, 0)
 			c.Learn(Outcome{Rows: k.batch, Guesses: rows, Right: right, Plain: plain, Predicted: m.predicted(k.batch, rows), Worth: plain / float64(k.batch), Took: x})
 		}
+		m.times = append(m.times, x/m.takes(k.batch, 0))
 		took += x
 		done += 1 + float64(right)/float64(k.batch)
 	}
@@ -169,5 +172,34 @@ func TestControllerNearBest(t *testing.T) {
 	}
 	if t.Logf("%.3f of the best fixed number's speed on average", won); won < 0.97 {
 		t.Errorf("%.3f of the best fixed number's speed on average", won)
+	}
+}
+
+// With a bound on how long steps may become, times between tokens hardly do: their 90th
+// percentile is that of steps without guesses, but for what predictions are off.
+func TestControllerStretch(t *testing.T) {
+	const bound = 1.1
+	longer := 0
+	for seed := range uint64(12) {
+		r := rand.New(rand.NewPCG(seed, 14))
+		tr := newTrace(r, 1)
+		m := newMachine(r)
+		m.noise = 0
+		percentile := func(c *Controller) float64 {
+			m.r, m.times = rand.New(rand.NewPCG(seed, 15)), nil
+			tr.play(m, c, 0)
+			slices.Sort(m.times)
+			return m.times[len(m.times)*9/10]
+		}
+		plain, held, free := percentile(nil), percentile(&Controller{Stretch: bound}), percentile(&Controller{})
+		if held > 1.05*bound*plain {
+			t.Errorf("seed %d: the 90th percentile is %.3f times that without guesses", seed, held/plain)
+		}
+		if free > 1.05*bound*plain {
+			longer++
+		}
+	}
+	if longer < 4 {
+		t.Errorf("steps became longer without a bound in %d of 12 traces", longer)
 	}
 }

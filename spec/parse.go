@@ -25,11 +25,12 @@ const (
 
 // Setting is what somebody asks for.
 type Setting struct {
-	Kind  Kind
-	Model string // that drafts, with Draft
-	File  string // of a Datastore, with Stored
-	Most  int    // guesses behind a token, 0 for the usual number
-	Width int    // of a model's trees, 0 for the usual one
+	Kind    Kind
+	Model   string  // that drafts, with Draft
+	File    string  // of a Datastore, with Stored
+	Most    int     // guesses behind a token, 0 for the usual number
+	Width   int     // of a model's trees, 0 for the usual one
+	Stretch float64 // see Drafting
 	// Always has all guesses verified, see Drafting.
 	Always bool
 }
@@ -111,7 +112,7 @@ func (s Setting) Drafting() *Drafting {
 	if s.Kind == Off || s.Kind == "" {
 		return nil
 	}
-	d := &Drafting{Most: s.Most, Always: s.Always, New: func(tokens int) Drafter { return NewNGram(min(tokens, 1<<12)) }}
+	d := &Drafting{Most: s.Most, Stretch: s.Stretch, Always: s.Always, New: func(tokens int) Drafter { return NewNGram(min(tokens, 1<<12)) }}
 	if s.Kind != Auto {
 		d.Patience = 2 * time.Second
 	}

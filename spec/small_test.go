@@ -127,6 +127,17 @@ func TestSmallAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(5, func() { out = d.Draft(out[:0], text, 4) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
+	tree := func() {
+		out = out[:0]
+		for range 3 {
+			out = d.(Brancher).Branch(out, text, 3)
+		}
+	}
+	out = make([]Guess, 0, MaxRows)
+	tree()
+	if n := testing.AllocsPerRun(5, tree); n != 0 {
+		t.Errorf("%v allocations for a tree", n)
+	}
 }
 
 // joint returns how probable a piece is behind a text, computed anew.

@@ -99,6 +99,8 @@ type Drafting struct {
 	// Width is how many guesses of the slow drafter go on at each place, 0 means 1, a
 	// chain.
 	Width int
+	// Stretch bounds the times between tokens, see Controller; 0 for no bound.
+	Stretch float64
 	// Always has all guesses verified, also where that is expected to lose: for
 	// measurements and tests.
 	Always bool
@@ -111,6 +113,8 @@ func (d *Drafting) Check() error {
 		return fmt.Errorf("spec: drafting: expected a drafter, found none")
 	case d.Most < 0 || d.Most > MaxRows:
 		return fmt.Errorf("spec: drafting: expected 0 to %d guesses behind a token, found %d", MaxRows, d.Most)
+	case d.Stretch != 0 && !(d.Stretch >= 1):
+		return fmt.Errorf("spec: drafting: stretch: expected at least 1 or 0, found %v", d.Stretch)
 	case d.Width < 0 || d.Width > MaxWidth:
 		return fmt.Errorf("spec: drafting: expected a width of 0 to %d, found %d", MaxWidth, d.Width)
 	}

@@ -14,11 +14,12 @@ import (
 
 // speculativeFlags say whether next tokens are guessed.
 type speculativeFlags struct {
-	how    string
-	model  string
-	most   int
-	width  int
-	always bool // verify all guesses
+	how     string
+	model   string
+	most    int
+	width   int
+	stretch float64
+	always  bool // verify all guesses
 }
 
 // speculativeNames are the flags of other programs: vLLM's, llama-server's, SGLang's.
@@ -33,6 +34,7 @@ func (f *speculativeFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.model, "draft-model", "", "the same as --speculative draft=MODEL")
 	fs.IntVar(&f.most, "draft-max", 0, "how deep tokens are guessed behind each one, at most (default 8)")
 	fs.IntVar(&f.width, "draft-width", 0, "guesses of a model that drafts which go on at each place, at most (default 3); 1 for a chain")
+	fs.Float64Var(&f.stretch, "draft-stretch", 0, "steps with guesses may take so many times as long as without, such as 1.1, for even times between tokens (default: as long as it gains)")
 }
 
 // setting reads the flags.
@@ -54,7 +56,10 @@ func (f *speculativeFlags) setting() (spec.Setting, error) {
 	if f.width < 0 || f.width > spec.MaxWidth {
 		return s, fmt.Errorf("--draft-width: expected 1 to %d, found %d", spec.MaxWidth, f.width)
 	}
-	s.Always, s.Width = f.always, f.width
+	if f.stretch != 0 && !(f.stretch >= 1) {
+		return s, fmt.Errorf("--draft-stretch: expected at least 1, found %v", f.stretch)
+	}
+	s.Always, s.Width, s.Stretch = f.always, f.width, f.stretch
 	return s, nil
 }
 
