@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -76,18 +77,28 @@ nothing starts.`,
 				return fmt.Errorf("program: expected one of %s, found %q", strings.Join(names, ", "), args[0])
 			}
 			a := &agents[i]
-			if show {
-				at := url
-				if at == "" {
-					at = "http://localhost:8080"
+			url = strings.TrimSuffix(url, "/")
+			if url != "" {
+				wanted, named := model, c.Flags().Changed("model")
+				if !named {
+					wanted = "" // what the server has
 				}
-				return a.print(c, at, model, window, args[1:])
+				name, has, err := listedModel(c.Context(), url, wanted)
+				switch {
+				case err == nil:
+					model, window = name, cmp.Or(window, has)
+				case !named:
+					return err
+				}
+			}
+			if show {
+				return a.print(c, cmp.Or(url, "http://localhost:8080"), model, window, args[1:])
 			}
 			return a.start(c.Context(), url, model, window, args[1:])
 		},
 	}
 	c.Flags().StringVar(&url, "url", "", "address of a server that runs (default: one is started)")
-	c.Flags().StringVarP(&model, "model", "m", defaultModel(), "model to work with")
+	c.Flags().StringVarP(&model, "model", "m", defaultModel(), "model to work with; with --url the first one that the server lists, if none is named")
 	c.Flags().IntVarP(&window, "ctx", "c", 0, "tokens of the model's context (default: what the server has)")
 	c.Flags().BoolVar(&show, "print", false, "print what the program is told, and start nothing")
 	return c
@@ -130,10 +141,9 @@ func (a *agent) start(ctx context.Context, url, model string, window int, args [
 			return err
 		}
 		defer end()
-	}
-	url = strings.TrimSuffix(url, "/")
-	if window == 0 {
-		window = contextOf(ctx, url, model)
+		if _, has, err := listedModel(ctx, url, model); err == nil {
+			window = cmp.Or(window, has)
+		}
 	}
 	env, own := a.settings(url, model, window)
 	p := exec.CommandContext(ctx, path, append(own, args...)...)
@@ -144,18 +154,19 @@ func (a *agent) start(ctx context.Context, url, model string, window int, args [
 	return nil
 }
 
-// contextOf asks a server how many tokens the context of a model has, of the first one if
-// it has none of that name; 0 if it does not say.
-func contextOf(ctx context.Context, url, model string) int {
+// listedModel asks a server for a model of that name, or its first one for "" or if it lists
+// none so called (it may have an alias): how it is called and how many tokens its context
+// has, 0 if the server does not say.
+func listedModel(ctx context.Context, url, model string) (name string, window int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/v1/models", nil)
 	if err != nil {
-		return 0
+		return "", 0, fmt.Errorf("--url: %w", err)
 	}
 	r, err := http.DefaultClient.Do(q)
 	if err != nil {
-		return 0
+		return "", 0, fmt.Errorf("--url: models of the server: %w", err)
 	}
 	defer r.Body.Close()
 	var list struct {
@@ -164,15 +175,15 @@ func contextOf(ctx context.Context, url, model string) int {
 			Max int    `json:"max_model_len"`
 		} `json:"data"`
 	}
-	if json.NewDecoder(r.Body).Decode(&list) != nil || len(list.Data) == 0 {
-		return 0
+	if err := json.NewDecoder(r.Body).Decode(&list); err != nil || len(list.Data) == 0 {
+		return "", 0, fmt.Errorf("--url: models of the server: expected a list of them, found status %s (%v)", r.Status, err)
 	}
 	for _, m := range list.Data {
 		if m.ID == model {
-			return m.Max
+			return model, m.Max, nil
 		}
 	}
-	return list.Data[0].Max
+	return cmp.Or(model, list.Data[0].ID), list.Data[0].Max, nil
 }
 
 // serveBeside starts a server of a model on a free port, with a context of so many tokens
