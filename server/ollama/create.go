@@ -56,7 +56,7 @@ func (b *createRequest) check() error {
 	case b.Modelfile != "":
 		return fault.Unsupported("modelfile", "not read; say from, template, system, parameters, messages and license as fields, as Ollama's clients do")
 	case b.Quantize != "" || b.Quant != "":
-		return fault.Unsupported("quantize", "models are not quantized by this server, nor by ridge; ridge pull fetches files that are, such as ridge pull hf:ORG/REPO:Q4_K_M, and ridge list --all names some")
+		return fault.Unsupported("quantize", "a server quantizes no models; the command ridge quantize MODEL TYPE writes a file that ridge serve FILE has, and ridge pull hf:ORG/REPO:Q4_K_M fetches one that is quantized already")
 	case len(b.Files) > 0:
 		return fault.Unsupported("files", "a model is created from one that this server has (from); files of your own are served with ridge serve FILE")
 	case len(b.Adapters) > 0:
