@@ -12,12 +12,12 @@ type Inputs struct {
 	Cols, Rows int
 	// Products is XᵀX, [Cols][Cols].
 	Products []float64
-	// Magnitudes are the sums of absolute values of each column.
-	Magnitudes []float64
+	// Magnitudes are the sums of absolute values of each column, Largest the largest.
+	Magnitudes, Largest []float64
 }
 
 func newInputs(cols int) *Inputs {
-	return &Inputs{Cols: cols, Products: make([]float64, cols*cols), Magnitudes: make([]float64, cols)}
+	return &Inputs{Cols: cols, Products: make([]float64, cols*cols), Magnitudes: make([]float64, cols), Largest: make([]float64, cols)}
 }
 
 // add adds n rows. Each thread has rows of the products of its own, so that their
@@ -28,6 +28,7 @@ func (in *Inputs) add(n int, row func(int) []float32, threads int) {
 		for c, v := range row(r) {
 			x[r*in.Cols+c] = float64(v)
 			in.Magnitudes[c] += math.Abs(float64(v))
+			in.Largest[c] = max(in.Largest[c], math.Abs(float64(v)))
 		}
 	}
 	parallel(in.Cols, threads, func(i int) {
@@ -65,6 +66,7 @@ func (in *Inputs) divide(s []float32) {
 			in.Products[i*in.Cols+j] /= float64(s[i]) * float64(s[j])
 		}
 		in.Magnitudes[i] /= float64(s[i])
+		in.Largest[i] /= float64(s[i])
 	}
 }
 

@@ -1,6 +1,7 @@
 package compress
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -37,6 +38,8 @@ type Rounded struct {
 	// rounding changed, over at most 64 of its rows; Plain is that of the format's
 	// encoder alone.
 	Lost, Plain float64
+	// Bytes is what the matrix takes; of a reference method, what it would take.
+	Bytes int
 	// Note says what was out of the ordinary, "" for nothing.
 	Note string
 }
@@ -239,7 +242,7 @@ func (r *layerRun) compute(layer int) error {
 			}
 			r.bytes[m.Name] = m.Out
 			if r.m.Report != nil {
-				r.m.Report(Rounded{m.Name, m.Type, m.lost(s.Inputs, reportRows, l.threads), plain[m], note})
+				r.m.Report(Rounded{m.Name, m.Type, m.lost(s.Inputs, reportRows, l.threads), plain[m], cmp.Or(m.bytes, len(m.Out)), note})
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"ridge"
@@ -118,7 +119,7 @@ const calibrationText, heldOut = "wikitext2_valid.txt", "wikitext2_test.txt"
 
 // Multiplied columns and what is divided in front of them leave the float model's
 // outputs as they are, to a ten-thousandth, with grouped heads, biases and norms of heads.
-func TestAWQFoldIsExact(t *testing.T) {
+func TestFoldsAreExact(t *testing.T) {
 	for _, path := range []string{prose, "../internal/tinymodel/testdata/llama/llama.gguf", "../internal/tinymodel/testdata/qwen2/qwen2.gguf", "../internal/tinymodel/testdata/qwen3/qwen3.gguf"} {
 		m, err := model.Open(path, model.DefaultOptions())
 		if err != nil {
@@ -130,10 +131,67 @@ func TestAWQFoldIsExact(t *testing.T) {
 		}
 		cal := slices.Repeat(ids, 4)
 		plain, _ := written(t, path, "F32", compress.RTN{}, nil, nil)
-		folded, _ := written(t, path, "F32", compress.AWQAlways(0.5), m, cal)
+		for _, p := range []compress.Pass{compress.AWQAlways(0.5), compress.Then{First: compress.SmoothQuant{Strength: 0.5}, Last: compress.RTN{}}, compress.Outliers{Columns: 3, Factor: 40}} {
+			folded, _ := written(t, path, "F32", p, m, cal)
+			same(t, path+", "+p.Name(), outputs(t, plain, ids), outputs(t, folded, ids), weightsDiffer(t, plain, folded))
+		}
 		m.Close()
-		same(t, path, outputs(t, plain, ids), outputs(t, folded, ids), weightsDiffer(t, plain, folded))
 	}
+}
+
+// A turned residual stream, with the weights of normalizations in the matrices behind
+// them, leaves logits as they are, to a ten-thousandth; all weights are other ones.
+func TestRotationIsExact(t *testing.T) {
+	for _, path := range []string{prose, "../internal/tinymodel/testdata/llama/llama.gguf", "../internal/tinymodel/testdata/qwen2/qwen2.gguf", "../internal/tinymodel/testdata/qwen3/qwen3.gguf"} {
+		f, err := gguf.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		turned := filepath.Join(t.TempDir(), "turned.gguf")
+		if err := compress.Rotate(f, 7, turned); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		x, y := logits(t, path), logits(t, turned)
+		same(t, path, x, y, weightsDiffer(t, path, turned))
+	}
+	f, err := gguf.Open("../internal/tinymodel/testdata/gemma/gemma.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := compress.Rotate(f, 7, filepath.Join(t.TempDir(), "x.gguf")); err == nil || !strings.Contains(err.Error(), `"gemma"`) {
+		t.Errorf("gemma: expected an error that names the family, found %v", err)
+	}
+}
+
+// logits returns those of some tokens.
+func logits(t *testing.T, path string) []float32 {
+	t.Helper()
+	m, err := model.Open(path, model.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	e, err := engine.New(m, engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	ids := make([]int32, 32)
+	for i := range ids {
+		ids[i] = int32(i * 37 % m.Config().Vocab)
+	}
+	out := make([]float32, len(ids)*m.Config().Vocab)
+	s, err := e.Submit(context.Background(), engine.Request{Tokens: ids, MaxTokens: -1, ScoreFrom: 1, PromptLogits: func(at int, row []float32) { copy(out[at*len(row):], row) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if ev, _ := s.Next(context.Background()); ev.Err != nil {
+		t.Fatal(ev.Err)
+	}
+	return out
 }
 
 // same compares what the output matrix reads; n is how many tensors differ.

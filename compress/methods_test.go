@@ -28,6 +28,9 @@ type methodsGolden struct {
 		Factors  []float32
 		Bytes    string
 	}
+	Smooth    []float32
+	HQQ       string
+	Reference map[string][]float64
 }
 
 func readMethods(t *testing.T) (g methodsGolden, in *Inputs) {
@@ -94,6 +97,55 @@ func TestMethodsAgainstNumpy(t *testing.T) {
 			}
 		}
 		sameBytes(t, "AWQ "+c.Type, m, c.Bytes)
+	}
+}
+
+// The same for those that need no text or that no format holds.
+func TestOtherMethodsAgainstNumpy(t *testing.T) {
+	g, in := readMethods(t)
+	m := matrixOf(t, g.W, g.Cols, "Q4_1")
+	if note, err := (HQQ{}).Round(m, in, 3); err != nil || note != "" {
+		t.Fatal(note, err)
+	}
+	sameBytes(t, "HQQ", m, g.HQQ)
+
+	norm := matrixOf(t, slices.Repeat([]float32{1}, g.Cols), g.Cols, "F32")
+	s := &Site{Mats: []*Matrix{m}, Inputs: in, before: &before{n: g.Cols, index: func(c int) int { return c }, numbers: []*Matrix{norm}}}
+	if err := (SmoothQuant{Strength: 0.5}).Transform(&Layer{Sites: []*Site{s}, threads: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for c, f := range g.Smooth {
+		if got := 1 / norm.W[c]; math.Abs(float64(got/f-1)) > 1e-6 {
+			t.Errorf("SmoothQuant: column %d: expected a factor of %v, found %v", c, f, got)
+		}
+	}
+
+	_, in = readMethods(t)
+	grid := Affine{Bits: 3, Group: 32}
+	for _, p := range []Pass{ReferenceGPTQ{grid, 0.01}, OWQ{grid, 0.04, 0.01}, SpQR{grid, 0.02, 0.01}, SqueezeLLM{3, 0.01}} {
+		want := g.Reference[p.Name()]
+		if len(want) != len(g.W) {
+			t.Fatalf("%s: expected %d values in the golden, found %d", p.Name(), len(g.W), len(want))
+		}
+		for _, threads := range []int{1, 3} {
+			m := matrixOf(t, g.W, g.Cols, "F32")
+			if note, err := p.Round(m, in, threads); err != nil || note != "" {
+				t.Fatal(p.Name(), note, err)
+			}
+			got := make([]float32, len(want))
+			m.Type.Decode(got, m.Out)
+			for i, v := range want {
+				if math.Abs(v-float64(got[i])) > 2e-6*max(1, math.Abs(v)) {
+					t.Fatalf("%s: row %d, column %d: expected %v, found %v", p.Name(), i/g.Cols, i%g.Cols, v, got[i])
+				}
+			}
+			if m.bytes <= len(g.W)*3/8 || m.bytes >= len(g.W)*5/8*3/2 {
+				t.Errorf("%s: expected bytes of three bits and what is beside them, found %d for %d weights", p.Name(), m.bytes, len(g.W))
+			}
+		}
+		if _, err := p.Round(matrixOf(t, g.W, g.Cols, "Q4_1"), in, 1); err == nil || !strings.Contains(err.Error(), "F32") {
+			t.Errorf("%s into Q4_1: expected an error that says F32, found %v", p.Name(), err)
+		}
 	}
 }
 

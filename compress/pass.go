@@ -3,6 +3,7 @@ package compress
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"ridge/weights/tensor"
 )
@@ -36,8 +37,38 @@ func (RTN) Transform(*Layer) error { return nil }
 // Round implements Pass.
 func (RTN) Round(m *Matrix, _ *Inputs, threads int) (string, error) { return "", m.plain(threads) }
 
-// ParsePass returns the method of a name: rtn, gptq or awq.
+// Then changes layers as the first pass does and rounds them as the last.
+type Then struct{ First, Last Pass }
+
+func (p Then) Name() string { return p.First.Name() + "+" + p.Last.Name() }
+
+func (p Then) Settings() string { return p.First.Settings() + "; " + p.Last.Settings() }
+
+// Transform implements Pass.
+func (p Then) Transform(l *Layer) error {
+	if err := p.First.Transform(l); err != nil {
+		return err
+	}
+	return p.Last.Transform(l)
+}
+
+// Round implements Pass.
+func (p Then) Round(m *Matrix, in *Inputs, threads int) (string, error) {
+	return p.Last.Round(m, in, threads)
+}
+
+// ParsePass returns the method of a name: rtn, gptq, awq, smoothquant, hqq, or two of
+// them with a plus sign between, the first of which changes layers and the second of
+// which rounds.
 func ParsePass(name string, actOrder bool, damp float64) (Pass, error) {
+	if first, last, ok := strings.Cut(name, "+"); ok {
+		var p Then
+		var err error
+		if p.First, err = ParsePass(first, actOrder, damp); err == nil {
+			p.Last, err = ParsePass(last, actOrder, damp)
+		}
+		return p, err
+	}
 	if !(damp >= 0 && damp < 1e3) {
 		return nil, fmt.Errorf("compress: damping: expected 0 to 1000, found %v", damp)
 	}
@@ -48,8 +79,12 @@ func ParsePass(name string, actOrder bool, damp float64) (Pass, error) {
 		return GPTQ{ActOrder: actOrder, Damp: damp}, nil
 	case "awq":
 		return AWQ{}, nil
+	case "smoothquant":
+		return SmoothQuant{Strength: 0.5}, nil
+	case "hqq":
+		return HQQ{}, nil
 	}
-	return nil, fmt.Errorf("compress: method %q: unknown, expected rtn, gptq or awq", name)
+	return nil, fmt.Errorf("compress: method %q: unknown, expected rtn, gptq, awq, smoothquant, hqq or two of them as in smoothquant+gptq", name)
 }
 
 // Layer is what a Pass sees at a time.
@@ -79,6 +114,7 @@ type Matrix struct {
 
 	importance []float32 // of the columns, for the encoder; nil for none
 	changed    bool
+	bytes      int // that a reference counts; 0 for those of Out
 }
 
 func (m *Matrix) row(r int) []float32 { return m.W[r*m.Cols : (r+1)*m.Cols] }

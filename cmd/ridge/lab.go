@@ -20,7 +20,7 @@ func labCommand() *cobra.Command {
 		Use:   "lab",
 		Short: "Measure again what papers on inference report",
 	}
-	c.AddCommand(labSpecCommand())
+	c.AddCommand(labSpecCommand(), labQuantCommand())
 	return c
 }
 

@@ -27,6 +27,7 @@ type quantizeFlags struct {
 	pure, keepOutput, again          bool
 	dry, force, asJSON               bool
 	threads                          int
+	rotate                           uint64
 }
 
 func quantizeCommand() *cobra.Command {
@@ -47,7 +48,9 @@ add up. What was lost is measured by ridge eval kl.
 --method gptq and awq round the matrices of layers, which keep their types and sizes,
 with what their inputs are on a calibration text: gptq lets later columns pay for the
 errors of earlier ones, awq multiplies columns whose inputs are large and divides what
-comes before. How a file came to be stands in its keys, ridge.quantize.*.
+comes before. smoothquant does so for activations of few bits, hqq moves the zeros of
+Q4_1 and Q5_1. --rotate turns the residual stream first. How a file came to be stands in
+its keys, ridge.quantize.*.
 
 The type auto chooses one for each matrix: a scan measures how far the model's
 predictions of --calibration move when that matrix alone is small, and --size or
@@ -72,6 +75,7 @@ predictions of --calibration move when that matrix alone is small, and --size or
 	fs.BoolVar(&f.pure, "pure", false, "the mixture's main type for every matrix")
 	fs.BoolVar(&f.keepOutput, "keep-output", false, "leave the output matrix as it is")
 	fs.BoolVar(&f.again, "allow-requantize", false, "quantize again what is quantized already")
+	fs.Uint64Var(&f.rotate, "rotate", 0, "seed, from 1, of a Hadamard matrix that turns the residual stream of the float model first (Llama, Qwen 2, Qwen 3); 0 for none")
 	fs.StringVar(&f.split, "split-size", "", "most bytes of tensors in a file, such as 4G; several files are written then")
 	fs.BoolVar(&f.dry, "dry-run", false, "print what would become of each tensor and the sizes, and write nothing")
 	fs.BoolVar(&f.force, "force", false, "replace a file that is there")
@@ -119,7 +123,12 @@ func (f *quantizeFlags) run(c *cobra.Command, name, typ string) error {
 	if err != nil {
 		return err
 	}
-	defer clean()
+	defer func() { clean() }()
+	if f.rotate > 0 {
+		if file, clean, err = f.turned(file, clean); err != nil {
+			return err
+		}
+	}
 	opts := o(bars.work("quantizing"))
 	done, err := f.method.set(file, &opts, auto)
 	defer done()
@@ -180,6 +189,34 @@ func (f *quantizeFlags) open(path string) (file *gguf.File, clean func(), err er
 		file.Close()
 		os.RemoveAll(dir)
 	}, err
+}
+
+// turned writes the model of a file with its residual stream turned beside the file that
+// is written, and opens that instead.
+func (f *quantizeFlags) turned(file *gguf.File, clean func()) (*gguf.File, func(), error) {
+	defer clean()
+	beside := filepath.Dir(f.out)
+	if f.dry {
+		beside = ""
+	}
+	dir, err := os.MkdirTemp(beside, ".quantize-")
+	if err != nil {
+		return nil, func() {}, err
+	}
+	path := filepath.Join(dir, "turned.gguf")
+	if err := compress.Rotate(file, f.rotate, path); err != nil {
+		os.RemoveAll(dir)
+		return nil, func() {}, err
+	}
+	to, err := gguf.Open(path)
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, func() {}, err
+	}
+	return to, func() {
+		to.Close()
+		os.RemoveAll(dir)
+	}, nil
 }
 
 // options reads the flags that say what becomes of tensors.

@@ -1,10 +1,11 @@
-"""Rounds one matrix as GPTQ and AWQ do, by their definitions in numpy, for TestMethodsAgainstNumpy.
+"""Rounds one matrix as methods do, by their definitions in numpy, for TestMethodsAgainstNumpy.
 
   python gen_methods.py > methods.json
 
 GPTQ: the inverse of the damped products, its upper Cholesky factor by numpy's lower one
-transposed, one column at a time, no lazy updates. AWQ: outputs are computed, not their
-products' forms. Formats are ggml's Q4_0 and Q4_1, written here from their definition.
+transposed, one column at a time, no lazy updates. On reference grids: the inverse itself,
+from which each column is eliminated. AWQ: outputs are computed, not their
+products' forms. SqueezeLLM: every cut of a row is tried. Formats are ggml's Q4_0 and Q4_1, written here from their definition.
 """
 import json
 import numpy as np
@@ -97,6 +98,125 @@ def awq(kind, w, x):
     return k, s, out
 
 
+def hqq(w, turns=20):
+    out = b""
+    for row in w.astype(np.float64):
+        for b in range(0, COLS, BLOCK):
+            x = row[b:b + BLOCK]
+            d = (x.max() - x.min()) / 15
+            zero = best = -x.min() / d
+            least, beta = np.inf, 10.0
+            for _ in range(turns):
+                q = np.clip(np.floor(x / d + zero + 0.5), 0, 15)
+                e = x - (q - zero) * d
+                loss = sum(np.abs(e))
+                if loss >= least:
+                    break
+                least, best = loss, zero
+                shrunk = np.zeros_like(e)
+                on = e != 0
+                shrunk[on] = np.sign(e[on]) * np.maximum(np.abs(e[on]) - np.abs(e[on]) ** (0.7 - 1) / beta, 0)
+                zero, beta = sum(q - (x - shrunk) / d) / len(x), beta * 1.01
+            step, low = np.float64(f16(f32(d))), np.float64(f16(f32(-best * d)))
+            out += block_bytes("Q4_1", f32(low), f32(step), np.clip(np.floor((x - low) / step + 0.5), 0, 15))
+    return out
+
+
+half = lambda v: np.float64(f16(f32(v)))
+
+
+def affine_fit(x, kept, bits):
+    x = x[~kept]
+    return (half(x.min()), half((x.max() - x.min()) / (2 ** bits - 1))) if len(x) else (0.0, 0.0)
+
+
+def affine_value(w, low, step, bits):
+    return low + step * np.clip(np.floor((w - low) / step + 0.5), 0, 2 ** bits - 1) if step else low
+
+
+def damped(h, damp=0.01):
+    h = h.copy()
+    mean = np.mean(np.diag(h))
+    i = np.arange(len(h))
+    h[i, i] = np.where(np.diag(h) == 0, mean, np.diag(h)) + damp * mean
+    return h
+
+
+def eliminate(w, h, order, kept, bits, group):
+    out = np.zeros(w.shape)
+    for r, row in enumerate(w.astype(np.float64)):
+        inverse, v = np.linalg.inv(damped(h)), row.copy()
+        for t, c in enumerate(order):
+            if t % group == 0:
+                g = order[t:t + group]
+                low, step = affine_fit(v[g], kept[r][g], bits)
+            q = half(v[c]) if kept[r][c] else affine_value(v[c], low, step, bits)
+            out[r, c] = q
+            rest = order[t + 1:]
+            v[rest] -= (v[c] - q) / inverse[c, c] * inverse[c, rest]
+            inverse -= np.outer(inverse[:, c], inverse[c, :]) / inverse[c, c]
+    return out
+
+
+def plain_errors(w, bits, group):
+    e = np.zeros(w.shape)
+    for r, row in enumerate(w.astype(np.float64)):
+        for b in range(0, COLS, group):
+            x = row[b:b + group]
+            low, step = affine_fit(x, np.zeros(len(x), bool), bits)
+            e[r, b:b + group] = [v - affine_value(v, low, step, bits) for v in x]
+    return e
+
+
+def owq(w, h, bits, group, share):
+    loss = (plain_errors(w, bits, group) ** 2).sum(0) * np.diag(h)
+    weak = np.sort(np.argsort(-loss, kind="stable")[:int(share * COLS + 0.5)])
+    kept = np.zeros(w.shape, bool)
+    kept[:, weak] = True
+    order = np.array([c for c in range(COLS) if c not in weak] + list(weak))
+    return eliminate(w, h, order, kept, bits, group)
+
+
+def spqr(w, h, bits, group, share):
+    loss = (plain_errors(w, bits, group) ** 2 / np.diag(np.linalg.inv(damped(h)))).flatten()
+    kept = np.zeros(w.size, bool)
+    kept[np.argsort(-loss, kind="stable")[:int(share * w.size + 0.5)]] = True
+    return eliminate(w, h, np.arange(COLS), kept.reshape(w.shape), bits, group)
+
+
+def squeezellm(w, h, bits, share):
+    w = w.astype(np.float64)
+    kept = np.zeros(w.size, bool)
+    kept[np.argsort(-np.abs(w).flatten(), kind="stable")[:int(share * w.size + 0.5)]] = True
+    kept, out = kept.reshape(w.shape), np.zeros(w.shape)
+    for r, row in enumerate(w):
+        out[r, kept[r]] = [half(v) for v in row[kept[r]]]
+        cols = [c for c in np.argsort(row, kind="stable") if not kept[r][c]]
+        x, weight = row[cols], np.diag(h)[cols] + 1e-12
+        n = len(x)
+        cost = np.full((n + 1, n + 1), np.inf)
+        for i in range(n):
+            for j in range(i + 1, n + 1):
+                mean = np.average(x[i:j], weights=weight[i:j])
+                cost[i, j] = (weight[i:j] * (x[i:j] - mean) ** 2).sum()
+        best, cuts = cost[0].copy(), []
+        for _ in range(2 ** bits - 1):
+            table = best[:, None] + cost
+            cuts.append(np.argmin(table, axis=0))
+            best = table.min(axis=0)
+        end = n
+        for cut in cuts[::-1] + [np.zeros(n + 1, int)]:
+            start = cut[end]
+            out[r, [cols[i] for i in range(start, end)]] = half(np.average(x[start:end], weights=weight[start:end]))
+            end = start
+    return out
+
+
+def smooth(w, x, strength):
+    largest = np.maximum(np.abs(x).max(0).astype(np.float64), 1e-5)
+    return np.maximum(largest ** strength / np.maximum(np.abs(w).max(0).astype(np.float64), 1e-5) ** (1 - strength), 1e-5).astype(f32)
+
+
 rng = np.random.default_rng(14)
 w = np.round(rng.normal(size=(ROWS, COLS)) * 64).astype(int)
 mix = rng.normal(size=(24, COLS)) * np.exp(rng.normal(size=COLS))
@@ -110,4 +230,13 @@ for kind in ("Q4_0", "Q4_1"):
         golden["gptq"].append({"type": kind, "act_order": act_order, "bytes": gptq(kind, W, H, act_order).hex()})
     k, s, out = awq(kind, W, X)
     golden["awq"].append({"type": kind, "exponent": k, "factors": [float(v) for v in s], "bytes": out.hex()})
+golden["smooth"] = [float(v) for v in smooth(W, X, 0.5)]
+golden["hqq"] = hqq(W).hex()
+shorter = lambda a: [float(f"{v:.7g}") for v in a.flatten()]
+golden["reference"] = {
+    "gptq-reference": shorter(eliminate(W, H, np.arange(COLS), np.zeros(W.shape, bool), 3, 32)),
+    "owq": shorter(owq(W, H, 3, 32, 0.04)),
+    "spqr": shorter(spqr(W, H, 3, 32, 0.02)),
+    "squeezellm": shorter(squeezellm(W, H, 3, 0.01)),
+}
 print(json.dumps(golden, separators=(",", ":")))

@@ -44,6 +44,7 @@ var mayImport = map[string][]string{
 	"engine/trace":        {},
 	"engine":              {"engine/trace", "kvcache", "model", "sample", "sched", "spec"},
 	"lab/drafts":          {"engine", "sample"},
+	"lab/quant":           {"compress", "engine", "measure/eval", "model", "weights/gguf"},
 	"text/grammar":        {},
 	"text/grammar/schema": {"text/grammar"},
 	"measure/bench":       {"measure/machine", "weights/gguf", "kernel", "kvcache", "model", "measure/roofline", "weights/tensor"},

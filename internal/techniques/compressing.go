@@ -16,8 +16,8 @@ var compressing = []Technique{
 		What:    "AWQ: columns with large inputs multiplied before rounding, what comes before them divided; of twenty exponents the best for each matrix",
 		Use:     "ridge quantize MODEL TYPE --method awq --calibration TEXT -o FILE",
 		Code:    "compress/awq.go",
-		Tests:   []string{"compress TestMethodsAgainstNumpy", "compress TestAWQFoldIsExact", "compress TestMethodsLowerDivergence"},
-		Show:    "go test -v -run 'TestAWQFoldIsExact|TestMethodsLowerDivergence' ./compress",
+		Tests:   []string{"compress TestMethodsAgainstNumpy", "compress TestFoldsAreExact", "compress TestMethodsLowerDivergence"},
+		Show:    "go test -v -run 'TestFoldsAreExact|TestMethodsLowerDivergence' ./compress",
 		Missing: "at 3 bits (Q3_K_S) no difference from plain rounding on the model of the tests; clipping; families other than Llama, Qwen 2 and Qwen 3",
 	},
 	{

@@ -62,10 +62,10 @@ var kernels = []Technique{
 		What:    "activations as bytes, with the columns that are largest in all rows kept apart: float32 with weights in float16",
 		Use:     "--act mixed|fine",
 		Code:    "kernel/apart.go",
-		Tests:   []string{"kernel TestApartAgainstDefinition", "model TestApartBudget", "model TestKeptColumnsApart"},
+		Tests:   []string{"kernel TestApartAgainstDefinition", "model TestApartBudget", "model TestKeptColumnsApart", "lab/quant TestOutliersAndResuming"},
 		Show:    "ridge eval kl tiny tiny --base-act int16 --act mixed -f README.md --tokens 2048",
 		Bench:   "ridge bench --synthetic smol:Q4_1 --act int8,mixed,fine -p 512 -n 32",
-		Missing: "columns chosen by threshold for each row; a choice for experts",
+		Missing: "columns chosen by threshold for each row run as a reference only (ridge lab quant); a choice for experts",
 	},
 	{
 		ID:    "fast-gemv",

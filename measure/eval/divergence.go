@@ -12,12 +12,14 @@ import (
 // Divergence says how far a model's predictions are from those of a base
 // model, over the tokens of a text.
 type Divergence struct {
-	Mean    float64 `json:"mean_kl"` // mean of KL(base || model), in nats
-	StdErr  float64 `json:"std_err"` // its standard error
-	Median  float64 `json:"median_kl"`
-	P99     float64 `json:"p99_kl"`
-	Max     float64 `json:"max_kl"`
-	SameTop float64 `json:"same_top"` // fraction of tokens with the same most probable token
+	Mean   float64 `json:"mean_kl"` // mean of KL(base || model), in nats
+	StdErr float64 `json:"std_err"` // its standard error
+	// KL is the same with windows as observations; of two windows or more.
+	KL      Difference `json:"kl"`
+	Median  float64    `json:"median_kl"`
+	P99     float64    `json:"p99_kl"`
+	Max     float64    `json:"max_kl"`
+	SameTop float64    `json:"same_top"` // fraction of tokens with the same most probable token
 
 	Base  Perplexity `json:"base"`
 	Model Perplexity `json:"model"`
@@ -174,6 +176,7 @@ func (c *comparison) result(wins []window) Divergence {
 	}
 	if windows > 1 {
 		d.NLL = differences(c.nll, c.base, wins)
+		d.KL = differences(c.kl, make([]float64, len(c.kl)), wins)
 	}
 	slices.Sort(c.kl)
 	d.Median, d.P99, d.Max = c.kl[len(c.kl)/2], c.kl[int(0.99*(n-1))], c.kl[len(c.kl)-1]
