@@ -65,6 +65,17 @@ func (m *Model) ReadControl(path string, first, last int) (*Adapter, error) {
 	return a, nil
 }
 
+// Steer has the rows of all runs changed as a control vector says, whatever adapters
+// they have. It is called before the first step, and is part of what the model computes:
+// see Fingerprint.
+func (m *Model) Steer(a *Adapter) error {
+	if !m.Has(a) || len(a.deltas.Deltas) > 0 {
+		return fmt.Errorf("model: steer: expected control vectors of the model, found %d matrices or another model's", len(a.deltas.Deltas))
+	}
+	m.net.steer, m.steerID = a.deltas.Steer, a.ID
+	return nil
+}
+
 // direction reads the vector of a layer.
 func (f *adapterFile) direction(g *gguf.File, t gguf.TensorInfo, hidden int) ([]float32, error) {
 	if len(t.Dims) != 1 || t.Dims[0] != uint64(hidden) {

@@ -59,6 +59,15 @@ func TestControlGolden(t *testing.T) {
 					t.Errorf("chunks of %d give other bits", chunk)
 				}
 			}
+			// Given to the whole model, rows have the same bits, and the model is another.
+			before := m.Fingerprint()
+			if err := m.Steer(a); err != nil {
+				t.Fatal(err)
+			}
+			if !equalBits(compute(t, m, prompt, 7), got) || m.Fingerprint() == before {
+				t.Error("a steered model does not compute what its runs did, or has not changed")
+			}
+			m.net.steer = nil
 			halves, _ := adapted(t, m, a.Scaled(0.25).With(a.Scaled(0.75)), prompt, 64)
 			if d, _ := maxDiff(halves, got); d > 1e-3 {
 				t.Errorf("two parts of the vectors differ from them by %v", d)

@@ -43,7 +43,7 @@ func (f fingerprint) add(name string, m tensor.Mat) {
 
 // Fingerprint identifies what the model computes: its configuration, samples of
 // each of its matrices, as they were loaded, the rotary frequencies, the
-// precision of activations, and whether keys are balanced. Keys and values that were computed by a model are of
+// precision of activations, whether keys are balanced, and what rows are steered by. Keys and values that were computed by a model are of
 // use to those with the same fingerprint only.
 func (m *Model) Fingerprint() string {
 	h := sha256.New()
@@ -59,6 +59,9 @@ func (m *Model) Fingerprint() string {
 	}
 	if m.balanced() {
 		fmt.Fprint(h, "balanced keys")
+	}
+	if m.steerID != "" {
+		fmt.Fprint(h, "steered by ", m.steerID)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

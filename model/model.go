@@ -82,6 +82,7 @@ type Model struct {
 	act      Act
 	path     string
 	ropes    []*nn.Rope
+	steerID  string // of the control vectors that all rows have, "" for none
 }
 
 // Open reads the model at path: a GGUF file (any shard of a split one), a

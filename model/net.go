@@ -19,6 +19,8 @@ type Net struct {
 	Dense   []dense     // that make an embedding of pooled states, one after the other
 	Classes *classifier // nil for none
 
+	steer [][]float32 // added to all rows behind each layer, nil for nothing; see Model.Steer
+
 	// ahead, when not nil, is called before each layer: see readAhead.
 	ahead func(layer int)
 }
@@ -197,6 +199,11 @@ func (n *Net) run(e *nn.Exec, s *nn.Step, r *netRows) {
 		}
 		n.Layers[i].run(e, s, i, i == len(n.Layers)-1, &r.layerRows)
 		e.Steer(&r.x, i)
+		if i < len(n.steer) && n.steer[i] != nil {
+			for row := range r.x.N {
+				kernel.Add(nn.Row(&r.x, row), n.steer[i])
+			}
+		}
 	}
 	n.finish(e, s, r)
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"ridge"
 	"ridge/model"
 )
 
@@ -56,7 +55,9 @@ func (f *controlFlags) add(fs *pflag.FlagSet) {
 }
 
 // read adds the control vectors to an adapter, which may be nil.
-func (f *controlFlags) read(m *ridge.Model, sum *model.Adapter) (*model.Adapter, error) {
+func (f *controlFlags) read(m interface {
+	ReadControl(path string, first, last int) (*model.Adapter, error)
+}, sum *model.Adapter) (*model.Adapter, error) {
 	first, last := 0, 0
 	if f.layers != "" {
 		if n, err := fmt.Sscanf(f.layers+" ", "%d-%d ", &first, &last); n != 2 || err != nil || first < 1 || last < first {

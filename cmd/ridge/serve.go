@@ -446,6 +446,9 @@ func (o *serveOptions) load(s *serveShelf, swap *engine.SwapSpace, warn func(str
 			warn(name + ": " + beyondText(b))
 		}
 		if err == nil {
+			err = o.steer(m, s, name)
+		}
+		if err == nil {
 			eo.Draft, err = o.drafting(ctx, m)
 		}
 		if err == nil && o.contiguous {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"ridge/model"
 	"ridge/server/adapters"
 )
 
@@ -16,6 +17,7 @@ type adapterFlags struct {
 	mostLoras  int
 	loraMemory string
 	loraDir    string
+	controls   controlFlags
 	served     *adapters.Set
 }
 
@@ -23,6 +25,7 @@ func (f *adapterFlags) add(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.loras, "lora", nil, "NAME=FILE[:SCALE]: a LoRA adapter of the first model, which requests name as their model; may be repeated")
 	fs.IntVar(&f.mostLoras, "max-loras", 0, "adapters in memory at one time: others are read again when requests want them (default: any number)")
 	fs.StringVar(&f.loraMemory, "lora-memory", "1G", "memory for the matrices of adapters")
+	f.controls.add(fs)
 	fs.StringVar(&f.loraDir, "lora-dir", "", "folder from which clients may load adapters, with POST /v1/load_lora_adapter; without it they load none")
 }
 
@@ -43,6 +46,18 @@ func (f *adapterFlags) adapted(s *serveShelf) (*adapters.Set, error) {
 		}
 	}
 	return a, a.Configure(s.adapters)
+}
+
+// steer gives the first model the control vectors of the flags.
+func (f *adapterFlags) steer(m *model.Model, s *serveShelf, name string) error {
+	if first, ok := s.find(""); len(f.controls.files) == 0 && f.controls.layers == "" || !ok || first.Name != name {
+		return nil
+	}
+	a, err := f.controls.read(m, nil)
+	if err != nil || a == nil {
+		return err
+	}
+	return m.Steer(a)
 }
 
 // adapter reads NAME=FILE[:SCALE].
