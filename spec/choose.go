@@ -13,6 +13,10 @@ type Offer struct {
 // MaxRows bounds the guesses that a step verifies.
 const MaxRows = 64
 
+// margin is the gain below which nothing is verified: what was measured of steps is off
+// by as much, and the best of many is the one that looks better than it is.
+const margin = 1.05
+
 // Choose decides how many guesses of each offer a step verifies: as many as make
 // the most tokens in the time of the step. fixed are the tokens that the step gives
 // without guesses, and cost is how long it takes with so many rows more, 0 to
@@ -24,7 +28,6 @@ const MaxRows = 64
 // that of the one before it. So the best n rows are found one by one, the likeliest of
 // those that come next first, and all n are compared.
 func Choose(offers []Offer, fixed int, cost func(rows int) float64) (gain float64) {
-	const margin = 1.02
 	begin(offers)
 	plain := cost(0)
 	if plain <= 0 || fixed <= 0 {
