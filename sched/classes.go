@@ -11,7 +11,7 @@ import (
 // without them first.
 
 const (
-	// guestChunk is the least of a guest's prompt that a step computes when it computes any.
+	// guestChunk is the least of a guest's prompt that a step computes whatever the bound.
 	guestChunk = 4
 	// guestPatience is how many steps with prompts of hosts go by before guests get the
 	// least all the same. In those steps it would add to the longest there are.
@@ -45,9 +45,10 @@ func (s *Scheduler) classes() {
 // guest says whether q is of a worse class than answers that go on.
 func (s *Scheduler) guest(q *Seq) bool { return s.hosts && q.Priority > s.best }
 
-// guests plans rows of guests beside those of hosts, as far as the bound goes. Where it
-// leaves nothing they get the least that there is, now for an answer and now for a prompt.
-// Steps with prompts of hosts, the longest, have none where these are rare.
+// guests plans rows of guests beside those of hosts, as far as the bound goes: their
+// answers and their prompts come first in turns, and where it leaves nothing, who comes
+// first gets the least that there is. Steps with prompts of hosts, the longest, have none
+// where these are rare.
 func (s *Scheduler) guests() {
 	rest := s.stats.Steps - s.visited
 	if s.stats.Steps%aloneEach == 0 || s.prompting > 0 && rest <= 1 {
@@ -56,36 +57,36 @@ func (s *Scheduler) guests() {
 	s.bound = time.Duration(max(s.cfg.ClassSlowdown/s.slower(), 1) * float64(s.cost.Predict(s.plan.Shape)))
 	s.least = s.prompting == 0 || rest >= guestPatience
 	s.visiting = true
-	if !s.cfg.Apart || s.prompting == 0 {
+	if s.stats.Steps%2 == 0 {
 		s.visits()
 	}
 	if !s.cfg.Apart || s.decoding == 0 {
 		s.prompts()
 		s.admit(true)
 	}
+	if s.stats.Steps%2 == 1 {
+		s.visits()
+	}
 }
 
 // visits plans next tokens of guests: first of those that were not served for longest.
 func (s *Scheduler) visits() {
+	if s.cfg.Apart && s.prompting > 0 {
+		return
+	}
 	s.visitors = s.visitors[:0]
-	prompts := s.queue.len() > 0
 	for _, q := range s.running[:s.active] {
-		switch {
-		case q.Hold || q.run >= 0 || !s.guest(q):
-		case q.decodes():
+		if !q.Hold && q.run < 0 && s.guest(q) && q.decodes() {
 			s.visitors = append(s.visitors, q)
-		default:
-			prompts = true
 		}
 	}
 	slices.SortFunc(s.visitors, func(a, b *Seq) int { return cmp.Or(cmp.Compare(a.served, b.served), compare(a, b)) })
-	least := s.least && !(prompts && s.stats.Steps%2 == 1)
 	for _, q := range s.visitors {
 		if q.run >= 0 || q.place != isRunning || s.left == 0 { // a victim of one before it
 			continue
 		}
 		n := q.missing()
-		if !(least && s.seated == 0) && s.cost.Predict(s.plan.Shape.withRun(&Run{Seq: q, Start: q.Computed, N: n, Outputs: 1})) > s.bound {
+		if !(s.least && s.seated == 0) && s.cost.Predict(s.plan.Shape.withRun(&Run{Seq: q, Start: q.Computed, N: n, Outputs: 1})) > s.bound {
 			return
 		}
 		s.schedule(q, min(n, s.left))

@@ -125,15 +125,8 @@ func (s *Scheduler) late(q *Seq) float64 {
 // within returns the tokens of a prompt that the step can take in the time of
 // limit.
 func (s *Scheduler) within(q *Seq, limit time.Duration) int {
-	least := minChunk
-	if s.guest(q) {
-		least = 0
-		if s.least && s.seated == 0 {
-			least = guestChunk
-		}
-	}
 	if !s.cost.Ready() {
-		return least
+		return minChunk
 	}
 	lo, hi := 0, min(s.left, max(s.cost.Reach()-s.plan.Shape.Rows, 0))
 	for lo < hi {
@@ -144,8 +137,13 @@ func (s *Scheduler) within(q *Seq, limit time.Duration) int {
 			hi = mid - 1
 		}
 	}
-	if lo < least && (s.prompting == 0 || s.guest(q)) {
-		return min(least, s.left)
+	switch {
+	case s.guest(q):
+		if lo < guestChunk && s.least && s.seated == 0 {
+			return min(guestChunk, s.left)
+		}
+	case lo < minChunk && s.prompting == 0:
+		return min(minChunk, s.left)
 	}
 	return lo
 }

@@ -127,3 +127,21 @@ func TestGuestsFollowMeasuredTimes(t *testing.T) {
 		t.Errorf("%d steps with guests, the 99th percentile %d thousandths of what answers alone take, want at most 1300", len(ratios), p)
 	}
 }
+
+// Guests whose answers fill what the bound leaves keep no other guest's prompt from being
+// computed.
+func TestGuestsTakeTurns(t *testing.T) {
+	cfg, err := sched.Preset("ridge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs := Load{Jobs: 4, Seed: 1, Prompt: Lengths{Median: 32}, Answer: Lengths{Median: 4000}}.Make()
+	for range 8 {
+		jobs = append(jobs, Job{Arrive: come, Prompt: 32, Answer: 4000, Priority: 1})
+	}
+	jobs = append(jobs, Job{Arrive: come + 5*time.Second, Prompt: 600, Answer: 1, Priority: 1})
+	r := do(t, cfg, jobs, Options{Machine: Small, Pages: 1 << 14, Until: come + 25*time.Second, Calibrate: true})
+	if last := r.Results[len(jobs)-1]; !last.Done || last.Total > 10*time.Second {
+		t.Errorf("the prompt was answered after %v of %v", last.Total, r.Now)
+	}
+}
