@@ -14,16 +14,12 @@ func (e *Engine) outcome(r *sched.Run, run *runState) {
 	q, g := run.q, run.q.g
 	jobs := e.jobs[run.jobs : run.jobs+run.njobs]
 	for ; len(jobs) > 0 && jobs[0].at > 0; jobs = jobs[1:] {
-		if at := jobs[0].at; at < q.Prompt {
-			if g.info.LogProbs != nil {
-				g.info.LogProbs[at] = jobs[0].res
-			}
-			g.scored, g.fault = at, errors.Join(g.fault, jobs[0].err)
-			q.Scored = g.rowsToScore()
-		} else if e.reveal(q, &jobs[0]) {
-			q.Forced, r.New, r.Finished = 0, 1, true
-			return
+		at := jobs[0].at
+		if g.info.LogProbs != nil {
+			g.info.LogProbs[at] = jobs[0].res
 		}
+		g.scored, g.fault = at, errors.Join(g.fault, jobs[0].err)
+		q.Scored = g.rowsToScore()
 	}
 	if r.Outputs == 0 {
 		g.progress(r.Start + r.N)
@@ -43,7 +39,7 @@ func (e *Engine) outcome(r *sched.Run, run *runState) {
 		r.New = 1
 		e.candidates(q, &jobs[0])
 	case g.forked || e.o.Contiguous:
-		e.extendAll(q, r, &jobs[0])
+		e.extendAll(q, r, &jobs[0], run.forced)
 	default:
 		r.Finished = e.branch(q, jobs)
 		r.New = 1 + q.Forced
@@ -82,6 +78,7 @@ func (e *Engine) branch(root *sequence, jobs []job) (finished bool) {
 	g := root.g
 	g.forked = true
 	others := false
+	root.Forced = 0
 	for _, q := range g.seqs {
 		if q != root && !q.done {
 			q.begin(root.tokens[:root.Prompt])
@@ -93,13 +90,13 @@ func (e *Engine) branch(root *sequence, jobs []job) (finished bool) {
 			end = true
 			e.finish(q, &Event{Token: -1, StopToken: -1, Finish: FinishStop})
 		} else if !end {
-			end = e.extend(q, &jobs[0])
+			end = e.extendToEnd(q, &jobs[0])
 			jobs = jobs[1:]
 		}
 		if q == root {
 			finished = end
 		} else if !end {
-			q.Wanted = q.Prompt + 1 + q.Forced
+			q.Wanted = q.Prompt + 1
 			e.forks = append(e.forks, fork{root, q})
 			others = true
 		}
@@ -115,11 +112,9 @@ func (e *Engine) branch(root *sequence, jobs []job) (finished bool) {
 	return finished
 }
 
-// extend gives a choice its next token, with those that are forced after it, and
-// says whether it is complete.
+// extend gives a choice its next token, and says whether it is complete.
 func (e *Engine) extend(q *sequence, j *job) (finished bool) {
 	g := q.g
-	q.Forced = 0
 	if j.err != nil {
 		e.finish(q, &Event{Token: -1, StopToken: -1, Finish: FinishError, Err: e.locate(q, j.err)})
 		return true
@@ -131,7 +126,7 @@ func (e *Engine) extend(q *sequence, j *job) (finished bool) {
 		e.finish(q, &Event{Token: -1, StopToken: token, LogProb: j.res.LogProb, Top: j.res.Top, Trace: j.res.Trace, Finish: FinishStop})
 		return true
 	}
-	n := q.length() + len(q.ahead.ids)
+	n := q.length()
 	if q.mask.stops != nil && n >= g.req.MinTokens {
 		q.mask.stops = nil
 		q.setMask()
@@ -145,11 +140,7 @@ func (e *Engine) extend(q *sequence, j *job) (finished bool) {
 	case q.loops() && n >= g.req.MinTokens:
 		end = FinishLoop
 	}
-	if len(q.ahead.ids) == 0 {
-		return e.emit(q, &j.res, j.forced, end)
-	}
-	e.emit(q, &j.res, j.forced, "")
-	return e.appendForced(q, end)
+	return e.emit(q, &j.res, j.forced, end)
 }
 
 // emit tells the reader of a token that a choice has got, and ends the choice if
@@ -300,7 +291,7 @@ func (e *Engine) catchUp() {
 	e.inserted = false
 	for _, s := range e.sched.RunningSeqs() {
 		q := e.seqs[s]
-		if s.Computed >= s.Prompt || q.g.whole() || q.ahead.due > 0 {
+		if s.Computed >= s.Prompt || q.g.whole() {
 			continue
 		}
 		n, _, _ := e.tree.Peek(q.salt(), q.tokens[:s.Wanted-1])

@@ -50,9 +50,6 @@ type drafts struct {
 // guess has drafters guess, and sets how many guesses of each sequence the next step
 // verifies.
 func (e *Engine) guess() {
-	if e.o.Draft == nil {
-		return
-	}
 	begin := time.Now()
 	e.offers, e.drafted = e.offers[:0], e.drafted[:0]
 	left, context := e.sched.Config().MaxTokens, int64(0)
@@ -69,7 +66,12 @@ func (e *Engine) guess() {
 		left -= n
 		step.plain = step.plain.With(s.Computed, n, outputs)
 		step.tokens++
-		if q := e.seqs[s]; e.mayDraft(q) > 0 {
+		q := e.seqs[s]
+		if s.Draft = min(e.force(q), max(left, 0)); s.Draft > 0 {
+			left -= s.Draft
+			step.plain = step.plain.With(s.Wanted, s.Draft, s.Draft)
+			step.tokens += s.Draft
+		} else if e.o.Draft != nil && e.mayDraft(q) > 0 {
 			e.drafted = append(e.drafted, q)
 			context += int64(s.Wanted)
 		}
@@ -124,26 +126,40 @@ func (e *Engine) draft(step *steps) {
 	}
 }
 
+// single says whether the next token of q is drawn in the ordinary way, or forced, and
+// nothing but it is waited for.
+func (e *Engine) single(q *sequence) bool {
+	g := q.g
+	return (g.forked || e.o.Contiguous) && g.beams == nil && !g.whole() && q.Wanted > q.Prompt && q.Wanted-q.Computed == 1+q.Forced
+}
+
 // mayDraft returns how many tokens may be guessed behind the one that q waits for:
 // none where its next token is not drawn in the ordinary way, or where it would not
 // be of any use.
 func (e *Engine) mayDraft(q *sequence) int {
-	g := q.g
-	if q.drafts.off || !g.forked && !e.o.Contiguous || g.beams != nil || g.whole() || q.Wanted == q.Prompt || q.Wanted-q.Computed != 1+q.Forced ||
-		q.ahead.due > 0 || q.mask.stops != nil {
+	if q.drafts.off || !e.single(q) || len(q.ahead.due()) > 0 {
 		return 0
 	}
 	n := e.o.Draft.Depth()
-	if most := g.req.MaxDraft; most > 0 {
+	if most := q.g.req.MaxDraft; most > 0 {
 		n = min(n, most)
 	}
+	return e.room(q, n)
+}
+
+// room returns how many of n guesses behind the token that q waits for can be computed.
+func (e *Engine) room(q *sequence, n int) int {
+	r := &q.g.req
 	// The last token of an answer is not computed.
-	n = min(n, g.req.MaxTokens-q.length()-1)
+	n = min(n, r.MaxTokens-q.length()-1)
+	if q.mask.stops != nil { // what is forbidden changes with the tokens of a step
+		n = min(n, r.MinTokens-q.length()-1)
+	}
 	// Tokens of one step are rotated alike.
 	for n > 0 && e.m.RopeLength(q.Prompt, q.Wanted+n) != q.rope {
 		n--
 	}
-	return n
+	return max(n, 0)
 }
 
 // mayBranch returns how many guesses may be computed of which none is deeper than n: as

@@ -21,13 +21,16 @@ func (e *Engine) account(p *sched.Plan, elapsed time.Duration, right int64) time
 	guesses, tokens, redone := 0, 0, 0
 	for i := range p.Runs {
 		r := &p.Runs[i]
-		again := e.runs[i].redo
+		again, drafts := e.runs[i].redo, r.Draft
+		if e.runs[i].forced {
+			drafts = 0
+		}
 		if r.Outputs > 0 {
 			tokens++
-			answers = answers.With(r.Start+r.N-r.Draft-1, 1, 1)
+			answers = answers.With(r.Start+r.N-drafts-1, 1, 1)
 		}
-		plain = plain.With(r.Start+again, r.N-r.Draft-again, min(r.Outputs, 1))
-		guesses, redone = guesses+r.Draft, redone+again
+		plain = plain.With(r.Start+again, r.N-drafts-again, min(r.Outputs, 1+r.Draft-drafts))
+		guesses, redone = guesses+drafts, redone+again
 	}
 	o := spec.Outcome{
 		Rows: p.Shape.Rows - guesses, Guesses: guesses, Right: int(right), Redone: redone,
@@ -44,7 +47,7 @@ func (e *Engine) account(p *sched.Plan, elapsed time.Duration, right int64) time
 // keepStates keeps the states of sequences whose guesses the step verifies. Where
 // there is no memory for that, nothing is guessed.
 func (e *Engine) keepStates(p *sched.Plan) {
-	if !e.pool.Stateful() || e.o.Draft == nil {
+	if !e.pool.Stateful() {
 		return
 	}
 	need, guesses := 0, false

@@ -53,29 +53,41 @@ func (q *sequence) guessed(n int) []int32 {
 type chain struct {
 	t       *drawTask
 	j       *job
+	scorer  *sample.Sampler
 	row     int // that was asked for last
 	results []sample.Result
+	forced  []bool // of each, whether it was not drawn
 }
 
 // Logits returns the row behind guess i-1, or for 0 the one before all.
 func (c *chain) Logits(i int) []float32 {
 	c.row = i
-	return c.t.e.m.Logits(c.j.out + i - c.t.first)
+	return c.t.e.m.Logits(c.j.out + i - c.j.skip - c.t.first)
+}
+
+// Forced returns the token that is next whatever row i is, if there is one.
+func (c *chain) Forced(i int) (sample.Result, bool) {
+	c.row = i
+	return c.j.forcedNext(func() []float32 { return c.Logits(i) }, c.scorer)
 }
 
 // Take takes the next token, and says whether there can be another one.
 func (c *chain) Take(r sample.Result) bool {
 	j, n := c.j, len(c.results)
 	j.res = r
-	ends := j.take(c.Logits(c.row), n)
-	c.results = append(c.results, j.res)
-	return !ends && len(j.q.ahead.ids) == 0
+	var logits []float32
+	if !j.forced {
+		logits = c.Logits(c.row)
+	}
+	ends := j.take(logits, n)
+	c.results, c.forced = append(c.results, j.res), append(c.forced, j.forced)
+	return !ends
 }
 
 // observe shows a drafter that learns from them the rows of a job.
 func (t *drawTask) observe(j *job) {
 	d := &j.q.drafts
-	if d.learns == nil || d.off {
+	if d.learns == nil || d.off || j.skip > 0 {
 		return
 	}
 	defer d.fails()
@@ -89,25 +101,25 @@ func (t *drawTask) observe(j *job) {
 }
 
 // verify draws the tokens of a job with guesses.
-func (t *drawTask) verify(j *job) {
+func (t *drawTask) verify(j *job, scorer *sample.Sampler) {
 	d := &j.q.drafts
 	c := &d.chain
-	c.t, c.j, c.results = t, j, c.results[:0]
+	c.t, c.j, c.scorer, c.results, c.forced = t, j, scorer, c.results[:0], c.forced[:0]
 	j.q.sampler.Verify(c, d.tree.tokens, d.tree.shape())
-	c.t, c.j = nil, nil
+	c.t, c.j, c.scorer = nil, nil, nil
 }
 
 // extendAll gives a choice its next token and those that were guessed.
-func (e *Engine) extendAll(q *sequence, r *sched.Run, j *job) {
+func (e *Engine) extendAll(q *sequence, r *sched.Run, j *job, forced bool) {
 	d, known := &q.drafts, len(q.tokens)
+	q.Forced = 0
 	if r.Draft == 0 {
-		r.Finished = e.extend(q, j)
+		r.Finished = e.extendToEnd(q, j)
 		r.New = 1 + q.Forced
 		d.learn(q.tokens, known)
 		return
 	}
-	results, ids, done, err := d.chain.results, q.ahead.ids, j.done, j.err
-	q.ahead.ids = ids[:0]
+	results, done, err := d.chain.results, j.done, j.err
 	j.done, j.err = false, nil
 	right := 0
 	for at := -1; right < len(results); right++ {
@@ -115,18 +127,22 @@ func (e *Engine) extendAll(q *sequence, r *sched.Run, j *job) {
 			break
 		}
 	}
-	d.verified, d.right = d.verified+r.Draft, d.right+right
-	e.counts.drafted += int64(r.Draft)
-	e.counts.hits += int64(right)
+	if !forced {
+		d.verified, d.right = d.verified+r.Draft, d.right+right
+		e.counts.drafted += int64(r.Draft)
+		e.counts.hits += int64(right)
+	}
 	for i := range results {
-		last := i == len(results)-1
-		if last {
-			q.ahead.ids, j.done, j.err = ids, done, err
-		}
-		j.res = results[i]
+		j.res, j.forced = results[i], d.chain.forced[i]
 		d.hit = i < right
 		r.New++
-		if r.Finished = e.extend(q, j); r.Finished {
+		if i == len(results)-1 {
+			j.done, j.err = done, err
+			r.Finished = e.extendToEnd(q, j)
+		} else {
+			r.Finished = e.extend(q, j)
+		}
+		if r.Finished {
 			break
 		}
 	}
@@ -134,8 +150,8 @@ func (e *Engine) extendAll(q *sequence, r *sched.Run, j *job) {
 	right = min(r.New-1, r.Draft)
 	e.moveRight(q, r, results[:right])
 	clear(results)
-	r.New += q.Forced
 	d.learn(q.tokens, known)
+	r.New += q.Forced
 	e.dropWrong(q, r, right)
 }
 

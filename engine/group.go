@@ -244,16 +244,12 @@ func (q *sequence) setMask() {
 }
 
 // loops reports whether the answer only repeats itself, the token that was drawn
-// last and those that are forced after it included.
+// last included.
 func (q *sequence) loops() bool {
 	if q.loop == nil {
 		return false
 	}
-	period := q.loop.Add(q.tokens[len(q.tokens)-1])
-	for _, id := range q.ahead.ids {
-		period = q.loop.Add(id)
-	}
-	return period > 0
+	return q.loop.Add(q.tokens[len(q.tokens)-1]) > 0
 }
 
 // begin gives q its tokens: those of the prompt, with room for an answer.

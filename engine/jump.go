@@ -4,12 +4,12 @@ import (
 	"slices"
 
 	"ridge/sample"
-	"ridge/sched"
+	"ridge/spec"
 )
 
-// Jump-ahead: where a grammar leaves one continuation, its tokens are not drawn
-// one by one. They are appended to the answer in one go and computed together
-// with the token before them, as rows of one step.
+// Jump-ahead: where a grammar leaves one continuation, its tokens are not drawn. They are
+// guesses, computed in one step with the token before them, and verified by the grammar
+// alone: whatever the logits are, the next of them is the next token.
 
 // Jumper is a Masker that may know which tokens come next whatever the logits
 // are. With Request.JumpAhead they are taken without being drawn.
@@ -24,100 +24,98 @@ type Jumper interface {
 // ahead is what a sequence knows of forced tokens.
 type ahead struct {
 	by  Jumper  // nil: nothing is forced
-	ids []int32 // forced after the token of the job at hand
+	ids []int32 // forced, the first of them already taken or next
+	at  int     // the next one
+	// ends says that the answer ends with them, done and err what the masker says then.
+	ends, done bool
+	err        error
 	// params say which log-probabilities are wanted of each token, nil for none.
 	params *sample.Params
-
-	// Log-probabilities of forced tokens are known when they are computed: until
-	// then the events of tokens from due on wait. 0 if none do.
-	due int
-	end Finish // how the answer ends with the last of them, "" if it goes on
 }
 
-// length returns the tokens of the answer so far, those included whose events
-// wait.
+// due returns the forced tokens that come next.
+func (a *ahead) due() []int32 { return a.ids[a.at:] }
+
+// length returns the tokens of the answer so far.
 func (q *sequence) length() int { return max(len(q.tokens)-q.Prompt, 0) }
 
-// jump takes the tokens that are forced after n tokens of the answer, as far as
-// it may be long, and without those that would end it if they were drawn. It
+// jump finds the tokens that are forced after n tokens of the answer, as far as
+// it may be long, and without those that would end it if they were drawn. Nothing is
+// drawn before they are taken, so that sampler and masker can be told of them now. It
 // may run on any thread.
-func (q *sequence) jump(n int) (done bool, err error) {
+func (q *sequence) jump(n int) {
 	a, r := &q.ahead, &q.g.req
-	a.ids = a.by.Jump(a.ids)
+	a.ids, a.at, a.done, a.ends, a.err = a.by.Jump(a.ids[:0]), 0, false, false, nil
 	for i, id := range a.ids {
 		if n+i >= r.MaxTokens || slices.Contains(r.StopTokens, id) {
 			a.ids = a.ids[:i]
-			return false, nil
+			break
 		}
-		if done, err = q.accept(id); done || err != nil {
+		if a.done, a.err = q.accept(id); a.done || a.err != nil {
 			a.ids = a.ids[:i+1]
-			return done, err
+			break
 		}
 	}
-	return false, nil
+	a.ends = a.done || a.err != nil || n+len(a.ids) >= r.MaxTokens
 }
 
-// open lets an answer begin with forced tokens, if there are any: the first is
-// the job's, and nothing is drawn.
-func (j *job) open(logits []float32, scorer *sample.Sampler) bool {
+// takeForced takes the forced token that comes next as the job's.
+func (j *job) takeForced() {
 	a := &j.q.ahead
-	if j.done, j.err = j.q.jump(0); len(a.ids) == 0 {
-		return j.err != nil
+	j.res, j.forced = sample.Result{Token: a.due()[0]}, true
+	if a.at++; len(a.due()) == 0 {
+		j.done, j.err = a.done, a.err
 	}
-	j.res, j.forced = sample.Result{Token: a.ids[0]}, true
-	if a.params != nil {
-		j.res = scorer.ScoreForced(logits, a.ids[0], a.params)
-		j.trace(logits, scorer)
-	}
-	a.ids = append(a.ids[:0], a.ids[1:]...)
-	return true
 }
 
-// appendForced gives a choice the forced tokens that come after the one it has got, and
-// says whether it is complete.
-func (e *Engine) appendForced(q *sequence, end Finish) (finished bool) {
-	a := &q.ahead
-	q.Forced = len(a.ids)
-	first := len(q.tokens)
-	q.tokens = append(q.tokens, a.ids...)
-	if a.params != nil {
-		a.due, a.end = first, end
-		if end != "" {
-			q.Forced-- // the last one is not computed
-		}
-		return false
-	}
-	for i, id := range a.ids {
-		last := Finish("")
-		if i == len(a.ids)-1 {
-			last = end
-		}
-		finished = e.emit(q, &sample.Result{Token: id}, true, last)
+// extendToEnd gives a choice its next token, and those that are forced behind it if the
+// answer ends with them and nothing is wanted of their logits: nothing is computed for
+// them.
+func (e *Engine) extendToEnd(q *sequence, j *job) (finished bool) {
+	finished = e.extend(q, j)
+	for a := &q.ahead; !finished && a.ends && a.params == nil && len(a.due()) > 0; q.Forced++ {
+		j.takeForced()
+		finished = e.extend(q, j)
 	}
 	return finished
 }
 
-// scoreAhead adds jobs for the log-probabilities of forced tokens and returns
-// how many of the row's last tokens want logits.
-func (e *Engine) scoreAhead(r *sched.Run, q *sequence, out int) int {
-	first, end := max(r.Start, q.ahead.due-1), r.Start+r.N
-	for at := first + 1; at <= min(end, len(q.tokens)-1); at++ {
-		e.jobs = append(e.jobs, job{q: q, out: out + at - 1 - first, at: at})
+// forcedNext takes the forced token that comes next, if there is one. logits are those
+// that it is scored with, where that is wanted.
+func (j *job) forcedNext(logits func() []float32, scorer *sample.Sampler) (sample.Result, bool) {
+	a := &j.q.ahead
+	if j.forced = len(a.due()) > 0; !j.forced {
+		return sample.Result{}, false
 	}
-	return max(end-first, 0)
+	j.takeForced()
+	if a.params != nil {
+		j.res = scorer.ScoreForced(logits(), j.res.Token, a.params)
+		if j.res.LogProb-j.res.LogProb != 0 && notFinite(logits()) {
+			j.err = &NonFiniteError{}
+		}
+		j.trace(logits(), scorer)
+	}
+	return j.res, true
 }
 
-// reveal gives a choice a forced token whose log-probability has become known.
-func (e *Engine) reveal(q *sequence, j *job) (finished bool) {
-	a := &q.ahead
-	if j.err != nil {
-		e.finish(q, &Event{Token: -1, StopToken: -1, Finish: FinishError, Err: j.err})
-		return true
+// maxForced bounds the forced tokens that a step computes where others wait for theirs.
+const maxForced = 16
+
+// force makes forced tokens the guesses of q, which are computed whatever it costs, and
+// returns how many they are.
+func (e *Engine) force(q *sequence) int {
+	due := q.ahead.due()
+	if len(due) == 0 || !e.single(q) {
+		return 0
 	}
-	q.total += float64(j.res.LogProb)
-	if a.due = j.at + 1; a.due < len(q.tokens) {
-		return e.emit(q, &j.res, true, "")
+	most := spec.MaxRows
+	if len(e.sched.RunningSeqs()) > 1 {
+		most = maxForced
 	}
-	a.due = 0
-	return e.emit(q, &j.res, true, a.end)
+	d := &q.drafts
+	d.at, d.guesses = -1, d.guesses[:0] // they are not learned from
+	for _, id := range due[:e.room(q, min(len(due), most))] {
+		d.guesses = append(d.guesses, spec.Guess{Token: id, Class: spec.Forced})
+	}
+	return len(d.guesses)
 }

@@ -97,8 +97,8 @@ func (o *Options) complete() error {
 const noPrefix = "none"
 
 // newMemory returns the page pool as the scheduler sees it. Of sequences all of
-// whose prompt, or some of whose forced tokens, must be computed nothing is found
-// in the prefix tree; of others what need not be computed.
+// whose prompt must be computed nothing is found in the prefix tree; of others what
+// need not be computed.
 // length is model.RopeLength.
 func newMemory(pool *kvcache.Pool, tree *kvcache.Tree, o *Options, find func(*sched.Seq) *sequence, length func(prompt, tokens int) int) (sched.Memory, *sched.Paged) {
 	paged := sched.Paged{Pool: pool, Tree: tree, Store: o.Swap}
@@ -108,7 +108,7 @@ func newMemory(pool *kvcache.Pool, tree *kvcache.Tree, o *Options, find func(*sc
 			return q.salt(), q.tokens
 		}
 		q.rope = length(s.Prompt, s.Wanted)
-		if q.g.whole() && q.g.scored == 0 || q.ahead.due > 0 {
+		if q.g.whole() && q.g.scored == 0 {
 			return noPrefix, q.tokens
 		}
 		return q.salt(), q.findable()

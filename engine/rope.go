@@ -36,7 +36,7 @@ func (e *Engine) rotateAnew() {
 		}
 		e.pool.Free(s.KV)
 		q.rope, s.Computed, q.published = length, 0, 0
-		if e.tree != nil && q.ahead.due == 0 {
+		if e.tree != nil {
 			s.KV = e.tree.Match(q.salt(), q.tokens[:s.Wanted-1])
 			s.Computed = s.KV.Len()
 			q.published = s.Computed

@@ -15,13 +15,14 @@ import (
 
 // runState is what the engine knows of a run of the plan.
 type runState struct {
-	q     *sequence
-	out   int // its first row of output
-	outs  int
-	redo  int // its tokens that were computed before, see drafts.redo
-	skip  int // its tokens before the first row of output, if its prompt gives something
-	jobs  int // its first job
-	njobs int
+	q      *sequence
+	out    int // its first row of output
+	outs   int
+	forced bool // what it guesses is forced
+	redo   int  // its tokens that were computed before, see drafts.redo
+	skip   int  // its tokens before the first row of output, if its prompt gives something
+	jobs   int  // its first job
+	njobs  int
 }
 
 // step computes a plan.
@@ -70,6 +71,7 @@ func (e *Engine) build(p *sched.Plan) {
 		tokens, parents := q.tokens, []int32(nil)
 		if r.Draft > 0 {
 			tokens, parents = q.guessed(r.Draft), q.drafts.tree.shape()
+			run.forced = len(q.ahead.due()) > 0
 		}
 		if r.Outputs > 0 {
 			run.redo, q.drafts.redo = min(q.drafts.redo, r.N-r.Draft-1), 0
@@ -81,11 +83,13 @@ func (e *Engine) build(p *sched.Plan) {
 				e.score(r, q, out-run.skip)
 			}
 		}
-		if q.ahead.due > 0 {
-			run.outs = e.scoreAhead(r, q, out)
+		skip := 0
+		if run.forced && q.ahead.params == nil {
+			// What is forced is not looked for in logits.
+			skip, run.outs = r.Draft, 1
 		}
-		if r.Outputs > 0 && q.ahead.end == "" {
-			e.drawJobs(q, out+run.outs-1-r.Draft, r.Draft)
+		if r.Outputs > 0 {
+			e.drawJobs(q, out+run.outs-1-r.Draft+skip, r.Draft, skip)
 		}
 		run.njobs = len(e.jobs) - run.jobs
 		e.runs = append(e.runs, run)
@@ -104,7 +108,7 @@ func (e *Engine) score(r *sched.Run, q *sequence, out int) {
 
 // drawJobs adds jobs for the next token: one for each choice that goes on from
 // this row. The rows after it are behind guesses.
-func (e *Engine) drawJobs(q *sequence, out, drafts int) {
+func (e *Engine) drawJobs(q *sequence, out, drafts, skip int) {
 	g := q.g
 	switch {
 	case g.req.MaxTokens == 0:
@@ -115,7 +119,7 @@ func (e *Engine) drawJobs(q *sequence, out, drafts int) {
 			}
 		}
 	default:
-		e.jobs = append(e.jobs, job{q: q, out: out, drafts: drafts})
+		e.jobs = append(e.jobs, job{q: q, out: out, drafts: drafts, skip: skip})
 	}
 }
 
@@ -205,6 +209,7 @@ type job struct {
 	out    int
 	at     int // > 0: the log-probability of this token; 0: the next token
 	drafts int // rows behind guesses
+	skip   int // rows without logits: of those, the first
 
 	res    sample.Result
 	forced bool // it was not drawn
@@ -213,28 +218,20 @@ type job struct {
 }
 
 // last returns the last row of j.
-func (j *job) last() int { return j.out + j.drafts }
+func (j *job) last() int { return j.out + j.drafts - j.skip }
 
-// score takes what is wanted of a token that is known.
+// score takes what is wanted of a token of the prompt.
 func (j *job) score(logits []float32, scorer *sample.Sampler) {
 	r := &j.q.g.req
-	switch {
-	case j.at >= j.q.Prompt:
-		j.res = scorer.ScoreForced(logits, j.q.tokens[j.at], j.q.ahead.params)
-	default:
-		if r.PromptLogits != nil {
-			r.PromptLogits(j.at, logits)
-		}
-		if r.PromptLogProbs == 0 {
-			return
-		}
-		j.res = scorer.Score(logits, j.q.tokens[j.at], r.PromptLogProbs)
+	if r.PromptLogits != nil {
+		r.PromptLogits(j.at, logits)
 	}
+	if r.PromptLogProbs == 0 {
+		return
+	}
+	j.res = scorer.Score(logits, j.q.tokens[j.at], r.PromptLogProbs)
 	if j.res.LogProb-j.res.LogProb != 0 && notFinite(logits) {
 		j.err = &NonFiniteError{}
-	}
-	if j.at >= j.q.Prompt {
-		j.trace(logits, scorer)
 	}
 }
 
@@ -285,22 +282,23 @@ func (t *drawTask) run(j *job, scorer *sample.Sampler) {
 			j.err = fmt.Errorf("engine: sampling failed: %v\n%s", v, debug.Stack())
 		}
 	}()
-	logits, q := t.e.m.Logits(j.out-t.first), j.q
+	logits, q := t.e.m.Logits(j.out-t.first), j.q // of a job that skips some, the last row
 	if j.at > 0 {
 		j.score(logits, scorer)
 		return
 	}
-	q.ahead.ids = q.ahead.ids[:0]
-	if q.ahead.by != nil && q.length() == 0 && j.open(logits, scorer) {
-		return
+	if q.ahead.by != nil && q.length() == 0 {
+		q.jump(0)
 	}
 	q.sampler.Share(scorer)
 	t.observe(j)
 	if j.drafts > 0 {
-		t.verify(j)
+		t.verify(j, scorer)
 		return
 	}
-	j.res = q.sampler.Sample(logits)
+	if _, forced := j.forcedNext(func() []float32 { return logits }, scorer); !forced {
+		j.res = q.sampler.Sample(logits)
+	}
 	j.take(logits, 0)
 }
 
@@ -313,7 +311,7 @@ func (j *job) take(logits []float32, n int) (ends bool) {
 		q.mask.explain(&j.res)
 	}
 	switch {
-	case q.g.beams != nil:
+	case q.g.beams != nil || j.forced:
 	case j.res.Token < 0 && notFinite(logits), j.res.Token >= 0 && notFinite(logits[j.res.Token:][:1]):
 		j.err = &NonFiniteError{}
 	case j.res.Token < 0:
@@ -327,7 +325,7 @@ func (j *job) take(logits []float32, n int) (ends bool) {
 		return true
 	default:
 		if j.done, j.err = q.accept(j.res.Token); q.ahead.by != nil && !j.done && j.err == nil {
-			j.done, j.err = q.jump(q.length() + n + 1)
+			q.jump(q.length() + n + 1)
 		}
 	}
 	return j.done || j.err != nil

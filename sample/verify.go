@@ -5,6 +5,9 @@ package sample
 type Chain interface {
 	// Logits returns row i: that before all guesses for 0, then that behind guess i-1.
 	Logits(i int) []float32
+	// Forced returns the token that follows row i whatever its logits are, if there is
+	// one: it is not drawn.
+	Forced(i int) (r Result, is bool)
 	// Take is told of each token that is drawn, in order. It must Accept it, and
 	// says whether the text goes on.
 	Take(r Result) bool
@@ -30,7 +33,10 @@ type Chain interface {
 // that rule, at the price of another text for the same seed.
 func (s *Sampler) Verify(c Chain, guesses, parents []int32) (right int) {
 	for at := -1; ; right++ {
-		r := s.Sample(c.Logits(at + 1))
+		r, forced := c.Forced(at + 1)
+		if !forced {
+			r = s.Sample(c.Logits(at + 1))
+		}
 		if !c.Take(r) {
 			return right
 		}

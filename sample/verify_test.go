@@ -61,6 +61,8 @@ func pathTo(guesses, parents []int32, i int) (path []int32) {
 	return path
 }
 
+func (g *guessed) Forced(int) (Result, bool) { return Result{}, false }
+
 func (g *guessed) Take(r Result) bool {
 	g.results = append(g.results, r)
 	if r.Token < 0 {
@@ -293,6 +295,8 @@ type rows struct {
 }
 
 func (r *rows) Logits(int) []float32 { return r.logits }
+
+func (r *rows) Forced(int) (Result, bool) { return Result{}, false }
 
 func (r *rows) Take(x Result) bool { r.s.Accept(x.Token); return true }
 
