@@ -119,9 +119,6 @@ func (s *Server) takeBody(w http.ResponseWriter, r *http.Request, timed bool) (r
 		b.taken = n
 	}
 	if err != nil {
-		if r.Header.Get("Expect") == "" { // a client that is sending does not read yet
-			_, _ = io.CopyN(io.Discard, r.Body, 2*limit)
-		}
 		return release, err
 	}
 	r.Body = b
@@ -135,6 +132,35 @@ func (s *Server) takeBody(w http.ResponseWriter, r *http.Request, timed bool) (r
 		return release, &fault.Error{Status: http.StatusUnsupportedMediaType, Type: "invalid_request_error", Code: "unsupported_encoding", Message: "Content-Encoding: expected gzip or none"}
 	}
 	return release, nil
+}
+
+// The rest of a body whose request is answered is read for so long, so many bytes
+// at a time, with a pause after each: about 50 MB in a second.
+const (
+	restTime  = 5 * time.Second
+	restStep  = 256 << 10
+	restPause = 5 * time.Millisecond
+)
+
+// turnAway answers a request whose body is not taken, before the client has sent it.
+// One that listens stops sending; one that sends everything first would lose the
+// answer if the connection was closed at once, so what it sends is read for a while.
+func (s *Server) turnAway(w *watchedWriter, r *http.Request, err error) {
+	rc := http.NewResponseController(w)
+	if r.ProtoMajor != 1 || r.ContentLength >= 0 && r.ContentLength <= restStep || rc.EnableFullDuplex() != nil {
+		writeError(w, r, err) // net/http reads so much itself
+		return
+	}
+	w.Header().Set("Connection", "close")
+	writeError(w, r, err)
+	if rc.Flush() != nil || r.Header.Get("Expect") != "" { // asked before it sends
+		return
+	}
+	for end := time.Now().Add(restTime); time.Now().Before(end) && r.Context().Err() == nil; time.Sleep(restPause) {
+		if _, err := io.CopyN(io.Discard, r.Body, restStep); err != nil {
+			return
+		}
+	}
 }
 
 // unzipped is what a compressed body says. Its limits are those of a body that

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"ridge/internal/aside"
 	"ridge/server/caller"
 	"ridge/server/fault"
 	"ridge/server/wire"
@@ -26,6 +27,7 @@ type watchedWriter struct {
 	status int // 0 until the headers are written
 	bytes  int64
 	record *caller.Record
+	leave  func() // called when the answer begins; nil for nothing
 }
 
 func (w *watchedWriter) WriteHeader(status int) {
@@ -46,6 +48,9 @@ func (w *watchedWriter) begin(status int) {
 		return
 	}
 	w.status = status
+	if w.leave != nil {
+		w.leave() // a client may take its time
+	}
 	wire.NoteRecord(w.Header(), w.record)
 }
 
@@ -89,7 +94,7 @@ func (s *Server) recovered(w *watchedWriter, r *http.Request, l *caller.Record) 
 	}
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		l.Err = err
-		panic(p)
+		panic(http.ErrAbortHandler) // itself: who is above compares
 	}
 	s.metrics.panics.Inc()
 	s.log.Error("panic", "request", l.ID, "path", r.URL.Path, "panic", s.logged(fmt.Errorf("%v", p)), "stack", string(debug.Stack()))
@@ -166,7 +171,7 @@ func (s *Server) logged(err error) string {
 }
 
 // screen checks origin, host and key, and bounds the body.
-func (s *Server) screen(w http.ResponseWriter, r *http.Request, next http.Handler) {
+func (s *Server) screen(w *watchedWriter, r *http.Request, next http.Handler) {
 	timed := s.boundTime(w, r)
 	if !s.hostAllowed(r) {
 		writeError(w, r, &fault.Error{Status: http.StatusForbidden, Type: "permission_error", Code: "host_not_allowed", Message: "the Host header names no host that this server answers for; start it with --allow-host to add one"})
@@ -200,10 +205,33 @@ func (s *Server) screen(w http.ResponseWriter, r *http.Request, next http.Handle
 	defer s.idle.watch(r)() // after its body is let go
 	defer done()
 	if e != nil {
-		writeError(w, r, wire.BodyError(e))
+		s.turnAway(w, r, wire.BodyError(e))
 		return
 	}
-	next.ServeHTTP(w, r)
+	if n := r.ContentLength; n >= 0 && n <= smallBody {
+		next.ServeHTTP(w, r)
+		return
+	}
+	if generates(r.URL.Path) {
+		caller.Note(r.Context(), func(l *caller.Record) { l.Fits = s.lib.Fits() })
+	}
+	_ = large.Run(r.Context(), func(ctx context.Context) error { // no error
+		w.leave = func() { aside.Leave(ctx) }
+		own := r.WithContext(ctx)
+		defer func() { r.Pattern = own.Pattern }() // the log has it
+		next.ServeHTTP(w, own)
+		return nil
+	})
+}
+
+// large is where bodies become plans that are not small: one half of the processors
+// at most reads bodies, renders conversations and makes tokens of them.
+var large = aside.NewLane(0)
+
+// generates reports whether requests of a path go on from a prompt, all of it unless
+// they say otherwise.
+func generates(path string) bool {
+	return slices.ContainsFunc([]string{"/completions", "/completion", "/responses", "/messages", "/infill", "/api/chat", "/api/generate"}, func(end string) bool { return strings.HasSuffix(path, end) })
 }
 
 // deadlineHeader is the field deadline_ms for clients that cannot add to a body.

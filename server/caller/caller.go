@@ -31,6 +31,8 @@ type Record struct {
 	Truncated      int            // tokens of prompts that were cut off, since the client said so
 	Ignored        []string       // fields of the body that nobody reads, and those that could not be followed
 	Left           []string       // what of the request the model does not get
+
+	Fits func(text []byte) error // why a text, as JSON has it, is too long for any prompt; nil: nothing is known
 }
 
 type ctxKey int

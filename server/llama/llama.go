@@ -149,6 +149,11 @@ func (s *API) tokenize(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer m.Release()
 	o := tokenizer.EncodeOptions{AddSpecial: b.AddSpecial, ParseSpecial: b.ParseSpecial == nil || *b.ParseSpecial}
+	for name, text := range map[string]*string{"content": b.Content, "prompt": b.Prompt} {
+		if text != nil && len(*text) > run.MaxText {
+			return fault.BadRequest(name, "expected a text of at most %d bytes, found %d", run.MaxText, len(*text))
+		}
+	}
 	var ids []int32
 	switch {
 	case b.Content != nil:

@@ -84,6 +84,9 @@ const (
 	MaxPrompts = 4096
 	// MaxTopProbs bounds the most probable tokens that are listed with a token.
 	MaxTopProbs = 20
+	// MaxText bounds the bytes of texts that clients want to have as tokens, or of
+	// tokens as text.
+	MaxText = 16 << 20
 	// traceTop is how many tokens a trace lists.
 	traceTop = 10
 

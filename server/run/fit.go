@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"context"
 
 	"ridge/engine"
@@ -85,6 +86,29 @@ func (m *Model) fits(cut bool) *fitting {
 	return f
 }
 
+// Fits returns what says why a text can be in no prompt of any model that may
+// answer, before anything is made of it; nil where other models may come. The text
+// is as JSON has it, with quotes and escapes.
+func (l *Library) Fits() func(text []byte) error {
+	loaded := l.Loaded()
+	if l.src != nil && (l.src.List == nil || len(l.src.List()) > len(loaded)) {
+		return nil
+	}
+	return func(text []byte) error {
+		const escape = 6 // bytes at most, for one or more
+		var why error
+		s, escaped := string(text), escape*bytes.Count(text, []byte{'\\'})
+		for _, m := range loaded {
+			n := m.tok.LeastTokens(s) - escaped - 2
+			if n <= m.info.Context {
+				return nil
+			}
+			why = &engine.ContextError{Tokens: n, Context: m.info.Context, AtLeast: true}
+		}
+		return why
+	}
+}
+
 // encode turns a prompt's text into tokens.
 func (m *Model) encode(text string, special, cut bool) ([]int32, error) {
 	f := m.fits(cut)
@@ -98,9 +122,6 @@ func (m *Model) Encode(text string, special bool) ([]int32, error) {
 	return m.encode(text, special, false)
 }
 
-// maxDecoded bounds the text of tokens that clients send.
-const maxDecoded = 16 << 20
-
 // Decode is the text of tokens, marks written out.
 func (m *Model) Decode(field string, ids []int32) (string, error) {
 	if err := m.CheckIDs(field, ids); err != nil {
@@ -110,8 +131,8 @@ func (m *Model) Decode(field string, ids []int32) (string, error) {
 	n := 0
 	for _, id := range ids {
 		buf = m.tok.AppendPiece(buf[:0], id)
-		if n += len(buf); n > maxDecoded {
-			return "", fault.BadRequest(field, "expected tokens of at most %d bytes of text, found more", maxDecoded)
+		if n += len(buf); n > MaxText {
+			return "", fault.BadRequest(field, "expected tokens of at most %d bytes of text, found more", MaxText)
 		}
 	}
 	return m.tok.DecodeSpecial(ids), nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ridge/engine"
+	"ridge/internal/aside"
 	"ridge/server/fault"
 	"ridge/weights/gguf"
 )
@@ -102,7 +103,7 @@ func NewLibrary(fixed []*Model, src *Source, overlay Overlay) *Library {
 
 // AllowTemplates lets clients bring templates. It is called before l is used.
 func (l *Library) AllowTemplates() {
-	l.templates = &templates{make(chan struct{}, 1)}
+	l.templates = &templates{aside.NewLane(1)}
 	for _, m := range l.fixed {
 		m.templates = l.templates
 	}

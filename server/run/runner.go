@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ridge/engine"
+	"ridge/internal/aside"
 	"ridge/server/caller"
 	"ridge/text/chat"
 )
@@ -122,7 +123,7 @@ type Totals struct {
 func (s *Runner) Run(ctx context.Context, p *Plan, t *Totals, each func(*Delta) error, wait func() error) error {
 	defer t.note(ctx)
 	t.Seed = &p.Request.Sampling.Seed
-	return s.runOne(ctx, p, t, each, wait)
+	return aside.Back(ctx, func() error { return s.runOne(ctx, p, t, each, wait) })
 }
 
 // due is when the first token of a plan must be there, the zero time for at no
@@ -294,6 +295,7 @@ func (s *Runner) RunAll(ctx context.Context, plans []*Plan, t *Totals, each func
 		return s.Run(ctx, plans[0], t, func(d *Delta) error { return each(0, d) }, wait)
 	}
 	defer t.note(ctx)
+	aside.Leave(ctx)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var (

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"ridge/internal/aside"
 	"ridge/server/fault"
 	"ridge/text/chat"
 )
@@ -13,7 +14,7 @@ import (
 // a model that they create. A template is a program: all of them together get one
 // place to run in, with bounded time and memory.
 type templates struct {
-	place chan struct{}
+	place *aside.Lane
 }
 
 // Bounds of a client's template: for compiling it, finding out what it takes and
@@ -34,17 +35,15 @@ func (t *templates) do(ctx context.Context, field, source string, f func(chat.Li
 	if len(source) > templateSource {
 		return fault.BadRequest(field, "expected a template of at most %d bytes, found %d", templateSource, len(source))
 	}
-	wait := time.NewTimer(templateWait)
-	defer wait.Stop()
-	select {
-	case t.place <- struct{}{}:
-		defer func() { <-t.place }()
-	case <-wait.C:
-		return fault.TooMany(templateWait, "templates of other requests are being rendered")
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	busy := fault.TooMany(templateWait, "templates of other requests are being rendered")
+	waiting, stop := context.WithTimeoutCause(ctx, templateWait, busy)
+	defer stop()
+	var err error
+	if e := t.place.Do(waiting, func(context.Context) {
+		err = f(chat.Limits{Time: templateTime, Until: time.Now().Add(templateTime), Bytes: templateBytes, Done: ctx.Done()})
+	}); e != nil {
+		return e
 	}
-	err := f(chat.Limits{Time: templateTime, Until: time.Now().Add(templateTime), Bytes: templateBytes, Done: ctx.Done()})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

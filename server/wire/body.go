@@ -10,8 +10,10 @@ import (
 	"net/http"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 
+	"ridge/internal/aside"
 	"ridge/server/caller"
 	"ridge/server/fault"
 )
@@ -24,7 +26,12 @@ func DecodeBody(r *http.Request, v any) error {
 	if err != nil {
 		return BodyError(err)
 	}
-	unread, err := DecodeJSON(b, v)
+	if err := aside.Wait(r.Context()); err != nil {
+		return err
+	}
+	var fits func(text []byte) error
+	caller.Note(r.Context(), func(l *caller.Record) { fits = l.Fits })
+	unread, err := decode(b, v, fits)
 	caller.Note(r.Context(), func(l *caller.Record) { l.Ignored = append(l.Ignored, unread...) })
 	return err
 }
@@ -80,7 +87,11 @@ func TooLarge(e *http.MaxBytesError) *fault.Error {
 
 // DecodeJSON is DecodeBody for a body that was read. It returns the fields that v
 // does not have.
-func DecodeJSON(b []byte, v any) (unread []string, err error) {
+func DecodeJSON(b []byte, v any) (unread []string, err error) { return decode(b, v, nil) }
+
+// decode is DecodeJSON for a body whose longest text must fit, unless it says that
+// what is too long is cut: to read it takes far longer than to find its end.
+func decode(b []byte, v any, fits func(text []byte) error) (unread []string, err error) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return nil, fault.BadRequest("", "expected a JSON object, found an empty body")
 	}
@@ -90,6 +101,11 @@ func DecodeJSON(b []byte, v any) (unread []string, err error) {
 	m, err := checkMembers(b)
 	if err != nil {
 		return nil, err
+	}
+	if fits != nil && !slices.ContainsFunc(m.top, func(k topKey) bool { return strings.Contains(strings.ToLower(k.name), "trunc") }) {
+		if err := fits(m.longest); err != nil {
+			return nil, err
+		}
 	}
 	if err := json.Unmarshal(b, v); err != nil {
 		return nil, decodeError(err, v)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"ridge/internal/aside"
 	"ridge/server/caller"
 	"ridge/server/fault"
 	"ridge/server/run"
@@ -26,8 +27,16 @@ type Handler func(w http.ResponseWriter, r *http.Request) error
 
 // Model finds the model that a request names. It must be released.
 func (d *Door) Model(r *http.Request, name string) (*run.Loan, error) {
-	m, err := d.Models.Acquire(r.Context(), name)
+	var m *run.Loan
+	err := aside.Back(r.Context(), func() (err error) {
+		m, err = d.Models.Acquire(r.Context(), name)
+		return err
+	})
 	if err != nil {
+		return nil, err
+	}
+	if err := aside.Wait(r.Context()); err != nil {
+		m.Release()
 		return nil, err
 	}
 	caller.Note(r.Context(), func(l *caller.Record) { l.Model = m.Info().Name })

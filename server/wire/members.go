@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"ridge/server/fault"
@@ -14,7 +15,11 @@ const (
 	maxContainers = 1 << 18 // objects and lists
 	maxMembers    = 1 << 18 // of all objects
 	maxTexts      = 1 << 20 // strings that are values
+	maxValues     = 1 << 21 // of all lists and objects, about
 )
+
+// promptKeys are the keys of texts that are in the prompt whole, in any API.
+var promptKeys = []string{"prompt", "content", "text", "input"}
 
 // members walks over a JSON text and looks at the keys of its objects. It takes
 // any text: what is wrong with one that is no JSON is for the decoder to say.
@@ -26,7 +31,10 @@ type members struct {
 	containers int
 	count      int
 	texts      int
+	values     int
 	top        []topKey // of the body itself
+	key        []byte   // the last one
+	longest    []byte   // of the strings under promptKeys
 }
 
 // topKey is a key of the body itself.
@@ -80,6 +88,9 @@ func (m *members) walk(text []byte) error {
 			}
 			m.wantsKey = false
 		case ',':
+			if m.values++; m.values > maxValues {
+				return fault.BadRequest("", "expected a body of at most %d values, found more", maxValues)
+			}
 			n := len(m.open)
 			m.wantsKey = n > 0 && m.open[n-1].object
 		}
@@ -97,12 +108,21 @@ func valueAt(text []byte, i int) int {
 
 // stringEnd is where the string that begins at i ends.
 func stringEnd(text []byte, i int) int {
-	for i++; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
+	for i++; i < len(text); {
+		end := bytes.IndexByte(text[i:], '"')
+		if end < 0 {
+			return len(text)
+		}
+		for end += i; i < end; { // over what is escaped before it
+			escape := bytes.IndexByte(text[i:end], '\\')
+			if escape < 0 {
+				i = end
+				break
+			}
+			i += escape + 2
+		}
+		if i == end {
+			return end + 1
 		}
 	}
 	return len(text)
@@ -113,6 +133,9 @@ func (m *members) str(quoted []byte) error {
 	if !m.wantsKey {
 		if m.texts++; m.texts > maxTexts {
 			return fault.BadRequest("", "expected a body of at most %d strings, found more", maxTexts)
+		}
+		if len(quoted) > len(m.longest) && slices.Contains(promptKeys, string(m.key)) {
+			m.longest = quoted
 		}
 		return nil
 	}
@@ -130,6 +153,7 @@ func (m *members) str(quoted []byte) error {
 			key = []byte(s)
 		}
 	}
+	m.key = key
 	top := &m.open[len(m.open)-1]
 	if m.has(top, key) {
 		return fault.BadRequest("", "expected each key once in an object, found %s twice", fault.Excerpt(quoted))

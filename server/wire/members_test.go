@@ -27,6 +27,8 @@ func TestKeysOnce(t *testing.T) {
 		`{"x":[` + strings.Repeat(`{},`, 300000) + `{}]}`:  false,
 		`{"x":[` + strings.Repeat(`"",`, 1100000) + `""]}`: false,
 		`{"x":[` + strings.Repeat(`1,`, 1100000) + `1]}`:   true,
+		`{"x":[` + strings.Repeat(`1,`, 2100000) + `1]}`:   false,
+		`{"x":"\\\"","y":"\"\\","x":1}`:                    false, // quotes and escapes end no string
 	} {
 		var v struct {
 			X any `json:"ignored"`

@@ -3,8 +3,9 @@ package grammar
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync"
+
+	"ridge/internal/aside"
 )
 
 // Cache keeps the grammars used last, so that a schema that comes with every
@@ -38,7 +39,7 @@ func NewCache(size int) *Cache {
 
 // compilations are the places for those who compile at the same time, in all
 // caches: compiling takes memory, and time that answers could have.
-var compilations = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
+var compilations = aside.NewLane(0)
 
 // Get returns the grammar under key, which must name its source, its options and
 // its vocabulary; if there is none it calls compile, with a context that is ctx.
@@ -96,14 +97,9 @@ func (c *Cache) compile(ctx context.Context, key string, e *cacheEntry, compile 
 		}
 		close(e.done)
 	}()
-	select {
-	case compilations <- struct{}{}:
-	case <-ctx.Done():
-		e.err = ctx.Err()
-		return
+	if compilations.Do(ctx, func(ctx context.Context) { e.grammar, e.err = compile(ctx) }) != nil {
+		e.err = ctx.Err() // no place
 	}
-	defer func() { <-compilations }()
-	e.grammar, e.err = compile(ctx)
 }
 
 // evict removes what was used longest ago, but for what was used last.
