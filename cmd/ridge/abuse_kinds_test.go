@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"strings"
+	"sync"
 )
 
 // act is what a client does to a server.
@@ -17,7 +18,13 @@ type act func(a *abuse, r *rand.Rand)
 // one returns one of several.
 func one(r *rand.Rand, of ...string) string { return of[r.IntN(len(of))] }
 
-// posting is an act that posts a body made anew each time.
+// same is a body that is made once: the machine has the server to run.
+func same(body func() string) func(*rand.Rand) string {
+	body = sync.OnceValue(body)
+	return func(*rand.Rand) string { return body() }
+}
+
+// posting is an act that posts a body.
 func posting(kind, path string, body func(r *rand.Rand) string) act {
 	return func(a *abuse, r *rand.Rand) { a.send(kind, path, body(r)) }
 }
@@ -82,38 +89,34 @@ var hostile = []act{
 	posting("template-deep", "/apply-template", chatWith(`"chat_template":"{% macro f(x) %}{{ f(x + 1) }}{% endmacro %}{{ f(0) }}"`)),
 	posting("template-nested", "/v1/chat/completions", chatWith(`"chat_template":"`+strings.Repeat("{% if true %}", 15000)+strings.Repeat("{% endif %}", 15000)+`"`)),
 	// large texts, in every place that takes one
-	posting("large-prompt", "/v1/completions", func(*rand.Rand) string { return `{"prompt":"` + large("many words ") + `","max_tokens":4}` }),
-	posting("large-message", "/v1/chat/completions", func(*rand.Rand) string {
+	posting("large-prompt", "/v1/completions", same(func() string { return `{"prompt":"` + large("many words ") + `","max_tokens":4}` })),
+	posting("large-message", "/v1/chat/completions", same(func() string {
 		return `{"messages":[{"role":"user","content":"` + large("ab") + `"}],"max_tokens":4}`
-	}),
-	posting("large-turns", "/v1/messages", func(*rand.Rand) string {
+	})),
+	posting("large-turns", "/v1/messages", same(func() string {
 		return `{"max_tokens":4,"messages":[` + strings.TrimSuffix(large(`{"role":"user","content":"x"},`), ",") + `]}`
-	}),
-	posting("large-tokenize", "/tokenize", func(*rand.Rand) string { return `{"content":"` + large("日本") + `"}` }),
-	posting("large-detokenize", "/detokenize", func(*rand.Rand) string { return `{"tokens":[` + large("11,") + `1]}` }),
-	posting("large-tokens", "/v1/completions", func(*rand.Rand) string { return `{"prompt":[` + large("11,") + `1]}` }),
-	posting("large-prompts", "/v1/completions", func(*rand.Rand) string { return `{"prompt":[` + large(`"a",`) + `"b"]}` }),
-	posting("large-embeddings", "/v1/embeddings", func(*rand.Rand) string { return `{"input":[` + large(`"a",`) + `"b"],"pooling":"mean"}` }),
-	posting("large-rerank", "/v1/rerank", func(*rand.Rand) string {
+	})),
+	posting("large-tokenize", "/tokenize", same(func() string { return `{"content":"` + large("日本") + `"}` })),
+	posting("large-detokenize", "/detokenize", same(func() string { return `{"tokens":[` + large("11,") + `1]}` })),
+	posting("large-tokens", "/v1/completions", same(func() string { return `{"prompt":[` + large("11,") + `1]}` })),
+	posting("large-prompts", "/v1/completions", same(func() string { return `{"prompt":[` + large(`"a",`) + `"b"]}` })),
+	posting("large-embeddings", "/v1/embeddings", same(func() string { return `{"input":[` + large(`"a",`) + `"b"],"pooling":"mean"}` })),
+	posting("large-rerank", "/v1/rerank", same(func() string {
 		return `{"query":"a","documents":[` + large(`"a",`) + `"b"],"pooling":"mean"}`
-	}),
-	posting("large-ollama", "/api/generate", func(*rand.Rand) string { return `{"model":"tiny","prompt":"` + large(" ") + `"}` }),
-	posting("large-input", "/v1/responses", func(*rand.Rand) string { return `{"input":"` + large("x") + `"}` }),
+	})),
+	posting("large-ollama", "/api/generate", same(func() string { return `{"model":"tiny","prompt":"` + large(" ") + `"}` })),
+	posting("large-input", "/v1/responses", same(func() string { return `{"input":"` + large("x") + `"}` })),
 	posting("large-stop", "/v1/completions", chatWith(`"prompt":"x","stop":["`+strings.Repeat("x", 1<<20)+`"]`)),
-	posting("large-bias", "/v1/completions", func(*rand.Rand) string {
+	posting("large-bias", "/v1/completions", same(func() string {
 		var b strings.Builder
 		for i := range 200000 {
 			fmt.Fprintf(&b, `"%d":1,`, i)
 		}
 		return `{"prompt":"x","max_tokens":2,"logit_bias":{` + strings.TrimSuffix(b.String(), ",") + `}}`
-	}),
-	posting("deep", "/v1/chat/completions", func(*rand.Rand) string { return `{"messages":` + large("[") }),
-	func(a *abuse, r *rand.Rand) { // a quarter of a gigabyte of zeros, packed
-		var b bytes.Buffer
-		z, _ := gzip.NewWriterLevel(&b, gzip.BestSpeed)
-		_, _ = io.CopyN(z, zeros{}, 1<<28)
-		_ = z.Close() // into memory
-		a.send("bomb", "/v1/chat/completions", b.String(), "Content-Encoding", "gzip")
+	})),
+	posting("deep", "/v1/chat/completions", same(func() string { return `{"messages":` + large("[") })),
+	func(a *abuse, r *rand.Rand) {
+		a.send("bomb", "/v1/chat/completions", bomb(r), "Content-Encoding", "gzip")
 	},
 	// schemas, patterns and grammars that cost more than they say
 	posting("schema-allof", "/v1/chat/completions", held(allOf(24))),
@@ -153,6 +156,15 @@ var hostile = []act{
 		a.raw(r, one(r, "", "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "GET / HTTP/1.1\r\n"+strings.Repeat("A: b\r\n", 5000))+string(noise), 100)
 	},
 }
+
+// bomb is a quarter of a gigabyte of zeros, packed.
+var bomb = same(func() string {
+	var b bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+	_, _ = io.CopyN(z, zeros{}, 1<<28)
+	_ = z.Close() // into memory
+	return b.String()
+})
 
 // list is n numbered items with commas between.
 func list(n int, item string) string {

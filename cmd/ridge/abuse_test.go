@@ -167,10 +167,12 @@ func (a *abuse) raw(r *rand.Rand, text string, read int64) {
 	a.note("vanish", 0, nil, 0)
 }
 
+// fixed is a greedy request.
+const fixed = `{"prompt":"Why is the sky blue?","max_tokens":32,"temperature":0,"logprobs":3,"ignore_eos":true}`
+
 // neighbour asks for one fixed greedy answer after the other until stop is
 // closed, or n of them; all must be the same bytes. It returns their times.
 func (a *abuse) neighbour(n int, stop <-chan struct{}, want *string) []time.Duration {
-	const body = `{"prompt":"Why is the sky blue?","max_tokens":32,"temperature":0,"logprobs":3,"ignore_eos":true}`
 	var took []time.Duration
 	for n == 0 || len(took) < n {
 		select {
@@ -179,7 +181,7 @@ func (a *abuse) neighbour(n int, stop <-chan struct{}, want *string) []time.Dura
 		default:
 		}
 		start := time.Now()
-		resp, err := a.http.Post(a.url+"/v1/completions", "application/json", strings.NewReader(body))
+		resp, err := a.http.Post(a.url+"/v1/completions", "application/json", strings.NewReader(fixed))
 		if err != nil {
 			a.fail("neighbour: %v", err)
 			return took
@@ -245,14 +247,17 @@ func TestAbuse(t *testing.T) {
 	}
 	a := &abuse{process: launchIn(t, group, "tiny", "--allow-request-template", "--log-level", "error", "--data", t.TempDir()), seen: map[string]int{}, took: map[string]time.Duration{},
 		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * clients}, Timeout: 2 * time.Minute}}
-	never := make(chan struct{})
 	var want string
-	alone := a.neighbour(max(10, n/20), never, &want)
-	for _, phase := range []struct {
-		name string
-		acts []act
-	}{{"ordinary", ordinary}, {"hostile", hostile}} {
-		a.phase(t, phase.name, phase.acts, n/2, clients, alone, &want)
+	_ = a.neighbour(10, nil, &want) // the first of all
+	rounds := max(1, n/200)
+	phases := []*phase{{name: "alone"}, {name: "polite", acts: []act{polite}}, {name: "ordinary", acts: ordinary}, {name: "hostile", acts: hostile}}
+	for round := range rounds {
+		for _, p := range phases {
+			a.run(p, n/2/rounds, clients, round, &want)
+		}
+	}
+	for _, p := range phases {
+		p.report(t, phases[:2])
 	}
 	a.rest(t)
 	for _, e := range a.errs {
@@ -271,43 +276,77 @@ func TestAbuse(t *testing.T) {
 	}
 }
 
-// phase has clients do n things of a kind beside the neighbour.
-func (a *abuse) phase(t *testing.T, name string, acts []act, n, clients int, alone []time.Duration, want *string) {
+// phase is what clients do beside the neighbour, and what came of it. Phases take
+// turns, so that what else the machine does falls on all of them.
+type phase struct {
+	name  string
+	acts  []act // nil: nothing
+	done  int
+	wall  time.Duration
+	times []time.Duration // of the neighbour
+	seen  map[string]int
+	took  map[string]time.Duration
+}
+
+// polite is what the neighbour does, too.
+func polite(a *abuse, _ *rand.Rand) { a.send("polite", "/v1/completions", fixed) }
+
+// run has clients do n things beside the neighbour.
+func (a *abuse) run(p *phase, n, clients, round int, want *string) {
+	start := time.Now()
+	defer func() { p.wall += time.Since(start) }()
+	if p.acts == nil {
+		p.times = append(p.times, a.neighbour(20, nil, want)...)
+		return
+	}
+	a.seen, a.took = p.seen, p.took
+	if p.seen == nil {
+		a.seen, a.took = map[string]int{}, map[string]time.Duration{}
+		p.seen, p.took = a.seen, a.took
+	}
 	var left atomic.Int64
 	left.Store(int64(n))
 	stop, ended := make(chan struct{}), make(chan []time.Duration, 1)
 	go func() { ended <- a.neighbour(0, stop, want) }()
 	var wg sync.WaitGroup
-	start := time.Now()
 	for c := range clients {
 		wg.Go(func() {
-			r := rand.New(rand.NewPCG(uint64(c), uint64(len(acts))))
+			r := rand.New(rand.NewPCG(uint64(c), uint64(round)))
 			for {
 				i := left.Add(-1)
 				if i < 0 || !a.alive() {
 					return
 				}
-				acts[int(i)%len(acts)](a, r)
+				p.acts[(p.done+int(i))%len(p.acts)](a, r)
 			}
 		})
 	}
 	wg.Wait()
 	close(stop)
-	took := <-ended
-	m0, p0 := middle(slices.Clone(alone))
-	m1, p1 := middle(took)
-	t.Logf("%s: %d requests of %d clients in %s; %d neighbours: median %s (alone %s), 95%% %s (alone %s)", name, n, clients, time.Since(start).Round(time.Millisecond), len(took), m1, m0, p1, p0)
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	p.times = append(p.times, <-ended...)
+	p.done += n
+}
+
+// report tells how long the neighbour took, and how often it had taken so long in
+// the phases that others are compared with.
+func (p *phase) report(t *testing.T, than []*phase) {
+	p50, p95 := middle(p.times)
+	line := fmt.Sprintf("%s: %d requests in %s; %d neighbours: median %s, 95%% %s", p.name, p.done, p.wall.Round(time.Millisecond), len(p.times), p50, p95)
+	for _, o := range than {
+		if q50, q95 := middle(o.times); q50 > 0 && o != p {
+			line += fmt.Sprintf("; of %s %.2f, %.2f", o.name, float64(p50)/float64(q50), float64(p95)/float64(q95))
+		}
+	}
+	t.Log(line)
 	var lines []string
-	for k, v := range a.seen {
+	for k, v := range p.seen {
 		kind, _, _ := strings.Cut(k, " ")
-		lines = append(lines, fmt.Sprintf("%s: %d (at most %s)", k, v, a.took[kind].Round(time.Millisecond)))
+		lines = append(lines, fmt.Sprintf("%s: %d (at most %s)", k, v, p.took[kind].Round(time.Millisecond)))
 	}
 	slices.Sort(lines)
-	t.Log(strings.Join(lines, "; "))
-	clear(a.seen)
-	clear(a.took)
+	if lines != nil {
+		t.Log(strings.Join(lines, "; "))
+	}
 }
 
 // rest waits until nothing is under way and looks for what was left over.
