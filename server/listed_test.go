@@ -34,6 +34,22 @@ func TestCopiesAreListed(t *testing.T) {
 	}
 }
 
+// A model that is listed has its other names beside it, under each of its names.
+func TestAliasesAreListed(t *testing.T) {
+	srv, _ := scripted(t, "x")
+	url := srv.URL + "/v1/models"
+	equal(t, "alone", get(t, url, 200).at("data", 0, "aliases"), []any{})
+	for _, name := range []string{"b", "a"} {
+		if code, _, answer := send(t, "POST", srv.URL+"/api/copy", `{"source":"fake","destination":"`+name+`"}`); code != 200 {
+			t.Fatalf("%d %s", code, answer)
+		}
+	}
+	o := get(t, url, 200)
+	equal(t, "of the model", o.at("data", 0, "aliases"), []any{"a", "b"})
+	equal(t, "of an alias", o.at("data", 1, "aliases"), []any{"fake", "b"})
+	equal(t, "alone by its name", get(t, url+"/b", 200)["aliases"], []any{"fake", "a"})
+}
+
 // Of no texts there are no embeddings, in Ollama's API.
 func TestEmbedNothing(t *testing.T) {
 	srv := tiny(t)

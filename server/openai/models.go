@@ -16,14 +16,16 @@ import (
 
 // modelCard is a model in OpenAI's list, with what vLLM adds.
 type modelCard struct {
-	ID      string  `json:"id"`
-	Object  string  `json:"object"`
-	Created int64   `json:"created"`
-	OwnedBy string  `json:"owned_by"`
-	Root    string  `json:"root,omitempty"`
-	Parent  *string `json:"parent"`
-	MaxLen  int     `json:"max_model_len,omitempty"`
-	Loaded  bool    `json:"loaded"`
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	OwnedBy string `json:"owned_by"`
+	Root    string `json:"root,omitempty"`
+	// Aliases are the other names of the model, as llama-server has them.
+	Aliases []string `json:"aliases"`
+	Parent  *string  `json:"parent"`
+	MaxLen  int      `json:"max_model_len,omitempty"`
+	Loaded  bool     `json:"loaded"`
 	// Anthropic's clients look for these, on the same route.
 	Type    string `json:"type"`
 	Display string `json:"display_name"`
@@ -35,7 +37,7 @@ func newCard(name, root string, created time.Time) modelCard {
 	if created.Unix() < 0 {
 		created = time.Unix(0, 0) // of a model that is part of the program
 	}
-	return modelCard{ID: name, Object: "model", Created: created.Unix(), OwnedBy: "ridge", Root: root, Type: "model", Display: name, Date: created.UTC().Format(time.RFC3339)}
+	return modelCard{ID: name, Object: "model", Created: created.Unix(), OwnedBy: "ridge", Root: root, Aliases: []string{}, Type: "model", Display: name, Date: created.UTC().Format(time.RFC3339)}
 }
 
 // cards are the models that clients may name: those loaded, and those that can
@@ -53,6 +55,11 @@ func (s *API) cards() []modelCard {
 			if x.Model != nil {
 				c = newCard(name, x.Name, x.Model.Info().Created)
 				c.MaxLen, c.Loaded = x.Model.Info().Context, true
+			}
+			for _, other := range x.Names {
+				if other != name {
+					c.Aliases = append(c.Aliases, other)
+				}
 			}
 			out = append(out, c)
 		}
