@@ -76,7 +76,7 @@ func evalCommand() *cobra.Command {
 		Use:   "eval",
 		Short: "Measure the quality of models on texts and questions",
 	}
-	c.AddCommand(perplexityCommand(), divergenceCommand(), choicesCommand(), answersCommand(), firstCommand())
+	c.AddCommand(perplexityCommand(), divergenceCommand(), choicesCommand(), taskCommand(), answersCommand(), firstCommand())
 	return c
 }
 

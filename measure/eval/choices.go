@@ -123,8 +123,8 @@ func Choose(ctx context.Context, e *engine.Engine, questions []Question, o Choic
 		return nil
 	}, func(i int) {
 		q := &questions[i]
-		for j, size := range []func(string) int{func(string) int { return 1 }, utf8.RuneCountInString, func(s string) int { return len(s) }} {
-			if q.best(r.LogProbs[i], size) == q.Gold {
+		for j, ok := range q.right(r.LogProbs[i]) {
+			if ok {
 				right[j]++
 			}
 		}
@@ -143,6 +143,15 @@ func Choose(ctx context.Context, e *engine.Engine, questions []Question, o Choic
 		}
 	}
 	return r, nil
+}
+
+// right reports whether the most probable choice is right, and the one with the highest
+// log-probability per character and per byte.
+func (q *Question) right(lls []float64) (r [3]bool) {
+	for j, size := range []func(string) int{func(string) int { return 1 }, utf8.RuneCountInString, func(s string) int { return len(s) }} {
+		r[j] = q.best(lls, size) == q.Gold
+	}
+	return r
 }
 
 // best is the choice with the highest log-probability per size.
