@@ -77,9 +77,10 @@ func guessing(t *testing.T, name string, s setting, d *spec.Drafting, reqs []Req
 	e := start(t, openTiny(t, name, s.pages), s.o)
 	play(t, e, reqs, want, r, time.Millisecond/4)
 	play(t, e, reqs, want, r, 0)
-	st := e.Stats()
-	if st.Right > st.Guessed || st.DraftBytes != 0 {
-		t.Errorf("%d guesses, %d of them right, %d bytes held", st.Guessed, st.Right, st.DraftBytes)
+	var st Stats // what a busy machine says may be of a moment before
+	until(t, "drafters hold nothing", func() bool { st = e.Stats(); return st.Requests == 0 && st.DraftBytes == 0 })
+	if st.Right > st.Guessed {
+		t.Errorf("%d guesses, %d of them right", st.Guessed, st.Right)
 	}
 	return st.Right
 }
