@@ -27,7 +27,8 @@ func TestMixedPrompts(t *testing.T) {
 	}
 	whole := post(t, srv.URL+"/v1/embeddings", `{"pooling":"mean","input":"abc"}`, 200)
 	equal(t, "the same text", post(t, srv.URL+"/v1/embeddings", `{"pooling":"mean","input":[{"prompt_string":"abc"}]}`, 200).at("data", 0, "embedding"), whole.at("data", 0, "embedding"))
-	for _, bad := range []string{`[5,null]`, `[null]`, `[]`, `[5,]`, `[99999999999]`, `[1.5]`, `[-1]`, `[["a"]]`, `[5,"a",[6]]`, `[[5,true]]`, `{"prompt":"a"}`, `{"prompt_string":3}`, `[5,"a",1.5]`, `[99999999,"a"]`, `{"prompt_string":"a","multimodal_data":["AAAA"]}`} {
+	equal(t, "the same text in parts", post(t, srv.URL+"/v1/embeddings", `{"pooling":"mean","input":{"content":[{"type":"text","text":"ab"},{"type":"text","text":"c"}]}}`, 200).at("data", 0, "embedding"), whole.at("data", 0, "embedding"))
+	for _, bad := range []string{`{"content":[]}`, `{"content":"a"}`, `{"content":[{"type":"image_url"}]}`, `{"content":[{"text":"a"}]}`, `{"prompt_string":"a","content":[{"type":"text","text":"a"}]}`, `[5,null]`, `[null]`, `[]`, `[5,]`, `[99999999999]`, `[1.5]`, `[-1]`, `[["a"]]`, `[5,"a",[6]]`, `[[5,true]]`, `{"prompt":"a"}`, `{"prompt_string":3}`, `[5,"a",1.5]`, `[99999999,"a"]`, `{"prompt_string":"a","multimodal_data":["AAAA"]}`} {
 		post(t, srv.URL+"/completion", `{"n_predict":1,"prompt":`+bad+`}`, 400)
 	}
 }

@@ -236,19 +236,32 @@ func (p *onePrompt) UnmarshalJSON(b []byte) error {
 // maxParts bounds the texts and token ids of a prompt that has both.
 const maxParts = 1 << 16
 
-// object reads llama-server's form of a text that could have pictures.
+// object reads llama-server's forms of a text that could have pictures: one text, or
+// parts of it.
 func (p *onePrompt) object(b []byte) error {
 	var o struct {
-		Text  *string           `json:"prompt_string"`
-		Media []json.RawMessage `json:"multimodal_data"`
+		Text    *string           `json:"prompt_string"`
+		Media   []json.RawMessage `json:"multimodal_data"`
+		Content []struct {
+			Type string  `json:"type"`
+			Text *string `json:"text"`
+		} `json:"content"`
 	}
 	switch {
-	case json.Unmarshal(b, &o) != nil || o.Text == nil:
+	case json.Unmarshal(b, &o) != nil || (o.Text == nil) == (len(o.Content) == 0):
 		return WrongType[onePrompt](b)
 	case len(o.Media) > 0:
 		return fault.Unsupported("multimodal_data", "this server reads text only")
+	case o.Text != nil:
+		p.Text = *o.Text
+		return nil
 	}
-	p.Text = *o.Text
+	for _, part := range o.Content {
+		if part.Type != "text" || part.Text == nil {
+			return fault.Unsupported("content", "expected parts of the type text: this server reads text only")
+		}
+		p.Text += *part.Text
+	}
 	return nil
 }
 
