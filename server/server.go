@@ -326,6 +326,7 @@ func (s *Server) Warm(ctx context.Context) error {
 	}
 	defer m.Release()
 	m.Warm()
+	s.inside.Look()
 	return s.lib.CheckAdapters(ctx)
 }
 

@@ -189,7 +189,7 @@ func (s *Set) read(e *engine.Engine, a *Adapter) (*model.Adapter, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.loads++
-	a.size = mat.Bytes
+	a.size, a.rank = mat.Bytes, mat.Rank
 	if most := s.MaxBytes; most > 0 && mat.Bytes > most {
 		return nil, fault.BadRequest("model", "adapter %s: expected at most %d bytes of matrices, as much as the server has for adapters, found %d", a.config.Name, most, mat.Bytes)
 	}
@@ -279,6 +279,31 @@ func (s *Set) inDir(path string) (string, error) {
 		return "", fault.NotFound("no adapter is at %q in the folder for them", path)
 	}
 	return real, nil
+}
+
+// Available are the adapters that clients may load, by what they are called in the
+// folder for them: folders with a configuration of PEFT, and files of weights. They
+// are the first of its entries if it has many.
+func (s *Set) Available() ([]string, error) {
+	out := []string{}
+	if s == nil || s.Dir == "" {
+		return out, nil
+	}
+	all, err := os.ReadDir(s.Dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range all {
+		name := e.Name()
+		_, err := os.Stat(filepath.Join(s.Dir, name, "adapter_config.json"))
+		if err == nil || !e.IsDir() && (strings.HasSuffix(name, ".gguf") || strings.HasSuffix(name, ".safetensors")) {
+			out = append(out, name)
+		}
+		if len(out) == maxAdapters {
+			break
+		}
+	}
+	return out, nil
 }
 
 // Unload takes an adapter's name away, for its owner or for who may do all. Requests

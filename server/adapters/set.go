@@ -58,6 +58,7 @@ type Adapter struct {
 	scaled  *model.Adapter // mat times by, so that requests with it are computed together
 	by      float32
 	size    int64     // bytes of its matrices, 0 before they were read
+	rank    int       // the largest of its matrices, 0 before they were read
 	uses    int       // requests that have it now
 	waiting int       // requests that wait for room for it
 	last    time.Time // when one began
@@ -161,15 +162,17 @@ type Info struct {
 	Scale   float32 // that requests of the base have which say nothing, see SetScales
 	Loaded  bool
 	Bytes   int64 // of its matrices, 0 if they were never read
-	Running int   // requests that have it
-	Waiting int   // requests that wait for room for it
+	Rank    int   // the largest of its matrices, 0 if they were never read
+	Owner   string
+	Running int // requests that have it
+	Waiting int // requests that wait for room for it
 }
 
 // Infos are the adapters by their numbers.
 func (s *Set) Infos() (out []Info) {
 	for _, a := range s.all() {
 		s.mu.Lock()
-		out = append(out, Info{a.id, a.config.Name, a.config.Path, a.config.Base, a.scale, a.mat != nil, a.size, a.uses, a.waiting})
+		out = append(out, Info{a.id, a.config.Name, a.config.Path, a.config.Base, a.scale, a.mat != nil, a.size, a.rank, a.config.Owner, a.uses, a.waiting})
 		s.mu.Unlock()
 	}
 	return out

@@ -38,7 +38,7 @@ func (s *API) Routes() map[string]wire.Handler {
 	return map[string]wire.Handler{
 		"GET /ridge/status": s.status, "GET /ridge/events": s.events, "GET /ridge/steps": s.steps,
 		"GET /ridge/kv": s.kv, "GET /ridge/roofline": s.roofline, "GET /ridge/requests": s.requests, "GET /ridge/keys": s.keys,
-		"GET /ridge/models": s.models, "GET /ridge/openapi.json": s.openapi,
+		"GET /ridge/models": s.models, "GET /ridge/adapters": s.adapters, "GET /ridge/openapi.json": s.openapi,
 		"POST /ridge/load": s.load, "POST /ridge/unload": s.unload,
 	}
 }

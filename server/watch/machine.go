@@ -66,6 +66,15 @@ func (m *machines) of(threads int, look bool) Machine {
 	return *x
 }
 
+// Look finds out what the machine can do for the models that are loaded, so that their
+// answers can be compared with it: by some hundredths of a second of measuring if it is
+// not known, and if nothing runs.
+func (s *API) Look() {
+	for _, m := range s.Models.Loaded() {
+		s.machine.of(max(1, m.Info().Workers), m.Stats().Requests == 0)
+	}
+}
+
 // fromFiles is what was measured before.
 func fromFiles(threads int) *Machine {
 	if path := roofline.CachePath(); path != "" {

@@ -22,6 +22,7 @@ import (
 // pull.
 type Models struct {
 	Models []Model `json:"models"`
+	Pulls  bool    `json:"clients_pull"` // clients may pull others, with POST /api/pull
 }
 
 // Model is a model that is here, or can be pulled.
@@ -41,6 +42,7 @@ type Model struct {
 	Free       int64    `json:"free_bytes"`
 	Reason     string   `json:"reason"`    // why it cannot run, "" if it can as far as is known
 	Catalogue  bool     `json:"catalogue"` // it is not here and can be pulled
+	Default    bool     `json:"default"`   // the one to take if nothing is known of what is wanted
 	Licence    string   `json:"licence"`
 }
 
@@ -104,9 +106,9 @@ func plainError(err error, path string) string {
 
 // models answers GET /ridge/models.
 func (s *API) models(w http.ResponseWriter, _ *http.Request) error {
-	info := machine.Read()
-	free := info.MemoryFree
-	out := Models{[]Model{}}
+	s.Look() // who asks for models is about to choose one
+	free := machine.Read().MemoryFree
+	out := Models{[]Model{}, s.Hub != nil}
 	for _, x := range s.Models.List() {
 		out.Models = append(out.Models, s.listed(&x, free))
 	}
@@ -116,7 +118,7 @@ func (s *API) models(w http.ResponseWriter, _ *http.Request) error {
 				continue
 			}
 			out.Models = append(out.Models, Model{Name: e.Name, Names: append([]string{e.Name}, e.Aliases...), Source: e.Sources[0].Ref, Bytes: e.Size(), Quant: e.Sources[0].Quant,
-				Context: e.Context, Needs: e.Size(), Free: free, Fits: e.Size() < free, Catalogue: true, Licence: e.License})
+				Context: e.Context, Needs: e.Size(), Free: free, Fits: e.Size() < free, Catalogue: true, Default: e.Default, Licence: e.License})
 		}
 	}
 	wire.WriteJSON(w, http.StatusOK, &out)

@@ -24,6 +24,7 @@ var described = map[string]description{
 	"GET /ridge/requests":     {"Requests that run, and the last that are over.", ofRidge, []string{"last at most so many, 200 if it is not there"}, nil, Requests{}, ""},
 	"GET /ridge/keys":         {"Use and limits of keys.", ofRidge, nil, nil, Keys{}, ""},
 	"GET /ridge/models":       {"Models that are here or can be pulled, and whether they fit.", ofRidge, nil, nil, Models{}, ""},
+	"GET /ridge/adapters":     {"LoRA adapters that requests may name, and that clients may load.", ofRidge, nil, nil, Adapters{}, ""},
 	"POST /ridge/load":        {"Load a model.", ofRidge, nil, nameBody{}, nil, ""},
 	"POST /ridge/unload":      {"Unload a model when its requests are over.", ofRidge, nil, nameBody{}, nil, ""},
 	"GET /ridge/openapi.json": {"This description.", ofRidge, nil, nil, nil, ""},
