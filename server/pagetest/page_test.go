@@ -94,23 +94,37 @@ type tab struct {
 
 	mu     sync.Mutex
 	errors []string // of the console
+	said   []byte   // what the browser printed last
 	hosts  []string // that it asked for something
 }
 
 // browse opens an address in a new browser of a size in pixels.
 func browse(t testing.TB, url string, width, height int) *tab {
 	t.Helper()
+	b := &tab{t: t}
 	alloc, cancel := chromedp.NewExecAllocator(t.Context(), append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
-		chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.WindowSize(width, height), chromedp.WSURLReadTimeout(time.Minute))...)
+		chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.CombinedOutput(b),
+		// Else the browser ends with the thread that has started it, and the threads of a
+		// model's pool end with that.
+		chromedp.ModifyCmdFunc(func(*exec.Cmd) {}), chromedp.WindowSize(width, height), chromedp.WSURLReadTimeout(time.Minute))...)
 	t.Cleanup(cancel)
 	ctx, cancel := chromedp.NewContext(alloc)
 	t.Cleanup(cancel)
 	ctx, cancel = context.WithTimeout(ctx, 2*time.Minute)
 	t.Cleanup(cancel)
-	b := &tab{Context: ctx, t: t}
+	b.Context = ctx
 	chromedp.ListenTarget(ctx, b.listen)
 	b.do(network.Enable(), log.Enable(), chromedp.EmulateViewport(int64(width), int64(height)), chromedp.Navigate(url))
 	return b
+}
+
+// Write keeps the end of what the browser prints.
+func (b *tab) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.said = append(b.said, p...)
+	b.said = b.said[max(0, len(b.said)-2000):]
+	return len(p), nil
 }
 
 // listen notes what the browser tells.
@@ -137,7 +151,9 @@ func (b *tab) listen(ev any) {
 func (b *tab) do(actions ...chromedp.Action) {
 	b.t.Helper()
 	if err := chromedp.Run(b.Context, actions...); err != nil {
-		b.t.Fatalf("%v; console: %q", err, b.console())
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.t.Fatalf("%v; console: %q; the browser: %s", err, b.errors, b.said)
 	}
 }
 
