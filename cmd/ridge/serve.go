@@ -469,6 +469,7 @@ func (o *serveOptions) greet(w io.Writer, addr net.Addr, s *serveShelf, reg *eng
 	}
 	url := scheme + "://" + host
 	fmt.Fprintf(w, "ridge serves %s at %s (ready after %.1f s)\n", s, url, took.Seconds())
+	fmt.Fprintf(w, "  to chat, open %s in a browser\n", url)
 	for _, m := range reg.Loaded() {
 		st, mm := m.Engine.Stats(), m.Engine.Model()
 		fmt.Fprintf(w, "  %s: %d threads, %s kernels, context %d, room for %d tokens of keys and values (%s)\n",

@@ -73,7 +73,7 @@ func TestStop(t *testing.T) {
 	b.until(`document.querySelector(".bar select")?.value`)
 	b.do(chromedp.SetValue(".composer textarea", "Tell me a long story about a cat, a dog and a bird."), chromedp.Focus(".composer textarea"),
 		input.DispatchKeyEvent(input.KeyDown).WithKey("Enter").WithWindowsVirtualKeyCode(13))
-	b.until(`document.querySelector(".message.assistant[aria-busy=true]")?.innerText.length > 20`)
+	b.until(`document.querySelector(".message.assistant[aria-busy=true] .markdown")?.innerText.length > 20`)
 	b.do(chromedp.Focus(".composer textarea"), input.DispatchKeyEvent(input.KeyDown).WithKey("Escape").WithWindowsVirtualKeyCode(27))
 	b.until(`document.querySelector(".message.assistant[aria-busy=false]")`)
 	if facts := b.text(".message.assistant .facts"); !strings.Contains(facts, "stopped") {
@@ -81,12 +81,28 @@ func TestStop(t *testing.T) {
 	}
 	b.press(".message.assistant", "Continue")
 	b.until(`document.querySelector(".message.assistant[aria-busy=false] .facts")?.innerText.includes("tokens/s")`)
+	// What was stopped before its first token is begun anew.
+	b.send("And another one?")
+	b.do(chromedp.Click(".composer .primary"))
+	b.until(`document.querySelectorAll(".message.assistant[aria-busy=false]").length === 2`)
+	b.press(".message.assistant", "Continue")
+	b.until(`[...document.querySelectorAll(".message.assistant[aria-busy=false] .facts")].at(-1)?.innerText.includes("tokens/s") && document.querySelectorAll(".message.assistant[aria-busy=false] .markdown").length === 2`)
 	b.clean(url)
 }
 
 // scripted answers chats whose question begins with "script" by parts; the rest
 // is the server's.
 func scripted(t *testing.T, parts func() []string) string {
+	t.Helper()
+	var all []map[string]any
+	for _, p := range parts() {
+		all = append(all, map[string]any{"content": p})
+	}
+	return scriptedEvents(t, all)
+}
+
+// scriptedEvents is scripted with whole pieces of a message.
+func scriptedEvents(t *testing.T, pieces []map[string]any) string {
 	t.Helper()
 	h := open(t).Handler()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -101,8 +117,8 @@ func scripted(t *testing.T, parts func() []string) string {
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
-		for _, p := range parts() {
-			c, _ := json.Marshal(map[string]any{"choices": []any{map[string]any{"index": 0, "delta": map[string]any{"content": p}}}})
+		for _, p := range pieces {
+			c, _ := json.Marshal(map[string]any{"choices": []any{map[string]any{"index": 0, "delta": p}}})
 			if _, err := fmt.Fprintf(w, "data: %s\n\n", c); err != nil {
 				return
 			}

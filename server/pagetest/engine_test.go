@@ -8,6 +8,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
 )
 
 // fetch reads the JSON that the API gives to any client.
@@ -147,4 +150,49 @@ func TestManyPages(t *testing.T) {
 	}
 	t.Logf("a map of 10,000 pages is painted in %.1f ms (median); %.1f ms from frame to frame while the page changes its width", ms, frame)
 	b.clean(srv.URL)
+}
+
+// What nobody sees is not asked for: a map below the edge of the screen, and anything
+// while the tab is hidden. When it is seen again it goes on.
+func TestNobodyLooks(t *testing.T) {
+	url := start(t)
+	b := browse(t, url+"/#engine", 1200, 1400)
+	b.until(`document.querySelector("[data-number='running'] dd")?.innerText === "0" && document.querySelectorAll(".card .tip")[1].innerText.includes("pages of")`)
+	hide := func(hidden bool) {
+		value[any](b, fmt.Sprintf(`Object.defineProperty(document, "hidden", {value: %v, configurable: true}), document.dispatchEvent(new Event("visibilitychange"))`, hidden))
+	}
+	// What the page asks for is counted where it asks.
+	value[any](b, `(() => { const ask = window.fetch; window.asked = []; window.fetch = (...a) => { window.asked.push(String(a[0])); return ask(...a) } })()`)
+	asked := func(path string) int {
+		return value[int](b, fmt.Sprintf(`window.asked.filter((p) => p.startsWith(%q)).length`, path))
+	}
+	complete := func() {
+		r, err := http.Post(url+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"A cat","max_tokens":20,"ignore_eos":true}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Body.Close()
+	}
+	generated := `document.querySelector("[data-number='generated tokens'] dd").innerText`
+	hide(true)
+	complete()
+	time.Sleep(1500 * time.Millisecond)
+	if got := value[string](b, generated); got != "0" || asked("/ridge/") != 0 {
+		t.Errorf("hidden, the page shows %s tokens and has asked for %q", got, value[[]string](b, `window.asked`))
+	}
+	hide(false)
+	b.until(generated + ` === "20"`)
+	b.until(`window.asked.some((p) => p.startsWith("/ridge/kv"))`)
+	if asked("/ridge/events") != 1 {
+		t.Errorf("seen again: %d streams", asked("/ridge/events"))
+	}
+	b.do(chromedp.EmulateViewport(1200, 250))
+	value[any](b, `new Promise((r) => setTimeout(r, 300)).then(() => { window.asked = [] })`)
+	complete()
+	b.until(generated + ` === "40"`)
+	time.Sleep(1500 * time.Millisecond)
+	if n := asked("/ridge/kv") + asked("/ridge/roofline"); n != 0 {
+		t.Errorf("out of sight, the map and the roofline were asked for %d times", n)
+	}
+	b.clean(url)
 }

@@ -5,15 +5,19 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"ridge/hub"
+	"ridge/server"
 )
 
 // A download shows how far it is, and ends when it is cancelled.
 func TestPull(t *testing.T) {
-	h := open(t).Handler()
+	h := open(t, func(o *server.Options) { o.Hub = &hub.Options{Dir: t.TempDir(), Offline: true} }).Handler()
 	left := make(chan struct{})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/api/pull" {
@@ -30,9 +34,10 @@ func TestPull(t *testing.T) {
 	t.Cleanup(srv.Close)
 	b := browse(t, srv.URL+"/#models", 1200, 800)
 	b.until(`document.querySelector("[data-model=tiny] .loaded")`)
-	b.do(chromedp.SendKeys(".page input", "smollm2"), chromedp.Click(".page form .primary"))
-	b.until(`document.querySelector(".page > [role=status]").innerText === "pulling: 25 MB of 100 MB" && document.querySelector(".page progress").value === 0.25`)
-	b.press(".page form", "Cancel")
+	b.until(`!document.querySelector(".page > form").hidden`)
+	b.do(chromedp.SendKeys(".page > form input", "smollm2"), chromedp.Click(".page > form .primary"))
+	b.until(`document.querySelector(".page > [role=status]").innerText.startsWith("pulling: 25 MB of 100 MB") && document.querySelector(".page progress").value === 0.25`)
+	b.press(".page > form", "Cancel")
 	b.until(`document.querySelector(".page > [role=status]").innerText.includes("cancelled")`)
 	select {
 	case <-left:
@@ -57,6 +62,9 @@ func TestRequestsView(t *testing.T) {
 		}
 	}
 	want := fetch[list](t, url+"/ridge/requests?last=200").Requests
+	if shown, now := value[string](b, `document.querySelector("tr[data-request] time").title`), time.Now(); !strings.Contains(shown, now.Format("2006")) {
+		t.Errorf("a request of today is said to have come at %s", shown)
+	}
 	for _, w := range want {
 		got := value[[]string](b, fmt.Sprintf(`[...document.querySelector('tr[data-request=%q]')?.children ?? []].map((e) => e.innerText)`, w.ID))
 		if len(got) == 0 {

@@ -7,10 +7,11 @@ import { view as models } from "./models.js";
 import { keys, requests } from "./requests.js";
 import { view as tokens } from "./tokens.js";
 
-const views = { chat: ["Chat", chat], compare: ["Side by side", compare], tokens: ["Tokens", tokens], engine: ["Engine", engine], models: ["Models", models], requests: ["Requests", requests], keys: ["Keys", keys] };
+const views = { chat, compare, tokens, engine, models, requests, keys };
 
-const main = h("main", { id: "main", tabIndex: -1 });
-const nav = h("nav", { "aria-label": "Views" }, Object.entries(views).map(([name, [label]]) => h("a", { href: "#" + name, "data-view": name }, label)));
+// The frame is in the document already, so that it is painted before this runs.
+const main = document.getElementById("main");
+const nav = document.querySelector("nav");
 let current = null;
 
 // show opens the view that the address names. Chat stays, so that an answer goes
@@ -19,10 +20,15 @@ let kept = null;
 function show() {
   const name = views[location.hash.slice(1)] ? location.hash.slice(1) : "chat";
   if (current && current !== kept) current.close();
-  current = name === "chat" ? kept ??= chat() : views[name][1]();
+  current = name === "chat" ? kept ??= chat() : views[name]();
   fill(main, current.element);
-  for (const a of nav.children) a.dataset.view === name ? a.setAttribute("aria-current", "page") : a.removeAttribute("aria-current");
-  document.title = views[name][0] + " · ridge";
+  for (const a of nav.children) {
+    if (a.dataset.view !== name) { a.removeAttribute("aria-current"); continue; }
+    a.setAttribute("aria-current", "page");
+    document.title = a.textContent + " · ridge";
+    // On a narrow screen the views are wider than it.
+    nav.scrollLeft = Math.max(0, a.offsetLeft - nav.offsetLeft - (nav.clientWidth - a.offsetWidth) / 2);
+  }
   current.focus?.();
 }
 
@@ -33,7 +39,7 @@ function setTheme(v) {
 }
 if (localStorage.getItem("ridge-theme")) setTheme(localStorage.getItem("ridge-theme"));
 
-document.body.append(h("a", { href: "#main", class: "skip", onclick: (e) => { e.preventDefault(); main.focus(); } }, "Skip to the view"),
-  h("header", { class: "top" }, h("span", { class: "brand" }, "ridge"), nav, theme), main);
+document.body.prepend(h("a", { href: "#main", class: "skip", onclick: (e) => { e.preventDefault(); main.focus(); } }, "Skip to the view"));
+document.querySelector(".top").append(theme);
 addEventListener("hashchange", show);
 show();

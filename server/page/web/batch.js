@@ -1,11 +1,11 @@
 // The live batch: a row for each sequence, a column for each of the last steps.
 import { color, saveCanvas, sized } from "./canvas.js";
-import { count, h, seconds } from "./dom.js";
+import { count, h, seconds, write } from "./dom.js";
 
 const columns = 120, rowHeight = 14, names = 150, plot = 60;
 
 export function batch() {
-  const canvas = h("canvas", { role: "img", "aria-label": "Steps of the engine, by sequence" });
+  const canvas = h("canvas", { role: "img", tabIndex: 0, "aria-label": "Steps of the engine, by sequence" });
   const tip = h("p", { class: "quiet tip", role: "status" });
   let rows = [], steps = [], shown = { width: 0 };
 
@@ -73,19 +73,29 @@ export function batch() {
       }
     });
     const lastStep = steps.at(-1);
-    if (lastStep && !canvas.matches(":hover")) {
+    if (lastStep && !canvas.matches(":hover, :focus-visible")) {
       const tokens = lastStep.rows.reduce((n, r) => n + r.tokens, 0);
-      tip.textContent = `Step ${count(lastStep.n)}: ${seconds(lastStep.took)}, predicted ${seconds(lastStep.predicted)}; ${tokens} of ${lastStep.budget} tokens; ${lastStep.waiting} wait, ${lastStep.paused} are paused.`;
-    }
+      write(tip, `Step ${count(lastStep.n)}: ${seconds(lastStep.took)}, predicted ${seconds(lastStep.predicted)}; ${count(tokens)} of a budget of ${count(lastStep.budget)} tokens; ${lastStep.waiting} wait, ${lastStep.paused} are paused.`);
+    } else if (!lastStep) write(tip, "No step was done yet: ask something.");
   }
 
-  canvas.onmousemove = (e) => {
-    const i = Math.floor((e.offsetX - shown.left) / shown.w) - (columns - steps.length), row = Math.floor((e.offsetY - plot - 10) / rowHeight);
+  const rowAt = (y) => Math.floor((y - plot - 10) / rowHeight);
+  canvas.onmousemove = (e) => tell(Math.floor((e.offsetX - shown.left) / shown.w) - (columns - steps.length), rowAt(e.offsetY));
+  let at = { n: Infinity, row: 0 }; // the step and the row that the arrow keys are at
+  canvas.onkeydown = (e) => {
+    const [by, down] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[e.key] || [];
+    if (by == null || !steps.length) return;
+    e.preventDefault();
+    const first = steps[0].n, i = Math.max(0, Math.min(steps.length - 1, Math.min(at.n - first, steps.length - 1) + by));
+    at = { n: first + i, row: Math.max(0, Math.min(rows.length - 1, at.row + down)) };
+    tell(i, at.row);
+  };
+  function tell(i, row) {
     const st = steps[i];
     if (!st) return;
     const r = rows[row], mine = r && st.rows.find((x) => x.id + "/" + x.choice === r.key);
     tip.textContent = `Step ${count(st.n)}: ${seconds(st.took)}, predicted ${seconds(st.predicted)}` + (mine ? `; ${r.id}: ${mine.kind}, ${mine.tokens} tokens at ${count(mine.context)}` : `; ${st.rows.length} rows`);
-  };
+  }
   const key = ["prefill", "decode", "draft", "waiting", "paused"].map((k) => h("span", { class: "key" }, h("i", { class: "swatch " + k }), k));
   return { element: h("section", { class: "card" }, h("div", { class: "bar" }, h("h2", {}, "Batch"), key, h("span", { class: "key" }, h("i", { class: "swatch preempted" }), "preempted"), saveCanvas(canvas, "batch")), canvas, tip), draw };
 }

@@ -1,8 +1,8 @@
 // The conversation: its messages, the composer, and what is done with answers.
 import { post } from "./api.js";
-import { ask, count, fill, h, later, perFrame, say, soon } from "./dom.js";
+import { ask, bytes, count, fill, h, later, paced, say, soon } from "./dom.js";
 import { message } from "./message.js";
-import { limit, picker } from "./models.js";
+import { better, download, limit, picker, pullParts } from "./models.js";
 import { body, collect, withSeed } from "./request.js";
 import { panel } from "./settings.js";
 import { sidebar } from "./sidebar.js";
@@ -23,28 +23,28 @@ export function view() {
     chat.model = v;
     localStorage.setItem(lastModel, v);
     options.defaultsOf(v);
+    if (!chat.roots.length) draw();
     measure();
   });
   let options = panel(chat.settings, () => keep());
   const drawer = h("details", { class: "drawer" }, h("summary", {}, "Settings"), options);
   const removed = (id) => {
-    if (id !== chat.id) return;
-    gone.add(chat);
-    open(null);
+    gone.add(id);
+    if (id === chat.id) open(null);
   };
-  const side = sidebar({ open, fresh: () => open(null), removed });
-  const gone = new WeakSet(); // deleted conversations, whose answers may still come
+  const side = sidebar({ open, fresh: () => open(null), removed, brought: (ids) => ids.forEach((id) => gone.delete(id)) });
+  const gone = new Set(); // ids of deleted conversations, whose answers may still come
 
   // write saves a conversation. keep does it a moment later, and while an answer
-  // comes every two seconds.
+  // comes every five seconds.
   async function write(c) {
-    if (!c.roots.length || gone.has(c)) return;
+    if (!c.roots.length || gone.has(c.id)) return;
     try {
       await store.put(c);
       side.refresh(chat.id);
     } catch (e) { say("The browser cannot keep this conversation: " + e.message, "error"); }
   }
-  const keep = soon(300, 2000, () => write(chat));
+  const keep = soon(300, 5000, () => write(chat));
 
   async function open(id) {
     running?.stop.abort();
@@ -62,12 +62,31 @@ export function view() {
     text.focus();
   }
 
+  // offer proposes a model to pull where none is here that answers questions.
+  let offered = null;
+  function offer() {
+    const m = better();
+    if (!m) return null;
+    const parts = pullParts();
+    const get = h("button", {
+      type: "button", class: "primary", onclick: async () => {
+        get.disabled = true;
+        const done = await download(m.name, parts);
+        get.disabled = false;
+        if (!done) return;
+        offered = null;
+        await model.choose(m.name);
+      },
+    }, `Get ${m.name} (${bytes(m.bytes)})`);
+    return h("div", { class: "offer" }, h("p", {}, "Only tiny is here, a toy inside the program. For real answers:"), h("div", { class: "row" }, get, parts.cancel), parts.bar, parts.status);
+  }
+
   // draw shows the messages of the branch. Those that were shown stay.
   function draw() {
     const path = store.path(chat);
     if (!path.length) {
       fill(log, h("div", { class: "empty" }, h("h1", {}, "What would you like to know?"),
-        h("p", { class: "quiet" }, "Everything stays on this machine: the model runs here, conversations are kept in this browser.")));
+        h("p", { class: "quiet" }, "Everything stays on this machine: the model runs here, conversations are kept in this browser."), offered ??= offer()));
       return;
     }
     fill(log, path.map((n) => {
@@ -87,13 +106,16 @@ export function view() {
     const stop = new AbortController(), mine = chat;
     running = { stop, node };
     send.textContent = "Stop";
-    const follow = perFrame(() => {
+    // Ten times a second are often enough to read, and none while the view is away.
+    const follow = paced(100, () => {
+      if (!log.isConnected) return;
       const end = atEnd();
       shown.get(node.id)?.update(running?.node === node);
       if (end) toEnd();
     });
     draw();
     toEnd();
+    write(mine);
     await collect(node, withSeed(request), stop.signal, () => { follow(); if (mine === chat) keep(); });
     if (running?.node === node) running = null;
     send.textContent = running ? "Stop" : "Send";
@@ -111,8 +133,13 @@ export function view() {
     answer(store.add(chat, parent, { role: "assistant" }), request);
   }
 
-  // goOn lets the model write on behind what node has.
+  // goOn lets the model write on behind what node has: from the start if that is
+  // nothing yet.
   function goOn(node) {
+    if (!node.content) {
+      Object.assign(node, { reasoning: "", tokens: [], calls: undefined });
+      return answer(node, body(chat.model || model.value, chat.settings, store.path(chat, node.parent)));
+    }
     const request = body(chat.model || model.value, chat.settings, store.path(chat, node.id));
     answer(node, { ...request, add_generation_prompt: false, continue_final_message: true });
   }
@@ -137,7 +164,12 @@ export function view() {
       const copy = store.add(chat, node.parent, { role: "assistant", content, tokens: [...kept, { ...token, picked: true, top: [] }] });
       goOn(copy);
     },
-    request: (node) => withSeed({ ...body(chat.model || model.value, chat.settings, store.path(chat, node.parent)), ...(node.meta?.seed == null ? {} : { seed: node.meta.seed }) }),
+    // request is what the answer was asked for with, whatever the settings are now.
+    request: (node) => {
+      const m = node.meta || {}, before = store.path(chat, node.parent);
+      if (m.asked) return { ...m.asked, messages: body("", { system: m.system }, before).messages };
+      return withSeed({ ...body(chat.model || model.value, chat.settings, before), ...(m.seed == null ? {} : { seed: m.seed }) });
+    },
   };
 
   function submit() {
@@ -194,5 +226,5 @@ export function view() {
   draw();
   side.refresh(chat.id);
   if (model.value) options.defaultsOf(model.value);
-  return { element: h("div", { class: "split" }, side.element, main), focus: () => text.focus(), close: () => running?.stop.abort() };
+  return { element: h("div", { class: "split" }, side.element, main), focus: () => { if (running) shown.get(running.node.id)?.update(true); text.focus(); }, close: () => running?.stop.abort() };
 }

@@ -1,5 +1,5 @@
 // Two models or settings beside each other: one prompt, one seed.
-import { count, fill, h, perFrame, say, seconds } from "./dom.js";
+import { count, fill, h, paced, say, seconds } from "./dom.js";
 import { turns } from "./markdown.js";
 import { picker } from "./models.js";
 import { body, collect, withSeed } from "./request.js";
@@ -63,7 +63,7 @@ export function view() {
       c.node = { content: "", tokens: [] };
       c.done();
       const b = body(c.model.value, c.settings, [{ role: "user", content: prompt.value }]);
-      await collect(c.node, withSeed({ seed: Number(seed.value) || 0, max_tokens: 512, ...b }), stop.signal, perFrame(() => c.draw(null)));
+      await collect(c.node, withSeed({ seed: Number(seed.value) || 0, max_tokens: 512, ...b }), stop.signal, paced(100, () => c.draw(null)));
       c.done();
     };
     try {

@@ -27,7 +27,7 @@ function set(e, props) {
 }
 
 function put(e, children) {
-  for (const c of children.flat(3)) if (c != null && c !== false) e.append(c instanceof Node ? c : String(c));
+  for (const c of children.flat(3)) if (c != null && c !== false && c !== "") e.append(c instanceof Node ? c : String(c));
 }
 
 // wide is a box for what may be wider than the screen.
@@ -64,14 +64,31 @@ export function soon(ms, most, f) {
   };
 }
 
-// perFrame returns a function that calls f once before the next frame.
-export function perFrame(f) {
-  let asked = false;
+// paced returns a function that calls f before a frame, with so many milliseconds
+// between two calls at least. Where nobody sees the page there are no frames.
+export function paced(ms, f) {
+  let asked = false, last = -ms;
+  const frame = () => requestAnimationFrame((now) => { asked = false; last = now; f(); });
   return () => {
     if (asked) return;
     asked = true;
-    requestAnimationFrame(() => { asked = false; f(); });
+    const wait = last + ms - performance.now();
+    if (wait > 0) setTimeout(frame, wait);
+    else frame();
   };
+}
+
+// seen calls shown(true) when an element comes into sight, and shown(false) when it
+// goes. It returns what ends that.
+export function seen(element, shown) {
+  const o = new IntersectionObserver((all) => shown(all.at(-1).isIntersecting), { rootMargin: "100px" });
+  o.observe(element);
+  return () => o.disconnect();
+}
+
+// write sets the text of an element if it is another one: to set it costs layout.
+export function write(element, text) {
+  if (element.textContent !== text) element.textContent = text;
 }
 
 // say tells something at the edge of the page, and to screen readers.

@@ -1,7 +1,7 @@
 // The map of keys and values: a square for each page, and the tree of prefixes.
 import { get } from "./api.js";
 import { color, saveCanvas, sized } from "./canvas.js";
-import { count, fill, h, seconds, table, wide } from "./dom.js";
+import { count, fill, h, seconds, table, wide, write } from "./dom.js";
 
 const states = { f: "free", u: "used", s: "shared", c: "cached", p: "pinned", r: "state" };
 const hues = 12; // of sequences
@@ -24,23 +24,25 @@ function palette() {
 }
 
 export function kvmap() {
-  const canvas = h("canvas", { role: "img", "aria-label": "Pages of keys and values" });
+  const canvas = h("canvas", { role: "img", tabIndex: 0, "aria-label": "Pages of keys and values" });
   const tip = h("p", { class: "quiet tip", role: "status" });
   const tree = h("tbody");
-  let map = null, side = 10, across = 1, asked = 0, busy = false;
+  let map = null, side = 10, across = 1, asked = 0, busy = false, drawn = "";
 
-  // refresh asks for the map of a model, at most twice a second.
-  async function refresh(model) {
-    const now = performance.now();
-    if (busy || now - asked < 500) return;
+  // refresh asks for the map of a model, at most once a second, and not before
+  // something can have changed.
+  async function refresh(m) {
+    const now = performance.now(), state = [m.name, m.steps, m.running, m.kv.pages, m.kv.cached, m.kv.free].join();
+    if (busy || now - asked < (state === drawn ? 15000 : 1000)) return;
     busy = true;
     asked = now;
     try {
-      map = await get("/ridge/kv?model=" + encodeURIComponent(model));
+      map = await get("/ridge/kv?model=" + encodeURIComponent(m.name));
+      drawn = state;
       draw();
-      branches();
+      if (prefixes.open) branches();
     } catch (e) {
-      tip.textContent = e.message;
+      write(tip, e.message);
     }
     busy = false;
   }
@@ -69,7 +71,8 @@ export function kvmap() {
     c.putImageData(image, 0, 0);
     const counts = {};
     for (const ch of map.state) counts[ch] = (counts[ch] || 0) + 1;
-    if (!canvas.matches(":hover")) tip.textContent = `${count(n)} pages of ${map.page_tokens} tokens: ` + Object.entries(states).filter(([k]) => counts[k]).map(([k, v]) => `${count(counts[k])} ${v}`).join(", ") + ".";
+    if (canvas.matches(":hover, :focus-visible")) hover?.();
+    else write(tip, `${count(n)} pages of ${map.page_tokens} tokens: ` + Object.entries(states).filter(([k]) => counts[k]).map(([k, v]) => `${count(counts[k])} ${v}`).join(", ") + (map.swapped ? `; ${count(map.swapped)} sequences are swapped out` : "") + ".");
   }
 
   function branches() {
@@ -81,18 +84,33 @@ export function kvmap() {
       h("td", {}, t.pinned ? "pinned" : ""), h("td", { class: "num" }, seconds(t.age)))));
   }
 
-  new ResizeObserver(() => map && draw()).observe(canvas);
+  const resized = new ResizeObserver(() => map && draw());
+  resized.observe(canvas);
+  let hover = null; // tells of the page below the pointer
   canvas.onmousemove = (e) => {
-    const i = Math.floor(e.offsetY / side) * across + Math.floor(e.offsetX / side);
-    if (!map || !(i < map.state.length) || e.offsetX >= across * side) return;
-    const q = map.sequences[map.owner[i]];
-    tip.textContent = `Page ${count(i)}: ${states[map.state[i]] || map.state[i]}, ${map.tokens[i]} of ${map.page_tokens} tokens` + (q ? `, of ${q.id}${q.tenant ? " (" + q.tenant + ")" : ""}` : "") +
-      (map.owners[i] > 1 ? `, ${map.owners[i]} owners` : "") + (map.state[i] === "f" ? "" : `, last used ${seconds(map.age[i])} ago`) + ".";
+    const column = Math.floor(e.offsetX / side), row = Math.floor(e.offsetY / side);
+    (hover = () => column < across && tell(row * across + column))();
   };
+  let at = 0; // the page that the arrow keys are at
+  canvas.onkeydown = (e) => {
+    const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -across, ArrowDown: across }[e.key];
+    if (!by || !map) return;
+    e.preventDefault();
+    at = Math.max(0, Math.min(map.state.length - 1, at + by));
+    (hover = () => tell(at))();
+  };
+  function tell(i) {
+    if (!map || !(i < map.state.length)) return;
+    const q = map.sequences[map.owner[i]];
+    write(tip, `Page ${count(i)}: ${states[map.state[i]] || map.state[i]}, ${map.tokens[i]} of ${map.page_tokens} tokens` + (q ? `, of ${q.id}${q.tenant ? " (" + q.tenant + ")" : ""}` : "") +
+      (map.owners[i] > 1 ? `, ${map.owners[i]} owners` : "") + (map.state[i] === "f" ? "" : `, last used ${age(map.age[i])} ago`) + ".");
+  }
+  const age = (whole) => whole < 1 ? "less than a second" : seconds(whole + (performance.now() - asked) / 1000).replace(/\.\d+/, "");
+  const prefixes = h("details", { ontoggle: () => prefixes.open && map && branches() }, h("summary", {}, "Prefixes"), wide("Prefixes", table(["Prefix", "num Tokens", "num Users", "num Hits", "num Tokens saved", "hidden Pinned", "num Age"], tree)));
   const key = [["page-free", "free"], ["page-used", "used, by sequence"], ["page-cached", "cached"], ["page-pinned", "pinned"]].map(([k, v]) => h("span", { class: "key" }, h("i", { class: "swatch " + k }), v));
   return {
-    element: h("section", { class: "card" }, h("div", { class: "bar" }, h("h2", {}, "Keys and values"), key, h("span", { class: "key" }, "marked corner: shared"), saveCanvas(canvas, "pages")), canvas, tip,
-      h("details", {}, h("summary", {}, "Prefixes"), wide("Prefixes", table(["Prefix", "num Tokens", "num Users", "num Hits", "num Tokens saved", "hidden Pinned", "num Age"], tree)))),
-    refresh,
+    element: h("section", { class: "card" }, h("div", { class: "bar" }, h("h2", {}, "Keys and values"), key, h("span", { class: "key" }, "marked corner: shared"), saveCanvas(canvas, "pages")), canvas, tip, prefixes),
+    draw: refresh,
+    close: () => resized.disconnect(),
   };
 }

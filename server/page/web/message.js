@@ -54,11 +54,11 @@ export function message(node, acts) {
       add("to the first token", seconds((t.first_token_ms ?? m.first) / 1000), "from the request's arrival");
       if (t.predicted_n > 1) add("tokens/s", t.predicted_per_second.toFixed(1), `${count(t.predicted_n)} tokens`);
       if (t.read_limit_percent != null) add("of the read limit", t.read_limit_percent.toFixed(0) + "%", "how near the weights were read at the speed of the memory");
-      if (t.draft_n) add("drafts taken", `${t.draft_n_accepted} of ${t.draft_n}`);
+      if (t.draft_n) add("guessed tokens right", `${t.draft_n_accepted || 0} of ${t.draft_n}`, "tokens that were guessed ahead, and turned out right");
     }
     if (u) {
-      add("prompt", count(u.prompt_tokens), "tokens");
-      if (u.prompt_tokens_details?.cached_tokens) add("cached", count(u.prompt_tokens_details.cached_tokens), "tokens of the prompt that were found in the cache");
+      add("prompt tokens", count(u.prompt_tokens));
+      if (u.prompt_tokens_details?.cached_tokens) add("of them cached", count(u.prompt_tokens_details.cached_tokens), "tokens of the prompt that were found in the cache");
     }
     if (m.seed != null) add("seed", m.seed);
     if (m.finish === "length") add("", "cut at the longest answer");

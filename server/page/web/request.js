@@ -1,5 +1,5 @@
 // Requests for answers, and their streams.
-import { call, events } from "./api.js";
+import { call, events, hasKey } from "./api.js";
 
 // fields are the settings of a request: name, what it is called, its kind.
 export const fields = [
@@ -56,7 +56,9 @@ export async function* stream(b, signal) {
 
 // collect joins what stream gives in node, and calls changed after each part.
 export async function collect(node, b, signal, changed) {
-  node.meta = { seed: b.seed, model: b.model };
+  // What was asked for is kept without the messages before, which the tree has.
+  const { messages, add_generation_prompt, continue_final_message, ...asked } = b;
+  node.meta = { seed: b.seed, model: b.model, asked, system: messages[0]?.role === "system" ? messages[0].content : "" };
   node.tokens ??= [];
   const began = performance.now();
   try {
@@ -90,9 +92,10 @@ function joinCall(calls, piece) {
 
 const indent = (text, by) => text.replace(/\n/g, "\n" + by);
 
-// asCode returns a request as a program would send it.
+// asCode returns a request as a program would send it. The key is not in it: it is
+// taken from the environment.
 export function asCode(b, language) {
-  const origin = location.origin;
+  const origin = location.origin, key = hasKey();
   const json = JSON.stringify(b, null, 2);
   const quoted = "'" + json.replace(/'/g, "'\\''") + "'";
   const known = ["model", "messages", "temperature", "top_p", "max_tokens", "seed", "stop", "response_format", "tools"];
@@ -100,14 +103,45 @@ export function asCode(b, language) {
   const python = (v, by) => indent(JSON.stringify(v, null, 4), by).replace(/("(?:[^"\\]|\\.)*")|\b(?:true|false|null)\b/g, (m, s) => s || { true: "True", false: "False", null: "None" }[m]);
   switch (language) {
     case "curl":
-      return `curl ${origin}/v1/chat/completions -H 'Content-Type: application/json' -d ${quoted}`;
+      return `curl ${origin}/v1/chat/completions -H 'Content-Type: application/json'${key ? ' -H "Authorization: Bearer $OPENAI_API_KEY"' : ""} -d ${quoted}`;
     case "Python":
-      return `from openai import OpenAI\n\nclient = OpenAI(base_url="${origin}/v1", api_key="none")\nanswer = client.chat.completions.create(\n` +
+      return `from openai import OpenAI\n\nclient = OpenAI(base_url="${origin}/v1"${key ? "" : ', api_key="none"'})\nanswer = client.chat.completions.create(\n` +
         Object.entries(b).filter(([k]) => known.includes(k)).map(([k, v]) => `    ${k}=${python(v, "    ")},\n`).join("") +
         (Object.keys(extra).length ? `    extra_body=${python(extra, "    ")},\n` : "") + ")\nprint(answer.choices[0].message.content)\n";
     default:
-      return `package main\n\nimport (\n\t"fmt"\n\t"io"\n\t"net/http"\n\t"strings"\n)\n\nfunc main() {\n\tbody := ${JSON.stringify(JSON.stringify(b))}\n` +
-        `\tr, err := http.Post("${origin}/v1/chat/completions", "application/json", strings.NewReader(body))\n\tif err != nil {\n\t\tpanic(err)\n\t}\n\tdefer r.Body.Close()\n` +
-        `\tanswer, err := io.ReadAll(r.Body)\n\tif err != nil {\n\t\tpanic(err)\n\t}\n\tfmt.Println(string(answer))\n}\n`;
+      return `package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"log"
+	"net/http"
+${key ? '\t"os"\n' : ""}	"strings"
+)
+
+func main() {
+	body := ${JSON.stringify(JSON.stringify(b))}
+	r, err := http.NewRequest("POST", "${origin}/v1/chat/completions", strings.NewReader(body))
+	if err != nil {
+		log.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+${key ? '\tr.Header.Set("Authorization", "Bearer "+os.Getenv("OPENAI_API_KEY"))\n' : ""}	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		Choices []struct{ Message struct{ Content string } }
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		log.Fatal(err)
+	}
+	if len(answer.Choices) == 0 {
+		log.Fatal(resp.Status)
+	}
+	fmt.Println(answer.Choices[0].Message.Content)
+}
+`;
   }
 }

@@ -2,7 +2,7 @@
 import { ask, fill, h, save, say } from "./dom.js";
 import * as store from "./store.js";
 
-export function sidebar({ open, fresh, removed }) {
+export function sidebar({ open, fresh, removed, brought }) {
   const list = h("ul", { class: "conversations" });
   const find = h("input", { type: "search", placeholder: "Search", "aria-label": "Search conversations", oninput: () => refresh() });
   const file = h("input", { type: "file", accept: ".json", hidden: true, onchange: () => bring() });
@@ -19,8 +19,8 @@ export function sidebar({ open, fresh, removed }) {
 
   async function forget(c) {
     if (!await ask("Delete this conversation?", h("p", {}, c.title), [{ label: "Delete" }])) return;
+    removed(c.id); // first, so that nobody keeps it again
     await store.remove(c.id);
-    removed(c.id);
     refresh();
   }
 
@@ -28,6 +28,7 @@ export function sidebar({ open, fresh, removed }) {
     try {
       const all = store.imported(await file.files[0].text());
       for (const c of all) await store.put(c);
+      brought(all.map((c) => c.id));
       say(`${all.length} conversations were read.`);
       refresh();
     } catch (e) { say(e.message, "error"); }
