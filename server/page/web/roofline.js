@@ -45,7 +45,7 @@ export function roofline() {
       parts.push(s("polyline", { class: "roof", points: [[xs[0], m.read_gb_s * xs[0]], [knee, roof], [xs[1], roof]].filter(([x]) => x <= xs[1]).map(([x, y]) => `${lx(x)},${ly(y)}`).join(" ") }),
         s("text", { x: W - right - 4, y: ly(roof) - 5, "text-anchor": "end" }, `${name}: ${roof.toFixed(0)} Gop/s`));
     }
-    if (m.read_gb_s) parts.push(s("text", { x: lx(xs[0]) + 6, y: ly(m.read_gb_s * xs[0]) - 8 }, `${m.read_gb_s.toFixed(1)} GB/s`));
+    if (m.read_gb_s) parts.push(s("text", { x: lx(1) + 8, y: ly(m.read_gb_s) + 12 }, `${m.read_gb_s.toFixed(1)} GB/s`));
     const rows = [];
     for (const [name, d] of dots) {
       const x = Math.min(Math.max(d.ops_per_byte, xs[0]), xs[1]);
