@@ -130,7 +130,13 @@ func (s *alone) spend(b *testing.B, browser int) spent {
 			Generated float64 `json:"generated_tokens"`
 		}
 	}
-	tokens := func() float64 { return fetch[status](b, s.url+"/ridge/status").Models[0].Generated }
+	tokens := func() float64 {
+		st := fetch[status](b, s.url+"/ridge/status")
+		if len(st.Models) == 0 {
+			b.Fatalf("no model is loaded: %v", fetch[any](b, s.url+"/ridge/status"))
+		}
+		return st.Models[0].Generated
+	}
 	time.Sleep(span / 4)
 	begun, n, own, others := time.Now(), tokens(), processor(b, s.process), processor(b, browser)
 	time.Sleep(span)
