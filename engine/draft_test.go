@@ -298,7 +298,7 @@ func FuzzDrafter(f *testing.F) {
 func TestDraftAllocations(t *testing.T) {
 	const seqs, from, to, page = 2, 10, 38, 16
 	m := openTiny(t, "llama", 100)
-	d := &spec.Drafting{New: func(n int) spec.Drafter { return spec.NewNGram(n) }, Texts: spec.NewRecycling(m.Config().Vocab).Drafter, Always: true, Most: 3}
+	d := &spec.Drafting{New: func(n int) spec.Drafter { return spec.NewNGram(n) }, Always: true, Most: 3}
 	e := start(t, m, Options{Draft: d})
 	var reqs []Request
 	for i := range seqs {
