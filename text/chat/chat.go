@@ -91,6 +91,9 @@ type Caps struct {
 // used names it, the line and the reason.
 func Compile(source string, o Options) (*Template, error) {
 	t := &Template{opts: o}
+	if source == rwkvWorld {
+		source = Default(source)
+	}
 	prog, err := jinja.Compile(source)
 	if err != nil {
 		return nil, t.wrap(err)

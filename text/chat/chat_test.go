@@ -116,6 +116,7 @@ func TestDefaults(t *testing.T) {
 		{"mistral", "<s>[INST] S\n\nU1 [/INST] A</s>[INST] U2 [/INST]", true},
 		{"phi3", "<|system|>\nS<|end|>\n<|user|>\nU1<|end|>\n<|assistant|>\nA<|end|>\n<|user|>\nU2<|end|>\n<|assistant|>\n", false},
 		{"stablelm", "<|system|>\nS</s>\n<|user|>\nU1</s>\n<|assistant|>\nA</s>\n<|user|>\nU2</s>\n<|assistant|>\n", false},
+		{"rwkv7", "System: S\n\nUser: U1\n\nAssistant: A\n\nUser: U2\n\nAssistant:", false},
 	} {
 		tmpl := mustCompile(t, Default(c.arch), Options{BOS: "<s>", EOS: "</s>", Name: c.arch})
 		got, err := tmpl.Render(Input{Messages: turns, AddGenerationPrompt: true})
@@ -125,6 +126,10 @@ func TestDefaults(t *testing.T) {
 		if tmpl.AddsBOS() != c.bos || !tmpl.Caps().System {
 			t.Errorf("%s: AddsBOS %v, caps %+v", c.arch, tmpl.AddsBOS(), tmpl.Caps())
 		}
+	}
+	named, err := mustCompile(t, "rwkv-world", Options{}).Render(Input{Messages: turns[1:2], AddGenerationPrompt: true})
+	if err != nil || named != "User: U1\n\nAssistant:" {
+		t.Errorf("the name that files have in place of a template gives %q, %v", named, err)
 	}
 	if Default("no such thing") != Default("chatml") {
 		t.Error("the fallback is not ChatML")

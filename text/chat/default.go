@@ -7,7 +7,7 @@ var templateFiles embed.FS
 
 // Default returns a template for a model that brings none, by the name of its
 // format (chatml, commandr, gemma, granite, llama2, llama3, mistral, phi3, phi4,
-// zephyr) or of its architecture as GGUF spells it; see FormOf for what the
+// rwkv-world, zephyr) or of its architecture as GGUF spells it; see FormOf for what the
 // vocabulary tells. For any other name it is ChatML, the most
 // common format. Architectures whose models use various formats (llama) are
 // ChatML too: only the format's name says more.
@@ -19,6 +19,9 @@ func Default(arch string) string {
 	}
 	return string(b)
 }
+
+// rwkvWorld is what GGUF files of RWKV have in place of a template.
+const rwkvWorld = "rwkv-world"
 
 // formName returns the name of the format for a name that Default takes.
 func formName(arch string) string {
@@ -36,6 +39,8 @@ func formName(arch string) string {
 		name = arch
 	case "commandr", "command-r", "cohere2":
 		name = "commandr"
+	case "rwkv7", rwkvWorld:
+		name = "rwkv"
 	case "zephyr", "stablelm":
 		name = "zephyr"
 	}

@@ -114,7 +114,14 @@ func fromGGUF(md Metadata) (*Tokenizer, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	v, err := newVocab(texts, types)
+	var err error
+	if model == "rwkv" {
+		texts, err = unescapeWorld(texts)
+	}
+	var v *vocab
+	if err == nil {
+		v, err = newVocab(texts, types)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("metadata %stokens: %w", ggufPrefix, err)
 	}
@@ -128,8 +135,10 @@ func fromGGUF(md Metadata) (*Tokenizer, error) {
 		err = t.ggufUnigram(r)
 	case "bert":
 		err = t.ggufWordPiece(r)
+	case "rwkv":
+		err = t.ggufWorld()
 	default:
-		return nil, fmt.Errorf("metadata %smodel: %.60q is not supported (gpt2, llama, t5, bert and gemma4 are)", ggufPrefix, model)
+		return nil, fmt.Errorf("metadata %smodel: %.60q is not supported (gpt2, llama, t5, bert, gemma4 and rwkv are)", ggufPrefix, model)
 	}
 	if err == nil {
 		err = r.err

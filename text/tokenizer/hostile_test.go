@@ -56,7 +56,7 @@ func TestBadMetadata(t *testing.T) {
 		words []string
 	}{
 		{"no model", "model", nil, []string{"tokenizer.ggml.model", "absent"}},
-		{"unknown model", "model", "rwkv", []string{"tokenizer.ggml.model", "rwkv", "not supported"}},
+		{"unknown model", "model", "plamo2", []string{"tokenizer.ggml.model", "plamo2", "not supported"}},
 		{"model is a number", "model", uint32(1), []string{"tokenizer.ggml.model", "string", "uint32"}},
 		{"unknown pre", "pre", "gpt-17", []string{"tokenizer.ggml.pre", "gpt-17"}},
 		{"no tokens", "tokens", nil, []string{"tokenizer.ggml.tokens"}},

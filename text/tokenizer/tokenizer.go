@@ -1,7 +1,7 @@
 // Package tokenizer turns text into the token ids of a model and back.
 //
 // It knows byte-level and character BPE, SentencePiece's BPE and unigram
-// models, WordPiece and whole-word vocabularies, read from GGUF metadata or
+// models, WordPiece, whole-word vocabularies and RWKV's World, read from GGUF metadata or
 // from a tokenizer.json. The ids are those that the original tokenizer of the
 // model gives; docs/formats/tokenizers.md says what is supported and where
 // this package differs.
@@ -174,8 +174,8 @@ func (t *Tokenizer) encodeNormal(sc *scratch, s string, first bool) {
 	t.pretokenize(sc, 0, s, first)
 }
 
-// Kind names the algorithm: "bpe", "spm", "unigram", "wordpiece" or
-// "wordlevel".
+// Kind names the algorithm: "bpe", "spm", "unigram", "wordpiece", "wordlevel" or
+// "world".
 func (t *Tokenizer) Kind() string { return t.kind }
 
 // VocabSize returns the number of token ids, including those that no token has.
