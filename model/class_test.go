@@ -157,6 +157,7 @@ var noEffect = map[string][]string{
 	"global_head_dim":                  {"per_layer_config"},
 	"model_max_length":                 {"max_position_embeddings"},
 	"width_scale":                      {"mup_output_alpha"},
+	"hidden_ratio":                     {"intermediate_size"},
 }
 
 // Every key that the class of a model has is read, and changes what is computed,

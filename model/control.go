@@ -29,8 +29,8 @@ func (m *Model) ReadControl(path string, first, last int) (*Adapter, error) {
 	if hint := g.String("controlvector.model_hint", m.arch.name); hint != m.arch.name {
 		return nil, f.fault("controlvector.model_hint: expected %q, the model's, found %q", m.arch.name, hint)
 	}
-	if m.net.Layers[0].AltUp != nil {
-		return nil, f.fault("expected a model with one stream of rows, found %s, which has several", m.arch.name)
+	if m.net.Layers[0].AltUp != nil || len(m.net.Layers) != layers {
+		return nil, f.fault("expected a model with one stream of rows and a layer for each of its network, found %s", m.arch.name)
 	}
 	if first < 1 {
 		first = 1

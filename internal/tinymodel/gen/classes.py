@@ -94,6 +94,11 @@ REMOTE.update({
                   "position_embedding_type": "learned_absolute", "rope_scaling": None, "tie_word_embeddings": False},
 })
 
+# The package fla's class. Ranks and widths of values are those of the tensors.
+REMOTE["rwkv7"] = {
+    "vocab_size": 32000, "hidden_size": 2048, "hidden_ratio": 4, "intermediate_size": None, "num_hidden_layers": 24, "head_dim": 64,
+    "hidden_act": "sqrelu", "norm_first": True, "norm_bias": True, "norm_eps": 1e-5, "attn": None, "tie_word_embeddings": False}
+
 # What a class takes under a name of its first checkpoints.
 ALIASES = {"bloom": {"n_embed": "hidden_size"}, "falcon": {"n_embed": "hidden_size"},
            "chatglm": {"padded_vocab_size": "vocab_size", "num_layers": "num_hidden_layers", "kv_channels": "head_dim",
