@@ -31,8 +31,10 @@ type Engine struct {
 	last    atomic.Pointer[Stats]
 	asked   atomic.Int64 // when somebody last asked for Stats, 0 for never
 	mapped  atomic.Pointer[pageMap]
-	noted   atomic.Bool // last is of the beginning of the step at hand, or younger
-	broken  atomic.Bool // it computes no more: the model's files were changed, or the loop failed
+	noted   atomic.Bool // last is of the beginning of the step that the model computes, or younger
+
+	computing atomic.Bool // the model is at a step
+	broken    atomic.Bool // it computes no more: the model's files were changed, or the loop failed
 
 	loop // everything else belongs to the loop
 }

@@ -83,12 +83,14 @@ type SequenceStats struct {
 // time in proportion to the queue.
 const maxListed = 100
 
-// Who asks for figures waits for a step at hand, and what comes between two, no longer
-// than statsPatience, and looks each statsLook whether there are figures of the
-// beginning of a step that takes long: one with longStep rows, or after one that took
-// more than statsPatience.
+// Who asks for figures waits for the model no longer than stepPatience, for what comes
+// between two of its computations, as when events are sent, no longer than
+// statsPatience, and looks each statsLook whether there are figures of the beginning of
+// a step that takes long: one with longStep rows, or after one that took more than
+// stepPatience.
 const (
-	statsPatience = 20 * time.Millisecond
+	statsPatience = 2 * time.Second
+	stepPatience  = 20 * time.Millisecond
 	statsLook     = 2 * time.Millisecond
 	longStep      = 64
 )
@@ -100,9 +102,9 @@ const (
 	statsEach  = time.Second
 )
 
-// Stats returns counters and a row for each sequence: as of now, or while a step takes
-// long, at once, as of its beginning. They are older if the loop is busy with anything
-// else that takes long.
+// Stats returns counters and a row for each sequence: as of now, or while the model
+// computes a step that takes long, at once, as of its beginning. They are older if the
+// loop is busy with anything else that takes long. What an event has told is in them.
 func (e *Engine) Stats() Stats {
 	e.asked.Store(int64(e.now()))
 	if e.noted.Load() {
@@ -130,7 +132,7 @@ func (e *Engine) Stats() Stats {
 			}
 		case <-look.C:
 		}
-		if e.noted.Load() || e.now()-begin >= statsPatience {
+		if waited := e.now() - begin; e.noted.Load() || waited >= statsPatience || waited >= stepPatience && e.computing.Load() {
 			return *e.last.Load()
 		}
 	}
@@ -149,7 +151,7 @@ func (e *Engine) note(p *sched.Plan) {
 	for i := range p.Runs {
 		rows += p.Runs[i].N
 	}
-	long := rows >= longStep || e.took > statsPatience
+	long := rows >= longStep || e.took > stepPatience
 	now := e.now()
 	if asked := time.Duration(e.asked.Load()); !long && (asked == 0 || now-asked > statsAsked || now-e.kept < statsEach) {
 		return

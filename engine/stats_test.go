@@ -48,6 +48,23 @@ func TestStatsOfShortStep(t *testing.T) {
 	s.Close()
 }
 
+// Who has read an answer to its end finds no trace of it, though its step was a long one.
+func TestStatsAfterAnswer(t *testing.T) {
+	e := start(t, openTiny(t, "llama", 64), Options{Sched: &sched.Config{Split: true, MaxTokens: 128, MaxSeqs: 4}})
+	for i := range 30 {
+		r := long(1)
+		for len(r.Tokens) < longStep+4 {
+			r.Tokens = append(r.Tokens, int32((len(r.Tokens)+i)%50))
+		}
+		s := submit(t, e, r)
+		for _, ok := s.Next(t.Context()); ok; _, ok = s.Next(t.Context()) {
+		}
+		if st := e.Stats(); st.Requests != 0 || len(st.Sequences) != 0 || st.Tokens != int64(i+1) {
+			t.Fatalf("answer %d: %d requests, %d tokens, sequences %+v", i, st.Requests, st.Tokens, st.Sequences)
+		}
+	}
+}
+
 // If the loop fails, no request hangs, not even one that it had not looked at.
 func TestLoopFails(t *testing.T) {
 	e, err := New(openTiny(t, "llama", 64), Options{})

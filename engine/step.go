@@ -34,7 +34,10 @@ func (e *Engine) step(p *sched.Plan) {
 	e.note(p)
 	e.keepStates(p)
 	e.build(p)
+	e.computing.Store(true)
 	err := e.compute(p)
+	e.computing.Store(false)
+	e.noted.Store(false) // who hears of an event asks for what is true then
 	for i := range p.Runs {
 		if err != nil {
 			e.failRun(&p.Runs[i])
@@ -51,7 +54,6 @@ func (e *Engine) step(p *sched.Plan) {
 	}
 	e.commit(err)
 	e.stepAt.Store(0)
-	e.noted.Store(false)
 	e.counts.steps++
 	e.took = e.now() - begin
 	e.counts.busy += e.took
