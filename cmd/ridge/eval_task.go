@@ -173,11 +173,11 @@ func (f *taskFlags) run(c *cobra.Command, name, task string) error {
 
 // openKept reads the outcomes that are kept and has further ones added.
 func (f *taskFlags) openKept(o *eval.TaskOptions, items []eval.Item, m *ridge.Model) (io.Closer, error) {
-	st, err := os.Stat(m.Path)
-	if err != nil {
-		return nil, err
+	parts := []any{items, o.Examples, o.Delimiter, o.BOS, f.stop, f.maxTokens, m.Path, f.kv, f.act}
+	if st, err := os.Stat(m.Path); err == nil { // a model inside the program has none
+		parts = append(parts, st.Size(), st.ModTime())
 	}
-	b, err := json.Marshal([]any{items, o.Examples, o.Delimiter, o.BOS, f.stop, f.maxTokens, m.Path, st.Size(), st.ModTime(), f.kv, f.act})
+	b, err := json.Marshal(parts)
 	if err != nil {
 		return nil, err
 	}
