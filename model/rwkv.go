@@ -97,7 +97,9 @@ func (b *builder) timeMix(i int, at func(string) string) *nn.RWKV7 {
 		m.First = b.lowRankMLP(at, "v", true)
 	}
 	fused := at("time_mix_lerp_fused.weight")
-	if !b.has(fused) {
+	if first := at("time_mix_lerp_0.weight"); !b.has(fused) && !b.has(first) {
+		b.missing(len(m.Lerp), n, fused, first)
+	} else if !b.has(fused) {
 		for k := range m.Lerp {
 			m.Lerp[k] = b.numbers(at(fmt.Sprintf("time_mix_lerp_%d.weight", k)), n)
 		}
