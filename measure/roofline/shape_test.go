@@ -48,7 +48,7 @@ func naive(t *testing.T, path string, c model.Config, kv tensor.DType, st Step) 
 	for _, m := range f.Tensors() {
 		name := strings.TrimSuffix(m.Name, ".weight")
 		isHead := name == head
-		if len(m.Dims) < 2 || strings.Contains(name, "norm") || strings.HasSuffix(name, "shortconv.conv") || isStatePart(name) || strings.Contains(name, "embd") && !strings.Contains(name, "unembd") && !isHead || strings.HasSuffix(name, ".bias") || strings.HasSuffix(name, "_coef") {
+		if len(m.Dims) < 2 || strings.Contains(name, "norm") || strings.HasSuffix(name, "shortconv.conv") || isStatePart(name) || strings.Contains(name, "embd") && !strings.Contains(name, "unembd") && !isHead || strings.HasSuffix(name, ".bias") || strings.HasSuffix(name, "_coef") || isTimeMixPart(name) {
 			continue
 		}
 		rows := st.Rows()
@@ -104,6 +104,9 @@ func naive(t *testing.T, path string, c model.Config, kv tensor.DType, st Step) 
 			}
 			if x := &c.State; x.Layers != nil && x.Layers[layer] {
 				state := int64(4 * stateSize(&c))
+				if _, ok := f.Tensor("blk.0.time_mix_key.weight"); ok {
+					state += int64(4 * 2 * c.Hidden) // the row before, of either mixing
+				}
 				out.KVRead += state
 				out.KVWrite += state
 				if !x.Beside {
@@ -146,6 +149,12 @@ func naive(t *testing.T, path string, c model.Config, kv tensor.DType, st Step) 
 // isStatePart says whether a tensor is a small one of a recurrent layer.
 func isStatePart(name string) bool {
 	return strings.HasSuffix(name, ".ssm_a") || strings.HasSuffix(name, ".ssm_d") || strings.HasSuffix(name, ".ssm_conv1d")
+}
+
+// isTimeMixPart says whether a tensor of RWKV is a small one, or one of the first
+// layer, which has no values before its own to mix with.
+func isTimeMixPart(name string) bool {
+	return strings.Contains(name, "_mix_lerp_") || strings.HasPrefix(name, "blk.0.time_mix_v") && name != "blk.0.time_mix_value"
 }
 
 // stateSize counts the values of a state: the last rows of a convolution, and what
