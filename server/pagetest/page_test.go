@@ -44,11 +44,17 @@ func openModel(t testing.TB, path string, change ...func(*server.Options)) *serv
 	t.Helper()
 	o := model.DefaultOptions()
 	o.KVBytes = 64 << 20
+	return openWith(t, path, o, engine.Options{}, change...)
+}
+
+// openWith is openModel with settings of the model and of its engine.
+func openWith(t testing.TB, path string, o model.Options, eo engine.Options, change ...func(*server.Options)) *server.Server {
+	t.Helper()
 	m, err := model.Open(path, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.New(m, engine.Options{})
+	e, err := engine.New(m, eo)
 	if err != nil {
 		t.Fatal(err)
 	}

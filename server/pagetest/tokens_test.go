@@ -6,18 +6,39 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"ridge/engine"
+	"ridge/internal/builtin"
+	"ridge/model"
+	"ridge/spec"
 )
 
 // Under an answer the tokens are those of the API, with their probabilities; what
-// a cut removed is named, and an alternative can be taken.
+// a cut removed is named, and an alternative can be taken. Tokens that were guessed
+// ahead are marked. Settings that are not set tell what the model does by itself.
 func TestTokenView(t *testing.T) {
-	url := start(t)
+	o := model.DefaultOptions()
+	o.KVBytes = 64 << 20
+	guess := &spec.Drafting{New: func(n int) spec.Drafter { return spec.NewNGram(n) }, Always: true}
+	srv := httptest.NewServer(openWith(t, builtin.Prefix+"tiny", o, engine.Options{Draft: guess}).Handler())
+	t.Cleanup(srv.Close)
+	url := srv.URL
 	b := browse(t, url, 1200, 900)
-	b.until(`document.querySelector(".bar select")?.value`)
+	b.until(`document.querySelector(".bar select")?.value && document.querySelector("#set-seed").placeholder`)
+	type props struct {
+		Settings struct{ Params map[string]any } `json:"default_generation_settings"`
+	}
+	own := fetch[props](t, url+"/props").Settings.Params
+	for name, want := range map[string]string{"temperature": fmt.Sprint(own["temperature"]), "top_k": fmt.Sprint(own["top_k"]), "repeat_penalty": fmt.Sprint(own["repeat_penalty"]), "max_tokens": "none", "seed": "by chance"} {
+		if got := value[string](b, fmt.Sprintf(`document.querySelector("#set-%s").placeholder`, name)); got != want {
+			t.Errorf("%s that is not set reads %q, want %q", name, got, want)
+		}
+	}
 	value[any](b, `(() => { for (const [k, v] of [["temperature", 0.8], ["top_k", 5], ["seed", 7], ["max_tokens", 24]]) { const e = document.querySelector("#set-" + k); e.value = v; e.dispatchEvent(new Event("input")) } })()`)
 	b.ask("What is a cat?")
 	b.press(".message.assistant .tools", "Tokens")
@@ -75,5 +96,19 @@ func TestTokenView(t *testing.T) {
 	if !strings.HasPrefix(text, strings.TrimSpace(prefix+other)) || len(text) <= len(prefix+other) {
 		t.Errorf("the branch reads %q, want more behind %q", text, prefix+other)
 	}
+	// An answer that repeats itself is guessed: what came true is marked, and counted
+	// below the answer.
+	value[any](b, `(() => { for (const [k, v] of [["temperature", 0], ["max_tokens", 120]]) { const e = document.querySelector("#set-" + k); e.value = v; e.dispatchEvent(new Event("input")) } })()`)
+	b.ask("cat dog cat dog cat dog cat dog cat dog")
+	b.press(".message.assistant .tools", "Tokens")
+	const last = `[...document.querySelectorAll(".message.assistant")].at(-1)`
+	b.until(last + `.querySelector(".tokens .token")`)
+	marked := value[int](b, last+`.querySelectorAll(".tokens .token.drafted").length`)
+	facts := value[string](b, last+`.querySelector(".facts").innerText`)
+	if marked == 0 || !strings.Contains(facts, fmt.Sprintf("%d of ", marked)) || !strings.Contains(facts, "guessed tokens right") {
+		t.Errorf("%d tokens are marked as guessed, below the answer: %q", marked, facts)
+	}
+	value[any](b, last+`.querySelector(".tokens .token.drafted").click()`)
+	b.until(last + `.querySelector(".token-detail").innerText.includes("drafted, then verified")`)
 	b.clean(url)
 }
