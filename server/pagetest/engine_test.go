@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 )
 
@@ -106,23 +107,29 @@ func grouped(n int) string {
 	return s
 }
 
-// Ten thousand pages are painted thirty times a second and more.
+// Ten thousand pages are painted thirty times a second and more, and each of them tells
+// what it is.
 func TestManyPages(t *testing.T) {
 	const pages = 10_000
 	h := open(t).Handler()
 	kinds := "fucsp"
 	var state strings.Builder
-	fill := make([]int, pages)
-	owner := make([]int, pages)
+	fill, owner, owners, age := make([]int, pages), make([]int, pages), make([]int, pages), make([]int, pages)
 	for i := range pages {
 		state.WriteByte(kinds[i*7%len(kinds)])
-		fill[i], owner[i] = 16, i%200
+		fill[i], owner[i], owners[i], age[i] = 16-i%3, -1, i%5, 600*i
+		switch state.String()[i] {
+		case 'f':
+			fill[i], owners[i] = 0, 0
+		case 'u', 's':
+			owner[i] = i % 200
+		}
 	}
 	var seqs []map[string]any
 	for i := range 200 {
-		seqs = append(seqs, map[string]any{"id": fmt.Sprintf("r%d", i), "choice": 0, "tenant": "", "tokens": 800, "pages": 50})
+		seqs = append(seqs, map[string]any{"id": fmt.Sprintf("r%d", i), "choice": 0, "tenant": "anna", "tokens": 800, "pages": 50})
 	}
-	big, err := json.Marshal(map[string]any{"page_tokens": 16, "page_bytes": 4096, "pages": pages, "state": state.String(), "owner": owner, "owners": fill, "tokens": fill, "age": fill, "sequences": seqs, "tree": []any{}})
+	big, err := json.Marshal(map[string]any{"page_tokens": 16, "page_bytes": 4096, "pages": pages, "state": state.String(), "owner": owner, "owners": owners, "tokens": fill, "age": age, "swapped": 3, "sequences": seqs, "tree": []any{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +143,7 @@ func TestManyPages(t *testing.T) {
 	}))
 	t.Cleanup(srv.Close)
 	b := browse(t, srv.URL+"/#engine", 1200, 900)
-	b.until(`document.querySelectorAll(".card .tip")[1]?.innerText.includes("10,000 pages")`)
+	b.until(`document.querySelectorAll(".card .tip")[1]?.innerText.includes("10,000 pages of 16 tokens: 2,000 free, 2,000 used, 2,000 shared, 2,000 cached, 2,000 pinned; 3 sequences are swapped out.")`)
 	// Each width paints the map anew. What it takes is taken at the canvas: the
 	// rest of a frame is the browser's, which has no graphics processor here.
 	value[any](b, `(() => { const p = CanvasRenderingContext2D.prototype, create = p.createImageData, put = p.putImageData; window.took = []; let at;
@@ -149,6 +156,22 @@ func TestManyPages(t *testing.T) {
 		t.Errorf("the map is %d pixels wide: it was not painted anew", shown)
 	}
 	t.Logf("a map of 10,000 pages is painted in %.1f ms (median); %.1f ms from frame to frame while the page changes its width", ms, frame)
+	// The arrow keys go from page to page, the pointer to any.
+	const tip = `document.querySelectorAll(".card .tip")[1].innerText`
+	b.do(chromedp.Focus(`canvas[aria-label^="Pages"]`))
+	for _, want := range []string{"Page 1: cached, 15 of 16 tokens, last used 10 min ago.", "Page 2: pinned, 14 of 16 tokens, 2 owners, last used 20 min ago.", "Page 3: used, 16 of 16 tokens, of r3 (anna), 3 owners, last used 30 min ago."} {
+		b.do(input.DispatchKeyEvent(input.KeyDown).WithKey("ArrowRight"))
+		if got := value[string](b, tip); got != want {
+			t.Errorf("the page that the keys are at: %q, want %q", got, want)
+		}
+	}
+	const side = 5 // pixels of a square
+	value[any](b, `document.querySelectorAll("canvas")[1].scrollIntoView({block: "center"})`)
+	at := value[[2]float64](b, `(() => { const r = document.querySelectorAll("canvas")[1].getBoundingClientRect(); return [r.x, r.y] })()`)
+	for i, want := range map[int]string{4: "Page 4: shared, 15 of 16 tokens, of r4 (anna), 4 owners, last used 40 min ago.", 5: "Page 5: free, 0 of 16 tokens."} {
+		b.do(input.DispatchMouseEvent(input.MouseMoved, at[0]+(float64(i)+0.5)*side, at[1]+2))
+		b.until(fmt.Sprintf(`%s === %q`, tip, want))
+	}
 	b.clean(srv.URL)
 }
 
