@@ -110,20 +110,17 @@ func charts(reports []*Report) []*chart {
 					x = append(x, l.of(r)...)
 				}
 			}
-			slices.Sort(x)
-			ln := line{name: rep.label(true), class: colour(reports, i)}
-			for k, v := range x {
-				ln.pts = append(ln.pts, [2]float64{max(v, 0.01), float64(k+1) / float64(len(x))})
-			}
-			c.lines = append(c.lines, ln)
+			c.lines = append(c.lines, line{name: rep.label(true), class: colour(reports, i), pts: percentiles(x)})
 		}
 		out = append(out, c)
 	}
 	tokens := &chart{title: "Output tokens per second", x: "seconds", y: "tok/s"}
 	running := &chart{title: "Requests under way", x: "seconds", y: "requests"}
+	longest := 0.0
 	for i, rep := range reports {
 		t, n := line{name: rep.label(true), class: colour(reports, i), step: true}, line{name: rep.label(true), class: colour(reports, i), step: true}
 		rates, under, width := rep.over()
+		longest = max(longest, width)
 		for k := range len(rates) + 1 {
 			at, last := float64(k)*width, min(k, len(rates)-1)
 			t.pts = append(t.pts, [2]float64{at, rates[last]})
@@ -131,7 +128,22 @@ func charts(reports []*Report) []*chart {
 		}
 		tokens.lines, running.lines = append(tokens.lines, t), append(running.lines, n)
 	}
+	tokens.x = fmt.Sprintf("seconds, in parts of %s", sig(longest))
+	running.x = tokens.x
 	return append(out, tokens, running)
+}
+
+// percentiles sorts x and returns the curve of its percentiles, from 0 to 1, as DistOf
+// has them: of a few values, too, the curve says what the table says.
+func percentiles(x []float64) (pts [][2]float64) {
+	slices.Sort(x)
+	for k, v := range x {
+		pts = append(pts, [2]float64{max(v, 0.01), float64(k) / float64(max(len(x)-1, 1))})
+	}
+	if len(x) == 1 {
+		pts = append(pts, [2]float64{pts[0][0], 1})
+	}
+	return pts
 }
 
 // over splits the run into equal parts that end when it ends, of a second or
@@ -192,7 +204,7 @@ svg{width:100%;height:auto}figure{margin:0}figcaption{font-size:12px;text-align:
 .b{display:inline-block;width:.9em;height:.9em;margin-right:.4em;vertical-align:-.1em}
 </style></head><body>
 <h1>ridge bench serve</h1>
-<p>{{.Version}}</p>
+<p>ridge {{.Version}}</p>
 {{range .Groups}}{{$reports := .Reports}}
 <h2>{{.Title}}</h2>
 <table><tr><th>server</th><th>answered</th><th>failed</th><th>seconds</th><th>output tok/s</th><th>total tok/s</th><th>req/s</th><th>goodput</th><th>TTFT p50</th><th>p99</th><th>TPOT p50</th><th>p99</th><th>ITL p50</th><th>p99</th><th>E2E p50</th><th>p99</th></tr>

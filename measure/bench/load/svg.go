@@ -57,7 +57,9 @@ func (c *chart) svg() string {
 	if !c.xlog {
 		x0 = 0
 	}
-	if x1 <= x0 {
+	if x1 <= x0 && c.xlog { // one value: its line stands in the middle
+		x0, x1 = x0/2, 2*x1
+	} else if x1 <= x0 {
 		x1 = x0 + 1
 	}
 	toX := func(v float64) float64 {
