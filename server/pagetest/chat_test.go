@@ -34,7 +34,7 @@ func TestChat(t *testing.T) {
 		t.Error("no answer")
 	}
 	facts := b.text(".message.assistant .facts")
-	for _, want := range []string{"to the first token", "tokens/s", "prompt", "seed"} {
+	for _, want := range []string{"to the first token", "tokens/s", "% of the read limit", "prompt", "seed"} {
 		if !strings.Contains(facts, want) {
 			t.Errorf("below the answer: %q, want %q in it", facts, want)
 		}

@@ -78,8 +78,14 @@ func TestCopyAsCode(t *testing.T) {
 		}
 		return path
 	}
-	// As much of OpenAI's library as the program uses.
-	write("openai.py", `
+	python := "python3"
+	if programs := os.Getenv("RIDGE_AGENT_PROGRAMS"); programs != "" {
+		python = filepath.Join(programs, "clients", "bin", "python") // which has OpenAI's library
+	} else if os.Getenv("CI") == "true" {
+		t.Fatal("RIDGE_AGENT_PROGRAMS is not set, and CI=true: the folder that server/testdata/agents/programs/install.sh fills")
+	} else {
+		// As much of the library as the program uses.
+		write("openai.py", `
 import json, os, types, urllib.request
 class OpenAI:
     def __init__(self, base_url, api_key=None):
@@ -88,9 +94,10 @@ class OpenAI:
             return json.load(urllib.request.urlopen(r), object_hook=lambda o: types.SimpleNamespace(**o))
         self.chat = types.SimpleNamespace(completions=types.SimpleNamespace(create=create))
 `)
+	}
 	for language, run := range map[string]func(code string) *exec.Cmd{
 		"curl":   func(code string) *exec.Cmd { return exec.Command("sh", write("ask.sh", code)) },
-		"Python": func(code string) *exec.Cmd { return exec.Command("python3", write("ask.py", code)) },
+		"Python": func(code string) *exec.Cmd { return exec.Command(python, write("ask.py", code)) },
 		"Go":     func(code string) *exec.Cmd { return exec.Command("go", "run", write("ask.go", code)) },
 	} {
 		value[any](b, fmt.Sprintf(`(() => { window.copied = ""; const e = document.querySelector('select[aria-label="Copy as code"]'); e.value = %q; e.dispatchEvent(new Event("change")) })()`, language))
