@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"ridge/model"
+	"ridge/server/watch"
 )
 
 // encoder serves a tiny encoder: see internal/tinymodel/gen/encoders.py.
@@ -48,6 +49,9 @@ func TestEncoderEmbeddings(t *testing.T) {
 	for _, name := range []string{"bert", "gemma3-both", "modernbert"} {
 		t.Run(name, func(t *testing.T) {
 			srv, _ := encoder(t, name)
+			if l := fetch[watch.Models](t, srv.URL+"/ridge/models", "").Models; len(l) != 1 || !l[0].ReadsOnly {
+				t.Errorf("listed as %+v", l)
+			}
 			g := encoderGolden(t, name)
 			ids, _ := json.Marshal(g.Tokens)
 			if name == "bert" {

@@ -136,7 +136,7 @@ func TestInsideModels(t *testing.T) {
 		return m[0], m[1]
 	}
 	small, bad := list()
-	if small.Loaded || !small.Fits || small.Needs <= 0 || small.Free <= small.Needs || small.Arch != "llama" || small.Source != "llama.gguf" || small.Reason != "" {
+	if small.Loaded || !small.Fits || small.Needs <= 0 || small.Free <= small.Needs || small.Arch != "llama" || small.Source != "llama.gguf" || small.ReadsOnly || small.Reason != "" {
 		t.Errorf("%+v", small)
 	}
 	if bad.Fits || bad.Reason == "" || strings.Contains(bad.Reason, dir) {

@@ -68,6 +68,11 @@ func TestOutline(t *testing.T) {
 			t.Errorf("%+v, %v", x, err)
 		}
 	}
+	for name, reads := range map[string]bool{"encoders/bert": true, "encoders/llama-class": true, "encoders/bert-class": true, "testdata/llama/llama.gguf": false} {
+		if x, err := l.Outline(&run.ModelConfig{Path: "../internal/tinymodel/" + name}); err != nil || x.ReadsOnly != reads {
+			t.Errorf("%s: %+v, %v", name, x, err)
+		}
+	}
 	if _, err := l.Outline(&run.ModelConfig{Path: "none.gguf"}); err == nil {
 		t.Error("a file that is not there has an outline")
 	}

@@ -16,9 +16,10 @@ import (
 )
 
 // A model is loaded and unloaded through the page; the picker tells its size and
-// whether it is loaded or cannot run.
+// whether it is loaded or cannot run. An encoder is no model to chat with, and one to
+// see the tokens of.
 func TestLoadAndUnload(t *testing.T) {
-	configs := []run.ModelConfig{{Name: "other", Path: builtin.Prefix + "tiny"}, {Name: "broken", Path: t.TempDir() + "/none.gguf"}}
+	configs := []run.ModelConfig{{Name: "other", Path: builtin.Prefix + "tiny"}, {Name: "broken", Path: t.TempDir() + "/none.gguf"}, {Name: "reader", Path: "../../internal/tinymodel/encoders/bert"}}
 	reg, err := engine.NewRegistry(func(context.Context, string, *kvcache.Budget) (*model.Model, engine.Options, error) {
 		o := model.DefaultOptions()
 		o.KVBytes = 16 << 20
@@ -76,4 +77,10 @@ func TestLoadAndUnload(t *testing.T) {
 	if s := option("tiny"); !strings.Contains(s, "tiny (") || strings.Contains(s, "not loaded") {
 		t.Errorf("tiny: %q", s)
 	}
+	names := `[...document.querySelectorAll("select[aria-label=Model] option")].map((o) => o.value).join()`
+	if got := value[string](b, names); got != "other,broken,tiny" {
+		t.Errorf("to chat with there are %s", got)
+	}
+	value[any](b, `location.hash = "tokens"`)
+	b.until(`document.querySelector("h1").innerText === "Tokens" && ` + names + ` === "other,broken,reader,tiny"`)
 }

@@ -148,6 +148,7 @@ type Info struct {
 	Slots      int // sequences that can run at one time
 	Workers    int
 	Pooling    engine.Pooling // how states become an embedding, as the file says
+	ReadsOnly  bool           // an encoder or a classifier: it reads texts and writes none
 	NoPooling  string         // name of a pooling that the file says and that cannot be computed
 	EndLoops   *bool          // which answers end that only repeat themselves, unless a request says otherwise
 	JumpAhead  bool           // forced text is not drawn unless a request says otherwise
@@ -177,6 +178,7 @@ func NewModel(c ModelConfig) (*Model, error) {
 		Quant: mm.FileType(), PageTokens: mm.Pool().PageTokens(), KV: mm.Pool().DType().String(), Act: mm.Act(), Pages: c.Engine.Pages(), Slots: c.Engine.Slots(),
 	}
 	info.Labels = labels(mm)
+	info.ReadsOnly = mm.Config().Encoder.Both || info.Labels != nil
 	m := bare(engineBackend{c.Engine}, mm.Tokenizer(), info)
 	m.close = func() error {
 		err := c.Engine.Close()

@@ -95,7 +95,8 @@ func (l *Library) Outline(c *ModelConfig) (Info, error) {
 	x = outlined{size: size, modified: modified}
 	out, err := model.ReadOutline(c.Path)
 	if x.err = err; err == nil {
-		x.info = Info{Arch: out.Config.Arch, Parameters: out.Parameters, Hidden: out.Config.Hidden, Context: out.Config.Context, Quant: cmp.Or(c.Quant, out.FileType)}
+		x.info = Info{Arch: out.Config.Arch, Parameters: out.Parameters, Hidden: out.Config.Hidden, Context: out.Config.Context, Quant: cmp.Or(c.Quant, out.FileType),
+			ReadsOnly: out.Config.Encoder.Both || out.Net.Classes != nil}
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()

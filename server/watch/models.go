@@ -40,9 +40,10 @@ type Model struct {
 	Fits       bool     `json:"fits"`  // the memory that is free is enough to load it
 	Needs      int64    `json:"needs_bytes"`
 	Free       int64    `json:"free_bytes"`
-	Reason     string   `json:"reason"`    // why it cannot run, "" if it can as far as is known
-	Catalogue  bool     `json:"catalogue"` // it is not here and can be pulled
-	Default    bool     `json:"default"`   // the one to take if nothing is known of what is wanted
+	ReadsOnly  bool     `json:"reads_only"` // an encoder or a classifier: it reads texts and writes none
+	Reason     string   `json:"reason"`     // why it cannot run, "" if it can as far as is known
+	Catalogue  bool     `json:"catalogue"`  // it is not here and can be pulled
+	Default    bool     `json:"default"`    // the one to take if nothing is known of what is wanted
 	Licence    string   `json:"licence"`
 }
 
@@ -130,14 +131,14 @@ func (s *API) listed(x *run.Listed, free int64) Model {
 	if x.Model != nil {
 		i := x.Model.Info()
 		m.Source, m.Bytes, m.Quant, m.Arch, m.Parameters, m.Context, m.Licence = filepath.Base(i.Path), i.Size, i.Quant, i.Arch, i.Parameters, i.Context, i.License
-		m.Loaded, m.Fits, m.Fixed = true, true, s.Models.Fixed(x.Model)
+		m.Loaded, m.Fits, m.Fixed, m.ReadsOnly = true, true, s.Models.Fixed(x.Model), i.ReadsOnly
 		m.Needs, _ = s.sizes.of(i.Path, i.Size)
 		return m
 	}
 	c := &x.Config
 	m.Source, m.Bytes, m.Quant = filepath.Base(c.Path), c.Size, c.Quant
 	if o, err := s.Models.Outline(c); err == nil {
-		m.Quant, m.Arch, m.Parameters, m.Context = o.Quant, o.Arch, o.Parameters, o.Context
+		m.Quant, m.Arch, m.Parameters, m.Context, m.ReadsOnly = o.Quant, o.Arch, o.Parameters, o.Context, o.ReadsOnly
 	}
 	m.Needs, m.Reason = s.sizes.of(c.Path, c.Size)
 	m.Fits = m.Reason == "" && m.Needs < free

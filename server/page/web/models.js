@@ -33,14 +33,17 @@ export function limit(name) {
 
 // better is the model to pull where nothing is here but tiny, which is in the program
 // to try things with; undefined elsewhere.
-export const better = () => inside.clients_pull && inside.models.every((m) => m.catalogue || m.name === "tiny") ? inside.models.find((m) => m.default) : undefined;
+export const better = () => inside.clients_pull && inside.models.every((m) => m.catalogue || m.reads_only || m.name === "tiny") ? inside.models.find((m) => m.default) : undefined;
 
-// picker is a list of models to choose from. It asks for them when it is opened.
-export function picker(value, chosen) {
+// picker is a list of models to choose from: of those that write, or of all. It asks for
+// them when it is opened.
+export function picker(value, chosen, all = false) {
   const e = h("select", { "aria-label": "Model", onchange: () => chosen(value = e.value) });
-  const show = (all) => {
+  const show = (models) => {
+    const here = models.filter((m) => all || !m.inside?.reads_only);
+    if (models.some((m) => m.id === value) && !here.some((m) => m.id === value)) value = "";
     // A model is listed once, by the name that it has itself, unless another one is in use.
-    const list = all.filter((m) => m.id === value || m.parent || !all.some((o) => o.id === m.root && o.id !== m.id));
+    const list = here.filter((m) => m.id === value || m.parent || !here.some((o) => o.id === m.root && o.id !== m.id));
     fill(e, list.map((m) => h("option", { value: m.id }, label(m))));
     if (value && !list.some((m) => m.id === value)) e.append(h("option", { value }, value + " (gone)"));
     e.value = value || list[0]?.id || "";

@@ -42,7 +42,7 @@ export function view() {
   const out = h("div", { class: "tokens ids", role: "group", "aria-label": "Tokens" });
   const sum = h("p", { class: "quiet", role: "status" });
   const special = h("input", { type: "checkbox", id: "special" });
-  const model = picker(null, () => show());
+  const model = picker(null, () => show(), true);
   const show = later(150, async () => {
     if (!model.value) return;
     try {
