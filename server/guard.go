@@ -81,6 +81,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		defer s.metrics.inFlight.Dec()
 		defer func() { s.endTrace(span, r, ww.status, l) }()
 		defer s.logRequest(r, ww, l)
+		defer s.inside.Begin(r, l.ID)()
 		defer s.recovered(ww, r, l)
 		s.screen(ww, r, next)
 	})

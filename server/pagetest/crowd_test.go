@@ -49,17 +49,26 @@ func TestCrowdedEngine(t *testing.T) {
 	b := browse(t, srv.URL+"/#engine", 1200, 1400)
 	b.until(`document.querySelector(".page select")?.value === "tiny"`)
 
+	type requests struct {
+		Requests []struct{ State, Route, Client string }
+	}
 	var wg sync.WaitGroup
 	seen := make(chan struct{})
 	reader := slow{httptest.NewRecorder(), seen}
 	wg.Go(func() {
 		body := `{"prompt":"A cat","max_tokens":100,"ignore_eos":true,"stream":true}`
-		h.ServeHTTP(reader, httptest.NewRequest(http.MethodPost, srv.URL+"/v1/completions", strings.NewReader(body)))
+		r := httptest.NewRequest(http.MethodPost, srv.URL+"/v1/completions", strings.NewReader(body))
+		r.Header.Set("User-Agent", "snail/1")
+		h.ServeHTTP(reader, r)
 		if reader.Code != http.StatusOK {
 			t.Errorf("status %d", reader.Code)
 		}
 	})
 	b.until(`document.querySelector("[data-number=paused] dd").innerText === "1"`)
+	// Who it is can be seen before it is over.
+	if r := fetch[requests](t, srv.URL+"/ridge/requests").Requests; len(r) != 1 || r[0].State != "paused" || r[0].Route != "/v1/completions" || r[0].Client != "snail/1" {
+		t.Errorf("requests: %+v", r)
+	}
 	for i := range 6 {
 		wg.Go(func() {
 			for n := 0; ; n++ {

@@ -3,6 +3,7 @@ package watch
 import (
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"ridge/hub"
@@ -23,6 +24,7 @@ type API struct {
 
 	started time.Time
 	past    log
+	live    sync.Map // id of a request → *sender
 	sizes   sizes
 	machine machines
 	shapes  shapes

@@ -41,6 +41,7 @@ type Request struct {
 const (
 	requestsKept = 200
 	textKept     = 4096 // bytes of a prompt, and of an answer
+	clientKept   = 120  // bytes of a client's name
 )
 
 // log remembers the last requests.
@@ -48,6 +49,19 @@ type log struct {
 	mu   sync.Mutex
 	ring [requestsKept]Request
 	n    int // so far
+}
+
+// sender is where a request that is under way goes, and who sent it.
+type sender struct{ route, client string }
+
+// Begin notes a request that is under way, until the function that it returns is called.
+func (s *API) Begin(r *http.Request, id string) (end func()) {
+	if r.Method != http.MethodPost {
+		return func() {}
+	}
+	x := &sender{r.URL.Path, head(r.UserAgent(), clientKept)}
+	s.live.Store(id, x)
+	return func() { s.live.CompareAndDelete(id, x) } // another one may have the same id
 }
 
 // Done notes a request that is over, if it had an answer generated. took is its time in
@@ -58,7 +72,7 @@ func (s *API) Done(r *http.Request, l *caller.Record, status int, took time.Dura
 	}
 	x := Request{ID: l.ID, At: float64(l.Arrived.UnixMicro()) / 1e6, Route: r.URL.Path, Model: l.Model, Tenant: l.Key, State: "done", Status: status,
 		Prompt: l.Prompt, Cached: l.Cached, Generated: l.Tokens, Drafted: l.Forced + l.Guessed, Accepted: l.Forced + l.Right, First: l.TTFT.Seconds(), Total: took.Seconds(),
-		Client: head(r.UserAgent(), 120), Text: head(l.PromptText, textKept), Answer: head(l.AnswerText, textKept)}
+		Client: head(r.UserAgent(), clientKept), Text: head(l.PromptText, textKept), Answer: head(l.AnswerText, textKept)}
 	if len(l.Finishes) > 0 {
 		x.Finish = l.Finishes[0]
 	}
@@ -89,8 +103,15 @@ func (s *API) requests(w http.ResponseWriter, r *http.Request) error {
 				continue
 			}
 			id, tenant := caller.Shown(ctx, q.Tenant, q.ID)
-			out.Requests = append(out.Requests, Request{ID: id, At: float64(now.Add(-q.Age).UnixMicro()) / 1e6, Model: m.Info().Name, Tenant: tenant, State: q.State,
-				Prompt: q.Prompt, Cached: q.Cached, Generated: q.Tokens, Total: q.Age.Seconds()})
+			x := Request{ID: id, At: float64(now.Add(-q.Age).UnixMicro()) / 1e6, Model: m.Info().Name, Tenant: tenant, State: q.State,
+				Prompt: q.Prompt, Cached: q.Cached, Generated: q.Tokens, Total: q.Age.Seconds()}
+			if from, ok := s.live.Load(q.ID); ok {
+				x.Route = from.(*sender).route
+				if caller.Sees(ctx, q.Tenant) {
+					x.Client = from.(*sender).client
+				}
+			}
+			out.Requests = append(out.Requests, x)
 		}
 	}
 	s.past.mu.Lock()
