@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -102,6 +103,46 @@ func TestInsideRoofline(t *testing.T) {
 	o := post(t, srv.URL+"/v1/completions", `{"prompt":"the cat","max_tokens":8,"ignore_eos":true}`, 200)
 	if p, ok := o.at("timings", "read_limit_percent").(float64); ok && p <= 0 {
 		t.Errorf("%v", o["timings"])
+	}
+}
+
+// unread is a client that reads nothing until it is released.
+type unread struct {
+	*httptest.ResponseRecorder
+	release chan struct{}
+}
+
+func (w unread) Write(b []byte) (int, error) {
+	<-w.release
+	return len(b), nil
+}
+
+// A request that is under way has its route and, for who may see it, its client.
+func TestInsideRunning(t *testing.T) {
+	s, srv := serveAs(t, openTiny(t, tinyPath, 1), run.ModelConfig{Path: tinyPath}, engine.Options{Events: 4}, keyed(t, "k-alice name=alice\nk-bob name=bob\nk-root name=root admin=1\n"))
+	w := unread{httptest.NewRecorder(), make(chan struct{})}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r := httptest.NewRequest("POST", srv.URL+"/v1/completions", strings.NewReader(`{"prompt":"the cat","max_tokens":80,"ignore_eos":true,"stream":true}`))
+		r.Header.Set("Authorization", "Bearer k-alice")
+		r.Header.Set("User-Agent", "snail/1")
+		s.Handler().ServeHTTP(w, r)
+	}()
+	list := func(key string) []watch.Request {
+		return fetch[watch.Requests](t, srv.URL+"/ridge/requests", key).Requests
+	}
+	until(t, "the request waits for its reader", func() bool { l := list("k-root"); return len(l) == 1 && l[0].State == "paused" })
+	for key, client := range map[string]string{"k-alice": "snail/1", "k-root": "snail/1", "k-bob": ""} {
+		if x := list(key)[0]; x.Route != "/v1/completions" || x.Client != client || (x.Tenant == "") != (client == "") {
+			t.Errorf("%s is told %+v", key, x)
+		}
+	}
+	close(w.release)
+	<-done
+	until(t, "the request is over", func() bool { return list("k-root")[0].State == "done" })
+	if l := list("k-root"); len(l) != 1 || l[0].Client != "snail/1" {
+		t.Errorf("afterwards: %+v", l)
 	}
 }
 
