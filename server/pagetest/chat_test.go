@@ -157,6 +157,13 @@ func TestHostileAnswer(t *testing.T) {
 	if n := value[int](b, `document.querySelectorAll(".markdown tr").length`); n > 201 {
 		t.Errorf("%d rows of a table", n)
 	}
+	// Code is copied as it was written.
+	value[any](b, `navigator.clipboard.writeText = async (t) => { window.copied = t }`)
+	value[any](b, `document.querySelector(".markdown .code button").click()`)
+	b.until(`window.copied`)
+	if got := value[string](b, `window.copied`); strings.TrimSuffix(got, "\n") != "</code></pre><script>window.hit = 6</script>" {
+		t.Errorf("copied: %q", got)
+	}
 	b.clean(url)
 }
 
