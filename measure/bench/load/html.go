@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"ridge/measure/bench/chart"
 )
 
 // HTML writes a page with tables and plots of reports, which needs nothing
@@ -35,15 +37,13 @@ func HTML(w io.Writer, reports []*Report, version string) error {
 		}
 		plots, lines := figures(rs, fmt.Sprintf("%d-", i+1))
 		for _, f := range plots {
-			g.Charts = append(g.Charts, f.page())
+			g.Charts = append(g.Charts, f.Page())
 		}
 		for _, f := range lines {
-			g.Lines = append(g.Lines, f.page())
+			g.Lines = append(g.Lines, f.Page())
 		}
 	}
-	err := page.Execute(w, map[string]any{
-		"Version": version, "Groups": groups, "Style": figureStyle, "Light": variables(lightColours), "Dark": variables(darkColours), "Save": template.JS(savePNG),
-	})
+	err := chart.WritePage(w, page, "ridge bench serve", map[string]any{"Version": version, "Groups": groups})
 	if err != nil {
 		return fmt.Errorf("load: page: %w", err)
 	}
@@ -74,7 +74,7 @@ func (rep *Report) label(many bool) string {
 
 // charts are the plots of reports of one load: distributions, and what
 // happened over time.
-func charts(reports []*Report) []*chart {
+func charts(reports []*Report) []*chart.Chart {
 	latencies := []struct {
 		name string
 		of   func(*Record) []float64
@@ -100,9 +100,9 @@ func charts(reports []*Report) []*chart {
 			return []float64{ms(r.Last - r.Sent)}
 		}},
 	}
-	var out []*chart
+	var out []*chart.Chart
 	for _, l := range latencies {
-		c := &chart{title: l.name, x: "ms", y: "part of all", xlog: true, ymax: 1}
+		c := &chart.Chart{Title: l.name, X: "ms", Y: "part of all", XLog: true, YMax: 1}
 		for i, rep := range reports {
 			var x []float64
 			for k := range rep.Records {
@@ -110,26 +110,26 @@ func charts(reports []*Report) []*chart {
 					x = append(x, l.of(r)...)
 				}
 			}
-			c.lines = append(c.lines, line{name: rep.label(true), class: colour(reports, i), pts: percentiles(x)})
+			c.Lines = append(c.Lines, chart.Line{Name: rep.label(true), Class: colour(reports, i), Points: percentiles(x)})
 		}
 		out = append(out, c)
 	}
-	tokens := &chart{title: "Output tokens per second", x: "seconds", y: "tok/s"}
-	running := &chart{title: "Requests under way", x: "seconds", y: "requests"}
+	tokens := &chart.Chart{Title: "Output tokens per second", X: "seconds", Y: "tok/s"}
+	running := &chart.Chart{Title: "Requests under way", X: "seconds", Y: "requests"}
 	longest := 0.0
 	for i, rep := range reports {
-		t, n := line{name: rep.label(true), class: colour(reports, i), step: true}, line{name: rep.label(true), class: colour(reports, i), step: true}
+		t, n := chart.Line{Name: rep.label(true), Class: colour(reports, i), Step: true}, chart.Line{Name: rep.label(true), Class: colour(reports, i), Step: true}
 		rates, under, width := rep.over()
 		longest = max(longest, width)
 		for k := range len(rates) + 1 {
 			at, last := float64(k)*width, min(k, len(rates)-1)
-			t.pts = append(t.pts, [2]float64{at, rates[last]})
-			n.pts = append(n.pts, [2]float64{at, under[last]})
+			t.Points = append(t.Points, [2]float64{at, rates[last]})
+			n.Points = append(n.Points, [2]float64{at, under[last]})
 		}
-		tokens.lines, running.lines = append(tokens.lines, t), append(running.lines, n)
+		tokens.Lines, running.Lines = append(tokens.Lines, t), append(running.Lines, n)
 	}
-	tokens.x = fmt.Sprintf("seconds, in parts of %s", sig(longest))
-	running.x = tokens.x
+	tokens.X = fmt.Sprintf("seconds, in parts of %s", sig(longest))
+	running.X = tokens.X
 	return append(out, tokens, running)
 }
 
@@ -182,29 +182,13 @@ func colour(reports []*Report, i int) int {
 	return slices.Index(seen, reports[i].Target)
 }
 
-var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"colour":  func(rs []*Report, i int) int { return colour(rs, i) % colours },
+var page = chart.NewPage(body, template.FuncMap{
+	"colour":  func(rs []*Report, i int) int { return colour(rs, i) % chart.Colours },
 	"f":       sig,
 	"seconds": func(v float64) string { return fmt.Sprintf("%.1f", v) },
-}).Parse(pageText))
+})
 
-const pageText = `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>ridge bench serve</title>
-<style>
-:root{color-scheme:light dark;--ground:#fbfbfa;--ink:#1c211f;--sunk:#f1f2f0{{.Light}}}
-@media(prefers-color-scheme:dark){:root{--ground:#151816;--ink:#e8ebe9;--sunk:#262b28{{.Dark}}}}
-body{font:14px/1.45 system-ui,sans-serif;background:var(--ground);color:var(--ink);margin:2em auto;max-width:1120px;padding:0 1em}
-h1{font-size:1.4em}h2{font-size:1.1em;margin-top:2.2em}
-table{border-collapse:collapse}th,td{padding:.2em .7em;text-align:right;border-bottom:1px solid #8884}th:first-child,td:first-child{text-align:left}
-pre{font-size:12px;overflow-x:auto;background:var(--sunk);border-radius:8px;padding:.8em}
-.plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(340px,1fr));gap:16px}
-svg{width:100%;height:auto}figure{margin:0}figcaption{font-size:12px;text-align:right}figcaption a{color:inherit}
-{{.Style}}
-.b{display:inline-block;width:.9em;height:.9em;margin-right:.4em;vertical-align:-.1em}
-</style></head><body>
-<h1>ridge bench serve</h1>
-<p>ridge {{.Version}}</p>
+const body = `<p>ridge {{.Version}}</p>
 {{range .Groups}}{{$reports := .Reports}}
 <h2>{{.Title}}</h2>
 <table><tr><th>server</th><th>answered</th><th>failed</th><th>seconds</th><th>output tok/s</th><th>total tok/s</th><th>req/s</th><th>goodput</th><th>TTFT p50</th><th>p99</th><th>TPOT p50</th><th>p99</th><th>ITL p50</th><th>p99</th><th>E2E p50</th><th>p99</th></tr>
@@ -217,6 +201,4 @@ svg{width:100%;height:auto}figure{margin:0}figcaption{font-size:12px;text-align:
 {{range .Tables}}<details><summary>Whole table</summary><pre>{{.}}</pre></details>{{end}}
 {{end}}
 <p>In the timelines a bar is a request: pale until its first token, then full; a thin line before it is the time that it waited to be sent; red ones failed.</p>
-<script>{{.Save}}</script>
-</body></html>
 `

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"ridge/measure/bench/chart"
 )
 
 func fixed(in, out int) Workload { return Workload{Kind: Fixed, Input: in, Output: out, Seed: 1} }
@@ -445,7 +447,7 @@ func output(t *testing.T) {
 	}
 	// What is linked is in the page: its own figures, for saving, and one script.
 	page = regexp.MustCompile(`href="data:image/svg\+xml;base64,[A-Za-z0-9+/=]+"`).ReplaceAllString(page, "")
-	page = strings.Replace(page, "<script>"+savePNG, "", 1)
+	page = strings.Replace(page, "<script>"+chart.SavePNG, "", 1)
 	for _, bad := range []string{"src=", "href=", "@import", "<script", "url(", "NaN", "Inf", "a<b"} {
 		if strings.Contains(page, bad) {
 			t.Errorf("the page has %q", bad)

@@ -19,7 +19,7 @@ func TestShortCurves(t *testing.T) {
 			took = append(took, ms(d))
 		}
 		all := charts([]*Report{r})
-		pts, d := all[0].lines[0].pts, DistOf(took)
+		pts, d := all[0].Lines[0].Points, DistOf(took)
 		for part, want := range map[float64]float64{0: d.Min, .5: d.P50, .9: d.P90, .99: d.P99, 1: d.Max} {
 			at := 0.0
 			for i := range pts[1:] {
@@ -31,10 +31,10 @@ func TestShortCurves(t *testing.T) {
 				t.Errorf("of %d requests %g took at most %g ms, the curve says %g", n, part, want, at)
 			}
 		}
-		if rates := all[4]; rates.x != "seconds, in parts of 0.15" {
-			t.Errorf("the time's axis is called %q", rates.x)
+		if rates := all[4]; rates.X != "seconds, in parts of 0.15" {
+			t.Errorf("the time's axis is called %q", rates.X)
 		}
-		if svg := all[0].svg(); strings.Count(svg, `class="l`) != 1 || strings.Contains(svg, "NaN") {
+		if svg := all[0].SVG(); strings.Count(svg, `class="l`) != 1 || strings.Contains(svg, "NaN") {
 			t.Errorf("%d requests are drawn as %s", n, svg)
 		}
 	}
