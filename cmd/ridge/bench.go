@@ -22,6 +22,7 @@ type benchFlags struct {
 	prompts, gens, depths, chunks, counts, seqs string
 	pairs, synthetic, peers                     []string
 	kv, act, output, keep                       string
+	html, figures                               string
 	repeat                                      int
 	noWarm                                      bool
 	delay, probe                                time.Duration
@@ -74,6 +75,8 @@ times each: llama-bench, llama-batched-bench, or any command with {model} {pp}
 	fs.DurationVar(&f.delay, "delay", 0, "pause before each test")
 	fs.DurationVar(&f.probe, "probe", 30*time.Millisecond, "how long the machine's limits are measured after each repetition; 0 for not at all")
 	fs.Uint64Var(&f.seed, "seed", 1, "seed of tokens and of synthetic weights")
+	fs.StringVar(&f.html, "html", "", "file for a report with plots")
+	fs.StringVar(&f.figures, "figures", "", "folder for the plots as SVG files")
 	c.AddCommand(benchKernelsCommand(), benchServeCommand(), benchSuiteCommand())
 	return c
 }
@@ -90,6 +93,9 @@ func (f *benchFlags) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := writable(f.html); err != nil { // a run is long, and its page comes last
+		return fmt.Errorf("--html: %w", err)
+	}
 	bars := newProgress(os.Stderr)
 	defer bars.close()
 	if o.Models, err = f.find(c, args, bars); err != nil {
@@ -105,10 +111,31 @@ func (f *benchFlags) run(c *cobra.Command, args []string) error {
 		o.Progress = func(what string) { fmt.Fprintf(os.Stderr, "\r\x1b[K%s", what) }
 		defer fmt.Fprint(os.Stderr, "\r\x1b[K")
 	}
-	if err := bench.Run(c.Context(), o, out.Write); err != nil {
-		return errors.Join(err, out.Close())
+	var all []*bench.Result
+	err = bench.Run(c.Context(), o, func(r *bench.Result) error {
+		all = append(all, r)
+		return out.Write(r)
+	})
+	return errors.Join(err, out.Close(), f.plot(all))
+}
+
+// plot writes the page and the plots that are asked for.
+func (f *benchFlags) plot(all []*bench.Result) error {
+	if f.html != "" && len(all) > 0 {
+		page, err := os.Create(f.html)
+		if err != nil {
+			return fmt.Errorf("--html: %w", err)
+		}
+		if err = errors.Join(bench.HTML(page, all), page.Close()); err != nil {
+			return fmt.Errorf("--html: %w", err)
+		}
 	}
-	return out.Close()
+	if f.figures != "" && len(all) > 0 {
+		if err := bench.WriteFigures(f.figures, all); err != nil {
+			return fmt.Errorf("--figures: %w", err)
+		}
+	}
+	return nil
 }
 
 // benchOptions reads the flags.

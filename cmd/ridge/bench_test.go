@@ -42,6 +42,7 @@ func TestBenchCommand(t *testing.T) {
 	if n := strings.Count(out, "\n|"); n != 1+16 {
 		t.Errorf("%d rows, want 16:\n%s", n-1, out)
 	}
+	testBenchPage(t)
 	dir := t.TempDir()
 	out, err = runCobra(t, benchCommand(), "--synthetic", "tiny:Q4_0", "--keep", dir, "-p", "4", "-n", "0", "-r", "1", "-o", "json", "--kv", "f32")
 	if err != nil {
@@ -60,6 +61,7 @@ func TestBenchCommand(t *testing.T) {
 		"--pg: expected PROMPT":              {tinyLlama, "--pg", "1"},
 		"--kv: expected f16, f32, bf16 or":   {tinyLlama, "--kv", "q4_0"},
 		"--act: expected bf16, bf16x2, int8": {tinyLlama, "--act", "int8,int4"},
+		"--html: open":                       {tinyLlama, "--html", dir},
 		"output: expected one of":            {tinyLlama, "-o", "xml"},
 		"--repetitions":                      {tinyLlama, "-r", "0"},
 		"at least one thing":                 {tinyLlama, "-p", "0", "-n", "0"},
@@ -69,6 +71,46 @@ func TestBenchCommand(t *testing.T) {
 	} {
 		if out, err := runCobra(t, benchCommand(), args...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %q\n%s", args, err, want, out)
+		}
+	}
+}
+
+// The page has what the table has, and nothing from another host.
+func testBenchPage(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	file, figures := filepath.Join(dir, "page.html"), filepath.Join(dir, "figures")
+	out, err := runCobra(t, benchCommand(), tinyLlama, "-p", "8", "-n", "2", "-d", "0,16", "-t", "1", "-r", "2", "--probe", "100us", "--html", file, "--figures", figures)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, cells := string(b), 0
+	for line := range strings.Lines(out) {
+		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "|") || strings.Contains(line, "---") || strings.HasPrefix(line, "| model") {
+			continue
+		}
+		for cell := range strings.SplitSeq(strings.Trim(line, "|"), "|") {
+			cells++
+			if cell = strings.TrimSpace(cell); !strings.Contains(page, ">"+cell+"</td>") {
+				t.Errorf("the page lacks %q of the table", cell)
+			}
+		}
+	}
+	if cells != 4*11 {
+		t.Errorf("%d cells in\n%s", cells, out)
+	}
+	for _, bad := range []string{"http:", "https:", "src=", "NaN", "Inf"} {
+		if strings.Contains(page, bad) {
+			t.Errorf("the page has %q", bad)
+		}
+	}
+	for _, name := range []string{"speed-of-each-repetition", "generation-speed-against-depth", "roofline"} {
+		if _, err := os.Stat(filepath.Join(figures, "1-"+name+".svg")); err != nil {
+			t.Error(err)
 		}
 	}
 }

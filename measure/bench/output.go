@@ -142,9 +142,18 @@ func (t *tableWriter) Close() error {
 	if len(t.results) == 0 {
 		return nil
 	}
-	var tab table
+	tab := tableOf(t.results, false)
+	if err := tab.write(t.w); err != nil {
+		return err
+	}
+	_, err := io.WriteString(t.w, "\n"+foot(t.results))
+	return err
+}
+
+// tableOf returns the table of results, with the times of steps if they are asked for.
+func tableOf(results []*Result, steps bool) (tab table) {
 	kvs, showAct, peers := map[tensor.DType]bool{}, false, false
-	for _, r := range t.results {
+	for _, r := range results {
 		kvs[r.KV] = true
 		showAct = showAct || r.Act != 0
 		peers = peers || len(r.Peers) > 0
@@ -158,11 +167,14 @@ func (t *tableWriter) Close() error {
 		head = append(head, "-act")
 	}
 	head = append(head, "-test", "-t/s", "-min – max", "-GB/s", "-GOP/s", "of limit")
+	if steps {
+		head = append(head, "-step p50 ms", "-p99 ms")
+	}
 	if peers {
 		head = append(head, "-ridge / peer")
 	}
 	tab.head = head
-	for _, r := range t.results {
+	for _, r := range results {
 		start := []string{r.Model, sizeText(r.Size), paramsText(r.Parameters)}
 		middle := []string{strconv.Itoa(r.Threads)}
 		if showKV {
@@ -174,21 +186,24 @@ func (t *tableWriter) Close() error {
 		middle = append(middle, r.Work.String())
 		row := append(append(append([]string{}, start...), "ridge "+r.Tier), middle...)
 		row = append(row, spreadText(r.Speed), rangeText(r.Speed), fmt.Sprintf("%.1f", r.Bytes()/1e9), fmt.Sprintf("%.1f", r.Ops()/1e9), r.LimitText())
+		if steps {
+			row = append(row, stepText(r.StepP50), stepText(r.StepP99))
+		}
 		if peers {
 			row = append(row, "")
 		}
 		tab.rows = append(tab.rows, row)
 		for _, p := range r.Peers {
 			row := append(append(append([]string{}, start...), p.Name), middle...)
-			row = append(row, spreadText(p.Speed), rangeText(p.Speed), "", "", "", fmt.Sprintf("%.2f (%.2f – %.2f)", p.Ratio, p.RatioMin, p.RatioMax))
+			row = append(row, spreadText(p.Speed), rangeText(p.Speed), "", "", "")
+			if steps {
+				row = append(row, "", "")
+			}
+			row = append(row, fmt.Sprintf("%.2f (%.2f – %.2f)", p.Ratio, p.RatioMin, p.RatioMax))
 			tab.rows = append(tab.rows, row)
 		}
 	}
-	if err := tab.write(t.w); err != nil {
-		return err
-	}
-	_, err := io.WriteString(t.w, "\n"+t.foot())
-	return err
+	return tab
 }
 
 // BusyShare is the share of processor time below which other programs must have
@@ -196,12 +211,12 @@ func (t *tableWriter) Close() error {
 const BusyShare = 0.9
 
 // foot says where and how the table was made.
-func (t *tableWriter) foot() string {
-	first, last := t.results[0], t.results[len(t.results)-1]
+func foot(results []*Result) string {
+	first, last := results[0], results[len(results)-1]
 	s := fmt.Sprintf("%s, %s, ridge %s; median ± standard deviation of %d, load average %.1f at the start and %.1f at the end\n",
 		first.CPU, first.Time.UTC().Format("2006-01-02 15:04"), first.Build, len(first.Seconds), first.LoadBefore, last.LoadAfter)
 	least := 1.0
-	for _, r := range t.results {
+	for _, r := range results {
 		if text := r.AttnText(); text != "" {
 			s += text + "\n"
 		}
@@ -212,11 +227,11 @@ func (t *tableWriter) foot() string {
 	if least < BusyShare {
 		s += fmt.Sprintf("the machine was busy: a test got %.0f%% of the processor time of its threads\n", 100*least)
 	}
-	if slices.ContainsFunc(t.results, func(r *Result) bool { return r.Cost.Brains() > 0 && r.FloatRate > 0 && r.BrainRate == 0 }) {
+	if slices.ContainsFunc(results, func(r *Result) bool { return r.Cost.Brains() > 0 && r.FloatRate > 0 && r.BrainRate == 0 }) {
 		s += "this processor has no bf16 products that kernels use: they are counted as the f32 products that stand for them\n"
 	}
 	seen := map[string]bool{}
-	for _, r := range t.results {
+	for _, r := range results {
 		for _, p := range r.Peers {
 			if p.Version != "" && !seen[p.Name] {
 				seen[p.Name] = true
@@ -247,6 +262,14 @@ func (r *Result) LimitText() string {
 
 func spreadText(s Spread) string { return fmt.Sprintf("%.2f ± %.2f", s.Median, s.StdDev) }
 func rangeText(s Spread) string  { return fmt.Sprintf("%.1f – %.1f", s.Min, s.Max) }
+
+// stepText is milliseconds of a step that generates, "" of a work without such.
+func stepText(seconds float64) string {
+	if seconds == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f", 1e3*seconds)
+}
 
 func sizeText(n int64) string {
 	if n < 1<<30 {
