@@ -20,6 +20,7 @@ import (
 
 	"ridge/engine"
 	"ridge/hub"
+	"ridge/internal/aside"
 	"ridge/internal/cpu"
 	"ridge/internal/pool"
 	"ridge/kvcache"
@@ -377,7 +378,12 @@ func (o *serveOptions) listen() (net.Listener, error) {
 // registry returns the registry of the engines. warn is told what does not keep
 // a model from being loaded.
 func (o *serveOptions) registry(s *serveShelf, swap *engine.SwapSpace, warn func(string)) (*engine.Registry, error) {
-	pool.Spare() // who asks for figures waits for no prompt
+	// Who asks for figures waits for no prompt, and large requests stay out of the way of
+	// others. Where a quota of processor time is used up, all wait: no processor more.
+	if _, quota := pool.Given(); quota == 0 {
+		pool.Spare()
+		aside.MakeRoom()
+	}
 	if err := o.openPrefixes(o.data, warn); err != nil {
 		return nil, err
 	}

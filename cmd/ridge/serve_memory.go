@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"ridge/engine"
-	"ridge/internal/aside"
-	"ridge/internal/pool"
 	"ridge/kvcache"
 	"ridge/model"
 	"ridge/server"
@@ -107,12 +105,8 @@ func bodyMemory(l kvcache.Limits, promised int64) int64 {
 }
 
 // bound says how much memory bodies and Go may take, once the models that are kept
-// are loaded, and that large requests stay out of the way of others. Where a quota
-// of processor time is used up, all wait: then they get no processor more.
+// are loaded.
 func (o *serveOptions) bound(ctx context.Context, so *server.Options, reg *engine.Registry, log *slog.Logger) (err error) {
-	if _, quota := pool.Given(); quota == 0 {
-		aside.MakeRoom()
-	}
 	if so.BodyMemory = bodyMemory(kvcache.ReadLimits(), promised(reg.Pages())); o.bodies != "" {
 		if so.BodyMemory, err = parseSize(o.bodies); err != nil {
 			return fmt.Errorf("--body-memory: %w", err)
