@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/debug"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -27,6 +28,7 @@ func loadedMemory(path string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	debug.FreeOSMemory() // how much is not collected yet is chance
 	p := machine.ReadProcess()
 	runtime.KeepAlive(t)
 	return p.Anon + p.File, nil
