@@ -169,7 +169,7 @@ func OpenFile(path string, o Options) (*Model, error) {
 	mo.KV, mo.KVBytes, mo.Act = o.KV.DType(), o.KVBytes, o.Act
 	mo.Memory = o.Memory
 	if o.PackCache {
-		mo.PackCache = model.DefaultPackCache(o.Hub.Notify)
+		mo.KeepPacked(o.Hub.Notify)
 	}
 	mm, err := model.Open(path, mo)
 	if err != nil {

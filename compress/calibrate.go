@@ -2,6 +2,7 @@ package compress
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -15,11 +16,14 @@ type Calibration struct {
 	Chunk int
 	// Dataset names the text.
 	Dataset string
-	// Progress, if not nil, is told how many chunks are done.
+	// Scratch is a folder for a file with the rows between two layers, which are held
+	// in memory if it is "".
+	Scratch string
+	// Progress, if not nil, is told how many layers are done.
 	Progress func(done, total int)
 }
 
-// Calibrate computes tokens, chunk after chunk, and adds up the squares of what the
+// Calibrate computes tokens in chunks and adds up the squares of what the
 // columns of each matrix of f meet. f is the file of m. Matrices of experts are not
 // reached; missed has their names, and those of others that nothing was collected for.
 func Calibrate(ctx context.Context, m *model.Model, f *gguf.File, tokens []int32, c Calibration) (im *Importance, missed []string, err error) {
@@ -52,15 +56,21 @@ func Calibrate(ctx context.Context, m *model.Model, f *gguf.File, tokens []int32
 			}
 		}
 	}
+	var texts [][]int32
 	for i := range chunks {
-		if err := ctx.Err(); err != nil {
+		texts = append(texts, tokens[i*c.Chunk:(i+1)*c.Chunk])
+	}
+	taps, err := m.Tap(texts, c.Scratch)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, taps.Close()) }()
+	for more := true; more; {
+		if more, err = taps.Next(ctx, look); err != nil {
 			return nil, nil, err
 		}
-		if err := m.Tap(tokens[i*c.Chunk:(i+1)*c.Chunk], look); err != nil {
-			return nil, nil, err
-		}
-		if c.Progress != nil {
-			c.Progress(i+1, chunks)
+		if first, _ := taps.Layers(); c.Progress != nil {
+			c.Progress(min(first, m.Config().Layers), m.Config().Layers)
 		}
 	}
 	im = &Importance{Datasets: []string{c.Dataset}, Chunks: chunks, ChunkTokens: c.Chunk, entries: map[string]*entry{}}

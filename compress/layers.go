@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 
@@ -26,6 +27,9 @@ type Method struct {
 	Chunk  int
 	// Dataset names the text.
 	Dataset string
+	// Scratch is a folder for a file with the rows between two layers, which are held
+	// in memory if it is "".
+	Scratch string
 	// Report, if not nil, is told what became of each matrix.
 	Report func(Rounded)
 }
@@ -99,6 +103,7 @@ type layerRun struct {
 	ctx    context.Context
 	p      *Plan
 	m      *Method
+	taps   *model.Taps // nil: they begin again
 	inputs map[int][]siteInputs
 	layer  int               // whose tensors are in bytes, -1 for none
 	bytes  map[string][]byte // of the tensors that the method wrote
@@ -135,53 +140,99 @@ func (t *layerTensor) WriteTo(w io.Writer) (int64, error) {
 // reportRows bounds how many rows of a matrix reports look at.
 const reportRows = 64
 
-// heldProducts bounds the bytes of sums of products that are collected in one go over
-// the text; those of one layer are always.
+// heldProducts bounds the bytes of sums of products of layers that are computed
+// together; those of one layer are always held.
 const heldProducts = 512 << 20
 
-// collect computes the text and adds up what layers from the given one on read.
-func (r *layerRun) collect(first int) error {
-	held, end := 0, first
+// collect has the texts computed up to a layer, and adds up what this one reads, and
+// those behind it that are computed with it.
+func (r *layerRun) collect(layer int) error {
 	for {
-		widths := map[uint64]bool{}
-		for _, row := range r.p.Rows {
-			if layerOf(row.Name) == end && len(row.Dims) == 2 && !widths[row.Dims[0]] {
-				widths[row.Dims[0]] = true
-				held += int(row.Dims[0]*row.Dims[0]) * 8 * 3
+		if r.taps == nil {
+			if err := r.begin(); err != nil {
+				return err
 			}
 		}
-		if len(widths) == 0 || end > first && held > heldProducts {
-			break
+		_, end := r.taps.Layers()
+		r.inputs = map[int][]siteInputs{}
+		last := layer
+		if layer < end {
+			last = r.held(layer, end)
 		}
-		end++
+		for l := layer; l < last; l++ {
+			r.inputs[l] = nil
+		}
+		more, err := r.taps.Next(r.ctx, r.look)
+		if err == nil && (!more || layer < end && last < end) {
+			err = r.close()
+		}
+		if err != nil || layer < end {
+			return errors.Join(err, r.complete())
+		}
 	}
-	r.inputs = map[int][]siteInputs{}
-	for layer := first; layer < max(end, first+1); layer++ {
-		r.inputs[layer] = nil
+}
+
+// begin begins with the calibration text.
+func (r *layerRun) begin() (err error) {
+	var texts [][]int32
+	for at := 0; at+r.m.Chunk <= len(r.m.Tokens); at += r.m.Chunk {
+		texts = append(texts, r.m.Tokens[at:at+r.m.Chunk])
 	}
-	look := func(layer int, parts []string, n int, row func(int) []float32) {
-		sites, ok := r.inputs[layer]
-		if !ok || layer >= max(end, first+1) {
+	r.taps, err = r.m.Model.Tap(texts, r.m.Scratch)
+	return err
+}
+
+// close ends the computation of the texts.
+func (r *layerRun) close() error {
+	if r.taps == nil {
+		return nil
+	}
+	defer func() { r.taps = nil }()
+	return r.taps.Close()
+}
+
+// held returns the layer before which the sums of products of layers from first to
+// before end have no room any more.
+func (r *layerRun) held(first, end int) int {
+	for layer, bytes := first, 0; layer < end; layer++ {
+		if bytes += r.products(layer); layer > first && bytes > heldProducts {
+			return layer
+		}
+	}
+	return end
+}
+
+// products returns the bytes of the sums of products of a layer.
+func (r *layerRun) products(layer int) int {
+	bytes, widths := 0, map[uint64]bool{}
+	for _, row := range r.p.Rows {
+		if layerOf(row.Name) == layer && len(row.Dims) == 2 && !widths[row.Dims[0]] {
+			widths[row.Dims[0]] = true
+			bytes += int(row.Dims[0]*row.Dims[0]) * 8 * 3
+		}
+	}
+	return bytes
+}
+
+// look adds what the matrices of a layer read, if it is collected.
+func (r *layerRun) look(layer int, parts []string, n int, row func(int) []float32) {
+	sites, ok := r.inputs[layer]
+	if !ok {
+		return
+	}
+	for _, s := range sites {
+		if s.parts[0] == parts[0] {
+			s.in.add(n, row, r.p.o.Threads)
 			return
 		}
-		for _, s := range sites {
-			if s.parts[0] == parts[0] {
-				s.in.add(n, row, r.p.o.Threads)
-				return
-			}
-		}
-		s := siteInputs{parts, newInputs(len(row(0)))}
-		s.in.add(n, row, r.p.o.Threads)
-		r.inputs[layer] = append(sites, s)
 	}
-	for at := 0; at+r.m.Chunk <= len(r.m.Tokens); at += r.m.Chunk {
-		if err := r.ctx.Err(); err != nil {
-			return err
-		}
-		if err := r.m.Model.Tap(r.m.Tokens[at:at+r.m.Chunk], look); err != nil {
-			return err
-		}
-	}
+	s := siteInputs{parts, newInputs(len(row(0)))}
+	s.in.add(n, row, r.p.o.Threads)
+	r.inputs[layer] = append(sites, s)
+}
+
+// complete completes all sums.
+func (r *layerRun) complete() error {
 	for layer, sites := range r.inputs {
 		for _, s := range sites {
 			if err := s.in.complete(); err != nil {

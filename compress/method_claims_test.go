@@ -217,15 +217,22 @@ func outputs(t *testing.T, path string, ids []int32) (out []float32) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	err = m.Tap(ids, func(_ int, parts []string, n int, row func(int) []float32) {
-		for r := range n {
-			if parts[0] == "output" {
-				out = append(out, row(r)...)
-			}
-		}
-	})
+	taps, err := m.Tap([][]int32{ids}, "")
 	if err != nil {
 		t.Fatal(err)
+	}
+	defer taps.Close()
+	for more := true; more; {
+		more, err = taps.Next(t.Context(), func(_ int, parts []string, n int, row func(int) []float32) {
+			for r := range n {
+				if parts[0] == "output" {
+					out = append(out, row(r)...)
+				}
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package compress
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -157,7 +158,9 @@ func (p *Plan) BitsPerWeight() float64 {
 // input gives the same bytes, whatever the number of threads; memory is bounded by
 // some MiB for each of them.
 func (p *Plan) Write(ctx context.Context, dst string) (files []string, err error) {
-	b, err := p.builder(ctx)
+	run := &layerRun{ctx: ctx, p: p, m: p.o.Method, layer: -1}
+	defer func() { err = errors.Join(err, run.close()) }()
+	b, err := p.builder(ctx, run)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +193,7 @@ func (p *Plan) Write(ctx context.Context, dst string) (files []string, err error
 }
 
 // builder returns the new file, whose tensors are quantized as they are written.
-func (p *Plan) builder(ctx context.Context) (*gguf.Builder, error) {
+func (p *Plan) builder(ctx context.Context, run *layerRun) (*gguf.Builder, error) {
 	b := p.f.Builder()
 	for _, r := range p.Rows {
 		b.RemoveTensor(r.Name)
@@ -202,7 +205,6 @@ func (p *Plan) builder(ctx context.Context) (*gguf.Builder, error) {
 			p.o.Progress(done, int64(before))
 		}
 	}
-	run := &layerRun{ctx: ctx, p: p, m: p.o.Method, layer: -1}
 	for _, r := range p.Rows {
 		e := &encoder{ctx: ctx, f: p.f, row: r, threads: max(1, p.o.Threads), report: report}
 		if r.Measured {

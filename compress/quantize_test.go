@@ -192,7 +192,7 @@ func TestQuantizeRefuses(t *testing.T) {
 	}
 	if _, err := os.Stat("/dev/full"); err == nil {
 		p, _ := NewPlan(plain, Options{Mixture: mixture(t, "Q4_0")})
-		b, err := p.builder(context.Background())
+		b, err := p.builder(context.Background(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,16 +2,16 @@ package model
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"sync/atomic"
 
 	"ridge/kernel"
-	"ridge/kvcache"
 	"ridge/nn"
-	"ridge/weights/tensor"
 )
 
 // Which columns of activations are larger than their neighbours is mostly a
@@ -251,38 +251,14 @@ func (m *Model) runRandom(watch func(x *kernel.Acts, l *nn.Linear)) error {
 // runTokens computes the rows of tokens as a sequence of its own, and calls watch with
 // the rows that matrices read.
 func (m *Model) runTokens(tokens []int32, watch func(x *kernel.Acts, l *nn.Linear)) error {
-	n := len(tokens)
-	cfg := kvcache.Config{Layers: m.net.Keeps(), DType: tensor.F32, PageTokens: 64}
-	var err error
-	if cfg.MaxBytes, err = kvcache.SequenceBytes(cfg, n+64, 0); err != nil {
-		return err
-	}
-	kv, err := kvcache.New(cfg)
+	p, err := m.newPasses([][]int32{tokens}, "", watch)
 	if err != nil {
 		return err
 	}
-	defer kv.Close()
-	e := nn.NewExec(m.pool)
-	e.KV, e.Watch = kv, watch
-	seq := kv.NewSeq()
-	if err := kv.Grow(seq, n); err != nil {
-		return err
+	for more := true; more && err == nil; {
+		more, err = p.next(context.Background())
 	}
-	s := &Step{Runs: []Run{{Seq: seq, Tokens: tokens, Outputs: n}}, NoLogits: true}
-	s.Place()
-	m.setWidth(n)
-	m.pool.Enter()
-	defer m.pool.Leave()
-	e.Begin(s)
-	var rows netRows
-	if err := m.lookUp(s, &rows); err != nil {
-		return err
-	}
-	m.src.release(m.net.Embed.Tokens.Data)
-	return m.guard(func() {
-		m.net.run(e, s, &rows)
-		watch(&rows.out, &m.net.Head.Out)
-	})
+	return errors.Join(err, p.close())
 }
 
 // rankColumns returns the n columns of x that, kept apart, lower the scales of

@@ -20,7 +20,8 @@ func BenchmarkBeyond(b *testing.B) {
 	if path == "" {
 		b.Skip("RIDGE_BEYOND_MODEL names no model")
 	}
-	o := Options{KV: tensor.F16, Context: 256, PackCache: DefaultPackCache(func(s string) { b.Log(s) })}
+	o := Options{KV: tensor.F16, Context: 256}
+	o.KeepPacked(func(s string) { b.Log(s) })
 	answers := [2][]int32{}
 	for i, name := range []string{"kept", "paged"} {
 		b.Run(name, func(b *testing.B) {

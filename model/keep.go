@@ -30,14 +30,13 @@ type PackCache struct {
 	Warn func(text string) // told why nothing could be kept; may be nil, and is called from other goroutines
 }
 
-// DefaultPackCache keeps packed weights in the folder that this user has for
-// caches. If there is none, warn is told so.
-func DefaultPackCache(warn func(text string)) PackCache {
-	c := PackCache{Dir: packfile.Dir(), Warn: warn}
-	if c.Dir == "" && warn != nil {
+// KeepPacked keeps packed weights in the folder that this user has for caches. If there
+// is none, warn is told so.
+func (o *Options) KeepPacked(warn func(text string)) {
+	o.PackCache = PackCache{Dir: packfile.Dir(), Warn: warn}
+	if o.PackCache.Dir == "" && warn != nil {
 		warn("packed weights are not kept: there is no folder for caches (set XDG_CACHE_HOME or HOME)")
 	}
-	return c
 }
 
 // packVersion stands for what is packed of a model of every family, and how its

@@ -194,18 +194,29 @@ func (n *Net) embed(s *nn.Step, r *netRows) error {
 func (n *Net) run(e *nn.Exec, s *nn.Step, r *netRows) {
 	n.begin(e, r)
 	for i := range n.Layers {
-		if n.ahead != nil {
-			n.ahead(i)
-		}
-		n.Layers[i].run(e, s, i, i == len(n.Layers)-1, &r.layerRows)
-		e.Steer(&r.x, i)
-		if i < len(n.steer) && n.steer[i] != nil {
-			for row := range r.x.N {
-				kernel.Add(nn.Row(&r.x, row), n.steer[i])
-			}
+		n.fetch(i)
+		n.layer(e, s, r, i)
+	}
+	n.fetch(len(n.Layers))
+	n.finish(e, s, r)
+}
+
+// fetch has the weights of a layer read that lie in a file.
+func (n *Net) fetch(layer int) {
+	if n.ahead != nil {
+		n.ahead(layer)
+	}
+}
+
+// layer computes layer i from the rows behind the one before.
+func (n *Net) layer(e *nn.Exec, s *nn.Step, r *netRows, i int) {
+	n.Layers[i].run(e, s, i, i == len(n.Layers)-1, &r.layerRows)
+	e.Steer(&r.x, i)
+	if i < len(n.steer) && n.steer[i] != nil {
+		for row := range r.x.N {
+			kernel.Add(nn.Row(&r.x, row), n.steer[i])
 		}
 	}
-	n.finish(e, s, r)
 }
 
 // begin computes from the embedded rows what layers want beside them.
@@ -233,9 +244,6 @@ func (n *Net) finish(e *nn.Exec, s *nn.Step, r *netRows) {
 	wanted := s.Wanted()
 	nn.Rows(&r.out, len(wanted), r.x.K, false)
 	r.logits.N = 0
-	if n.ahead != nil {
-		n.ahead(len(n.Layers))
-	}
 	if len(wanted) == 0 {
 		return
 	}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -18,15 +19,22 @@ var siteParts = map[int][]string{
 	siteHead: {"output"},
 }
 
-// Tap computes tokens as a sequence of its own and calls look with the rows that
-// matrices read, [tokens][columns]; row r of them is row(r), which is valid during the
-// call. parts are what these matrices may be called in a GGUF file, within their layer:
-// "attn_q" stands for blk.N.attn_q.weight, and "output" for the output matrix, whose
-// layer is the number of layers. Matrices of experts are left out: rows are dealt out to them. The model must not
-// compute anything else meanwhile.
-func (m *Model) Tap(tokens []int32, look func(layer int, parts []string, rows int, row func(r int) []float32)) error {
-	if len(tokens) == 0 || len(tokens) > m.context {
-		return fmt.Errorf("model: tap: expected 1 to %d tokens, found %d", m.context, len(tokens))
+// Taps computes texts, each as a sequence of its own, and shows what matrices read. It
+// goes layer by layer and not text by text, so that only the weights of one layer have
+// to be in memory, and what lies in a file is read once. Matrices of experts are left
+// out: rows are dealt out to them. The model must not compute anything else meanwhile.
+type Taps struct {
+	p    *passes
+	look func(layer int, parts []string, rows int, row func(r int) []float32)
+}
+
+// Tap begins with texts. The rows between two layers lie in a file within dir that has
+// no name, or in memory if dir is "".
+func (m *Model) Tap(texts [][]int32, dir string) (*Taps, error) {
+	for i, tokens := range texts {
+		if len(tokens) == 0 || len(tokens) > m.context {
+			return nil, fmt.Errorf("model: tap: text %d: expected 1 to %d tokens, found %d", i, m.context, len(tokens))
+		}
 	}
 	type place struct {
 		layer int
@@ -42,9 +50,30 @@ func (m *Model) Tap(tokens []int32, look func(layer int, parts []string, rows in
 			places[l] = p
 		}
 	})
-	return m.runTokens(tokens, func(x *kernel.Acts, l *nn.Linear) {
+	t := &Taps{}
+	var err error
+	t.p, err = m.newPasses(texts, dir, func(x *kernel.Acts, l *nn.Linear) {
 		if p, ok := places[l]; ok {
-			look(p.layer, p.parts, x.N, func(r int) []float32 { return nn.Row(x, r)[:x.K] })
+			t.look(p.layer, p.parts, x.N, func(r int) []float32 { return nn.Row(x, r)[:x.K] })
 		}
 	})
+	return t, err
 }
+
+// Layers returns the layers that Next computes next: from first to before end, which is
+// one more than there are layers where the output matrix is among them. Of most models
+// it is one layer; where layers read what others have computed they come together.
+func (t *Taps) Layers() (first, end int) { return t.p.layer, t.p.end() }
+
+// Next computes the next layers for all texts, and says whether there are more. look is
+// shown the rows that matrices of a layer read, [rows][columns] of one text; row r of
+// them is row(r), which is valid during the call. parts are what these matrices may be
+// called in a GGUF file, within their layer: "attn_q" stands for blk.N.attn_q.weight, and
+// "output" for the output matrix, whose layer is the number of layers.
+func (t *Taps) Next(ctx context.Context, look func(layer int, parts []string, rows int, row func(r int) []float32)) (more bool, err error) {
+	t.look = look
+	return t.p.next(ctx)
+}
+
+// Close gives the memory and the file back.
+func (t *Taps) Close() error { return t.p.close() }

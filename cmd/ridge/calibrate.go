@@ -76,7 +76,7 @@ func (f *calibrateFlags) run(c *cobra.Command, name, text string) error {
 		return fmt.Errorf("%s: expected a tokenizer in the file, found none", paths[0])
 	}
 	ids := textTokens(m.Tokenizer(), b, f.tokens)
-	cal := compress.Calibration{Chunk: min(f.chunk, m.Context()), Dataset: filepath.Base(text), Progress: countBar(bars, "chunks")}
+	cal := compress.Calibration{Chunk: min(f.chunk, m.Context()), Dataset: filepath.Base(text), Progress: countBar(bars, "layers")}
 	im, missed, err := compress.Calibrate(c.Context(), m, m.GGUF(), ids, cal)
 	if err != nil {
 		return err

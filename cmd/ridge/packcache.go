@@ -70,7 +70,9 @@ func (f *packFlag) cache(warn func(string)) model.PackCache {
 	if !f.packCache {
 		return model.PackCache{}
 	}
-	return model.DefaultPackCache(warn)
+	var o model.Options
+	o.KeepPacked(warn)
+	return o.PackCache
 }
 
 // packedInfo is what doctor tells of the files with packed weights.
