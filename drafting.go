@@ -17,7 +17,7 @@ import (
 func Drafting(ctx context.Context, s spec.Setting, m *model.Model, o hub.Options) (*spec.Drafting, error) {
 	d := s.Drafting()
 	switch s.Kind {
-	case spec.Draft:
+	case spec.Draft, spec.Cascade:
 	case spec.Recycled:
 		d.Texts = spec.NewRecycling(m.Config().Vocab).Drafter
 		return d, nil
@@ -48,6 +48,9 @@ func Drafting(ctx context.Context, s spec.Setting, m *model.Model, o hub.Options
 		return nil, err
 	}
 	d.Slow, d.Close = drafter.Drafter, drafter.Close
+	if s.Kind == spec.Cascade {
+		d.Slow = drafter.Cascade
+	}
 	return d, nil
 }
 

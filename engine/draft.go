@@ -39,6 +39,7 @@ type drafts struct {
 	made     []spec.Guess // what drafters write to, who may keep a hold of it
 	at       int
 	idle     int // how often the slow one was not asked, since it was
+	pursued  int // of slowly, those that took time
 	redo     int // tokens that are computed again, with the next one
 
 	verified, right int  // guesses so far, and those that were right
@@ -318,26 +319,48 @@ func (q *sequence) draftSlowly(o *spec.Drafting, n, vocab int, token, row time.D
 		}
 	}
 	d.idle = 0
+	q.pursue(o, n, vocab, price)
+	d.pursued = len(d.slowly)
+	if trail, is := d.slow.(spec.Trailer); is && len(d.slowly) < n {
+		d.made = append(d.made[:0], d.slowly...)
+		d.slowly = legal(d.slowly[:0], trail.Trail(d.made, q.tokens[:len(q.tokens):len(q.tokens)], n-len(d.slowly)), n, vocab)
+	}
+}
+
+// pursue has the slow drafter guess place by place, as long as the next guess is worth its
+// price.
+func (q *sequence) pursue(o *spec.Drafting, n, vocab int, price float64) {
+	d := &q.drafts
 	tree, branches := d.slow.(spec.Brancher)
 	branches = branches && o.Width > 1 && !q.drafts.straight && q.g.req.MaxDraft <= 0
+	strider, strides := d.slow.(spec.Strider)
+	tokens := q.tokens[:len(q.tokens):len(q.tokens)]
 	chance := 1.0
-	for i := range n {
-		if chance *= d.depths.Share(uint8(i)); !o.Always && i > 0 && chance < price {
+	for i := 0; i < n; {
+		place := d.depths.Share(uint8(i))
+		if chance *= place; !o.Always && i > 0 && chance < price {
 			return
 		}
 		d.made = append(d.made[:0], d.slowly...)
-		tokens := q.tokens[:len(q.tokens):len(q.tokens)]
 		known := len(d.slowly)
-		if branches {
+		switch {
+		case branches:
 			d.slowly = legal(d.slowly[:0], tree.Branch(d.made, tokens, o.Width), n, vocab)
-		} else {
+		case strides:
+			d.slowly = legal(d.slowly[:0], strider.Stride(d.made, tokens, n-i), n, vocab)
+		default:
 			d.slowly = legal(d.slowly[:0], d.slow.Draft(d.made, tokens, 1), n, vocab)
 		}
 		if len(d.slowly) <= known {
 			return
 		}
-		if !branches {
-			chance *= d.book.Share(d.slowly[i].Class) / max(d.depths.Share(uint8(i)), 1e-3)
+		if branches {
+			i++
+			continue
+		}
+		chance /= max(place, 1e-3)
+		for ; i < len(d.slowly); i++ {
+			chance *= d.book.Share(d.slowly[i].Class)
 		}
 	}
 }

@@ -186,11 +186,19 @@ func smallOf(t *testing.T, m *model.Model, reqs []Request, want []reply) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { s.Close() })
+	for name, slow := range map[string]func() spec.Costly{"alone": s.Drafter, "cascade": s.Cascade} {
+		t.Run(name, func(t *testing.T) { slowOf(t, m, slow, m.Parameters() == small.Parameters(), reqs, want) })
+	}
+}
+
+// slowOf has a slow drafter guess, which is right whenever it is sure to be.
+func slowOf(t *testing.T, m *model.Model, slow func() spec.Costly, sure bool, reqs []Request, want []reply) {
 	by := func(n int) spec.Drafter { return spec.NewNGram(n) }
-	e := start(t, m, Options{Draft: &spec.Drafting{New: by, Slow: s.Drafter, Close: s.Close, Always: true}})
+	e := start(t, m, Options{Draft: &spec.Drafting{New: by, Slow: slow, Always: true}})
 	play(t, e, reqs, want, rand.New(rand.NewPCG(1, 2)), 0)
 	st := e.Stats()
-	if st.Right == 0 || m.Parameters() == small.Parameters() && st.Right*10 < st.Guessed*3 {
+	if st.Right == 0 || sure && st.Right*10 < st.Guessed*3 {
 		t.Errorf("%d of %d guesses were right", st.Right, st.Guessed)
 	}
 }

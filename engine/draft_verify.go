@@ -178,21 +178,18 @@ func (d *drafts) learn(tokens []int32, known int) {
 		return
 	}
 	came := tokens[known:]
-	d.compare(d.own, came, nil)
-	d.compare(d.stored, came, nil)
-	d.compare(d.forced, came, nil)
-	d.compare(d.slowly, came, d.depths)
+	for _, list := range [...][]spec.Guess{d.own, d.stored, d.forced} {
+		d.book.LearnTree(list, came)
+	}
+	d.learnSlow(came)
 	d.book.LearnAgainst(d.guesses, came)
 }
 
-// compare enters which of some guesses came true, and with depths at which places one
-// did.
-func (d *drafts) compare(guesses []spec.Guess, came []int32, depths *spec.Book) {
-	reached := d.book.LearnTree(guesses, came)
-	if depths == nil || len(guesses) == 0 {
-		return
-	}
-	for i := range min(reached+1, len(came), spec.Depth(guesses)) {
-		depths.Learn(uint8(i), i < reached)
+// learnSlow enters which guesses of the slow drafter came true, and at which places one did
+// of those that took time.
+func (d *drafts) learnSlow(came []int32) {
+	reached := d.book.LearnTree(d.slowly, came)
+	for i := range min(reached+1, len(came), spec.Depth(d.slowly[:min(d.pursued, len(d.slowly))])) {
+		d.depths.Learn(uint8(i), i < reached)
 	}
 }

@@ -46,7 +46,7 @@ func (q *smallSeq) Branch(dst []Guess, tokens []int32, width int) []Guess {
 		}
 		q.follow(tokens)
 		b.nodes, b.tokens, b.parents, b.level = b.nodes[:0], b.tokens[:0], b.parents[:0], 0
-		if rows, ok = q.catchUp(nil, tokens); !ok {
+		if rows, ok = q.catchUp(nil, tokens, nil); !ok {
 			q.Close()
 			return dst
 		}
@@ -66,6 +66,7 @@ func (q *smallSeq) Branch(dst []Guess, tokens []int32, width int) []Guess {
 		if len(b.tokens) == first || m.Forward(&q.s.step) != nil {
 			return dst
 		}
+		q.s.passes++
 		for i := b.level; i < len(b.nodes); i++ {
 			if n := &b.nodes[i]; n.slot >= int32(first) {
 				b.expand(m.Logits(int(n.slot)-first), int32(i), n.joint, width)
@@ -88,7 +89,7 @@ func (q *smallSeq) Branch(dst []Guess, tokens []int32, width int) []Guess {
 		g.Up = uint8(len(dst) - 1 - int(n.parent))
 		dst, b.nodes = append(dst, g), append(b.nodes, n)
 	}
-	q.s.learn(begin, rows)
+	q.s.learn(begin, rows, 1)
 	return dst
 }
 

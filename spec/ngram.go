@@ -82,17 +82,23 @@ func (g *NGram) Draft(dst []Guess, tokens []int32, n int) []Guess {
 	if len(tokens) < 2 || n <= 0 || len(dst) > 0 {
 		return dst
 	}
+	return g.behind(dst, tokens, tokens, n)
+}
+
+// behind appends n guesses of what follows all to dst, which is empty: places of tokens,
+// with which all begins, are looked up.
+func (g *NGram) behind(dst []Guess, tokens, all []int32, n int) []Guess {
 	g.add(tokens)
-	at, long := g.find(tokens)
+	at, long := g.find(all)
 	if long == 0 {
 		return dst
 	}
 	for i := range n {
 		token := int32(0)
-		if from := at + 1 + i; from < len(tokens) {
-			token = tokens[from]
+		if from := at + 1 + i; from < len(all) {
+			token = all[from]
 		} else {
-			token = dst[from-len(tokens)].Token
+			token = dst[from-len(all)].Token
 		}
 		dst = append(dst, Guess{Token: token, Class: uint8(min(long+i, maxMatch))})
 	}

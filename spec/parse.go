@@ -21,6 +21,7 @@ const (
 	Recycled Kind = "recycle" // n-grams, and what the model held likely before, see Recycling
 	Stored   Kind = "rest"    // n-grams, and texts of a file, see Datastore
 	Draft    Kind = "draft"   // n-grams, and a model with the same vocabulary, see Small
+	Cascade  Kind = "cascade" // the same, whose guesses n-grams guess, see Small.Cascade
 )
 
 // Setting is what somebody asks for.
@@ -36,9 +37,9 @@ type Setting struct {
 }
 
 // names are other programs' names: llama-server's --spec-type, vLLM's methods.
-var names = map[string]Kind{"off": Off, "none": Off, "": Off, "auto": Auto, "ngram": NGrams, "suffix": Suffix, "recycle": Recycled, "rest": Stored, "[ngram]": NGrams, "draft_model": Draft}
+var names = map[string]Kind{"off": Off, "none": Off, "": Off, "auto": Auto, "ngram": NGrams, "suffix": Suffix, "recycle": Recycled, "rest": Stored, "[ngram]": NGrams, "draft_model": Draft, "cascade": Cascade}
 
-// Parse reads a setting: off, auto, ngram, suffix, recycle, rest=FILE or draft=MODEL, a name that llama-server's --spec-type
+// Parse reads a setting: off, auto, ngram, suffix, recycle, rest=FILE, draft=MODEL or cascade=MODEL, a name that llama-server's --spec-type
 // has for n-grams, or the JSON of vLLM's --speculative-config, such as
 // {"method":"ngram","num_speculative_tokens":5}.
 func Parse(text string) (s Setting, err error) {
@@ -49,6 +50,8 @@ func Parse(text string) (s Setting, err error) {
 		}
 	} else if model, is := strings.CutPrefix(name, "draft="); is {
 		name, s.Model = "draft_model", model
+	} else if model, is := strings.CutPrefix(name, "cascade="); is {
+		name, s.Model = "cascade", model
 	} else if file, is := strings.CutPrefix(name, "rest="); is {
 		name, s.File = "rest", file
 	}
@@ -57,9 +60,9 @@ func Parse(text string) (s Setting, err error) {
 		kind, known = NGrams, true
 	}
 	if !known {
-		return s, fmt.Errorf("spec: expected auto, off, ngram, suffix, recycle, rest=FILE or draft=MODEL, found %q", name)
+		return s, fmt.Errorf("spec: expected auto, off, ngram, suffix, recycle, rest=FILE, draft=MODEL or cascade=MODEL, found %q", name)
 	}
-	if (kind == Draft) != (s.Model != "") {
+	if (kind == Draft || kind == Cascade) != (s.Model != "") {
 		return s, fmt.Errorf("spec: %s: expected a model where one drafts and nowhere else, found %q", kind, s.Model)
 	}
 	if (kind == Stored) != (s.File != "") {

@@ -7,6 +7,7 @@ import "testing"
 func TestParse(t *testing.T) {
 	for text, want := range map[string]Setting{
 		"off": {Kind: Off}, "none": {Kind: Off}, "": {Kind: Off}, "auto": {Kind: Auto}, "ngram": {Kind: NGrams}, "ngram-simple": {Kind: NGrams}, "draft=tiny": {Kind: Draft, Model: "tiny"},
+		"cascade=tiny": {Kind: Cascade, Model: "tiny"},
 		`{"method":"draft_model","model":"tiny","num_speculative_tokens":3}`:  {Kind: Draft, Model: "tiny", Most: 3},
 		`{"method":"ngram","num_speculative_tokens":5,"prompt_lookup_max":4}`: {Kind: NGrams, Most: 5},
 	} {
@@ -15,11 +16,12 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"fast":                           `spec: expected auto, off, ngram, suffix, recycle, rest=FILE or draft=MODEL, found "fast"`,
-		`{"method":"eagle"}`:             `spec: expected auto, off, ngram, suffix, recycle, rest=FILE or draft=MODEL, found "eagle"`,
+		"fast":                           `spec: expected auto, off, ngram, suffix, recycle, rest=FILE, draft=MODEL or cascade=MODEL, found "fast"`,
+		`{"method":"eagle"}`:             `spec: expected auto, off, ngram, suffix, recycle, rest=FILE, draft=MODEL or cascade=MODEL, found "eagle"`,
 		`{"size":"x"}`:                   `spec: expected method, model, num_speculative_tokens, prompt_lookup_max, prompt_lookup_min, found the field "size"`,
 		"rest=":                          "spec: rest: expected rest=FILE, a file that ridge spec build has written, found none",
 		"draft=":                         `spec: draft: expected a model where one drafts and nowhere else, found ""`,
+		"cascade=":                       `spec: cascade: expected a model where one drafts and nowhere else, found ""`,
 		`{"method":"ngram","model":"x"}`: `spec: ngram: expected a model where one drafts and nowhere else, found "x"`,
 		`{"method":7}`:                   "spec: method: json: cannot unmarshal number into Go value of type string",
 		`{"method":"ngram"`:              `spec: expected JSON such as {"method":"ngram"}: unexpected end of JSON input`,

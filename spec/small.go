@@ -2,10 +2,8 @@ package spec
 
 import (
 	"fmt"
-	"math"
 	"time"
 
-	"ridge/internal/logits"
 	"ridge/kvcache"
 	"ridge/model"
 )
@@ -17,6 +15,8 @@ type Small struct {
 	m    *model.Model
 	step model.Step
 	took time.Duration // by a guess, on average
+
+	passes int64
 }
 
 // NewSmall returns drafters of m for a model whose vocabulary has so many tokens, of
@@ -93,32 +93,27 @@ func (q *smallSeq) Draft(dst []Guess, tokens []int32, n int) []Guess {
 	q.follow(tokens)
 	for range n {
 		begin := time.Now()
-		rows, ok := q.catchUp(dst, tokens)
+		rows, ok := q.catchUp(dst, tokens, nil)
 		if !ok {
 			q.Close()
 			return dst
 		}
-		row := m.Logits(0)
-		best := logits.Argmax(row)
-		if best < 0 {
+		g, ok := guessOf(m.Logits(0))
+		if !ok {
 			return dst
 		}
-		p := 1 / logits.Weight(row, row[best], 1)
-		if math.IsNaN(p) {
-			p = 0
-		}
-		dst = append(dst, Guess{Token: int32(best), Class: uint8(half + min(int(p*half), half-1))})
-		q.s.learn(begin, rows)
+		dst = append(dst, g)
+		q.s.learn(begin, rows, 1)
 	}
 	return dst
 }
 
 // learn learns how long a guess took, unless the text had to be caught up with.
-func (s *Small) learn(begin time.Time, rows int) {
-	if rows > 2 {
+func (s *Small) learn(begin time.Time, rows, guesses int) {
+	if rows > 2 || guesses == 0 {
 		return
 	}
-	took := time.Since(begin)
+	took := time.Since(begin) / time.Duration(guesses)
 	if s.took == 0 {
 		s.took = took
 	}
@@ -126,8 +121,9 @@ func (s *Small) learn(begin time.Time, rows int) {
 }
 
 // catchUp computes what is not computed of tokens and the guesses behind them, at
-// least the last one. Logits(0) are those after it.
-func (q *smallSeq) catchUp(dst []Guess, tokens []int32) (rows int, ok bool) {
+// least the last one, and those ahead of it. Logits(0) are those after the last one,
+// Logits(i) those after the first i of those ahead.
+func (q *smallSeq) catchUp(dst []Guess, tokens []int32, ahead []Guess) (rows int, ok bool) {
 	all := len(tokens) + len(dst)
 	at := func(i int) int32 {
 		if i < len(tokens) {
@@ -147,15 +143,20 @@ func (q *smallSeq) catchUp(dst []Guess, tokens []int32) (rows int, ok bool) {
 		for len(q.text) < min(first+mostRows, all) {
 			q.text = append(q.text, at(len(q.text)))
 		}
-		run := model.Run{Seq: q.kv, Tokens: q.text[first:]}
+		run := model.Run{Seq: q.kv}
 		if len(q.text) == all {
-			run.Outputs = 1
+			run.Outputs = 1 + len(ahead)
+			for _, g := range ahead {
+				q.text = append(q.text, g.Token)
+			}
 		}
+		run.Tokens = q.text[first:]
 		q.s.step.Runs = append(q.s.step.Runs[:0], run)
 		if err := q.s.m.Forward(&q.s.step); err != nil {
 			return 0, false
 		}
 		rows += len(q.text) - first
 	}
+	q.s.passes++
 	return rows, true
 }

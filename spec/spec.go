@@ -70,6 +70,20 @@ type Costly interface {
 	Lag(tokens []int32) int
 }
 
+// Strider is a Costly drafter that may make several guesses in the time of one.
+type Strider interface {
+	Costly
+	// Stride is Draft for as many guesses as that time gives, n at most.
+	Stride(dst []Guess, tokens []int32, n int) []Guess
+}
+
+// Trailer is a Costly drafter that goes on with guesses that take next to no time.
+type Trailer interface {
+	Costly
+	// Trail appends at most n such guesses behind those in dst, which it has made.
+	Trail(dst []Guess, tokens []int32, n int) []Guess
+}
+
 // Brancher is a Costly drafter that guesses several tokens for one place.
 type Brancher interface {
 	Costly

@@ -71,4 +71,14 @@ var speculation = []Technique{
 		Bench:   "ridge lab spec MODEL --data FILE --batch 8",
 		Missing: "a bound on the time between tokens",
 	},
+	{
+		ID:      "staged-speculative",
+		What:    "n-grams guess what a model that drafts will guess: they are rows of its pass, which gives a guess for each that was right and one more; behind its last guess n-grams go on alone",
+		Use:     "ridge run MODEL --speculative cascade=MODEL",
+		Code:    "spec/cascade.go",
+		Tests:   []string{"spec TestCascade", "spec TestCascadeSavesPasses", "spec TestCascadeAllocations", "engine TestOneAnswerWithDraftsOfTrainedModel"},
+		Show:    "go test -v -run TestCascadeSavesPasses ./spec",
+		Bench:   "ridge lab spec MODEL --speculative cascade=MODEL --data FILE",
+		Missing: "trees of a cascade",
+	},
 }
