@@ -151,7 +151,8 @@ func (e *Engine) emit(q *sequence, res *sample.Result, forced bool, end Finish) 
 	if forced {
 		e.counts.forced++
 	}
-	ev := Event{Choice: q.choice, Token: res.Token, Forced: forced, Drafted: q.drafts.hit && !forced, Guessed: q.drafts.verified, Right: q.drafts.right, StopToken: -1, LogProb: res.LogProb, Top: res.Top, Trace: res.Trace, Finish: end}
+	ev := Event{Choice: q.choice, Token: res.Token, Forced: forced, Drafted: q.drafts.hit && !forced, StopToken: -1, LogProb: res.LogProb, Top: res.Top, Trace: res.Trace, Finish: end}
+	q.drafts.tell(&ev)
 	if q.g.silent() {
 		q.buffer(&ev)
 		if end == "" {

@@ -43,6 +43,7 @@ type drafts struct {
 	redo     int // tokens that are computed again, with the next one
 
 	verified, right int  // guesses so far, and those that were right
+	steps, places   int  // see Event
 	hit             bool // the token at hand was guessed
 	chain           chain
 	tree            tree

@@ -39,6 +39,21 @@ func (t *tree) shape() []int32 {
 	return t.parents
 }
 
+// goesOn says whether anything was guessed of what follows a guess.
+func (t *tree) goesOn(at int) bool {
+	for _, p := range t.parents {
+		if int(p) == at {
+			return true
+		}
+	}
+	return false
+}
+
+// tell enters what has become of guesses.
+func (d *drafts) tell(ev *Event) {
+	ev.Guessed, ev.Right, ev.Verified, ev.Places = d.verified, d.right, d.steps, d.places
+}
+
 // guessed returns q's tokens with n guesses behind them, as rows of a step. They lie in
 // the room that is left behind the tokens, which are as many as before.
 func (q *sequence) guessed(n int) []int32 {
@@ -121,14 +136,19 @@ func (e *Engine) extendAll(q *sequence, r *sched.Run, j *job, forced bool) {
 	}
 	results, done, err := d.chain.results, j.done, j.err
 	j.done, j.err = false, nil
-	right := 0
-	for at := -1; right < len(results); right++ {
-		if at = sample.Follow(d.tree.tokens, d.tree.shape(), at, results[right].Token); at < 0 {
+	right, at := 0, -1
+	for right < len(results) {
+		next := sample.Follow(d.tree.tokens, d.tree.shape(), at, results[right].Token)
+		if next < 0 {
 			break
 		}
+		right, at = right+1, next
 	}
 	if !forced {
-		d.verified, d.right = d.verified+r.Draft, d.right+right
+		d.verified, d.right, d.steps, d.places = d.verified+r.Draft, d.right+right, d.steps+1, d.places+right
+		if right < len(results) && d.tree.goesOn(at) {
+			d.places++
+		}
 		e.counts.drafted += int64(r.Draft)
 		e.counts.hits += int64(right)
 	}

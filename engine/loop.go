@@ -320,7 +320,8 @@ func (e *Engine) stop(g *group, choice int) {
 func (e *Engine) finish(q *sequence, last *Event) {
 	g := q.g
 	q.done = true
-	last.Choice, last.Guessed, last.Right = q.choice, q.drafts.verified, q.drafts.right
+	last.Choice = q.choice
+	q.drafts.tell(last)
 	q.drafts.close()
 	if g.silent() {
 		g.kept = append(g.kept, result{tokens: q.tokens[q.Prompt : q.Prompt+q.n], probs: q.probs, tops: q.tops, traces: q.traces, forced: q.given, last: *last, score: q.score()})

@@ -29,6 +29,8 @@ type Event struct {
 	Drafted   bool  // the token was guessed, see Options.Draft
 	Guessed   int   // tokens that were guessed and computed so far
 	Right     int   // of these, those that became part of the answer
+	Verified  int   // steps that computed guesses so far
+	Places    int   // places of the text that such a step had a guess of: right guesses, and one for each step that came to a wrong one
 	StopToken int32 // that ended the choice, else -1
 	LogProb   float32
 	Top       []sample.TokenProb // see sample.Params.LogProbs

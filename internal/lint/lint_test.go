@@ -43,7 +43,7 @@ var mayImport = map[string][]string{
 	"spec":                {"kvcache", "model"},
 	"engine/trace":        {},
 	"engine":              {"engine/trace", "kvcache", "model", "sample", "sched", "spec"},
-	"lab/drafts":          {"engine", "sample"},
+	"lab/drafts":          {"engine", "measure/bench/chart", "sample"},
 	"lab/quant":           {"compress", "engine", "measure/eval", "model", "weights/gguf"},
 	"text/grammar":        {},
 	"text/grammar/schema": {"text/grammar"},

@@ -7,14 +7,9 @@ package drafts
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
 	"slices"
-	"time"
 
 	"ridge/engine"
-	"ridge/internal/cpu"
 	"ridge/sample"
 )
 
@@ -22,101 +17,160 @@ import (
 type Prompt struct {
 	Category string
 	Tokens   []int32
+
+	seed uint64 // of its draws: its place
 }
 
 // Config says how to measure.
 type Config struct {
-	Tokens   int  // of each answer, at most
-	Batch    int  // prompts that are answered at the same time
-	Rounds   int  // pairs, each both ways
-	Mixed    bool // batches are of all kinds of prompts
+	Setting  string // who guesses, as rows and Keep name it
+	Model    string // all that answers depend on beside the prompt, as Keep names it
+	Tokens   int    // of each answer, at most
+	Batch    int    // prompts that are answered at the same time
+	Most     int    // guesses of an answer in a step, at most; 0 for as many as the engine makes
+	Rounds   int    // pairs, each both ways; 0: answers are compared, and not timed
+	Mixed    bool   // batches are of all kinds of prompts
 	Sampling sample.Params
 	Stops    []int32
+	Keep     *Keep
 	Each     func(done int) // told how many prompts are done, or nil
 }
 
-// Row is what was measured of the prompts of a category, or of all.
-type Row struct {
-	Category  string  `json:"category"`
-	Prompts   int     `json:"prompts"`
-	Tokens    int     `json:"tokens"`       // of answers
-	Guessed   int     `json:"guessed"`      // tokens that were guessed and computed
-	Accepted  int     `json:"accepted"`     // of these, those that came true
-	Share     float64 `json:"share"`        // Accepted of Guessed
-	PerStep   float64 `json:"per_step"`     // tokens that a step of a sequence gave, the first token of each answer not counted
-	Plain     float64 `json:"plain_tps"`    // tokens a second without guesses
-	Drafted   float64 `json:"draft_tps"`    // with guesses
-	Speed     float64 `json:"speed"`        // their ratio: of all times
-	Median    float64 `json:"median"`       // median of the ratios of pairs
-	Low       float64 `json:"low"`          // the lower quartile of those
-	CPU       float64 `json:"cpu"`          // median of the pairs' ratios of processor time, which others on the machine disturb less
-	PlainP99  float64 `json:"plain_p99_ms"` // 99th percentile of the times between tokens without guesses
-	DraftP99  float64 `json:"draft_p99_ms"` // with guesses
-	Estimated float64 `json:"estimated"`    // ratio that the engine has estimated itself
-	Different int     `json:"different"`    // answers that were not the same
-	plain     time.Duration
-	drafted   time.Duration
-	saved     time.Duration
-	ratios    []float64 // of pairs
-	cpus      []float64
-	gaps      [2][]time.Duration
+// pair is a batch that was answered both ways.
+type pair struct {
+	Plain   Side      `json:"plain"` // without guesses; nothing if only answers were compared
+	Drafted Side      `json:"drafted"`
+	Answers []outcome `json:"answers"`
 }
 
-// side is one of the two ways.
-type side struct {
-	answers        [][]int32
-	took           time.Duration // from the first token of any to the last of any
-	cpu            time.Duration // of all threads
-	guessed, right int
-	saved          time.Duration
-	gaps           []time.Duration // between tokens
+// outcome is what became of one prompt.
+type outcome struct {
+	Tokens    int  `json:"tokens"`
+	Guessed   int  `json:"guessed"`
+	Right     int  `json:"right"`
+	Verified  int  `json:"verified"`
+	Places    int  `json:"places"`
+	Different bool `json:"different"`
 }
 
-// Measure answers prompts in batches, each once to warm up and then in pairs, without
-// guesses and with, which of them first taking turns, too.
+// Measure answers prompts in batches: once to warm up and then in pairs, without guesses
+// and with, which of them first taking turns, too. It returns a row for each category,
+// and one of all.
 func Measure(ctx context.Context, e *engine.Engine, prompts []Prompt, c Config) ([]Row, error) {
-	rows := map[string]*Row{}
-	var order []string
+	prompts = slices.Clone(prompts)
+	for i := range prompts {
+		prompts[i].seed = uint64(i)
+	}
+	t := newTable(&c)
 	done := 0
 	for i, batch := range batchesOf(prompts, c.Batch, c.Mixed) {
-		if _, err := answer(ctx, e, batch, c, 1, -1); err != nil { // prompts are known from here on
+		if err := c.batch(ctx, e, batch, i, t); err != nil {
 			return nil, err
-		}
-		kind := batch[0].Category
-		if c.Mixed {
-			kind = "mixed"
-		}
-		for pair := range max(c.Rounds, 1) {
-			var sides [2]side
-			for k := range sides {
-				which := (i + pair + k) % 2
-				s, err := answer(ctx, e, batch, c, c.Tokens, which-1)
-				if err != nil {
-					return nil, err
-				}
-				sides[which] = s
-			}
-			for _, name := range []string{kind, "all"} {
-				r := rows[name]
-				if r == nil {
-					r = &Row{Category: name}
-					rows[name], order = r, append(order, name)
-				}
-				r.add(&sides[0], &sides[1])
-			}
 		}
 		if done += len(batch); c.Each != nil {
 			c.Each(done)
 		}
 	}
-	var out []Row
-	order = append(slices.DeleteFunc(order, func(s string) bool { return s == "all" }), "all")
-	for _, name := range order {
-		rows[name].finish()
-		rows[name].share(max(c.Rounds, 1))
-		out = append(out, *rows[name])
+	return t.finish(), nil
+}
+
+// batch measures the pairs of one batch, but for those that are kept.
+func (c *Config) batch(ctx context.Context, e *engine.Engine, batch []Prompt, at int, t *table) error {
+	warm := c.Rounds == 0
+	for round := range max(c.Rounds, 1) {
+		id := c.pairID(batch, at, round)
+		p := c.Keep.pair(id)
+		if p == nil {
+			if !warm { // prompts are known from here on
+				if _, _, err := answer(ctx, e, batch, c, 1, -1); err != nil {
+					return err
+				}
+				warm = true
+			}
+			var err error
+			if p, err = c.pair(ctx, e, batch, (at+round)%2); err != nil {
+				return err
+			}
+			if err = c.Keep.putPair(id, p); err != nil {
+				return err
+			}
+		}
+		t.add(batch, p)
 	}
-	return out, nil
+	return nil
+}
+
+// pairID names a pair in the file of those that are kept.
+func (c *Config) pairID(batch []Prompt, at, round int) string {
+	var tokens [][]int32
+	for _, p := range batch {
+		tokens = append(tokens, p.Tokens)
+	}
+	return idOf("pair", c.Setting, c.Model, c.Tokens, c.Most, c.Sampling, c.Rounds > 0, tokens, at, round)
+}
+
+// pair answers a batch both ways, first that one. Without rounds, plain answers that are
+// kept are not computed again.
+func (c *Config) pair(ctx context.Context, e *engine.Engine, batch []Prompt, first int) (p *pair, err error) {
+	var sides [2]Side
+	var answers [2][]given
+	plain, known := c.known(batch)
+	for k := range sides {
+		which := (first + k) % 2
+		if which == 0 && c.Rounds == 0 && known {
+			continue
+		}
+		most := -1
+		if which == 1 {
+			most = c.Most
+		}
+		if sides[which], answers[which], err = answer(ctx, e, batch, c, c.Tokens, most); err != nil {
+			return nil, err
+		}
+	}
+	if !known {
+		plain = plain[:0]
+		for i := range answers[0] {
+			plain = append(plain, answers[0][i].tokens)
+			if err := c.Keep.putAnswer(c.answerID(&batch[i]), plain[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	p = &pair{Plain: sides[0], Drafted: sides[1]}
+	for i := range batch {
+		a := &answers[1][i]
+		differs := !slices.Equal(a.tokens, plain[i])
+		if answers[0] != nil { // what is kept is checked, too
+			differs = differs || !slices.Equal(answers[0][i].tokens, plain[i])
+		}
+		p.Answers = append(p.Answers, outcome{len(plain[i]), a.guessed, a.right, a.verified, a.places, differs})
+	}
+	if c.Rounds == 0 {
+		p.Plain, p.Drafted = Side{}, Side{}
+	}
+	return p, nil
+}
+
+// known returns the kept answers of a batch, and whether there are all.
+func (c *Config) known(batch []Prompt) (plain [][]int32, all bool) {
+	for i := range batch {
+		tokens, known := c.Keep.answer(c.answerID(&batch[i]))
+		if !known {
+			return nil, false
+		}
+		plain = append(plain, tokens)
+	}
+	return plain, true
+}
+
+// answerID names the answer of a prompt in the file of those that are kept.
+func (c *Config) answerID(p *Prompt) string {
+	seed := p.seed
+	if c.Sampling.Temperature == 0 {
+		seed = 0 // nothing is drawn
+	}
+	return idOf("plain", c.Model, c.Tokens, c.Sampling, seed, p.Tokens)
 }
 
 // batchesOf cuts prompts into batches of one category each, or of all in turns.
@@ -148,149 +202,4 @@ func inTurns(prompts []Prompt) []Prompt {
 		out[k] = prompts[i]
 	}
 	return out
-}
-
-// answer has a batch answered. draft is engine.Request.MaxDraft.
-func answer(ctx context.Context, e *engine.Engine, batch []Prompt, c Config, tokens, draft int) (s side, err error) {
-	before, begin := e.Stats().Saved, cpu.Time()
-	var streams []*engine.Stream
-	for i, p := range batch {
-		r := engine.Request{Tokens: p.Tokens, MaxTokens: tokens, Sampling: c.Sampling, StopTokens: c.Stops, MaxDraft: draft}
-		r.Sampling.Seed += uint64(i)
-		st, err := e.Submit(ctx, r)
-		if err != nil {
-			return s, fmt.Errorf("drafts: prompt %q: %w", p.Category, err)
-		}
-		defer st.Close()
-		streams = append(streams, st)
-	}
-	type one struct {
-		tokens         []int32
-		first, last    time.Time
-		guessed, right int
-		err            error
-		gaps           []time.Duration
-	}
-	done := make([]one, len(streams))
-	ends := make(chan struct{})
-	for i, st := range streams {
-		go func() {
-			o := &done[i]
-			for ev, ok := st.Next(ctx); ok; ev, ok = st.Next(ctx) {
-				now := time.Now()
-				if ev.Token >= 0 {
-					if o.tokens = append(o.tokens, ev.Token); len(o.tokens) > 1 {
-						o.gaps = append(o.gaps, now.Sub(o.last))
-					}
-				}
-				o.last, o.err = now, ev.Err
-				if len(o.tokens) == 1 && o.first.IsZero() {
-					o.first = o.last
-				}
-				o.guessed, o.right = ev.Guessed, ev.Right
-			}
-			ends <- struct{}{}
-		}()
-	}
-	for range streams {
-		<-ends
-	}
-	s.cpu = cpu.Time() - begin
-	var first, last time.Time
-	for i := range done {
-		o := &done[i]
-		if o.err != nil {
-			return s, fmt.Errorf("drafts: %w", o.err)
-		}
-		if first.IsZero() || !o.first.IsZero() && o.first.Before(first) {
-			first = o.first
-		}
-		if o.last.After(last) {
-			last = o.last
-		}
-		s.answers, s.gaps = append(s.answers, o.tokens), append(s.gaps, o.gaps...)
-		s.guessed, s.right = s.guessed+o.guessed, s.right+o.right
-	}
-	s.took, s.saved = last.Sub(first), e.Stats().Saved-before
-	return s, ctx.Err()
-}
-
-// add enters a pair.
-func (r *Row) add(plain, drafted *side) {
-	for i, a := range plain.answers {
-		r.Prompts++
-		r.Tokens += len(a)
-		if !slices.Equal(a, drafted.answers[i]) {
-			r.Different++
-		}
-	}
-	r.Guessed, r.Accepted = r.Guessed+drafted.guessed, r.Accepted+drafted.right
-	r.plain, r.drafted, r.saved = r.plain+plain.took, r.drafted+drafted.took, r.saved+drafted.saved
-	if plain.took > 0 && drafted.took > 0 {
-		r.ratios = append(r.ratios, plain.took.Seconds()/drafted.took.Seconds())
-		r.cpus = append(r.cpus, ratio(plain.cpu.Seconds(), drafted.cpu.Seconds()))
-	}
-	r.gaps[0], r.gaps[1] = append(r.gaps[0], plain.gaps...), append(r.gaps[1], drafted.gaps...)
-}
-
-// finish computes what follows from the sums.
-func (r *Row) finish() {
-	after := r.Tokens - r.Prompts // the first of each comes with the prompt
-	r.Share = ratio(float64(r.Accepted), float64(r.Guessed))
-	r.PerStep = ratio(float64(after), float64(after-r.Accepted))
-	r.Plain, r.Drafted = ratio(float64(after), r.plain.Seconds()), ratio(float64(after), r.drafted.Seconds())
-	r.Speed = ratio(r.Drafted, r.Plain)
-	r.Estimated = ratio((r.drafted + r.saved).Seconds(), r.drafted.Seconds())
-	if n := len(r.ratios); n > 0 {
-		slices.Sort(r.ratios)
-		slices.Sort(r.cpus)
-		r.Median, r.Low, r.CPU = (r.ratios[(n-1)/2]+r.ratios[n/2])/2, r.ratios[n/4], (r.cpus[(n-1)/2]+r.cpus[n/2])/2
-	}
-	r.PlainP99, r.DraftP99 = p99(r.gaps[0]), p99(r.gaps[1])
-}
-
-// share makes the counts of so many rounds those of one.
-func (r *Row) share(rounds int) {
-	for _, n := range []*int{&r.Prompts, &r.Tokens, &r.Guessed, &r.Accepted} {
-		*n /= rounds
-	}
-}
-
-// p99 returns the 99th percentile in milliseconds.
-func p99(gaps []time.Duration) float64 {
-	if len(gaps) == 0 {
-		return 0
-	}
-	slices.Sort(gaps)
-	return gaps[(len(gaps)-1)*99/100].Seconds() * 1e3
-}
-
-func ratio(a, b float64) float64 {
-	if b == 0 {
-		return 0
-	}
-	return a / b
-}
-
-// WriteMarkdown writes rows as a table.
-func WriteMarkdown(w io.Writer, rows []Row) error {
-	out := "| category | prompts | tokens | guessed | accepted | tokens a step | plain tok/s | drafted tok/s | speed | median | lower quartile | processor | estimated | p99 plain | p99 drafted | different |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n"
-	for i := range rows {
-		r := &rows[i]
-		out += fmt.Sprintf("| %s | %d | %d | %d | %.0f%% | %.2f | %.1f | %.1f | %.2f | %.2f | %.2f | %.2f | %.2f | %.1f ms | %.1f ms | %d |\n",
-			r.Category, r.Prompts, r.Tokens, r.Guessed, 100*r.Share, r.PerStep, r.Plain, r.Drafted, r.Speed, r.Median, r.Low, r.CPU, r.Estimated, r.PlainP99, r.DraftP99, r.Different)
-	}
-	_, err := io.WriteString(w, out)
-	return err
-}
-
-// WriteJSON writes rows, one a line.
-func WriteJSON(w io.Writer, rows []Row) error {
-	enc := json.NewEncoder(w)
-	for i := range rows {
-		if err := enc.Encode(&rows[i]); err != nil {
-			return err
-		}
-	}
-	return nil
 }
