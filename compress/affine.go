@@ -47,7 +47,7 @@ func half(v float64) float64 { return float64(tensor.F16ToF32(tensor.F32ToF16(fl
 // by those that come later, as GPTQ does. Groups are runs of the order. Entries that kept
 // says (nil for none) are rounded to float16 only.
 func (a Affine) solve(m *Matrix, in *Inputs, order []int, damp float64, kept func(r, c int) bool, threads int) error {
-	factor, _, err := inverseFactor(in, order, damp)
+	factor, _, err := in.inverseFactor(order, damp, threads)
 	if err != nil {
 		return err
 	}
@@ -68,10 +68,10 @@ func (a Affine) solve(m *Matrix, in *Inputs, order []int, damp float64, kept fun
 				q = a.nearest(w[t], low, step)
 			}
 			m.setFloat(r, c, q)
-			f := factor[t*n : (t+1)*n]
-			e := (w[t] - q) / f[t]
-			for j := t + 1; j < n; j++ {
-				w[j] -= e * f[j]
+			f, rest := factor.row(t), w[t:]
+			e := (rest[0] - q) / f[0]
+			for j := 1; j < len(rest); j++ {
+				rest[j] -= e * f[j]
 			}
 		}
 	})

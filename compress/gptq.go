@@ -3,7 +3,6 @@ package compress
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 )
 
@@ -41,7 +40,7 @@ func (p GPTQ) Round(m *Matrix, in *Inputs, threads int) (note string, err error)
 	}
 	if p.ActOrder {
 		slices.SortStableFunc(s.order, func(a, b int) int {
-			if x, y := in.Products[a*in.Cols+a], in.Products[b*in.Cols+b]; x != y {
+			if x, y := in.products.row(a)[0], in.products.row(b)[0]; x != y {
 				if x > y {
 					return -1
 				}
@@ -51,7 +50,7 @@ func (p GPTQ) Round(m *Matrix, in *Inputs, threads int) (note string, err error)
 		})
 	}
 	var damp float64
-	if s.factor, damp, err = inverseFactor(in, s.order, p.Damp); err != nil {
+	if s.factor, damp, err = in.inverseFactor(s.order, p.Damp, threads); err != nil {
 		return "", err
 	}
 	if damp != p.Damp {
@@ -70,7 +69,7 @@ type gptq struct {
 	g      *grid
 	m      *Matrix
 	order  []int // column of each turn
-	factor []float64
+	factor triangle
 	early  bool // scales are fitted before the first turn
 }
 
@@ -106,11 +105,11 @@ func (s *gptq) tile(lo, hi int) error {
 		}
 		// The columns after these pay at once for all of them.
 		for k := range g.n {
-			f := s.factor[(at+k)*cols : (at+k+1)*cols]
+			f := s.factor.row(at + k)[g.n-k:]
 			for r := range n {
-				e, row := errs[r*g.n+k], w[r*cols:(r+1)*cols]
-				for j := at + g.n; j < cols; j++ {
-					row[j] -= e * f[j]
+				e, row := errs[r*g.n+k], w[r*cols+at+g.n:(r+1)*cols]
+				for j, v := range f {
+					row[j] -= e * v
 				}
 			}
 		}
@@ -121,18 +120,18 @@ func (s *gptq) tile(lo, hi int) error {
 // turns rounds the columns of turns at to at+g.n of a row and leaves what those after
 // them have to pay for in errs.
 func (s *gptq) turns(r, at int, row, errs []float64, low, step []float32) {
-	cols, g := s.m.Cols, s.g
+	g := s.g
 	for k := range g.n {
 		t := at + k
 		c := s.order[t]
 		i := c % g.n
 		code := g.nearest(i, row[t], low[c], step[c])
 		g.put(s.m.block(r, c-i, g), i, code)
-		f := s.factor[t*cols : (t+1)*cols]
-		e := (row[t] - (float64(low[c]) + float64(code)*float64(step[c]))) / f[t]
+		f := s.factor.row(t)
+		e := (row[t] - (float64(low[c]) + float64(code)*float64(step[c]))) / f[0]
 		errs[k] = e
 		for j := t + 1; j < at+g.n; j++ {
-			row[j] -= e * f[j]
+			row[j] -= e * f[j-t]
 		}
 	}
 }
@@ -146,80 +145,4 @@ func (s *gptq) fit(r, at int, x []float32, low, step []float32) error {
 	}
 	s.g.params(block, low[at:at+s.g.n], step[at:at+s.g.n])
 	return nil
-}
-
-// inverseFactor returns the upper Cholesky factor U of the inverse of XᵀX with damping,
-// UᵀU, with rows and columns in the given order, and the damping that it took: more
-// than asked if the matrix is singular. A column that met only zeros is rounded on its
-// own.
-func inverseFactor(in *Inputs, order []int, damp float64) (u []float64, used float64, err error) {
-	n := in.Cols
-	mean := 0.0
-	for i := range n {
-		mean += in.Products[i*n+i] / float64(n)
-	}
-	if mean == 0 {
-		mean = 1
-	}
-	m := make([]float64, n*n)
-	for used = damp; used < 1e3; used = max(10*used, 1e-4) {
-		for i, a := range order {
-			for j, b := range order {
-				m[i*n+j] = in.Products[a*n+b]
-			}
-			if m[i*n+i] == 0 {
-				m[i*n+i] = mean
-			}
-			m[i*n+i] += used * mean
-		}
-		if factorUpper(m, n) {
-			return invertUpper(m, n), used, nil
-		}
-	}
-	return nil, 0, fmt.Errorf("inputs of %d columns: no damping up to %g makes their products invertible", n, used)
-}
-
-// factorUpper replaces the upper half of a symmetric matrix by M, upper triangular,
-// with M Mᵀ equal to it; false if it is not positive definite.
-func factorUpper(m []float64, n int) bool {
-	for j := n - 1; j >= 0; j-- {
-		rj := m[j*n : (j+1)*n]
-		d := rj[j]
-		least := 1e-12 * d
-		for _, v := range rj[j+1:] {
-			d -= v * v
-		}
-		if !(d > least) || math.IsInf(d, 0) {
-			return false
-		}
-		rj[j] = math.Sqrt(d)
-		for i := range j {
-			ri := m[i*n : (i+1)*n]
-			v := ri[j]
-			for k := j + 1; k < n; k++ {
-				v -= ri[k] * rj[k]
-			}
-			ri[j] = v / rj[j]
-		}
-	}
-	return true
-}
-
-// invertUpper returns the inverse of an upper triangular matrix.
-func invertUpper(m []float64, n int) []float64 {
-	u := make([]float64, n*n)
-	for i := n - 1; i >= 0; i-- {
-		ui, d := u[i*n:(i+1)*n], m[i*n+i]
-		ui[i] = 1
-		for k := i + 1; k < n; k++ {
-			f := m[i*n+k]
-			for j, v := range u[k*n+k : (k+1)*n] {
-				ui[k+j] -= f * v
-			}
-		}
-		for j := i; j < n; j++ {
-			ui[j] /= d
-		}
-	}
-	return u
 }

@@ -10,14 +10,15 @@ import (
 // say what an error of a weight does to the outputs.
 type Inputs struct {
 	Cols, Rows int
-	// Products is XᵀX, [Cols][Cols].
-	Products []float64
 	// Magnitudes are the sums of absolute values of each column, Largest the largest.
 	Magnitudes, Largest []float64
+
+	products triangle // XᵀX, [Cols][Cols]
+	last     *inverse // nil for none
 }
 
 func newInputs(cols int) *Inputs {
-	return &Inputs{Cols: cols, Products: make([]float64, cols*cols), Magnitudes: make([]float64, cols), Largest: make([]float64, cols)}
+	return &Inputs{Cols: cols, products: newTriangle(cols), Magnitudes: make([]float64, cols), Largest: make([]float64, cols)}
 }
 
 // add adds n rows. Each thread has rows of the products of its own, so that their
@@ -32,7 +33,7 @@ func (in *Inputs) add(n int, row func(int) []float32, threads int) {
 		}
 	}
 	parallel(in.Cols, threads, func(i int) {
-		sums := in.Products[i*in.Cols+i : (i+1)*in.Cols]
+		sums := in.products.row(i)
 		for at := 0; at < len(x); at += 4 * in.Cols {
 			a, b := x[at+i:at+in.Cols], x[at+in.Cols+i:at+2*in.Cols]
 			c, d := x[at+2*in.Cols+i:at+3*in.Cols], x[at+3*in.Cols+i:at+4*in.Cols]
@@ -46,13 +47,10 @@ func (in *Inputs) add(n int, row func(int) []float32, threads int) {
 	in.Rows += n
 }
 
-// complete fills the lower half, which add leaves out.
-func (in *Inputs) complete() error {
+// check reports a column whose squares are no number.
+func (in *Inputs) check() error {
 	for i := range in.Cols {
-		for j := range i {
-			in.Products[i*in.Cols+j] = in.Products[j*in.Cols+i]
-		}
-		if v := in.Products[i*in.Cols+i]; math.IsNaN(v) || math.IsInf(v, 0) {
+		if v := in.products.row(i)[0]; math.IsNaN(v) || math.IsInf(v, 0) {
 			return fmt.Errorf("column %d of the inputs: expected finite numbers, found a sum of squares of %v", i, v)
 		}
 	}
@@ -61,9 +59,10 @@ func (in *Inputs) complete() error {
 
 // divide makes in the sums of rows whose columns were divided by s.
 func (in *Inputs) divide(s []float32) {
+	in.forget()
 	for i := range in.Cols {
-		for j := range in.Cols {
-			in.Products[i*in.Cols+j] /= float64(s[i]) * float64(s[j])
+		for j, row := 0, in.products.row(i); j < len(row); j++ {
+			row[j] /= float64(s[i]) * float64(s[i+j])
 		}
 		in.Magnitudes[i] /= float64(s[i])
 		in.Largest[i] /= float64(s[i])
@@ -77,7 +76,8 @@ func (in *Inputs) energy(d []float64) float64 {
 		if v == 0 {
 			continue
 		}
-		p, e := in.Products[i*in.Cols+i+1:(i+1)*in.Cols], d[i+1:]
+		row := in.products.row(i)
+		p, e := row[1:], d[i+1:]
 		var s0, s1, s2, s3 float64
 		for len(p) >= 4 && len(e) >= 4 {
 			s0, s1 = s0+p[0]*e[0], s1+p[1]*e[1]
@@ -87,7 +87,7 @@ func (in *Inputs) energy(d []float64) float64 {
 		for j, w := range p {
 			s0 += w * e[j]
 		}
-		sum += v * (v*in.Products[i*in.Cols+i] + 2*((s0+s1)+(s2+s3)))
+		sum += v * (v*row[0] + 2*((s0+s1)+(s2+s3)))
 	}
 	return max(sum, 0)
 }

@@ -30,6 +30,10 @@ type Method struct {
 	// Scratch is a folder for a file with the rows between two layers, which are held
 	// in memory if it is "".
 	Scratch string
+	// Keep is a folder for finished layers, which are not computed again by a run that
+	// comes after one that was ended; "" keeps none. It is removed with the end of the
+	// last.
+	Keep string
 	// Report, if not nil, is told what became of each matrix.
 	Report func(Rounded)
 }
@@ -62,8 +66,14 @@ func (m *Method) check() error {
 	return nil
 }
 
-// provenance writes into b how the file came to be.
-func (m *Method) provenance(b *gguf.Builder, f *gguf.File) error {
+// provenance is a key of the file, behind ridge.quantize, that tells how it came to be.
+type provenance struct {
+	key   string
+	value any
+}
+
+// provenance returns the keys that tell how the file comes to be.
+func (m *Method) provenance(f *gguf.File) []provenance {
 	base, text := sha256.New(), sha256.New()
 	for _, t := range f.Tensors() {
 		io.WriteString(base, t.Name)
@@ -71,31 +81,20 @@ func (m *Method) provenance(b *gguf.Builder, f *gguf.File) error {
 		f.Release(f.Data(t))
 	}
 	binary.Write(text, binary.LittleEndian, m.Tokens)
-	set := []struct {
-		key   string
-		value any
-	}{
+	set := []provenance{
 		{"method", m.Pass.Name()},
 		{"settings", m.Pass.Settings()},
 		{"base.sha256", hex.EncodeToString(base.Sum(nil))},
 	}
 	if m.Model != nil {
-		set = append(set, []struct {
-			key   string
-			value any
-		}{
+		set = append(set, []provenance{
 			{"calibration.dataset", m.Dataset},
 			{"calibration.sha256", hex.EncodeToString(text.Sum(nil))},
 			{"calibration.tokens", uint32(len(m.Tokens) / m.Chunk * m.Chunk)},
 			{"calibration.chunk", uint32(m.Chunk)},
 		}...)
 	}
-	for _, kv := range set {
-		if err := b.Set("ridge.quantize."+kv.key, kv.value); err != nil {
-			return err
-		}
-	}
-	return nil
+	return set
 }
 
 // layerRun computes the tensors of layers, one layer at a time.
@@ -103,6 +102,7 @@ type layerRun struct {
 	ctx    context.Context
 	p      *Plan
 	m      *Method
+	keep   *keptLayers // nil for none
 	taps   *model.Taps // nil: they begin again
 	inputs map[int][]siteInputs
 	layer  int               // whose tensors are in bytes, -1 for none
@@ -167,7 +167,7 @@ func (r *layerRun) collect(layer int) error {
 			err = r.close()
 		}
 		if err != nil || layer < end {
-			return errors.Join(err, r.complete())
+			return errors.Join(err, r.check())
 		}
 	}
 }
@@ -208,7 +208,7 @@ func (r *layerRun) products(layer int) int {
 	for _, row := range r.p.Rows {
 		if layerOf(row.Name) == layer && len(row.Dims) == 2 && !widths[row.Dims[0]] {
 			widths[row.Dims[0]] = true
-			bytes += int(row.Dims[0]*row.Dims[0]) * 8 * 3
+			bytes += int(row.Dims[0]*row.Dims[0]) * 4 * 3
 		}
 	}
 	return bytes
@@ -231,11 +231,11 @@ func (r *layerRun) look(layer int, parts []string, n int, row func(int) []float3
 	r.inputs[layer] = append(sites, s)
 }
 
-// complete completes all sums.
-func (r *layerRun) complete() error {
+// check reports sums that are no numbers.
+func (r *layerRun) check() error {
 	for layer, sites := range r.inputs {
 		for _, s := range sites {
-			if err := s.in.complete(); err != nil {
+			if err := s.in.check(); err != nil {
 				return fmt.Errorf("compress: %s: layer %d, %s: %w", r.p.f.Name(), layer, s.parts[0], err)
 			}
 		}
@@ -247,6 +247,9 @@ func (r *layerRun) complete() error {
 func (r *layerRun) compute(layer int) error {
 	if r.layer == layer {
 		return nil
+	}
+	if found, err := r.kept(layer); found || err != nil {
+		return err
 	}
 	if _, ok := r.inputs[layer]; !ok {
 		if err := r.collect(layer); err != nil {
@@ -263,7 +266,7 @@ func (r *layerRun) compute(layer int) error {
 		r.layer = -1
 		return fmt.Errorf("compress: %s: tensor %q: %w", r.p.f.Name(), m.Name, err)
 	}
-	plain := map[*Matrix]float64{}
+	plain, rounded := map[*Matrix]float64{}, []Rounded(nil)
 	for _, s := range l.Sites {
 		for _, m := range s.Mats {
 			if r.m.Report != nil {
@@ -293,9 +296,12 @@ func (r *layerRun) compute(layer int) error {
 			}
 			r.bytes[m.Name] = m.Out
 			if r.m.Report != nil {
-				r.m.Report(Rounded{m.Name, m.Type, m.lost(s.Inputs, reportRows, l.threads), plain[m], cmp.Or(m.bytes, len(m.Out)), note})
+				rounded = append(rounded, Rounded{m.Name, m.Type, m.lost(s.Inputs, reportRows, l.threads), plain[m], cmp.Or(m.bytes, len(m.Out)), note})
+				r.m.Report(rounded[len(rounded)-1])
 			}
+			m.W = nil
 		}
+		s.Inputs.forget()
 	}
 	for _, v := range l.vectors {
 		if v.changed {
@@ -305,5 +311,26 @@ func (r *layerRun) compute(layer int) error {
 			r.bytes[v.Name] = v.Out
 		}
 	}
+	if r.keep != nil {
+		return r.keep.save(layer, r.bytes, rounded)
+	}
 	return nil
+}
+
+// kept fills r.bytes with what was kept of a layer, if anything was.
+func (r *layerRun) kept(layer int) (found bool, err error) {
+	if r.keep == nil {
+		return false, nil
+	}
+	tensors, rounded, err := r.keep.load(layer)
+	if err != nil || tensors == nil {
+		return false, err
+	}
+	for _, x := range rounded {
+		if r.m.Report != nil {
+			r.m.Report(x)
+		}
+	}
+	r.layer, r.bytes = layer, tensors
+	return true, nil
 }

@@ -49,7 +49,7 @@ func inputsOf(t *testing.T, x []float32, cols int) *Inputs {
 	t.Helper()
 	in := newInputs(cols)
 	in.add(len(x)/cols, func(r int) []float32 { return x[r*cols : (r+1)*cols] }, 2)
-	if err := in.complete(); err != nil {
+	if err := in.check(); err != nil {
 		t.Fatal(err)
 	}
 	return in
@@ -267,7 +267,7 @@ func TestSingularInputs(t *testing.T) {
 	}
 	bad := newInputs(2)
 	bad.add(1, func(int) []float32 { return []float32{1, float32(math.NaN())} }, 1)
-	if err := bad.complete(); err == nil || !strings.Contains(err.Error(), "column 1") {
+	if err := bad.check(); err == nil || !strings.Contains(err.Error(), "column 1") {
 		t.Errorf("NaN: expected an error that names the column, found %v", err)
 	}
 }

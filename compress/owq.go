@@ -44,7 +44,7 @@ func (p OWQ) weak(m *Matrix, in *Inputs) []int {
 		p.Grid.errors(m.row(r), func(c int, e float64) { loss[c] += e * e })
 	}
 	for c := range loss {
-		loss[c] *= in.Products[c*m.Cols+c]
+		loss[c] *= in.products.row(c)[0]
 	}
 	order := inOrderOf(m.Cols)
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(loss[b], loss[a]) })

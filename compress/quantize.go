@@ -159,7 +159,11 @@ func (p *Plan) BitsPerWeight() float64 {
 // some MiB for each of them.
 func (p *Plan) Write(ctx context.Context, dst string) (files []string, err error) {
 	run := &layerRun{ctx: ctx, p: p, m: p.o.Method, layer: -1}
-	defer func() { err = errors.Join(err, run.close()) }()
+	defer func() {
+		if err = errors.Join(err, run.close()); err == nil && run.keep != nil {
+			err = run.keep.clear()
+		}
+	}()
 	b, err := p.builder(ctx, run)
 	if err != nil {
 		return nil, err
@@ -218,9 +222,15 @@ func (p *Plan) builder(ctx context.Context, run *layerRun) (*gguf.Builder, error
 			return nil, err
 		}
 	}
-	if p.o.Method != nil {
-		if err := p.o.Method.provenance(b, p.f); err != nil {
-			return nil, err
+	if m := p.o.Method; m != nil {
+		origin := m.provenance(p.f)
+		for _, kv := range origin {
+			if err := b.Set("ridge.quantize."+kv.key, kv.value); err != nil {
+				return nil, err
+			}
+		}
+		if m.Keep != "" && m.Model != nil {
+			run.keep = &keptLayers{dir: m.Keep, key: p.keptKey(origin)}
 		}
 	}
 	for _, kv := range []struct {

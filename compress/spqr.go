@@ -37,14 +37,14 @@ func (p SpQR) Round(m *Matrix, in *Inputs, threads int) (string, error) {
 		return "", err
 	}
 	order := inOrderOf(m.Cols)
-	u, _, err := inverseFactor(in, order, p.Damp)
+	u, _, err := in.inverseFactor(order, p.Damp, threads)
 	if err != nil {
 		return "", err
 	}
 	inverse := make([]float64, m.Cols) // the diagonal of UᵀU
 	for i := range m.Cols {
-		for j := i; j < m.Cols; j++ {
-			inverse[j] += u[i*m.Cols+j] * u[i*m.Cols+j]
+		for j, v := range u.row(i) {
+			inverse[i+j] += v * v
 		}
 	}
 	loss := make([]float64, m.Rows*m.Cols)

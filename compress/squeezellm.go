@@ -48,7 +48,7 @@ func (p SqueezeLLM) Round(m *Matrix, in *Inputs, threads int) (string, error) {
 		slices.SortStableFunc(cols, func(a, b int) int { return cmp.Compare(row[a], row[b]) })
 		x, weight := make([]float64, len(cols)), make([]float64, len(cols))
 		for i, c := range cols {
-			x[i], weight[i] = float64(row[c]), in.Products[c*m.Cols+c]+1e-12
+			x[i], weight[i] = float64(row[c]), in.products.row(c)[0]+1e-12
 		}
 		values, ends := codebook(x, weight, 1<<p.Bits)
 		at := 0

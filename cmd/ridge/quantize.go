@@ -50,7 +50,8 @@ with what their inputs are on a calibration text: gptq lets later columns pay fo
 errors of earlier ones, awq multiplies columns whose inputs are large and divides what
 comes before. smoothquant does so for activations of few bits, hqq moves the zeros of
 Q4_1 and Q5_1. --rotate turns the residual stream first. How a file came to be stands in
-its keys, ridge.quantize.*.
+its keys, ridge.quantize.*. Layers are computed one at a time: --keep goes on after a run
+that was ended, and --memory bounds what is in memory; both give the same bytes.
 
 The type auto chooses one for each matrix: a scan measures how far the model's
 predictions of --calibration move when that matrix alone is small, and --size or
@@ -130,7 +131,7 @@ func (f *quantizeFlags) run(c *cobra.Command, name, typ string) error {
 		}
 	}
 	opts := o(bars.work("quantizing"))
-	done, err := f.method.set(file, &opts, auto)
+	done, err := f.method.set(file, f.beside(), &opts, auto)
 	defer done()
 	if err != nil {
 		return err
@@ -167,11 +168,7 @@ func (f *quantizeFlags) open(path string) (file *gguf.File, clean func(), err er
 		file, err = gguf.Open(path)
 		return file, func() { file.Close() }, err
 	}
-	beside := filepath.Dir(f.out)
-	if f.dry {
-		beside = ""
-	}
-	dir, err := os.MkdirTemp(beside, ".quantize-")
+	dir, err := os.MkdirTemp(f.beside(), ".quantize-")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -191,15 +188,19 @@ func (f *quantizeFlags) open(path string) (file *gguf.File, clean func(), err er
 	}, err
 }
 
+// beside is the folder for files of the command's own: that of the output, if there is one.
+func (f *quantizeFlags) beside() string {
+	if f.dry {
+		return ""
+	}
+	return filepath.Dir(f.out)
+}
+
 // turned writes the model of a file with its residual stream turned beside the file that
 // is written, and opens that instead.
 func (f *quantizeFlags) turned(file *gguf.File, clean func()) (*gguf.File, func(), error) {
 	defer clean()
-	beside := filepath.Dir(f.out)
-	if f.dry {
-		beside = ""
-	}
-	dir, err := os.MkdirTemp(beside, ".quantize-")
+	dir, err := os.MkdirTemp(f.beside(), ".quantize-")
 	if err != nil {
 		return nil, func() {}, err
 	}
