@@ -100,7 +100,7 @@ func (m *Model) transcribe(b *gguf.Builder, c *Config) error {
 		set("use_parallel_residual", v) // some readers want it
 	}
 	attentionKeys(set, c)
-	encoderKeys(set, c, m.defaults.Pooling)
+	encoderKeys(set, c, &m.defaults)
 	if c.Encoder.Types > 0 && err == nil {
 		err = b.Set("tokenizer.ggml.token_type_count", uint32(c.Encoder.Types))
 	}
@@ -360,6 +360,11 @@ func perLayerValue(list []int) any {
 func (c *conversion) vocabulary(m *Model, b *gguf.Builder) error {
 	if m.template != "" {
 		if err := b.Set("tokenizer.chat_template", m.template); err != nil {
+			return err
+		}
+	}
+	if m.defaults.Rerank != "" {
+		if err := b.Set("tokenizer.chat_template.rerank", m.defaults.Rerank); err != nil {
 			return err
 		}
 	}

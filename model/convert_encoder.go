@@ -5,8 +5,11 @@ var poolingTypes = map[Pooling]uint32{PoolingMean: 1, PoolingCLS: 2, PoolingLast
 
 // encoderKeys sets the keys of models that read texts in both directions, and how
 // states become an embedding.
-func encoderKeys(set func(string, any), c *Config, p Pooling) {
-	if n, ok := poolingTypes[p]; ok {
+func encoderKeys(set func(string, any), c *Config, d *Defaults) {
+	if d.Pooling == PoolingRank && d.Labels != nil {
+		set("classifier.output_labels", d.Labels)
+	}
+	if n, ok := poolingTypes[d.Pooling]; ok {
 		set("pooling_type", n)
 	}
 	if !c.Encoder.Both {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,6 +29,9 @@ type Defaults struct {
 	// and not behind a sigmoid.
 	Labels    []string
 	RawScores bool
+	// Rerank is the text in which a reranker that writes otherwise reads two texts, with
+	// {query} and {document} in their places; "" for none.
+	Rerank string
 }
 
 // Sampling says how tokens should be chosen. What is nil is not said. Package
@@ -62,10 +66,13 @@ func ReadDefaults(path string, f *gguf.File) (d Defaults, err error) {
 	} else if err = d.Sampling.readHF(path); err == nil {
 		var p parts
 		p, err = hfParts(path)
-		d.Pooling, d.Prompts, d.Prompt = p.pooling, p.prompts, p.prompt
-	}
-	if err == nil && f == nil {
-		err = d.readLabels(path)
+		d.Pooling, d.Prompts, d.Prompt, d.Rerank = p.pooling, p.prompts, p.prompt, p.rerank
+		if err == nil {
+			err = d.readLabels(path)
+		}
+		if p.judge != nil {
+			d.Labels = p.judge.labels()
+		}
 	}
 	if err == nil {
 		err = d.Sampling.check(path)
@@ -77,6 +84,10 @@ func ggufDefaults(f *gguf.File) (d Defaults) {
 	d.Name = f.String("general.name", "")
 	if v, ok := f.Lookup(f.String("general.architecture", "") + ".classifier.output_labels"); ok {
 		d.Labels, _ = v.([]string)
+	}
+	d.Rerank = f.String("tokenizer.chat_template.rerank", "")
+	if j := ggufJudge(f); j != nil {
+		d.Labels, d.Rerank = j.labels(), cmp.Or(d.Rerank, rerankPrompt)
 	}
 	s := &d.Sampling
 	float := func(key string) *float64 {
@@ -134,7 +145,13 @@ func (d *Defaults) readLabels(dir string) error {
 	if _, err := readFile(dir, "config.json", &c); err != nil {
 		return err
 	}
-	d.RawScores = strings.HasSuffix(c.Act, "Identity") || strings.HasSuffix(c.Cross.Act, "Identity")
+	var s struct {
+		Act string `json:"activation_fn"`
+	}
+	if _, err := readFile(dir, "config_sentence_transformers.json", &s); err != nil {
+		return err
+	}
+	d.RawScores = strings.HasSuffix(c.Act, "Identity") || strings.HasSuffix(c.Cross.Act, "Identity") || strings.HasSuffix(s.Act, "Identity")
 	for i := range len(c.Labels) {
 		name, ok := c.Labels[strconv.Itoa(i)].(string)
 		if !ok {

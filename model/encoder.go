@@ -88,7 +88,7 @@ func (d *description) classes(a *architecture, c *Config) {
 // classifier builds what makes scores of states, if the file has it.
 func (b *builder) classifier(net *Net) {
 	c := b.c
-	out, ok := b.optional("cls.output.weight", 0, 0)
+	out, ok := b.optional(classWeight, 0, 0)
 	if !ok {
 		return
 	}
@@ -102,7 +102,7 @@ func (b *builder) classifier(net *Net) {
 	}
 	k.norm = b.optionalNorm("cls.norm", c.Hidden)
 	k.out = nn.Linear{W: b.pack("cls.output", out), Bias: b.bias("cls.output.bias", out.Rows)}
-	net.Classes = k
+	net.Classes, b.scores = k, true
 }
 
 // bothWays gives attention its neighbours behind, where the model has that.

@@ -52,6 +52,7 @@ type builder struct {
 	more       func(l *Layer, at func(string) string) // builds what else a family's layers have; nil for nothing
 
 	gguf    bool                // src is a GGUF file
+	scores  bool                // the network has a classifier, and writes no text
 	present map[string]presence // of weights that not every model has
 	used    map[string]bool     // tensors of the file
 	asked   map[string]asked    // of the weights in present

@@ -153,7 +153,7 @@ func (m *Model) openGGUF(path string) error {
 		})
 		return fmt.Errorf("model: %s: metadata %q: expected one of %v, found %q: %s", path, "general.architecture", architectureNames(), name, near)
 	}
-	src.aliases = m.arch.aliases
+	src.aliases, src.judge = m.arch.aliases, ggufJudge(f)
 	d := ggufDescription(f, name)
 	if err := m.arch.read(d, &m.cfg); err != nil {
 		return err
@@ -225,6 +225,9 @@ func (m *Model) openCheckpoint(st *safetensors.File, c *quantized.Config) error 
 	files, err := m.parts.beside(files)
 	if err != nil {
 		return err
+	}
+	if files, err = m.parts.judge.beside(files, &m.arch.names, &m.cfg); err != nil {
+		return fmt.Errorf("model: %s: modules: %w", m.path, err)
 	}
 	m.src = m.arch.names.open(files, m.path, &m.cfg)
 	return nil

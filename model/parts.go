@@ -18,6 +18,8 @@ type parts struct {
 	prompts map[string]string // by name
 	prompt  string            // the name of the one that is used if none is asked for
 	dense   []densePlace
+	judge   *judge // nil for none
+	rerank  string // see Defaults.Rerank
 }
 
 // densePlace is where a matrix for embeddings lies.
@@ -62,12 +64,19 @@ func hfParts(dir string) (p parts, err error) {
 			if err := p.readDense(dir, m.Path); err != nil {
 				return p, err
 			}
+		case "LogitScore":
+			if err := p.readJudge(dir, m.Path); err != nil {
+				return p, err
+			}
 		default:
 			p.pooling = Pooling(kind)
 			return p, nil
 		}
 	}
-	if at != "" {
+	if !found {
+		err = p.nameJudge(dir)
+	}
+	if at != "" && p.judge == nil && err == nil {
 		p.pooling, err = hfPooling(filepath.Join(dir, at))
 	}
 	return p, err
@@ -121,6 +130,9 @@ func (p *parts) readDense(dir, path string) error {
 // present says which of the matrices' weights there are. A GGUF file does not say
 // it.
 func (p *parts) present(d *description) {
+	if p.judge != nil {
+		d.must(classWeight)
+	}
 	for i, dense := range p.dense {
 		d.must(denseName(i) + ".weight")
 		if dense.bias {

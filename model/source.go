@@ -39,20 +39,29 @@ type source interface {
 type ggufSource struct {
 	f       *gguf.File
 	aliases map[string]string // of parts: see architecture
+	judge   *judge            // nil for none
 }
 
 func (s *ggufSource) mat(name string) (tensor.Mat, bool, error) {
-	name = s.alias(name)
+	judged := s.judge != nil && name == classWeight
+	if name = s.alias(name); judged {
+		if name = "output.weight"; !s.has(name) {
+			name = "token_embd.weight"
+		}
+	}
 	if _, ok := s.f.Tensor(name); !ok {
 		return tensor.Mat{}, false, nil
 	}
 	m, err := s.f.Mat(name)
+	if judged && err == nil {
+		m, err = s.judge.rows(m)
+	}
 	return m, true, err
 }
 
 func (s *ggufSource) has(name string) bool {
 	_, ok := s.f.Tensor(s.alias(name))
-	return ok
+	return ok || s.judge != nil && name == classWeight
 }
 
 // alias returns what the file calls a weight.

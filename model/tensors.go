@@ -145,7 +145,7 @@ func (b *builder) checkUnused(a *architecture) {
 		}
 	}
 	for _, name := range b.src.tensors() {
-		if b.used[name] || a.passedOver(name) || b.c.Encoder.Both && outputMatrix(name) {
+		if b.used[name] || a.passedOver(name) || (b.c.Encoder.Both || b.scores) && outputMatrix(name) {
 			continue
 		}
 		if layer := b.src.layer(name); layer >= b.c.Layers+b.c.Ahead {
@@ -160,7 +160,7 @@ func (b *builder) checkUnused(a *architecture) {
 }
 
 // outputMatrix reports whether a tensor is the output matrix, which a model in both
-// directions has no use for.
+// directions, or one that gives scores, has no use for.
 func outputMatrix(name string) bool { return name == "lm_head.weight" || name == "output.weight" }
 
 // passedOver are patterns of tensors without meaning for any model: frequencies

@@ -13,6 +13,7 @@ import (
 
 	"ridge/model"
 	"ridge/server/watch"
+	"ridge/text/tokenizer"
 )
 
 // encoder serves a tiny encoder: see internal/tinymodel/gen/encoders.py.
@@ -145,6 +146,75 @@ func TestCrossEncoder(t *testing.T) {
 		t.Errorf("data %v", o["data"])
 	}
 	post(t, srv.URL+"/v1/rerank", `{"query":"x","documents":["y"]}`, 400)
+}
+
+// A causal model that is a reranker reads both texts as its template has them, with the
+// instruction of a request, and its score is the probability of yes.
+func TestRerankerTemplate(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "judge")
+	if err := os.CopyFS(dir, os.DirFS("../internal/tinymodel/encoders/qwen3-judge")); err != nil {
+		t.Fatal(err)
+	}
+	template := `<s>{% if messages[0].role == 'system' %}{{ messages[0].content }}.{% endif %}{% for m in messages %}{% if m.role == 'query' %}Q:{{ m.content }}{% elif m.role == 'document' %} D:{{ m.content }}{% endif %}{% endfor %}</s>?`
+	if err := os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte(template), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.Open(dir, model.Options{Workers: 2, PageTokens: 16, KVBytes: 4 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := serve(t, m, dir)
+	score := func(text string) float64 {
+		t.Helper()
+		ids := m.Tokenizer().Encode(nil, text, tokenizer.EncodeOptions{ParseSpecial: true})
+		seq := m.Pool().NewSeq()
+		defer m.Pool().Free(seq)
+		if err := m.Forward(&model.Step{NoLogits: true, Runs: []model.Run{{Seq: seq, Tokens: ids, Outputs: 1}}}); err != nil {
+			t.Fatal(err)
+		}
+		s := m.Classify(slices.Clone(m.Hidden(0)))
+		return float64(s[0]) - float64(s[1])
+	}
+	sigmoid := func(z float64) float64 { return 1 / (1 + math.Exp(-z)) }
+	near := func(got any, want float64) {
+		t.Helper()
+		if math.Abs(got.(float64)-want) > 1e-9 {
+			t.Errorf("score %v, want %v", got, want)
+		}
+	}
+	yes, no := score("<s>Q:the land D:the sand</s>?"), score("<s>Q:the land D:a hand</s>?")
+	o := post(t, srv.URL+"/v1/score", `{"text_1":"the land","text_2":["the sand","a hand"]}`, 200)
+	near(o.at("data", 0, "score"), sigmoid(yes))
+	near(o.at("data", 1, "score"), sigmoid(no))
+	o = post(t, srv.URL+"/v1/score", `{"text_1":"the land","text_2":"the sand","use_activation":false,"instruction":"near"}`, 200)
+	near(o.at("data", 0, "score"), score("<s>near.Q:the land D:the sand</s>?"))
+	o = post(t, srv.URL+"/v1/rerank", `{"query":"the land","documents":["the sand","a hand"]}`, 200)
+	near(o.at("results", 0, "relevance_score"), sigmoid(max(yes, no)))
+	// A mark in a text is text, and what does not fit is refused, or cut in the text alone.
+	post(t, srv.URL+"/v1/rerank", `{"query":"a","documents":["b</s>?"]}`, 200)
+	long := strings.Repeat("x", 200)
+	if o := post(t, srv.URL+"/v1/rerank", fmt.Sprintf(`{"query":"a","documents":[%q]}`, long), 400); !strings.Contains(fmt.Sprint(o["error"]), "96") {
+		t.Errorf("a long text: %v", o)
+	}
+	for side, text := range map[string]string{"right": "y" + long, "left": long + "y"} {
+		ids := m.Tokenizer().Encode(nil, "<s>Q:a D:</s>?", tokenizer.EncodeOptions{ParseSpecial: true})
+		kept := text[:96-len(ids)]
+		if side == "left" {
+			kept = text[len(text)-(96-len(ids)):]
+		}
+		o = post(t, srv.URL+"/v1/score", fmt.Sprintf(`{"text_1":"a","text_2":%q,"truncate_prompt_tokens":-1,"truncation_side":%q}`, text, side), 200)
+		near(o.at("data", 0, "score"), sigmoid(score("<s>Q:a D:"+kept+"</s>?")))
+	}
+	if o := post(t, srv.URL+"/v1/rerank", fmt.Sprintf(`{"query":%q,"documents":["a"],"truncate_prompt_tokens":-1}`, long), 400); !strings.Contains(fmt.Sprint(o["error"]), "96") {
+		t.Errorf("a long query: %v", o)
+	}
+	post(t, srv.URL+"/v1/chat/completions", `{"messages":[{"role":"user","content":"a"}]}`, 400)
+
+	// Where nobody is told what makes a text relevant, saying it is an error.
+	srv, _ = encoder(t, "xlm-roberta-class")
+	if o := post(t, srv.URL+"/v1/rerank", `{"query":"a","documents":["b"],"instruction":"near"}`, 400); !strings.Contains(fmt.Sprint(o["error"]), "instruction") {
+		t.Errorf("an instruction: %v", o)
+	}
 }
 
 // What a model wants before queries and documents comes from its files.

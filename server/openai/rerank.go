@@ -77,6 +77,8 @@ type relevance struct {
 	// Activate says whether scores go through a model's last function, as they do
 	// where nothing is said.
 	Activate *bool `json:"use_activation"`
+	// Instruction says what makes a text relevant, for rerankers that are told it.
+	Instruction string `json:"instruction"`
 	wire.TruncationFields
 	raw bool // scores before that function, by the name of another API
 }
@@ -90,6 +92,9 @@ func (b *relevance) isRaw() bool { return b.raw || b.Activate != nil && !*b.Acti
 func (s *API) cosines(ctx context.Context, m *run.Model, b *relevance, pairs [][2]passage, t *run.Totals) ([]float64, error) {
 	if m.Info().Labels != nil {
 		return s.crossed(ctx, m, b, pairs, t)
+	}
+	if b.Instruction != "" {
+		return nil, fault.BadRequest("instruction", "expected none: %s is not told what makes a text relevant", m.Info().Name)
 	}
 	if m.Info().Pooling == engine.NoPooling && b.Pooling == "" {
 		return nil, fault.Unsupported("model", "%s does not say how its states become an embedding, so its similarities mean little; choose a model made for embeddings, or say pooling: \"mean\" or \"last\"", m.Info().Name)
@@ -128,7 +133,7 @@ func (s *API) crossed(ctx context.Context, m *run.Model, b *relevance, pairs [][
 	for _, p := range pairs {
 		texts = append(texts, []string{string(p[0]), string(p[1])})
 	}
-	all, err := s.Scores(ctx, m, texts, b.Keep.Pointer(), b.Side, t)
+	all, err := s.Scores(ctx, m, texts, b.Instruction, b.Keep.Pointer(), b.Side, t)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +175,7 @@ func (s *API) classify(w http.ResponseWriter, r *http.Request) error {
 		texts = append(texts, []string{string(text)})
 	}
 	var t run.Totals
-	all, err := s.Scores(r.Context(), m.Model, texts, b.Keep.Pointer(), b.Side, &t)
+	all, err := s.Scores(r.Context(), m.Model, texts, "", b.Keep.Pointer(), b.Side, &t)
 	if err != nil {
 		return err
 	}

@@ -95,8 +95,9 @@ type Model struct {
 	backend  Backend
 	tok      *tokenizer.Tokenizer
 	tmpl     *chat.Template
-	foreign  bool // a client brought the template
-	ownTmpl  bool // the template came with the model or from the user
+	foreign  bool           // a client brought the template
+	ownTmpl  bool           // the template came with the model or from the user
+	pair     *chat.Template // of a reranker that reads two texts as a template has them, nil for none
 	syntax   chat.Syntax
 	defaults Sampling
 	ends     []int32        // tokens that end an answer
@@ -276,6 +277,9 @@ func (m *Model) describe(c *ModelConfig, template string, d *model.Defaults, f *
 		source = chat.FormOf(m.info.Arch, d.Name, m.tok).Source
 	}
 	if err := m.setTemplate(source, c.Reasoning, chat.Limits{}); err != nil {
+		return err
+	}
+	if err := m.setPair(d); err != nil {
 		return err
 	}
 	m.info.Quant, m.info.Digest, m.info.Size, m.info.Modified = cmp.Or(c.Quant, m.info.Quant), c.Digest, c.Size, c.Modified

@@ -30,18 +30,28 @@ func labels(m *model.Model) []string {
 
 // Scores returns the scores that a model's classifier gives of texts, or of pairs of
 // texts that it reads together, for each label, before any sigmoid or softmax.
-// keep is how many tokens are kept of each, -1 for as many as fit, nil for all: the
-// last text is cut, at side: left, right, "" for right.
-func (s *Runner) Scores(ctx context.Context, m *Model, input [][]string, keep *int, side string, t *Totals) ([][]float32, error) {
+// instruction tells a reranker that can be told what makes a text relevant, "" for what
+// it takes for that. keep is how many tokens are kept of each, -1 for as many as fit, nil
+// for all: the last text is cut, at side: left, right, "" for right.
+func (s *Runner) Scores(ctx context.Context, m *Model, input [][]string, instruction string, keep *int, side string, t *Totals) ([][]float32, error) {
 	if len(input) > MaxPrompts {
 		return nil, fault.BadRequest("input", "expected at most %d texts, found %d", MaxPrompts, len(input))
 	}
 	if side = cmp.Or(side, "right"); side != "left" && side != "right" {
 		return nil, fault.BadRequest("truncation_side", "expected left or right, found %q", side)
 	}
+	if instruction != "" && m.pair == nil {
+		return nil, fault.BadRequest("instruction", "expected none: %s is not told what makes a text relevant", m.info.Name)
+	}
 	var plans []*Plan
 	for _, texts := range input {
-		p, err := m.scorePlan(texts, keep, side)
+		plan := m.scorePlan
+		if m.pair != nil && len(texts) == 2 {
+			plan = func(texts []string, keep *int, side string) (*Plan, error) {
+				return m.pairPlan(instruction, texts[0], texts[1], keep, side)
+			}
+		}
+		p, err := plan(texts, keep, side)
 		if err != nil {
 			return nil, err
 		}
@@ -102,17 +112,22 @@ func (m *Model) scorePlan(texts []string, keep *int, side string) (*Plan, error)
 
 // Relevance makes one number of the scores of a query and a text: that of the only
 // label, behind a sigmoid unless raw is set or the model means it as it is, or the
-// probability of the second of two.
+// probability of yes, or of the second of two.
 func (m *Model) Relevance(scores []float32, raw bool) (float64, error) {
 	switch {
 	case len(scores) == 1 && (raw || m.info.RawScore):
 		return float64(scores[0]), nil
 	case len(scores) == 1:
 		return 1 / (1 + math.Exp(-float64(scores[0]))), nil
-	case len(scores) == 2 && raw:
-		return float64(scores[1]) - float64(scores[0]), nil
 	case len(scores) == 2:
-		return softmax(scores)[1], nil
+		i := 1
+		if m.info.Labels[0] == "yes" {
+			i = 0
+		}
+		if raw || m.info.RawScore && m.pair != nil {
+			return float64(scores[i]) - float64(scores[1-i]), nil
+		}
+		return softmax(scores)[i], nil
 	}
 	return 0, fault.Unsupported("model", "%s gives scores of %d labels and none of relevance: see /classify", m.info.Name, len(scores))
 }

@@ -173,7 +173,7 @@ func (c *ToolCall) object(sh shape) (jinja.Object, error) {
 func isRole(s string) bool {
 	switch s {
 	case "system", "developer", "user", "assistant", "tool", "function", "ipython", "model", "observation",
-		"human", "bot", "environment":
+		"human", "bot", "environment", "query", "document":
 		return true
 	}
 	return false

@@ -70,6 +70,10 @@ CASES = [
          gguf_extra={"gemma-embedding.attention.sliding_window_pattern": [True, False, True]}),
     case("llama-both", "a causal model's layers in both directions", "LlamaModel", "llama", {**BASE, "num_key_value_heads": 2, "is_causal": False}, gguf=False),
     case("qwen3-class", "a causal model with two labels of the last token", "Qwen3ForSequenceClassification", "qwen3", {**BASE, **GATED, "num_labels": 2}, gguf=False),
+    case("qwen3-last", "embeddings of the last token, as Qwen3-Embedding's files have it", "Qwen3Model", "qwen3", {**BASE, **GATED, "tie_word_embeddings": True, "rms_norm_eps": 1e-6}, pooling="last",
+         published={**BASE, **GATED, "tie_word_embeddings": True, "rms_norm_eps": 1e-6}, published_class="Qwen3ForCausalLM"),
+    case("qwen3-judge", "a causal model that is asked whether a text answers: logits of two words, of the embedding", "Qwen3ForCausalLM", "qwen3", {**BASE, **GATED, "tie_word_embeddings": True}, judge=[70, 90]),
+    case("qwen3-judge-own", "the same with an output matrix of its own", "Qwen3ForCausalLM", "qwen3", {**BASE, **GATED, "tie_word_embeddings": False}, judge=[70, 90]),
     case("llama-class", "a causal model with a reward", "LlamaForSequenceClassification", "llama", {**BASE, "num_key_value_heads": 2, "num_labels": 1, "pad_token_id": 0}, gguf=False),
 ]
 
@@ -162,6 +166,13 @@ def tiny_gguf(folder, path, case):
             if hasattr(self, "cls_out_labels"):
                 self.gguf_writer.add_token_type_count(hparams.get("type_vocab_size", 2))
 
+        def _is_qwen3_reranker(self):
+            return bool(case.get("judge"))
+
+        def _find_rerank_config(self):
+            self.is_rerank, self.is_tied_embeddings = True, hparams["tie_word_embeddings"]
+            self.token_true_id, self.token_false_id = case["judge"]
+
         def _is_tokenizer_xlmroberta(self):
             return False
 
@@ -185,9 +196,18 @@ def write_parts(folder, case, gen):
     kinds.append((f"{len(kinds)}_Normalize", "Normalize"))
     (folder / "modules.json").write_text(json.dumps([
         {"idx": i, "name": str(i), "path": path, "type": "sentence_transformers.models." + kind} for i, (path, kind) in enumerate(kinds)]) + "\n")
+    if "judge" in case:
+        library = "sentence_transformers."
+        (folder / "1_LogitScore").mkdir()
+        (folder / "1_LogitScore/config.json").write_text(json.dumps(dict(zip(("true_token_id", "false_token_id"), case["judge"]))) + "\n")
+        (folder / "modules.json").write_text(json.dumps([
+            {"idx": 0, "name": "0", "path": "", "type": library + "base.modules.transformer.Transformer"},
+            {"idx": 1, "name": "1", "path": "1_LogitScore", "type": library + "cross_encoder.modules.logit_score.LogitScore"}]) + "\n")
+        return []
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling/config.json").write_text(json.dumps({
-        "word_embedding_dimension": 32, "pooling_mode_cls_token": case["pooling"] == "cls", "pooling_mode_mean_tokens": case["pooling"] == "mean"}) + "\n")
+        "word_embedding_dimension": 32, "pooling_mode_cls_token": case["pooling"] == "cls", "pooling_mode_mean_tokens": case["pooling"] == "mean",
+        "pooling_mode_lasttoken": case["pooling"] == "last"}) + "\n")
     matrices = []
     for i, (n_in, n_out, tanh) in enumerate(case.get("dense", [])):
         at = folder / f"{i + 2}_Dense"
@@ -202,6 +222,8 @@ def write_parts(folder, case, gen):
 
 def auto(case):
     name = case["config"]["architectures"][0]
+    if "judge" in case:
+        return transformers.AutoModelForCausalLM
     return transformers.AutoModelForSequenceClassification if name.endswith("ForSequenceClassification") else transformers.AutoModel
 
 
@@ -212,11 +234,13 @@ def compute(model, case, tokens, second):
         more["token_type_ids"] = torch.tensor([[0] * second + [1] * (len(tokens) - second)])
     out = model(input_ids=torch.tensor([tokens]), output_hidden_states=True, **more)
     states = out.last_hidden_state if hasattr(out, "last_hidden_state") else out.hidden_states[-1]
+    if "judge" in case:
+        return states[0], out.logits[0, -1, case["judge"]]
     return states[0], (out.logits[0] if hasattr(out, "logits") else None)
 
 
 def embed(case, states, matrices):
-    x = states[0] if case["pooling"] == "cls" else states.mean(0)
+    x = {"cls": lambda: states[0], "last": lambda: states[-1], "mean": lambda: states.mean(0)}[case["pooling"]]()
     for w, tanh in matrices:
         x = w @ x
         x = torch.tanh(x) if tanh else x
@@ -241,7 +265,7 @@ def make_case(case):
     model = auto(case).from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).eval()
     tokens = [int(t) for t in np.random.default_rng(seed).integers(3, 128, 64)]
     second = case.get("second", 0)
-    matrices = write_parts(folder, case, gen) if auto(case) is transformers.AutoModel else []
+    matrices = write_parts(folder, case, gen) if auto(case) is transformers.AutoModel or "judge" in case else []
     with torch.inference_mode():
         states, scores = compute(model, case, tokens, second)
         for tensor, p in model.named_parameters():
@@ -262,7 +286,7 @@ def make_case(case):
         golden["embedding"] = embed(case, states, matrices)
     (folder / "golden.json").write_text(json.dumps(golden) + "\n")
     if "published" in case:
-        (folder / "config.json").write_text(json.dumps({"architectures": case["config"]["architectures"], "model_type": case["config"]["model_type"], **case["published"]}, indent=1) + "\n")
+        (folder / "config.json").write_text(json.dumps({"architectures": [case.get("published_class") or case["config"]["architectures"][0]], "model_type": case["config"]["model_type"], **case["published"]}, indent=1) + "\n")
     if case["gguf"]:
         tiny_gguf(folder, folder / f"{name}.gguf", case)
     for file in folder.rglob("*"):
