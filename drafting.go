@@ -9,11 +9,11 @@ import (
 	"ridge/hub"
 	"ridge/model"
 	"ridge/spec"
+	"ridge/text/tokenizer"
 )
 
 // Drafting returns who guesses the next tokens of m as s asks for it, nil for nobody.
-// A model that drafts is found as Open finds one; it must have the vocabulary of m, and
-// whoever uses the Drafting closes it.
+// A model that drafts is found as Open finds one; whoever uses the Drafting closes it.
 func Drafting(ctx context.Context, s spec.Setting, m *model.Model, o hub.Options) (*spec.Drafting, error) {
 	d := s.Drafting()
 	switch s.Kind {
@@ -37,12 +37,18 @@ func Drafting(ctx context.Context, s spec.Setting, m *model.Model, o hub.Options
 	if err != nil {
 		return nil, fmt.Errorf("ridge: model that drafts: %w", err)
 	}
-	mine, theirs := m.Tokenizer(), small.Tokenizer()
+	mine, theirs := small.Tokenizer(), m.Tokenizer()
 	if mine == nil || theirs == nil {
 		small.Close()
 		return nil, fmt.Errorf("ridge: model that drafts: expected tokenizers in both files, found none")
 	}
-	drafter, err := spec.NewSmall(small, mine.VocabSize(), func(id int32) bool { return bytes.Equal(mine.Piece(id), theirs.Piece(id)) })
+	if spec.Vocabulary(mine.VocabSize(), mine.Piece) != spec.Vocabulary(theirs.VocabSize(), theirs.Piece) {
+		if err := foreign(d, s, small, speller(mine), speller(theirs)); err != nil {
+			return nil, err
+		}
+		return d, nil
+	}
+	drafter, err := spec.NewSmall(small, theirs.VocabSize(), func(id int32) bool { return bytes.Equal(mine.Piece(id), theirs.Piece(id)) })
 	if err != nil {
 		small.Close()
 		return nil, err
@@ -52,6 +58,28 @@ func Drafting(ctx context.Context, s spec.Setting, m *model.Model, o hub.Options
 		d.Slow = drafter.Cascade
 	}
 	return d, nil
+}
+
+// speller returns how a tokenizer spells.
+func speller(tok *tokenizer.Tokenizer) spec.Speller {
+	return spec.Speller{Tokens: tok, Encode: func(dst []int32, text string) []int32 {
+		return tok.Encode(dst, text, tokenizer.EncodeOptions{})
+	}}
+}
+
+// foreign has a model with another vocabulary guess.
+func foreign(d *spec.Drafting, s spec.Setting, small *model.Model, mine, theirs spec.Speller) error {
+	if s.Kind == spec.Cascade {
+		small.Close()
+		return fmt.Errorf("ridge: cascade=%s: expected a model with the vocabulary of the other one, found another vocabulary", s.Model)
+	}
+	f, err := spec.NewForeign(small, mine, theirs, s.ByTokens)
+	if err != nil {
+		small.Close()
+		return err
+	}
+	d.Slow, d.Close, d.Width = f, small.Close, 1
+	return nil
 }
 
 // stored has d look up the texts of a file.

@@ -322,7 +322,7 @@ func (q *sequence) draftSlowly(o *spec.Drafting, n, vocab int, token, row time.D
 	d.idle = 0
 	q.pursue(o, n, vocab, price)
 	d.pursued = len(d.slowly)
-	if trail, is := d.slow.(spec.Trailer); is && len(d.slowly) < n {
+	if trail, is := d.slow.(spec.Strider); is && len(d.slowly) < n {
 		d.made = append(d.made[:0], d.slowly...)
 		d.slowly = legal(d.slowly[:0], trail.Trail(d.made, q.tokens[:len(q.tokens):len(q.tokens)], n-len(d.slowly)), n, vocab)
 	}

@@ -13,6 +13,7 @@ import (
 	"ridge/sample"
 	"ridge/sched"
 	"ridge/spec"
+	"ridge/text/tokenizer"
 	"ridge/weights/tensor"
 )
 
@@ -187,8 +188,18 @@ func smallOf(t *testing.T, m *model.Model, reqs []Request, want []reply) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
+	tok := small.Tokenizer()
+	spell := spec.Speller{Tokens: tok, Encode: func(dst []int32, text string) []int32 { return tok.Encode(dst, text, tokenizer.EncodeOptions{}) }}
+	sure := m.Parameters() == small.Parameters()
 	for name, slow := range map[string]func() spec.Costly{"alone": s.Drafter, "cascade": s.Cascade} {
-		t.Run(name, func(t *testing.T) { slowOf(t, m, slow, m.Parameters() == small.Parameters(), reqs, want) })
+		t.Run(name, func(t *testing.T) { slowOf(t, m, slow, sure, reqs, want) })
+	}
+	for _, by := range []bool{false, true} { // as if it had another vocabulary
+		f, err := spec.NewForeign(small, spell, spell, by)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(fmt.Sprint("by tokens ", by), func(t *testing.T) { slowOf(t, m, f, sure && by, reqs, want) })
 	}
 }
 

@@ -41,9 +41,6 @@ func (q *smallSeq) Branch(dst []Guess, tokens []int32, width int) []Guess {
 	begin, rows, ok := time.Now(), 1, false
 	b.next = b.next[:0]
 	if len(dst) == 0 {
-		if q.kv == nil {
-			q.kv = m.Pool().NewSeq()
-		}
 		q.follow(tokens)
 		b.nodes, b.tokens, b.parents, b.level = b.nodes[:0], b.tokens[:0], b.parents[:0], 0
 		if rows, ok = q.catchUp(nil, tokens, nil); !ok {
@@ -85,7 +82,7 @@ func (q *smallSeq) Branch(dst []Guess, tokens []int32, width int) []Guess {
 	// As many again as go on may be right themselves; each place leaves room for others.
 	b.level = len(b.nodes)
 	for _, n := range b.next[:min(len(b.next), 2*width, max(width, MaxRows/depth), MaxRows-len(dst))] {
-		g := Guess{Token: n.token, Class: uint8(half + min(int(n.p*half), half-1))}
+		g := Guess{Token: n.token, Class: classOf(n.p)}
 		g.Up = uint8(len(dst) - 1 - int(n.parent))
 		dst, b.nodes = append(dst, g), append(b.nodes, n)
 	}
@@ -114,10 +111,10 @@ func (b *branches) expand(row []float32, parent int32, joint float64, width int)
 // the places of their tokens.
 func (q *smallSeq) follow(tokens []int32) {
 	b, pool := &q.tree, q.s.m.Pool()
-	known, at := q.kv.Len()-len(b.tokens), int32(-1)
 	if len(b.tokens) == 0 {
 		return
 	}
+	known, at := q.kv.Len()-len(b.tokens), int32(-1)
 	q.text = q.text[:known]
 	for len(q.text) < len(tokens) {
 		next := int32(-1)

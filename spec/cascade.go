@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"math"
 	"time"
 
 	"ridge/internal/logits"
@@ -16,7 +15,7 @@ import (
 // Drafting", 2024, arXiv 2312.11462; phrases: Zhao et al., "Ouroboros", 2024, arXiv
 // 2402.13720).
 func (s *Small) Cascade() Costly {
-	return &cascadeSeq{smallSeq: smallSeq{s: s}, grams: NewNGram(0)}
+	return &cascadeSeq{reader: reader{s: s}, grams: NewNGram(0)}
 }
 
 // Passes returns how many passes of the model its guesses took.
@@ -24,18 +23,18 @@ func (s *Small) Passes() int64 { return s.passes }
 
 // cascadeSeq is a sequence of a Small with an NGram in front.
 type cascadeSeq struct {
-	smallSeq
+	reader
 	grams *NGram
 	all   []int32 // the text and the guesses behind it
 	ahead []Guess // what the pass is expected to give
 }
 
 // Bytes returns the memory of keys and values and of the NGram.
-func (q *cascadeSeq) Bytes() int64 { return q.smallSeq.Bytes() + q.grams.Bytes() }
+func (q *cascadeSeq) Bytes() int64 { return q.reader.Bytes() + q.grams.Bytes() }
 
 // Close gives it back.
 func (q *cascadeSeq) Close() {
-	q.smallSeq.Close()
+	q.free()
 	q.grams.Close()
 }
 
@@ -55,6 +54,22 @@ func (q *cascadeSeq) lookUp(dst []Guess, tokens []int32, n int) {
 	}
 }
 
+// Draft makes passes until there are n guesses more.
+func (q *cascadeSeq) Draft(dst []Guess, tokens []int32, n int) []Guess {
+	return strides(q, dst, tokens, n)
+}
+
+// strides makes strides until there are n guesses more.
+func strides(q Strider, dst []Guess, tokens []int32, n int) []Guess {
+	for most := len(dst) + n; len(dst) < most; {
+		known := len(dst)
+		if dst = q.Stride(dst, tokens, most-known); len(dst) <= known {
+			break
+		}
+	}
+	return dst
+}
+
 // Stride makes one pass, and appends the model's most probable tokens as far as the
 // NGram has foreseen them, and one more.
 func (q *cascadeSeq) Stride(dst []Guess, tokens []int32, n int) []Guess {
@@ -62,14 +77,11 @@ func (q *cascadeSeq) Stride(dst []Guess, tokens []int32, n int) []Guess {
 	if n <= 0 || len(tokens)+len(dst)+n > m.Context() || len(tokens) == 0 {
 		return dst
 	}
-	if q.kv == nil {
-		q.kv = m.Pool().NewSeq()
-	}
 	begin, first := time.Now(), len(dst)
 	q.lookUp(dst, tokens, n-1)
 	rows, ok := q.catchUp(dst, tokens, q.ahead)
 	if !ok {
-		q.smallSeq.Close()
+		q.free()
 		return dst
 	}
 	for i := 0; i <= len(q.ahead); i++ {
@@ -102,9 +114,5 @@ func guessOf(row []float32) (g Guess, ok bool) {
 	if best < 0 {
 		return g, false
 	}
-	p := 1 / logits.Weight(row, row[best], 1)
-	if math.IsNaN(p) {
-		p = 0
-	}
-	return Guess{Token: int32(best), Class: uint8(half + min(int(p*half), half-1))}, true
+	return Guess{Token: int32(best), Class: classOf(1 / logits.Weight(row, row[best], 1))}, true
 }

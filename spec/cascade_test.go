@@ -16,10 +16,7 @@ import (
 func TestCascade(t *testing.T) {
 	s, ref := openSmall(t, 512), openSmall(t, 512)
 	r := rand.New(rand.NewPCG(2, 9))
-	d := s.Cascade().(interface {
-		Strider
-		Trailer
-	})
+	d := s.Cascade().(Strider)
 	defer d.Close()
 	text := make([]int32, 0, 500)
 	for range 20 {

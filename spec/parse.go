@@ -20,18 +20,20 @@ const (
 	Suffix   Kind = "suffix"  // n-grams, and earlier texts of the tenant, see Suffixes
 	Recycled Kind = "recycle" // n-grams, and what the model held likely before, see Recycling
 	Stored   Kind = "rest"    // n-grams, and texts of a file, see Datastore
-	Draft    Kind = "draft"   // n-grams, and a model with the same vocabulary, see Small
+	Draft    Kind = "draft"   // n-grams, and a model, see Small and NewForeign
 	Cascade  Kind = "cascade" // the same, whose guesses n-grams guess, see Small.Cascade
 )
 
 // Setting is what somebody asks for.
 type Setting struct {
-	Kind    Kind
-	Model   string  // that drafts, with Draft
-	File    string  // of a Datastore, with Stored
-	Most    int     // guesses behind a token, 0 for the usual number
-	Width   int     // of a model's trees, 0 for the usual one
-	Stretch float64 // see Drafting
+	Kind  Kind
+	Model string // that drafts, with Draft
+	File  string // of a Datastore, with Stored
+	Most  int    // guesses behind a token, 0 for the usual number
+	Width int    // of a model's trees, 0 for the usual one
+	// ByTokens has a model with another vocabulary guess tokens that both have, see NewForeign.
+	ByTokens bool
+	Stretch  float64 // see Drafting
 	// Always has all guesses verified, see Drafting.
 	Always bool
 }

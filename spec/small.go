@@ -42,16 +42,21 @@ func NewSmall(m *model.Model, vocab int, same func(id int32) bool) (*Small, erro
 }
 
 // Drafter returns the drafter of a sequence.
-func (s *Small) Drafter() Costly { return &smallSeq{s: s} }
+func (s *Small) Drafter() Costly { return &smallSeq{reader: reader{s: s}} }
 
 // Close closes the model.
 func (s *Small) Close() error { return s.m.Close() }
 
-// smallSeq is a sequence of a Small.
-type smallSeq struct {
+// reader is what a model has computed of a sequence.
+type reader struct {
 	s    *Small
 	kv   *kvcache.Seq
 	text []int32 // that kv is of
+}
+
+// smallSeq is a sequence of a Small.
+type smallSeq struct {
+	reader
 	tree branches
 }
 
@@ -59,13 +64,13 @@ type smallSeq struct {
 const mostRows = 256
 
 // Cost returns how long a guess takes.
-func (q *smallSeq) Cost() time.Duration { return q.s.took }
+func (q *reader) Cost() time.Duration { return q.s.took }
 
 // Lag returns how many tokens are not computed.
-func (q *smallSeq) Lag(tokens []int32) int { return len(tokens) - min(len(q.text), len(tokens)-1) }
+func (q *reader) Lag(tokens []int32) int { return len(tokens) - min(len(q.text), len(tokens)-1) }
 
 // Bytes returns the memory of the keys and values.
-func (q *smallSeq) Bytes() int64 {
+func (q *reader) Bytes() int64 {
 	if q.kv == nil {
 		return 0
 	}
@@ -74,10 +79,16 @@ func (q *smallSeq) Bytes() int64 {
 
 // Close gives it back.
 func (q *smallSeq) Close() {
+	q.free()
+	q.tree = branches{}
+}
+
+// free gives back what was computed.
+func (q *reader) free() {
 	if q.kv != nil {
 		q.s.m.Pool().Free(q.kv)
 	}
-	q.kv, q.text, q.tree = nil, nil, branches{}
+	q.kv, q.text = nil, nil
 }
 
 // Draft takes the most probable token after tokens and dst, n times. Where the model
@@ -86,9 +97,6 @@ func (q *smallSeq) Draft(dst []Guess, tokens []int32, n int) []Guess {
 	m := q.s.m
 	if len(tokens)+len(dst)+n > m.Context() || len(tokens) == 0 {
 		return dst
-	}
-	if q.kv == nil {
-		q.kv = m.Pool().NewSeq()
 	}
 	q.follow(tokens)
 	for range n {
@@ -123,13 +131,16 @@ func (s *Small) learn(begin time.Time, rows, guesses int) {
 // catchUp computes what is not computed of tokens and the guesses behind them, at
 // least the last one, and those ahead of it. Logits(0) are those after the last one,
 // Logits(i) those after the first i of those ahead.
-func (q *smallSeq) catchUp(dst []Guess, tokens []int32, ahead []Guess) (rows int, ok bool) {
+func (q *reader) catchUp(dst []Guess, tokens []int32, ahead []Guess) (rows int, ok bool) {
 	all := len(tokens) + len(dst)
 	at := func(i int) int32 {
 		if i < len(tokens) {
 			return tokens[i]
 		}
 		return dst[i-len(tokens)].Token
+	}
+	if q.kv == nil {
+		q.kv = q.s.m.Pool().NewSeq()
 	}
 	known := min(q.kv.Len(), len(q.text))
 	same := 0

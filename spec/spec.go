@@ -73,14 +73,10 @@ type Costly interface {
 // Strider is a Costly drafter that may make several guesses in the time of one.
 type Strider interface {
 	Costly
-	// Stride is Draft for as many guesses as that time gives, n at most.
+	// Stride is Draft for as many guesses as that time gives, n at most. The guesses in
+	// dst, which it has made, may become other ones.
 	Stride(dst []Guess, tokens []int32, n int) []Guess
-}
-
-// Trailer is a Costly drafter that goes on with guesses that take next to no time.
-type Trailer interface {
-	Costly
-	// Trail appends at most n such guesses behind those in dst, which it has made.
+	// Trail appends at most n guesses that take next to no time behind those in dst.
 	Trail(dst []Guess, tokens []int32, n int) []Guess
 }
 

@@ -18,6 +18,7 @@ type speculativeFlags struct {
 	model   string
 	most    int
 	width   int
+	match   string
 	stretch float64
 	always  bool // verify all guesses
 }
@@ -30,10 +31,11 @@ var speculativeNames = map[string]string{
 }
 
 func (f *speculativeFlags) add(fs *pflag.FlagSet) {
-	fs.StringVar(&f.how, "speculative", "auto", `guess next tokens and compute several at once; answers stay the same, byte by byte: auto, which guesses where that is expected to gain, off, ngram, the same with times of steps measured at the start, suffix, which guesses from earlier texts of the tenant, too, recycle, from what the model held likely before, rest=FILE, from texts that ridge spec build has stored, draft=MODEL, which has a small model with the same vocabulary guess, too, such as tiny for smollm2, or cascade=MODEL, whose guesses n-grams guess; also vLLM's {"method":"ngram","num_speculative_tokens":5}`)
+	fs.StringVar(&f.how, "speculative", "auto", `guess next tokens and compute several at once; answers stay the same, byte by byte: auto, which guesses where that is expected to gain, off, ngram, the same with times of steps measured at the start, suffix, which guesses from earlier texts of the tenant, too, recycle, from what the model held likely before, rest=FILE, from texts that ridge spec build has stored, draft=MODEL, which has a small model guess, too, such as tiny for smollm2, or cascade=MODEL, whose guesses n-grams guess; also vLLM's {"method":"ngram","num_speculative_tokens":5}`)
 	fs.StringVar(&f.model, "draft-model", "", "the same as --speculative draft=MODEL")
 	fs.IntVar(&f.most, "draft-max", 0, "how deep tokens are guessed behind each one, at most (default 8)")
 	fs.IntVar(&f.width, "draft-width", 0, "guesses of a model that drafts which go on at each place, at most (default 3); 1 for a chain")
+	fs.StringVar(&f.match, "draft-match", "strings", "how a model that drafts with another vocabulary guesses: strings, its text is spelled anew, or tokens, it guesses those that both have")
 	fs.Float64Var(&f.stretch, "draft-stretch", 0, "steps with guesses may take so many times as long as without, such as 1.1, for even times between tokens (default: as long as it gains)")
 }
 
@@ -59,6 +61,10 @@ func (f *speculativeFlags) setting() (spec.Setting, error) {
 	if f.stretch != 0 && !(f.stretch >= 1) {
 		return s, fmt.Errorf("--draft-stretch: expected at least 1, found %v", f.stretch)
 	}
+	if f.match != "strings" && f.match != "tokens" {
+		return s, fmt.Errorf("--draft-match: expected strings or tokens, found %q", f.match)
+	}
+	s.ByTokens = f.match == "tokens"
 	s.Always, s.Width, s.Stretch = f.always, f.width, f.stretch
 	return s, nil
 }

@@ -81,4 +81,14 @@ var speculation = []Technique{
 		Bench:   "ridge lab spec MODEL --speculative cascade=MODEL --data FILE",
 		Missing: "trees of a cascade",
 	},
+	{
+		ID:      "cross-vocab-spec",
+		What:    "a model with another vocabulary drafts: the text goes to it as a string, and what it writes is spelled anew behind the last tokens, from where a tokenizer cuts; or it may write only tokens that both have; guesses are compared as tokens, so that texts and distributions are those without them",
+		Use:     "ridge run MODEL --speculative draft=MODEL --draft-match strings",
+		Code:    "spec/foreign.go",
+		Tests:   []string{"spec TestForeign", "spec TestForeignTokens", "spec FuzzForeign", "engine TestOneAnswerWithDraftsOfTrainedModel", ". TestForeignDrafts", "sample TestVerifyDistribution"},
+		Show:    "go test -v -run TestForeign ./spec",
+		Bench:   "ridge lab spec qwen2.5-coder-0.5b --speculative draft=smollm2 --data FILE",
+		Missing: "rejection by strings (SLRS); trees; tokenizers that put a space before each text get guesses at the start of words alone",
+	},
 }
