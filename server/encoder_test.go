@@ -66,6 +66,10 @@ func TestEncoderEmbeddings(t *testing.T) {
 			}
 			o := post(t, srv.URL+"/v1/embeddings", fmt.Sprintf(`{"input":[%s,[5,6,7],%s,[9]]}`, ids, ids), 200)
 			equal(t, "in a batch", o.at("data", 2, "embedding"), one)
+			var list [][]any // in the form of text-embeddings-inference
+			if _, _, b := send(t, "POST", srv.URL+"/embed", fmt.Sprintf(`{"inputs":%s,"truncate":true}`, ids)); json.Unmarshal(b, &list) != nil || len(list) != 1 || !slices.Equal(list[0], one) {
+				t.Errorf("/embed: %s", b)
+			}
 			o = post(t, srv.URL+"/v1/embeddings", fmt.Sprintf(`{"input":%s,"dimensions":8,"normalize":false}`, ids), 200)
 			equal(t, "dimensions", len(o.at("data", 0, "embedding").([]any)), 8)
 			for route, body := range map[string]string{"/v1/completions": `{"prompt":"a"}`, "/v1/chat/completions": `{"messages":[{"role":"user","content":"a"}]}`} {

@@ -16,7 +16,12 @@ import (
 // start serves a small real model and returns the server's address.
 func start(t *testing.T, change ...func(*server.ModelConfig)) string {
 	t.Helper()
-	path := testdata.Model(t, "smollm2")
+	return open(t, "smollm2", testdata.Model(t, "smollm2"), change...)
+}
+
+// open serves the model at path and returns the server's address.
+func open(t *testing.T, name, path string, change ...func(*server.ModelConfig)) string {
+	t.Helper()
 	o := model.DefaultOptions()
 	o.MaxContext, o.KVBytes = 2048, 64<<20
 	m, err := model.Open(path, o)
@@ -27,7 +32,7 @@ func start(t *testing.T, change ...func(*server.ModelConfig)) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := server.ModelConfig{Name: "smollm2", Path: path, Engine: e}
+	c := server.ModelConfig{Name: name, Path: path, Engine: e}
 	for _, f := range change {
 		f(&c)
 	}

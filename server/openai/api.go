@@ -37,7 +37,7 @@ func (s *API) Routes() map[string]wire.Handler {
 		"DELETE /v1/responses/{id}": s.deleteResponse, "POST /v1/responses/input_tokens": s.countInput,
 		// rerankers
 		"POST /v1/rerank": s.rerank, "POST /v2/rerank": s.rerank, "POST /rerank": s.rerank, "POST /reranking": s.rerank, "POST /v1/reranking": s.rerank,
-		"POST /v1/score": s.score, "POST /score": s.score, "POST /pooling": s.pool, "POST /classify": s.classify,
+		"POST /v1/score": s.score, "POST /score": s.score, "POST /pooling": s.pool, "POST /classify": s.classify, "POST /embed": s.embedTEI,
 		// for clients whose base address lacks /v1, as llama-server has them
 		"POST /chat/completions": s.chatCompletions, "GET /models": s.listModels,
 		"POST /responses": s.responses, "POST /responses/input_tokens": s.countInput, "POST /responses/compact": s.compact,
@@ -52,6 +52,6 @@ func Bodies() map[string]any {
 		"POST /v1/chat/completions": ChatRequest{}, "POST /v1/chat/completions/input_tokens": ChatRequest{},
 		"POST /v1/completions": completionRequest{}, "POST /v1/embeddings": wire.EmbeddingRequest{}, "POST /pooling": wire.EmbeddingRequest{},
 		"POST /v1/responses": responsesRequest{}, "POST /v1/responses/input_tokens": responsesRequest{}, "POST /v1/responses/compact": responsesRequest{},
-		"POST /v1/rerank": rerankRequest{}, "POST /v1/score": scoreRequest{}, "POST /classify": classifyRequest{},
+		"POST /v1/rerank": rerankRequest{}, "POST /v1/score": scoreRequest{}, "POST /classify": classifyRequest{}, "POST /embed": teiEmbedRequest{},
 	}
 }

@@ -1,8 +1,10 @@
 package openai
 
 import (
+	"net/http"
 	"strings"
 
+	"ridge/server/run"
 	"ridge/server/wire"
 )
 
@@ -46,4 +48,37 @@ func newRanks(results []rerankResult, texts passages, whole bool) []rank {
 		}
 	}
 	return out
+}
+
+// teiEmbedRequest is the body of that server's POST /embed.
+type teiEmbedRequest struct {
+	Model      string        `json:"model"`
+	Inputs     wire.Prompts  `json:"inputs"`
+	Normalize  *bool         `json:"normalize"`
+	PromptName string        `json:"prompt_name"`
+	Dimensions *wire.Integer `json:"dimensions"`
+	Truncate   bool          `json:"truncate"`
+	Direction  string        `json:"truncation_direction"` // left or right
+}
+
+// embedTEI is POST /embed: the answer is the list of embeddings alone, of one text too.
+func (s *API) embedTEI(w http.ResponseWriter, r *http.Request) error {
+	var b teiEmbedRequest
+	m, err := s.Lend(r, &b, &b.Model)
+	if err != nil {
+		return err
+	}
+	defer m.Release()
+	e := &run.Embedding{Texts: b.Inputs, Prompt: b.PromptName, Raw: b.Normalize != nil && !*b.Normalize, Dimensions: b.Dimensions.Pointer(),
+		TruncateSide: strings.ToLower(b.Direction)}
+	if b.Truncate {
+		e.Truncate = new(-1)
+	}
+	var t run.Totals
+	vectors, err := s.Embed(r.Context(), m.Model, e, &t)
+	if err != nil {
+		return err
+	}
+	wire.WriteJSON(w, http.StatusOK, vectors)
+	return nil
 }

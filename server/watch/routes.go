@@ -11,6 +11,7 @@ const (
 	ofLlama     = "llama-server"
 	ofVLLM      = "vLLM"
 	ofTGI       = "Text Generation Inference"
+	ofTEI       = "Text Embeddings Inference"
 	ofOperation = "operation"
 )
 
@@ -55,6 +56,7 @@ var described = map[string]description{
 	"POST /v1/rerank":                        {summary: "Order documents by relevance.", tag: ofVLLM},
 	"POST /v1/score":                         {summary: "How alike texts are.", tag: ofVLLM},
 	"POST /pooling":                          {summary: "Embed texts.", tag: ofVLLM},
+	"POST /embed":                            {summary: "Embed texts.", tag: ofTEI},
 	"POST /classify":                         {summary: "Probabilities of a classifier's labels.", tag: ofVLLM},
 
 	"POST /v1/messages":              {summary: "Answer a conversation.", tag: ofAnthropic},
