@@ -58,7 +58,7 @@ func (e *Engine) guess() {
 	var step steps
 	for _, s := range e.sched.RunningSeqs() {
 		s.Draft = 0
-		if s.Hold || left <= 0 {
+		if s.Hold || left <= 0 || e.sched.Guest(s) { // a guest has what guesses leave
 			continue
 		}
 		n, outputs := min(s.Wanted-s.Computed, left), 0

@@ -121,6 +121,51 @@ func TestOneAnswerWithDrafts(t *testing.T) {
 	}
 }
 
+// Answers are guessed beside prompts of a worse class, which wait for what steps leave, and
+// everybody gets the tokens of a lone run.
+func TestDraftsBesideGuests(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 1))
+	reqs := []Request{{Tokens: []int32{9, 8, 7}, MaxTokens: 100, N: 1}}
+	for range 8 {
+		reqs = append(reqs, Request{Tokens: randomTokens(r, 110, 128), MaxTokens: 3, N: 1, Priority: 1})
+	}
+	want := replies(t, openTiny(t, "llama", 64), reqs)
+	cfg := sched.Config{Split: true, MaxTokens: 64, MaxSeqs: 16, ClassSlowdown: 1.01}
+	if err := cfg.UsePolicy("priority"); err != nil {
+		t.Fatal(err)
+	}
+	e := start(t, openTiny(t, "llama", 128), Options{Sched: &cfg, Calibrate: true, Draft: &spec.Drafting{New: prophets(reqs, want, 1<<30), Most: 3}})
+	release := hold(t, e)
+	beside, guesses := 0, 0
+	e.inject = func() {
+		prompts := 0
+		for _, s := range e.sched.RunningSeqs() {
+			if s.Priority > 0 && s.Wanted == s.Prompt {
+				prompts += s.Wanted - s.Computed
+			}
+		}
+		for i := range e.runs {
+			if q := e.runs[i].q; q.Priority == 0 && q.Wanted > q.Prompt && prompts > 64 {
+				beside++
+				guesses += q.Draft
+			}
+		}
+	}
+	var streams []*Stream
+	for _, q := range reqs {
+		streams = append(streams, submit(t, e, q))
+	}
+	release()
+	for i, s := range streams {
+		if got, _ := read(t, s, 1); !same(&got[0], &want[i].choices[0]) {
+			t.Errorf("request %d: got %v, want %v", i, got[0].tokens, want[i].choices[0].tokens)
+		}
+	}
+	if beside == 0 || guesses == 0 {
+		t.Errorf("%d guesses in %d steps beside prompts of guests", guesses, beside)
+	}
+}
+
 // The same with jump-ahead and a masker.
 func TestJumpAheadWithDrafts(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 2))

@@ -73,9 +73,11 @@ type Config struct {
 
 	// ClassSlowdown bounds steps in which answers of a class run and sequences of a
 	// worse one, guests, too: to so many times what the best class alone would take, by
-	// the cost model and what such steps took beyond it. Guests get at least a token
-	// of an answer or some of a prompt, in turns, but of a step with prompts of the best
-	// class nothing if the step before had some of theirs. It needs Split. 0 for no bound.
+	// the cost model and what such steps took beyond it, or to what the longest steps of
+	// that class take without guests. Where that leaves nothing, guests get a token of an
+	// answer or some of a prompt in as many steps as ClassSlowdown of all steps pays for;
+	// and nothing of a step with prompts of the best class where these are rare. It needs
+	// Split. 0 for no bound.
 	ClassSlowdown float64
 
 	Shed bool // drop waiting sequences that cannot meet their deadline

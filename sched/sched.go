@@ -44,7 +44,9 @@ type Scheduler struct {
 
 	slow    [guestSteps]float64 // steps with guests: measured over predicted time
 	guested int                 // of these, ever
-	visited int64               // the last of them, by number
+	kept    int                 // steps with prompts of hosts that guests stayed out of, one after the other
+	purse   time.Duration       // that guests pay from what they add to steps beyond the bound
+	usual   usual
 
 	// Of the step at hand.
 	now       time.Duration
@@ -57,10 +59,11 @@ type Scheduler struct {
 	guessing  bool          // there may be guesses
 	alone     time.Duration // of the answers without prompts
 	batch     int           // members of the static batch at its start
-	hosts     bool          // answers of the class best go on, and there may be guests
+	answers   bool          // those of the class best go on
+	hosts     bool          // and there may be guests
 	best      int
+	unmixed   time.Duration // of the step without guests
 	bound     time.Duration // of the step with guests
-	least     bool          // guests get something even if the bound leaves nothing
 	visiting  bool          // hosts are planned: now guests
 	seated    int           // guests with rows
 	visitors  []*Seq        // guests that answer
@@ -215,7 +218,7 @@ func (s *Scheduler) Next(now time.Duration) *Plan {
 	p.Shape, p.Wake, p.Predicted = Shape{}, 0, 0
 	s.now, s.active, s.left, s.reserved, s.blocked = now, 0, s.cfg.MaxTokens, 0, notBlocked
 	s.decoding, s.prompting, s.guessing, s.hosts = 0, 0, false, false
-	s.visiting, s.seated = false, 0
+	s.answers, s.visiting, s.seated = false, false, 0
 	s.unpark()
 	s.shed()
 	s.rank()
@@ -344,6 +347,7 @@ func (s *Scheduler) iteration() {
 		s.serve(func(q *Seq) bool { return !s.guest(q) })
 		s.admit(true)
 	}
+	s.earn()
 	if s.hosts {
 		s.guests()
 	}

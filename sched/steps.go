@@ -60,8 +60,10 @@ func (s *Scheduler) share(q *Seq) int {
 			return 0
 		}
 		n = most
-		if q := s.cfg.Quantum; q > 1 && n > q {
-			n -= n % q
+		// What is left of a guest's time others would take for the same tokens, if they
+		// begin alike.
+		if p := s.cfg.Quantum; p > 1 && n > p && !s.guest(q) {
+			n -= n % p
 		}
 	}
 	return n
@@ -139,7 +141,7 @@ func (s *Scheduler) within(q *Seq, limit time.Duration) int {
 	}
 	switch {
 	case s.guest(q):
-		if lo < guestChunk && s.least && s.seated == 0 {
+		if lo < guestChunk && s.least() {
 			return min(guestChunk, s.left)
 		}
 	case lo < minChunk && s.prompting == 0:
@@ -219,7 +221,6 @@ func (s *Scheduler) appendRun(q *Seq, n, need int) {
 	s.guessing = s.guessing || r.Draft > 0
 	if s.guest(q) {
 		s.seated++
-		s.visited = s.stats.Steps
 	}
 	q.run, q.pages, q.served = len(s.plan.Runs), need, s.stats.Steps
 	s.plan.Runs = append(s.plan.Runs, r)
