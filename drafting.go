@@ -9,6 +9,7 @@ import (
 	"ridge/hub"
 	"ridge/model"
 	"ridge/spec"
+	"ridge/spec/skip"
 	"ridge/text/tokenizer"
 )
 
@@ -23,6 +24,8 @@ func Drafting(ctx context.Context, s spec.Setting, m *model.Model, o hub.Options
 		return d, nil
 	case spec.Stored:
 		return d, stored(d, s.File, m)
+	case spec.Skipped, spec.Exit:
+		return d, skipped(d, s, m)
 	default:
 		return d, nil
 	}
@@ -79,6 +82,29 @@ func foreign(d *spec.Drafting, s spec.Setting, small *model.Model, mine, theirs 
 		return err
 	}
 	d.Slow, d.Close, d.Width = f, small.Close, 1
+	return nil
+}
+
+// skipped has m itself guess, without parts of its layers.
+func skipped(d *spec.Drafting, s spec.Setting, m *model.Model) (err error) {
+	var parts []uint8
+	if s.Kind == spec.Exit {
+		parts, err = skip.Exit(m, s.Layers)
+	} else {
+		var f *os.File
+		if f, err = os.Open(s.File); err == nil {
+			defer f.Close()
+			parts, err = skip.Read(f, m)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("ridge: layers that draft: %w", err)
+	}
+	drafters, err := skip.New(m, parts)
+	if err != nil {
+		return fmt.Errorf("ridge: layers that draft: %w", err)
+	}
+	d.Slow = drafters.Drafter
 	return nil
 }
 

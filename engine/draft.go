@@ -320,6 +320,10 @@ func (q *sequence) draftSlowly(o *spec.Drafting, n, vocab int, token, row time.D
 		}
 	}
 	d.idle = 0
+	if guest, is := d.slow.(spec.Guest); is {
+		defer guest.Visit(nil)
+		guest.Visit(q.KV)
+	}
 	q.pursue(o, n, vocab, price)
 	d.pursued = len(d.slowly)
 	if trail, is := d.slow.(spec.Strider); is && len(d.slowly) < n {

@@ -56,6 +56,9 @@ func (m *Model) Forward(s *Step) error {
 
 // grow checks the step and makes room for its rows.
 func (m *Model) grow(s *Step) error {
+	if err := m.net.checkSkip(s, m.kv.Stateful()); err != nil {
+		return fmt.Errorf("model: skip: %w", err)
+	}
 	for i, r := range s.Runs {
 		if n := r.Rows(); r.Seq.Len()+n > m.context {
 			return fmt.Errorf("%w: %d tokens held and %d more, the context has %d", errContext, r.Seq.Len(), n, m.context)

@@ -91,6 +91,10 @@ type layerRows struct {
 // rows that give an output are computed once the mixer has appended what it
 // keeps; they move to the front.
 func (l *Layer) run(e *nn.Exec, s *nn.Step, i int, last bool, r *layerRows) {
+	if mixer, ffn := s.Skips(i); mixer || ffn {
+		l.runPart(e, s, i, last, r, mixer, ffn)
+		return
+	}
 	if l.Mix == nil {
 		l.feedAlone(e, s, last, r)
 		return

@@ -9,6 +9,10 @@ type Step struct {
 	Runs []Run
 	// NoLogits leaves the output matrix out: only hidden rows are wanted.
 	NoLogits bool
+	// Skip leaves parts of layers out, by layer: 1 the mixer, 2 the FFN, 3 both; nil for
+	// none. A mixer that is left out keeps nothing of the rows: they are for guesses, and
+	// dropped afterwards.
+	Skip []uint8
 
 	rows   []rowRef
 	wanted []int
@@ -40,6 +44,14 @@ type Run struct {
 
 	row, pos int     // the first row in the step, and its place in the sequence
 	depths   []int32 // of the nodes of Tree
+}
+
+// Skips says whether the mixer and the FFN of a layer are left out.
+func (s *Step) Skips(layer int) (mixer, ffn bool) {
+	if layer >= len(s.Skip) {
+		return false, false
+	}
+	return s.Skip[layer]&1 > 0, s.Skip[layer]&2 > 0
 }
 
 // Rows returns how many rows the run has.

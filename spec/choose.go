@@ -4,7 +4,7 @@ package spec
 type Offer struct {
 	Guesses []Guess
 	Book    *Book
-	Take    int // of the guesses, from the first: what Choose sets
+	Take    int // of the guesses, from the first: what choose sets
 
 	chance  float64 // of the next one
 	chances [MaxRows]float64
@@ -17,7 +17,7 @@ const MaxRows = 64
 // by as much, and the best of many is the one that looks better than it is.
 const margin = 1.05
 
-// Choose decides how many guesses of each offer a step verifies: as many as make
+// choose decides how many guesses of each offer a step verifies: as many as make
 // the most tokens in the time of the step. fixed are the tokens that the step gives
 // without guesses, and cost is how long it takes with so many rows more, 0 to
 // MaxRows, in any unit; 0 if nobody knows. Then, and where a gain would be within
@@ -27,7 +27,7 @@ const margin = 1.05
 // The guesses of an offer are sorted, see Book.Sort: the chance of a guess is never above
 // that of the one before it. So the best n rows are found one by one, the likeliest of
 // those that come next first, and all n are compared.
-func Choose(offers []Offer, fixed int, cost func(rows int) float64) (gain float64) {
+func choose(offers []Offer, fixed int, cost func(rows int) float64) (gain float64) {
 	begin(offers)
 	plain := cost(0)
 	if plain <= 0 || fixed <= 0 {

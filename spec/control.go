@@ -84,7 +84,7 @@ func (c *Controller) factor(rows, guesses int) float64 {
 	return (r.sum + doubt*all) / (r.n + doubt)
 }
 
-// Choose is like the function of that name, within what the purse allows. rows are
+// Choose is like choose, within what the purse allows. rows are
 // those that the step has without guesses.
 func (c *Controller) Choose(offers []Offer, tokens, rows int, cost func(more int) float64) (gain float64) {
 	plain := cost(0) * c.factor(rows, 0)
@@ -95,7 +95,7 @@ func (c *Controller) Choose(offers []Offer, tokens, rows int, cost func(more int
 		begin(offers)
 		return 1
 	}
-	return Choose(offers, tokens, func(more int) float64 {
+	return choose(offers, tokens, func(more int) float64 {
 		x := cost(more) * c.factor(rows, more)
 		if x-plain > c.purse || c.Stretch > 0 && x > c.Stretch*plain {
 			return math.Inf(1)

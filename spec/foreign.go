@@ -364,14 +364,6 @@ func (q *foreignSeq) append(dst []Guess, tokens []int32, words []drafted, text [
 	return dst
 }
 
-// classOf returns the class of a guess of a model that is as probable as p.
-func classOf(p float64) uint8 {
-	if math.IsNaN(p) {
-		p = 0
-	}
-	return uint8(half + min(max(int(p*half), 0), half-1))
-}
-
 // Bytes returns the memory of keys and values and of what was spelled.
 func (q *foreignSeq) Bytes() int64 {
 	return q.reader.Bytes() + 4*int64(cap(q.ids)+cap(q.all)+cap(q.spelled)) + int64(cap(q.buf))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -21,16 +22,19 @@ const (
 	Recycled Kind = "recycle" // n-grams, and what the model held likely before, see Recycling
 	Stored   Kind = "rest"    // n-grams, and texts of a file, see Datastore
 	Draft    Kind = "draft"   // n-grams, and a model, see Small and NewForeign
+	Skipped  Kind = "skip"    // n-grams, and the model without parts of its layers, see package spec/skip
+	Exit     Kind = "exit"    // the same without its last layers
 	Cascade  Kind = "cascade" // the same, whose guesses n-grams guess, see Small.Cascade
 )
 
 // Setting is what somebody asks for.
 type Setting struct {
-	Kind  Kind
-	Model string // that drafts, with Draft
-	File  string // of a Datastore, with Stored
-	Most  int    // guesses behind a token, 0 for the usual number
-	Width int    // of a model's trees, 0 for the usual one
+	Kind   Kind
+	Model  string // that drafts, with Draft
+	File   string // of a Datastore, with Stored, or of parts of layers, with Skipped
+	Layers int    // that draft, with Exit
+	Most   int    // guesses behind a token, 0 for the usual number
+	Width  int    // of a model's trees, 0 for the usual one
 	// ByTokens has a model with another vocabulary guess tokens that both have, see NewForeign.
 	ByTokens bool
 	Stretch  float64 // see Drafting
@@ -39,9 +43,9 @@ type Setting struct {
 }
 
 // names are other programs' names: llama-server's --spec-type, vLLM's methods.
-var names = map[string]Kind{"off": Off, "none": Off, "": Off, "auto": Auto, "ngram": NGrams, "suffix": Suffix, "recycle": Recycled, "rest": Stored, "[ngram]": NGrams, "draft_model": Draft, "cascade": Cascade}
+var names = map[string]Kind{"off": Off, "none": Off, "": Off, "auto": Auto, "ngram": NGrams, "suffix": Suffix, "recycle": Recycled, "rest": Stored, "[ngram]": NGrams, "draft_model": Draft, "cascade": Cascade, "skip": Skipped}
 
-// Parse reads a setting: off, auto, ngram, suffix, recycle, rest=FILE, draft=MODEL or cascade=MODEL, a name that llama-server's --spec-type
+// Parse reads a setting: off, auto, ngram, suffix, recycle, rest=FILE, draft=MODEL, cascade=MODEL, skip=FILE or exit=LAYERS, a name that llama-server's --spec-type
 // has for n-grams, or the JSON of vLLM's --speculative-config, such as
 // {"method":"ngram","num_speculative_tokens":5}.
 func Parse(text string) (s Setting, err error) {
@@ -56,19 +60,30 @@ func Parse(text string) (s Setting, err error) {
 		name, s.Model = "cascade", model
 	} else if file, is := strings.CutPrefix(name, "rest="); is {
 		name, s.File = "rest", file
+	} else if file, is := strings.CutPrefix(name, "skip="); is {
+		name, s.File = "skip", file
+	} else if layers, is := strings.CutPrefix(name, "exit="); is {
+		if s.Layers, err = strconv.Atoi(layers); err != nil || s.Layers < 1 {
+			return s, fmt.Errorf("spec: exit: expected exit=LAYERS, how many layers draft, found %q", layers)
+		}
+		s.Kind = Exit
+		return s, nil
 	}
 	kind, known := names[name]
 	if !known && strings.HasPrefix(name, "ngram-") {
 		kind, known = NGrams, true
 	}
 	if !known {
-		return s, fmt.Errorf("spec: expected auto, off, ngram, suffix, recycle, rest=FILE, draft=MODEL or cascade=MODEL, found %q", name)
+		return s, fmt.Errorf("spec: expected auto, off, ngram, suffix, recycle, rest=FILE, draft=MODEL, cascade=MODEL, skip=FILE or exit=LAYERS, found %q", name)
 	}
 	if (kind == Draft || kind == Cascade) != (s.Model != "") {
 		return s, fmt.Errorf("spec: %s: expected a model where one drafts and nowhere else, found %q", kind, s.Model)
 	}
-	if (kind == Stored) != (s.File != "") {
+	if kind == Stored && s.File == "" {
 		return s, fmt.Errorf("spec: %s: expected rest=FILE, a file that ridge spec build has written, found none", kind)
+	}
+	if kind == Skipped && s.File == "" {
+		return s, fmt.Errorf("spec: %s: expected skip=FILE, a file that ridge spec search has written, found none", kind)
 	}
 	s.Kind = kind
 	return s, nil

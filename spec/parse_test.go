@@ -7,7 +7,7 @@ import "testing"
 func TestParse(t *testing.T) {
 	for text, want := range map[string]Setting{
 		"off": {Kind: Off}, "none": {Kind: Off}, "": {Kind: Off}, "auto": {Kind: Auto}, "ngram": {Kind: NGrams}, "ngram-simple": {Kind: NGrams}, "draft=tiny": {Kind: Draft, Model: "tiny"},
-		"cascade=tiny": {Kind: Cascade, Model: "tiny"},
+		"cascade=tiny": {Kind: Cascade, Model: "tiny"}, "skip=parts.json": {Kind: Skipped, File: "parts.json"}, "exit=3": {Kind: Exit, Layers: 3}, "rest=x": {Kind: Stored, File: "x"},
 		`{"method":"draft_model","model":"tiny","num_speculative_tokens":3}`:  {Kind: Draft, Model: "tiny", Most: 3},
 		`{"method":"ngram","num_speculative_tokens":5,"prompt_lookup_max":4}`: {Kind: NGrams, Most: 5},
 	} {
@@ -16,10 +16,12 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"fast":                           `spec: expected auto, off, ngram, suffix, recycle, rest=FILE, draft=MODEL or cascade=MODEL, found "fast"`,
-		`{"method":"eagle"}`:             `spec: expected auto, off, ngram, suffix, recycle, rest=FILE, draft=MODEL or cascade=MODEL, found "eagle"`,
+		"fast":                           `spec: expected auto, off, ngram, suffix, recycle, rest=FILE, draft=MODEL, cascade=MODEL, skip=FILE or exit=LAYERS, found "fast"`,
+		`{"method":"eagle"}`:             `spec: expected auto, off, ngram, suffix, recycle, rest=FILE, draft=MODEL, cascade=MODEL, skip=FILE or exit=LAYERS, found "eagle"`,
 		`{"size":"x"}`:                   `spec: expected method, model, num_speculative_tokens, prompt_lookup_max, prompt_lookup_min, found the field "size"`,
 		"rest=":                          "spec: rest: expected rest=FILE, a file that ridge spec build has written, found none",
+		"skip=":                          "spec: skip: expected skip=FILE, a file that ridge spec search has written, found none",
+		"exit=0":                         `spec: exit: expected exit=LAYERS, how many layers draft, found "0"`,
 		"draft=":                         `spec: draft: expected a model where one drafts and nowhere else, found ""`,
 		"cascade=":                       `spec: cascade: expected a model where one drafts and nowhere else, found ""`,
 		`{"method":"ngram","model":"x"}`: `spec: ngram: expected a model where one drafts and nowhere else, found "x"`,

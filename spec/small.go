@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"ridge/kvcache"
@@ -170,4 +171,18 @@ func (q *reader) catchUp(dst []Guess, tokens []int32, ahead []Guess) (rows int, 
 	}
 	q.s.passes++
 	return rows, true
+}
+
+// Sure returns the guess of a model that holds it as probable as p.
+func (g Guess) Sure(p float64) Guess {
+	g.Class = classOf(p)
+	return g
+}
+
+// classOf returns the class of a guess of a model that is as probable as p.
+func classOf(p float64) uint8 {
+	if math.IsNaN(p) {
+		p = 0
+	}
+	return uint8(half + min(max(int(p*half), 0), half-1))
 }

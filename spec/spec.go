@@ -6,12 +6,14 @@
 // guess can change a text, only the time it takes.
 //
 // A [Drafter] makes guesses, a [Book] learns how many of them come true, and
-// [Choose] decides how many are worth their rows in a step.
+// the [Controller] decides how many are worth their rows in a step.
 package spec
 
 import (
 	"fmt"
 	"time"
+
+	"ridge/kvcache"
 )
 
 // Classes is the number of classes that guesses fall into: each kind of drafter has as
@@ -78,6 +80,15 @@ type Strider interface {
 	Stride(dst []Guess, tokens []int32, n int) []Guess
 	// Trail appends at most n guesses that take next to no time behind those in dst.
 	Trail(dst []Guess, tokens []int32, n int) []Guess
+}
+
+// Guest is a Costly drafter that computes on the keys and values that the model itself
+// keeps of the sequence.
+type Guest interface {
+	Costly
+	// Visit is called before the drafter guesses, and with nil afterwards: keys and
+	// values must then be what they were.
+	Visit(kv *kvcache.Seq)
 }
 
 // Brancher is a Costly drafter that guesses several tokens for one place.

@@ -201,7 +201,7 @@ func TestChoose(t *testing.T) {
 		}
 		cost := func(n int) float64 { return costs[n] }
 		fixed := len(offers) + r.IntN(2)
-		gain := Choose(offers, fixed, cost)
+		gain := choose(offers, fixed, cost)
 		rate := func(take []int) float64 {
 			tokens, rows := float64(fixed), 0
 			for i, n := range take {
@@ -246,11 +246,11 @@ func TestChooseNothing(t *testing.T) {
 		"unknown":               func(int) float64 { return 0 },
 		"each row costs a step": func(n int) float64 { return float64(1 + n) },
 	} {
-		if gain := Choose(offers, 1, cost); gain != 1 || offers[0].Take != 0 {
+		if gain := choose(offers, 1, cost); gain != 1 || offers[0].Take != 0 {
 			t.Errorf("%s: took %d, gain %v", name, offers[0].Take, gain)
 		}
 	}
-	if gain := Choose(offers, 1, func(int) float64 { return 1 }); gain < 2 || offers[0].Take != 2 {
+	if gain := choose(offers, 1, func(int) float64 { return 1 }); gain < 2 || offers[0].Take != 2 {
 		t.Errorf("rows for nothing: took %d, gain %v", offers[0].Take, gain)
 	}
 }

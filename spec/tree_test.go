@@ -81,7 +81,7 @@ func TestTreesEqualBruteForce(t *testing.T) {
 			}
 		}
 		offers := []Offer{{Guesses: guesses, Book: book}}
-		gain := Choose(offers, 1, func(n int) float64 { return costs[n] })
+		gain := choose(offers, 1, func(n int) float64 { return costs[n] })
 		if best <= margin {
 			best = 1
 		}

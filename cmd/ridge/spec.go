@@ -18,7 +18,7 @@ func specCommand() *cobra.Command {
 		Use:   "spec",
 		Short: "Prepare guesses of next tokens",
 	}
-	c.AddCommand(specBuildCommand())
+	c.AddCommand(specBuildCommand(), specSearchCommand())
 	return c
 }
 

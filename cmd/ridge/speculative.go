@@ -31,7 +31,7 @@ var speculativeNames = map[string]string{
 }
 
 func (f *speculativeFlags) add(fs *pflag.FlagSet) {
-	fs.StringVar(&f.how, "speculative", "auto", `guess next tokens and compute several at once; answers stay the same, byte by byte: auto, which guesses where that is expected to gain, off, ngram, the same with times of steps measured at the start, suffix, which guesses from earlier texts of the tenant, too, recycle, from what the model held likely before, rest=FILE, from texts that ridge spec build has stored, draft=MODEL, which has a small model guess, too, such as tiny for smollm2, or cascade=MODEL, whose guesses n-grams guess; also vLLM's {"method":"ngram","num_speculative_tokens":5}`)
+	fs.StringVar(&f.how, "speculative", "auto", `guess next tokens and compute several at once; answers stay the same, byte by byte: auto, which guesses where that is expected to gain, off, ngram, the same with times of steps measured at the start, suffix, which guesses from earlier texts of the tenant, too, recycle, from what the model held likely before, rest=FILE, from texts that ridge spec build has stored, draft=MODEL, which has a small model guess, too, such as tiny for smollm2, cascade=MODEL, whose guesses n-grams guess, skip=FILE, which has the model itself guess without parts of its layers that ridge spec search has found, or exit=LAYERS, with its first layers; also vLLM's {"method":"ngram","num_speculative_tokens":5}`)
 	fs.StringVar(&f.model, "draft-model", "", "the same as --speculative draft=MODEL")
 	fs.IntVar(&f.most, "draft-max", 0, "how deep tokens are guessed behind each one, at most (default 8)")
 	fs.IntVar(&f.width, "draft-width", 0, "guesses of a model that drafts which go on at each place, at most (default 3); 1 for a chain")

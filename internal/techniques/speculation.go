@@ -91,4 +91,14 @@ var speculation = []Technique{
 		Bench:   "ridge lab spec qwen2.5-coder-0.5b --speculative draft=smollm2 --data FILE",
 		Missing: "rejection by strings (SLRS); trees; tokenizers that put a space before each text get guesses at the start of words alone",
 	},
+	{
+		ID:      "self-speculative",
+		What:    "the model drafts without some of its mixers and FFNs, on the keys and values that it keeps of the text; which ones is searched on a text, by the tokens that stay the same and the bytes that are not read; what was computed of guesses is dropped before they are verified",
+		Use:     "ridge spec search MODEL TEXT... -o FILE, ridge run MODEL --speculative skip=FILE",
+		Code:    "spec/skip/search.go",
+		Tests:   []string{"model TestSkip", "model TestSkipRefused", "spec/skip TestDrafts", "spec/skip TestSearchBeatsRandom", "spec/skip TestSearchBeatsRandomOfRealModel", "spec/skip TestFile", "engine TestOneAnswerWithSkippedLayers", "engine TestSkippingNothingIsRight"},
+		Show:    "go test -v -run TestSearchBeatsRandom ./spec/skip",
+		Bench:   "ridge lab spec MODEL --speculative skip=FILE --data FILE",
+		Missing: "layers with states; on SmolLM2 no set is expected to be faster than plain decoding",
+	},
 }
