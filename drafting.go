@@ -3,12 +3,15 @@ package ridge
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"ridge/hub"
 	"ridge/model"
 	"ridge/spec"
+	"ridge/spec/many"
 	"ridge/spec/skip"
 	"ridge/text/tokenizer"
 )
@@ -29,38 +32,68 @@ func Drafting(ctx context.Context, s spec.Setting, m *model.Model, o hub.Options
 	default:
 		return d, nil
 	}
-	found, err := hub.Resolve(ctx, s.Model, o)
-	if err != nil {
-		return nil, fmt.Errorf("ridge: model that drafts: %w", err)
+	return d, models(ctx, d, s, m, o)
+}
+
+// models has models guess, whose names commas part.
+func models(ctx context.Context, d *spec.Drafting, s spec.Setting, m *model.Model, o hub.Options) error {
+	names := []string{s.Model}
+	if _, err := os.Stat(s.Model); err != nil {
+		names = strings.Split(s.Model, ",")
 	}
-	mo := model.DefaultOptions()
-	mo.Workers, mo.BatchWorkers = m.Widths()
-	mo.MaxContext = m.Context()
-	small, err := model.Open(found.Path(), mo)
-	if err != nil {
-		return nil, fmt.Errorf("ridge: model that drafts: %w", err)
+	var open []*model.Model
+	d.Close = func() (err error) {
+		for _, small := range open {
+			err = errors.Join(err, small.Close())
+		}
+		return err
 	}
+	var all []func() spec.Costly
+	for _, name := range names {
+		found, err := hub.Resolve(ctx, strings.TrimSpace(name), o)
+		if err != nil {
+			return errors.Join(fmt.Errorf("ridge: model that drafts: %w", err), d.Close())
+		}
+		mo := model.DefaultOptions()
+		mo.Workers, mo.BatchWorkers = m.Widths()
+		mo.MaxContext = m.Context()
+		small, err := model.Open(found.Path(), mo)
+		if err != nil {
+			return errors.Join(fmt.Errorf("ridge: model that drafts: %w", err), d.Close())
+		}
+		open = append(open, small)
+		drafter, err := drafterOf(small, m, s)
+		if err != nil {
+			return errors.Join(fmt.Errorf("ridge: %s=%s: %w", s.Kind, name, err), d.Close())
+		}
+		all = append(all, drafter)
+	}
+	if d.Slow = all[0]; len(all) > 1 {
+		d.Slow = many.Of(all...)
+	}
+	return nil
+}
+
+// drafterOf returns how to make drafters of small for m.
+func drafterOf(small, m *model.Model, s spec.Setting) (func() spec.Costly, error) {
 	mine, theirs := small.Tokenizer(), m.Tokenizer()
 	if mine == nil || theirs == nil {
-		small.Close()
-		return nil, fmt.Errorf("ridge: model that drafts: expected tokenizers in both files, found none")
+		return nil, fmt.Errorf("expected tokenizers in both files, found none")
 	}
 	if spec.Vocabulary(mine.VocabSize(), mine.Piece) != spec.Vocabulary(theirs.VocabSize(), theirs.Piece) {
-		if err := foreign(d, s, small, speller(mine), speller(theirs)); err != nil {
-			return nil, err
+		if s.Kind == spec.Cascade {
+			return nil, fmt.Errorf("expected a model with the vocabulary of the other one, found another vocabulary")
 		}
-		return d, nil
+		return spec.NewForeign(small, speller(mine), speller(theirs), s.ByTokens)
 	}
 	drafter, err := spec.NewSmall(small, theirs.VocabSize(), func(id int32) bool { return bytes.Equal(mine.Piece(id), theirs.Piece(id)) })
 	if err != nil {
-		small.Close()
 		return nil, err
 	}
-	d.Slow, d.Close = drafter.Drafter, drafter.Close
 	if s.Kind == spec.Cascade {
-		d.Slow = drafter.Cascade
+		return drafter.Cascade, nil
 	}
-	return d, nil
+	return drafter.Drafter, nil
 }
 
 // speller returns how a tokenizer spells.
@@ -68,21 +101,6 @@ func speller(tok *tokenizer.Tokenizer) spec.Speller {
 	return spec.Speller{Tokens: tok, Encode: func(dst []int32, text string) []int32 {
 		return tok.Encode(dst, text, tokenizer.EncodeOptions{})
 	}}
-}
-
-// foreign has a model with another vocabulary guess.
-func foreign(d *spec.Drafting, s spec.Setting, small *model.Model, mine, theirs spec.Speller) error {
-	if s.Kind == spec.Cascade {
-		small.Close()
-		return fmt.Errorf("ridge: cascade=%s: expected a model with the vocabulary of the other one, found another vocabulary", s.Model)
-	}
-	f, err := spec.NewForeign(small, mine, theirs, s.ByTokens)
-	if err != nil {
-		small.Close()
-		return err
-	}
-	d.Slow, d.Close, d.Width = f, small.Close, 1
-	return nil
 }
 
 // skipped has m itself guess, without parts of its layers.

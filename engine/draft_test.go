@@ -13,6 +13,7 @@ import (
 	"ridge/sample"
 	"ridge/sched"
 	"ridge/spec"
+	"ridge/spec/many"
 	"ridge/text/tokenizer"
 	"ridge/weights/tensor"
 )
@@ -245,13 +246,14 @@ func smallOf(t *testing.T, m *model.Model, reqs []Request, want []reply) {
 			t.Fatal(err)
 		}
 		t.Run(fmt.Sprint("by tokens ", by), func(t *testing.T) { slowOf(t, m, f, sure && by, reqs, want) })
+		t.Run(fmt.Sprint("two, one by tokens ", by), func(t *testing.T) { slowOf(t, m, many.Of(f, s.Drafter), false, reqs, want) })
 	}
 }
 
 // slowOf has a slow drafter guess, which is right whenever it is sure to be.
 func slowOf(t *testing.T, m *model.Model, slow func() spec.Costly, sure bool, reqs []Request, want []reply) {
 	by := func(n int) spec.Drafter { return spec.NewNGram(n) }
-	e := start(t, m, Options{Draft: &spec.Drafting{New: by, Slow: slow, Always: true}})
+	e := start(t, m, Options{Draft: &spec.Drafting{New: by, Slow: slow, Width: 2, Always: true}})
 	play(t, e, reqs, want, rand.New(rand.NewPCG(1, 2)), 0)
 	st := e.Stats()
 	if st.Right == 0 || sure && st.Right*10 < st.Guessed*3 {

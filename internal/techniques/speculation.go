@@ -101,4 +101,14 @@ var speculation = []Technique{
 		Bench:   "ridge lab spec MODEL --speculative skip=FILE --data FILE",
 		Missing: "layers with states; on SmolLM2 no set is expected to be faster than plain decoding",
 	},
+	{
+		ID:      "specinfer",
+		What:    "several models draft, each behind its own guesses; what they guess is one tree, the nodes of which are verified in one step; each token is drawn from its own row, so that a tree changes no distribution",
+		Use:     "ridge run MODEL --speculative draft=MODEL,MODEL",
+		Code:    "spec/many/many.go",
+		Tests:   []string{"spec/many TestMany", "spec/many TestManyModels", "engine TestOneAnswerWithDraftsOfTrainedModel", "engine TestMergedDraftersSaveSteps", "spec TestMerge", "sample TestVerifyDistribution"},
+		Show:    "go test -v -run TestMany ./spec/many",
+		Bench:   "ridge lab spec MODEL --speculative draft=MODEL,MODEL --data FILE",
+		Missing: "models compute one after the other",
+	},
 }
