@@ -21,38 +21,66 @@ import (
 
 // agent is a program that works with a server, and how it is told of one.
 type agent struct {
-	name, program, from string // what installs it
-	// settings are the environment and the arguments that point it at a server's address
-	// and a model, and say how many tokens its context has, 0 if nobody knows.
-	settings func(url, model string, context int) (env, args []string)
+	name, program, from string                               // what installs it
+	settings            func(o *toldOf) (env, args []string) // that tell it of a server
+}
+
+// toldOf is what an agent is told of a server.
+type toldOf struct {
+	url, model string
+	key        string // "" for none
+	context    int    // tokens, 0 if nobody knows
 }
 
 var agents = []agent{
-	{"claude", "claude", "npm install -g @anthropic-ai/claude-code", func(url, model string, _ int) ([]string, []string) {
-		return []string{"ANTHROPIC_BASE_URL=" + url, "ANTHROPIC_AUTH_TOKEN=none", "ANTHROPIC_MODEL=" + model, "ANTHROPIC_DEFAULT_HAIKU_MODEL=" + model}, nil
+	{"claude", "claude", "npm install -g @anthropic-ai/claude-code", func(o *toldOf) ([]string, []string) {
+		env := []string{"ANTHROPIC_BASE_URL=" + o.url, "ANTHROPIC_AUTH_TOKEN=" + cmp.Or(o.key, "none"), "ANTHROPIC_MODEL=" + o.model, "ANTHROPIC_DEFAULT_HAIKU_MODEL=" + o.model}
+		return append(env, claudeWindow(o.context)...), nil
 	}},
-	{"codex", "codex", "npm install -g @openai/codex", func(url, model string, context int) ([]string, []string) {
-		args := []string{"-c", "model=" + strconv.Quote(model), "-c", `model_provider="ridge"`, "-c", `model_providers.ridge={name="ridge",base_url=` + strconv.Quote(url+"/v1") + `,wire_api="responses"}`}
-		if context > 0 { // else it takes 272,000 tokens for granted, and never sums up what was said
-			args = append(args, "-c", "model_context_window="+strconv.Itoa(context))
+	{"codex", "codex", "npm install -g @openai/codex", func(o *toldOf) (env, args []string) {
+		key := ""
+		if o.key != "" {
+			key, env = `,env_key="RIDGE_API_KEY"`, []string{"RIDGE_API_KEY=" + o.key}
 		}
-		return nil, args
+		args = []string{"-c", "model=" + strconv.Quote(o.model), "-c", `model_provider="ridge"`, "-c", `model_providers.ridge={name="ridge",base_url=` + strconv.Quote(o.url+"/v1") + `,wire_api="responses"` + key + `}`}
+		if o.context > 0 { // else it takes 272,000 tokens for granted, and never sums up what was said
+			args = append(args, "-c", "model_context_window="+strconv.Itoa(o.context))
+		}
+		return env, args
 	}},
-	{"opencode", "opencode", "npm install -g opencode-ai", func(url, model string, context int) ([]string, []string) {
+	{"opencode", "opencode", "npm install -g opencode-ai", func(o *toldOf) ([]string, []string) {
 		type object map[string]any
-		m := object{"name": model}
-		if context > 0 {
-			m["limit"] = object{"context": context, "output": min(context/4, 32000)}
+		m, options := object{"name": o.model}, object{"baseURL": o.url + "/v1"}
+		if o.context > 0 {
+			m["limit"] = object{"context": o.context, "output": min(o.context/4, 32000)}
 		}
-		b, _ := json.Marshal(object{"model": "ridge/" + model, "provider": object{"ridge": object{ // strings encode
-			"npm": "@ai-sdk/openai-compatible", "name": "ridge", "options": object{"baseURL": url + "/v1"}, "models": object{model: m}}}})
+		if o.key != "" {
+			options["apiKey"] = o.key
+		}
+		b, _ := json.Marshal(object{"model": "ridge/" + o.model, "provider": object{"ridge": object{ // strings encode
+			"npm": "@ai-sdk/openai-compatible", "name": "ridge", "options": options, "models": object{o.model: m}}}})
 		return []string{"OPENCODE_CONFIG_CONTENT=" + string(b)}, nil
 	}},
 }
 
+// claudeWindow is the environment that has Claude Code sum up a conversation before it fills
+// a context. It takes 200,000 tokens for granted and can be told of no fewer than 100,000,
+// but also at which percentage of them, less 20,000 that it keeps for an answer.
+func claudeWindow(context int) []string {
+	const least, answer = 100_000, 20_000
+	switch {
+	case context <= 0:
+		return nil
+	case context >= least:
+		return []string{"CLAUDE_CODE_AUTO_COMPACT_WINDOW=" + strconv.Itoa(context)}
+	}
+	full := context - context/8 // a summary has room
+	percent := 100 * float64(full) / (least - answer)
+	return []string{"CLAUDE_CODE_AUTO_COMPACT_WINDOW=" + strconv.Itoa(least), "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE=" + strconv.FormatFloat(min(percent, 100), 'f', 2, 64)}
+}
+
 func agentCommand() *cobra.Command {
-	var url, model string
-	var window int
+	var o toldOf
 	var show bool
 	var names []string
 	for _, a := range agents {
@@ -77,36 +105,51 @@ nothing starts.`,
 				return fmt.Errorf("program: expected one of %s, found %q", strings.Join(names, ", "), args[0])
 			}
 			a := &agents[i]
-			url = strings.TrimSuffix(url, "/")
-			if url != "" {
-				wanted, named := model, c.Flags().Changed("model")
+			if o.context < 0 {
+				return fmt.Errorf("--ctx: expected 0 or more tokens, found %d", o.context)
+			}
+			o.key = cmp.Or(o.key, os.Getenv("RIDGE_API_KEY"))
+			if o.url != "" {
+				o.url = serverRoot(o.url)
+				wanted, named := o.model, c.Flags().Changed("model")
 				if !named {
 					wanted = "" // what the server has
 				}
-				name, has, err := listedModel(c.Context(), url, wanted)
+				name, has, err := listedModel(c.Context(), &o, wanted)
 				switch {
 				case err == nil:
-					model, window = name, cmp.Or(window, has)
+					o.model, o.context = name, cmp.Or(o.context, has)
 				case !named:
 					return err
 				}
 			}
 			if show {
-				return a.print(c, cmp.Or(url, "http://localhost:8080"), model, window, args[1:])
+				o.url = cmp.Or(o.url, "http://localhost:8080")
+				return a.print(c, &o, args[1:])
 			}
-			return a.start(c.Context(), url, model, window, args[1:])
+			return a.start(c.Context(), o, args[1:])
 		},
 	}
-	c.Flags().StringVar(&url, "url", "", "address of a server that runs (default: one is started)")
-	c.Flags().StringVarP(&model, "model", "m", defaultModel(), "model to work with; with --url the first one that the server lists, if none is named")
-	c.Flags().IntVarP(&window, "ctx", "c", 0, "tokens of the model's context (default: what the server has)")
+	c.Flags().StringVar(&o.url, "url", "", "address of a server that runs (default: one is started)")
+	c.Flags().StringVarP(&o.model, "model", "m", defaultModel(), "model to work with; with --url the first one that the server lists, if none is named")
+	c.Flags().StringVar(&o.key, "api-key", "", "the server's API key (also RIDGE_API_KEY)")
+	c.Flags().IntVarP(&o.context, "ctx", "c", 0, "tokens of the model's context (default: what the server has)")
 	c.Flags().BoolVar(&show, "print", false, "print what the program is told, and start nothing")
 	return c
 }
 
+// serverRoot is the address of a server as people write it, with or without a scheme, and
+// with the path that other programs want.
+func serverRoot(url string) string {
+	if !strings.Contains(url, "://") {
+		url = "http://" + url
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(strings.TrimRight(url, "/"), "/v1"), "/")
+}
+
 // print writes the command line that start would run.
-func (a *agent) print(c *cobra.Command, url, model string, window int, args []string) error {
-	env, own := a.settings(url, model, window)
+func (a *agent) print(c *cobra.Command, o *toldOf, args []string) error {
+	env, own := a.settings(o)
 	for i, e := range env {
 		name, value, _ := strings.Cut(e, "=")
 		env[i] = name + "=" + quoted(value)
@@ -130,22 +173,22 @@ func quoted(s string) string {
 }
 
 // start runs the program until it ends, on the server at url or on one of its own.
-func (a *agent) start(ctx context.Context, url, model string, window int, args []string) error {
+func (a *agent) start(ctx context.Context, o toldOf, args []string) error {
 	path, err := exec.LookPath(a.program)
 	if err != nil {
 		return fmt.Errorf("%s: not installed: %s", a.program, a.from)
 	}
-	if url == "" {
+	if o.url == "" {
 		var end func()
-		if url, end, err = serveBeside(ctx, model, window); err != nil {
+		if o.url, end, err = serveBeside(ctx, o.model, o.context); err != nil {
 			return err
 		}
 		defer end()
-		if _, has, err := listedModel(ctx, url, model); err == nil {
-			window = cmp.Or(window, has)
+		if _, has, err := listedModel(ctx, &o, o.model); err == nil {
+			o.context = cmp.Or(o.context, has)
 		}
 	}
-	env, own := a.settings(url, model, window)
+	env, own := a.settings(&o)
 	p := exec.CommandContext(ctx, path, append(own, args...)...)
 	p.Env, p.Stdin, p.Stdout, p.Stderr = append(os.Environ(), env...), os.Stdin, os.Stdout, os.Stderr
 	if err := p.Run(); err != nil {
@@ -157,18 +200,24 @@ func (a *agent) start(ctx context.Context, url, model string, window int, args [
 // listedModel asks a server for a model of that name, or its first one for "" or if it lists
 // none so called (it may have an alias): how it is called and how many tokens its context
 // has, 0 if the server does not say.
-func listedModel(ctx context.Context, url, model string) (name string, window int, err error) {
+func listedModel(ctx context.Context, o *toldOf, model string) (name string, window int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	q, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/v1/models", nil)
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, o.url+"/v1/models", nil)
 	if err != nil {
 		return "", 0, fmt.Errorf("--url: %w", err)
+	}
+	if o.key != "" {
+		q.Header.Set("Authorization", "Bearer "+o.key)
 	}
 	r, err := http.DefaultClient.Do(q)
 	if err != nil {
 		return "", 0, fmt.Errorf("--url: models of the server: %w", err)
 	}
 	defer r.Body.Close()
+	if r.StatusCode == http.StatusUnauthorized {
+		return "", 0, errors.New("--url: the server wants an API key: give --api-key or set RIDGE_API_KEY")
+	}
 	var list struct {
 		Data []struct {
 			ID  string `json:"id"`
