@@ -21,8 +21,13 @@ func (b *builder) decoder() *Net {
 // layer that is an FFN alone. feed, if it is given,
 // builds the rest of a layer in place of an MLP or experts.
 func (b *builder) stack(mix func(i int, at func(string) string) nn.Mixer, feed ...func(b *builder, l *Layer, at func(string) string)) *Net {
-	net := b.frame()
-	for i := range b.c.Layers {
+	net := &Net{}
+	if b.first > 0 {
+		b.positions()
+	} else {
+		net = b.frame()
+	}
+	for i := b.first; i < b.c.Layers; i++ {
 		if b.err != nil {
 			break
 		}

@@ -46,7 +46,7 @@ type Config struct {
 	Gated   bool        // MLP is down(act(gate) * up) and not down(act(up))
 	Experts ExpertConfig
 	Encoder encoderConfig
-	Conv    ConvConfig
+	Conv    convConfig
 	State   stateConfig
 	Joint   jointConfig // of layers with a state beside attention
 	Latent  LatentConfig

@@ -59,6 +59,9 @@ func (m *Model) grow(s *Step) error {
 	if err := m.net.checkSkip(s, m.kv.Stateful()); err != nil {
 		return fmt.Errorf("model: skip: %w", err)
 	}
+	if err := m.checkTaps(s.Taps); err != nil {
+		return err
+	}
 	for i, r := range s.Runs {
 		if n := r.Rows(); r.Seq.Len()+n > m.context {
 			return fmt.Errorf("%w: %d tokens held and %d more, the context has %d", errContext, r.Seq.Len(), n, m.context)

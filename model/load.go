@@ -51,6 +51,10 @@ type builder struct {
 	attentions []*nn.Attention
 	more       func(l *Layer, at func(string) string) // builds what else a family's layers have; nil for nothing
 
+	// first is the first layer to build: of a network that is built beside another one,
+	// without what is around the layers.
+	first int
+
 	gguf    bool                // src is a GGUF file
 	scores  bool                // the network has a classifier, and writes no text
 	present map[string]presence // of weights that not every model has

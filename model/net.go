@@ -139,9 +139,10 @@ func (n *Net) activeBytes() int64 {
 // netRows is every buffer of a step. They grow to the largest one and are kept.
 type netRows struct {
 	layerRows
-	out    kernel.Acts // final normalized rows, [outputs][hidden]
-	part   kernel.Acts // those of out that project reads
-	logits kernel.Acts // [outputs][vocabulary]
+	out    kernel.Acts   // final normalized rows, [outputs][hidden]
+	part   kernel.Acts   // those of out that project reads
+	logits kernel.Acts   // [outputs][vocabulary]
+	taps   []kernel.Acts // of each tap of the step, [rows][hidden]
 }
 
 // embed looks the tokens of a step up.
@@ -198,6 +199,11 @@ func (n *Net) run(e *nn.Exec, s *nn.Step, r *netRows) {
 		n.layer(e, s, r, i)
 	}
 	n.fetch(len(n.Layers))
+	if behind(s, n) {
+		r.tap(s, len(n.Layers))
+		nn.Keep(&r.x, s.Wanted())
+		e.KeepOutputs(0, len(s.Wanted()))
+	}
 	n.finish(e, s, r)
 }
 
@@ -210,7 +216,8 @@ func (n *Net) fetch(layer int) {
 
 // layer computes layer i from the rows behind the one before.
 func (n *Net) layer(e *nn.Exec, s *nn.Step, r *netRows, i int) {
-	n.Layers[i].run(e, s, i, i == len(n.Layers)-1, &r.layerRows)
+	r.tap(s, i)
+	n.Layers[i].run(e, s, i, i == len(n.Layers)-1 && !behind(s, n), &r.layerRows)
 	e.Steer(&r.x, i)
 	if i < len(n.steer) && n.steer[i] != nil {
 		for row := range r.x.N {

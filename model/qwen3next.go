@@ -1,6 +1,8 @@
 package model
 
 import (
+	"strings"
+
 	"ridge/nn"
 	"ridge/weights/tensor"
 )
@@ -137,7 +139,7 @@ func deltaFix(c *Config, _ int, part string, _ bool) func(tensor.Mat) (tensor.Ma
 			}
 			return m, err
 		}
-	case part == "attn_norm", part == "ffn_norm", part == "output_norm", part == "attn_q_norm", part == "attn_k_norm":
+	case strings.HasPrefix(part, "nextn.") && strings.HasSuffix(part, "norm"), part == "attn_norm", part == "ffn_norm", part == "output_norm", part == "attn_q_norm", part == "attn_k_norm":
 		return addOne
 	case part == "attn_qkv" && both:
 		return takeRows(x.Groups*head, 2*keys+values, func(i int) int {

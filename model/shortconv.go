@@ -6,14 +6,14 @@ import (
 	"ridge/nn"
 )
 
-// ConvConfig says which layers have a short convolution in place of attention.
-type ConvConfig struct {
+// convConfig says which layers have a short convolution in place of attention.
+type convConfig struct {
 	Layers []bool
 	Taps   int // rows of a sum
 }
 
 // validate checks that the numbers fit together.
-func (x *ConvConfig) validate(layers int) error {
+func (x *convConfig) validate(layers int) error {
 	switch {
 	case x.Layers == nil:
 		return nil

@@ -13,6 +13,10 @@ type Step struct {
 	// none. A mixer that is left out keeps nothing of the rows: they are for guesses, and
 	// dropped afterwards.
 	Skip []uint8
+	// Taps are numbers of layers, in rising order: what these read of each row of the
+	// step is kept, in the residual stream. That of the number of layers is what is
+	// behind the last one, before the last norm. Nil for none.
+	Taps []int
 
 	rows   []rowRef
 	wanted []int
