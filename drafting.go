@@ -17,7 +17,8 @@ import (
 )
 
 // Drafting returns who guesses the next tokens of m as s asks for it, nil for nobody.
-// A model that drafts is found as Open finds one; whoever uses the Drafting closes it.
+// A model that drafts is found as Open finds one. Whoever uses the Drafting closes it,
+// before m.
 func Drafting(ctx context.Context, s spec.Setting, m *model.Model, o hub.Options) (*spec.Drafting, error) {
 	d := s.Drafting()
 	switch s.Kind {
@@ -25,6 +26,8 @@ func Drafting(ctx context.Context, s spec.Setting, m *model.Model, o hub.Options
 	case spec.Recycled:
 		d.Texts = spec.NewRecycling(m.Config().Vocab).Drafter
 		return d, nil
+	case spec.Trained:
+		return d, trained(ctx, d, s.Model, m, o)
 	case spec.Stored:
 		return d, stored(d, s.File, m)
 	case spec.Skipped, spec.Exit:
@@ -123,6 +126,24 @@ func skipped(d *spec.Drafting, s spec.Setting, m *model.Model) (err error) {
 		return fmt.Errorf("ridge: layers that draft: %w", err)
 	}
 	d.Slow = drafters.Drafter
+	return nil
+}
+
+// trained has d ask a head that was trained for m: that at a path, or one that is found as
+// models are, or with "" the layers of m's own files.
+func trained(ctx context.Context, d *spec.Drafting, path string, m *model.Model, o hub.Options) error {
+	if _, err := os.Stat(path); path != "" && err != nil {
+		found, err := hub.Resolve(ctx, path, o)
+		if err != nil {
+			return fmt.Errorf("ridge: draft head: %w", err)
+		}
+		path = found.Path()
+	}
+	head, err := m.OpenDraftHead(path)
+	if err != nil {
+		return fmt.Errorf("ridge: %w", err)
+	}
+	d.Ask(head)
 	return nil
 }
 

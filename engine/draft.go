@@ -200,7 +200,7 @@ func (q *sequence) draft(o *spec.Drafting, n, vocab int, e *Engine) {
 			d.learns, _ = d.texts.(spec.Observer)
 		}
 		if o.Slow != nil {
-			d.slow, d.slowly = o.Slow(), make([]spec.Guess, 0, spec.MaxRows)
+			d.openSlow(o)
 		}
 	}
 	q.draftForced(n, vocab)

@@ -49,6 +49,7 @@ type loop struct {
 	depths  *spec.Book // of slow drafters, by their places
 	offers  []spec.Offer
 	drafted []*sequence // that offers are of
+	tapped  [][]float32 // of a row, see tell
 	control spec.Controller
 	// drafting is how long making guesses for the step at hand took.
 	drafting time.Duration

@@ -43,6 +43,7 @@ func (e *Engine) step(p *sched.Plan) {
 			e.failRun(&p.Runs[i])
 		} else {
 			e.outcome(&p.Runs[i], &e.runs[i])
+			e.tell(i, &p.Runs[i])
 		}
 	}
 	end := e.now()
@@ -65,6 +66,7 @@ func (e *Engine) step(p *sched.Plan) {
 // build makes the model's batch and the jobs for its outputs.
 func (e *Engine) build(p *sched.Plan) {
 	e.batch.Runs, e.runs, e.jobs = e.batch.Runs[:0], e.runs[:0], e.jobs[:0]
+	e.batch.Taps = nil
 	out := 0
 	for i := range p.Runs {
 		r := &p.Runs[i]
@@ -94,6 +96,9 @@ func (e *Engine) build(p *sched.Plan) {
 			e.drawJobs(q, out+run.outs-1-r.Draft+skip, r.Draft, skip)
 		}
 		run.njobs = len(e.jobs) - run.jobs
+		if e.reads(q) {
+			e.batch.Taps = e.o.Draft.Taps
+		}
 		e.runs = append(e.runs, run)
 		e.batch.Runs = append(e.batch.Runs, model.Run{Seq: q.KV, Tokens: tokens[r.Start : r.Start+r.N], Tree: parents, Outputs: run.outs, Second: q.g.req.Second, Adapter: q.g.req.Adapter.Run(), Length: max(q.rope, 1)})
 		out += run.outs

@@ -42,7 +42,7 @@ func (q *smallSeq) Branch(dst []Guess, tokens []int32, width int) []Guess {
 	b.next = b.next[:0]
 	if len(dst) == 0 {
 		q.follow(tokens)
-		b.nodes, b.tokens, b.parents, b.level = b.nodes[:0], b.tokens[:0], b.parents[:0], 0
+		b.clear()
 		if rows, ok = q.catchUp(nil, tokens, nil); !ok {
 			q.Close()
 			return dst
@@ -50,15 +50,7 @@ func (q *smallSeq) Branch(dst []Guess, tokens []int32, width int) []Guess {
 		b.expand(m.Logits(0), -1, 1, width)
 	} else {
 		b.nodes = b.nodes[:len(dst)]
-		first := len(b.tokens)
-		for i := b.level; i < len(b.nodes) && len(b.tokens)-first < width; i++ { // the likeliest come first
-			n := &b.nodes[i]
-			n.slot = int32(len(b.tokens))
-			b.tokens, b.parents = append(b.tokens, n.token), append(b.parents, -1)
-			if n.parent >= 0 {
-				b.parents[n.slot] = b.nodes[n.parent].slot
-			}
-		}
+		first := b.choose(width)
 		q.s.step.Runs = append(q.s.step.Runs[:0], model.Run{Seq: q.kv, Tokens: b.tokens[first:], Tree: b.parents, Outputs: len(b.tokens) - first})
 		if len(b.tokens) == first || m.Forward(&q.s.step) != nil {
 			return dst
@@ -70,6 +62,33 @@ func (q *smallSeq) Branch(dst []Guess, tokens []int32, width int) []Guess {
 			}
 		}
 	}
+	dst = b.grow(dst, min(2*width, max(width, MaxRows/depth)))
+	q.s.learn(begin, rows, 1)
+	return dst
+}
+
+// choose gives the likeliest of the deepest guesses slots, at most so many, and returns the
+// first one.
+func (b *branches) choose(width int) (first int) {
+	first = len(b.tokens)
+	for i := b.level; i < len(b.nodes) && len(b.tokens)-first < width; i++ { // the likeliest come first
+		n := &b.nodes[i]
+		n.slot = int32(len(b.tokens))
+		b.tokens, b.parents = append(b.tokens, n.token), append(b.parents, -1)
+		if n.parent >= 0 {
+			b.parents[n.slot] = b.nodes[n.parent].slot
+		}
+	}
+	return first
+}
+
+// clear forgets the tree.
+func (b *branches) clear() {
+	b.nodes, b.tokens, b.parents, b.level = b.nodes[:0], b.tokens[:0], b.parents[:0], 0
+}
+
+// grow makes the likeliest of the next place guesses, at most so many.
+func (b *branches) grow(dst []Guess, most int) []Guess {
 	slices.SortStableFunc(b.next, func(x, y branch) int {
 		switch {
 		case x.joint > y.joint:
@@ -81,12 +100,11 @@ func (q *smallSeq) Branch(dst []Guess, tokens []int32, width int) []Guess {
 	})
 	// As many again as go on may be right themselves; each place leaves room for others.
 	b.level = len(b.nodes)
-	for _, n := range b.next[:min(len(b.next), 2*width, max(width, MaxRows/depth), MaxRows-len(dst))] {
+	for _, n := range b.next[:min(len(b.next), most, MaxRows-len(dst))] {
 		g := Guess{Token: n.token, Class: classOf(n.p)}
 		g.Up = uint8(len(dst) - 1 - int(n.parent))
 		dst, b.nodes = append(dst, g), append(b.nodes, n)
 	}
-	q.s.learn(begin, rows, 1)
 	return dst
 }
 

@@ -24,13 +24,14 @@ const (
 	Draft    Kind = "draft"   // n-grams, and a model, see Small and NewForeign
 	Skipped  Kind = "skip"    // n-grams, and the model without parts of its layers, see package spec/skip
 	Exit     Kind = "exit"    // the same without its last layers
+	Trained  Kind = "head"    // n-grams, and a head that was trained for the model, see Drafting.Ask
 	Cascade  Kind = "cascade" // the same, whose guesses n-grams guess, see Small.Cascade
 )
 
 // Setting is what somebody asks for.
 type Setting struct {
 	Kind   Kind
-	Model  string // that drafts, with Draft
+	Model  string // that drafts, with Draft; with Trained the head, "" for layers of the model's own
 	File   string // of a Datastore, with Stored, or of parts of layers, with Skipped
 	Layers int    // that draft, with Exit
 	Most   int    // guesses behind a token, 0 for the usual number
@@ -43,9 +44,10 @@ type Setting struct {
 }
 
 // names are other programs' names: llama-server's --spec-type, vLLM's methods.
-var names = map[string]Kind{"off": Off, "none": Off, "": Off, "auto": Auto, "ngram": NGrams, "suffix": Suffix, "recycle": Recycled, "rest": Stored, "[ngram]": NGrams, "draft_model": Draft, "cascade": Cascade, "skip": Skipped}
+var names = map[string]Kind{"off": Off, "none": Off, "": Off, "auto": Auto, "ngram": NGrams, "suffix": Suffix, "recycle": Recycled, "rest": Stored, "[ngram]": NGrams, "draft_model": Draft, "cascade": Cascade, "skip": Skipped,
+	"head": Trained, "medusa": Trained, "eagle": Trained, "eagle3": Trained, "mtp": Trained, "deepseek_mtp": Trained, "glm4_moe_mtp": Trained, "qwen3_next_mtp": Trained, "mimo_mtp": Trained}
 
-// Parse reads a setting: off, auto, ngram, suffix, recycle, rest=FILE, draft=MODEL, cascade=MODEL, skip=FILE or exit=LAYERS, a name that llama-server's --spec-type
+// Parse reads a setting: off, auto, ngram, suffix, recycle, rest=FILE, draft=MODEL, cascade=MODEL, skip=FILE, exit=LAYERS, head=PATH or mtp, a name that llama-server's --spec-type
 // has for n-grams, or the JSON of vLLM's --speculative-config, such as
 // {"method":"ngram","num_speculative_tokens":5}.
 func Parse(text string) (s Setting, err error) {
@@ -56,6 +58,8 @@ func Parse(text string) (s Setting, err error) {
 		}
 	} else if model, is := strings.CutPrefix(name, "draft="); is {
 		name, s.Model = "draft_model", model
+	} else if head, is := strings.CutPrefix(name, "head="); is {
+		name, s.Model = "head", head
 	} else if model, is := strings.CutPrefix(name, "cascade="); is {
 		name, s.Model = "cascade", model
 	} else if file, is := strings.CutPrefix(name, "rest="); is {
@@ -74,9 +78,13 @@ func Parse(text string) (s Setting, err error) {
 		kind, known = NGrams, true
 	}
 	if !known {
-		return s, fmt.Errorf("spec: expected auto, off, ngram, suffix, recycle, rest=FILE, draft=MODEL, cascade=MODEL, skip=FILE or exit=LAYERS, found %q", name)
+		return s, fmt.Errorf("spec: expected auto, off, ngram, suffix, recycle, rest=FILE, draft=MODEL, cascade=MODEL, skip=FILE, exit=LAYERS, head=PATH or mtp, found %q", name)
 	}
-	if (kind == Draft || kind == Cascade) != (s.Model != "") {
+	if kind == Trained {
+		if own := strings.HasSuffix(name, "mtp"); own != (s.Model == "") {
+			return s, fmt.Errorf("spec: %s: expected a path of a head, and none for layers of the model's own, found %q", name, s.Model)
+		}
+	} else if (kind == Draft || kind == Cascade) != (s.Model != "") {
 		return s, fmt.Errorf("spec: %s: expected a model where one drafts and nowhere else, found %q", kind, s.Model)
 	}
 	if kind == Stored && s.File == "" {
@@ -136,7 +144,7 @@ func (s Setting) Drafting() *Drafting {
 	if s.Kind != Auto {
 		d.Patience = 2 * time.Second
 	}
-	if s.Kind == Draft {
+	if s.Kind == Draft || s.Kind == Trained {
 		const usual = 3
 		if d.Width = s.Width; d.Width == 0 {
 			d.Width = usual

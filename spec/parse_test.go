@@ -16,8 +16,8 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"fast":                           `spec: expected auto, off, ngram, suffix, recycle, rest=FILE, draft=MODEL, cascade=MODEL, skip=FILE or exit=LAYERS, found "fast"`,
-		`{"method":"eagle"}`:             `spec: expected auto, off, ngram, suffix, recycle, rest=FILE, draft=MODEL, cascade=MODEL, skip=FILE or exit=LAYERS, found "eagle"`,
+		"fast":                           `spec: expected auto, off, ngram, suffix, recycle, rest=FILE, draft=MODEL, cascade=MODEL, skip=FILE, exit=LAYERS, head=PATH or mtp, found "fast"`,
+		`{"method":"dflash"}`:            `spec: expected auto, off, ngram, suffix, recycle, rest=FILE, draft=MODEL, cascade=MODEL, skip=FILE, exit=LAYERS, head=PATH or mtp, found "dflash"`,
 		`{"size":"x"}`:                   `spec: expected method, model, num_speculative_tokens, prompt_lookup_max, prompt_lookup_min, found the field "size"`,
 		"rest=":                          "spec: rest: expected rest=FILE, a file that ridge spec build has written, found none",
 		"skip=":                          "spec: skip: expected skip=FILE, a file that ridge spec search has written, found none",

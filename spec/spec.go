@@ -110,6 +110,9 @@ type Drafting struct {
 	// Slow makes another one, for which each guess takes time; nil for none. It
 	// guesses where that is expected to gain more than the first.
 	Slow func() Costly
+	// Taps are layers of the model whose rows the slow drafter reads, see
+	// model.Step.Taps, by a method Read. Nil for none.
+	Taps []int
 	// Close is called when no drafter is used any more; nil for nothing to do.
 	Close func() error
 	// Patience is how long an engine measures, when it starts, how long steps that

@@ -59,7 +59,7 @@ var speculation = []Technique{
 		Tests:   []string{"spec TestSmallBranches", "spec TestDynamicTreesBeatStaticOnes"},
 		Show:    "go test -v -run TestDynamicTreesBeatStaticOnes ./spec",
 		Bench:   "ridge lab spec MODEL --speculative draft=MODEL --draft-width 3 --data FILE",
-		Missing: "the drafter is a small model, not a head over features",
+		Missing: "trained heads of the model draft the same trees (--speculative head=PATH), but none that was trained is among the files here",
 	},
 	{
 		ID:      "adaptive-speculation",
