@@ -39,8 +39,8 @@ var agents = map[string]struct {
 			{"type":"text","text":"You are an agent.","cache_control":{"type":"ephemeral"}},
 			{"type":"text","text":%q,"cache_control":{"type":"ephemeral"}}],
 			"tools":%s,"metadata":{"user_id":"session_%d"},
-			"messages":[{"role":"user","content":[{"type":"text","text":"<reminder>date %d</reminder>"},{"type":"text","text":"task %d","cache_control":{"type":"ephemeral"}}]}]}`,
-			n, n*7919, strings.Repeat("Read before you write. ", 60), agentTools(t, `{"name":"tool_%d","description":"It does things.","input_schema":%s}`), n, n, n)
+			"messages":[{"role":"user","content":[{"type":"text","text":"<reminder>date %d</reminder>"},{"type":"text","text":"task %d","cache_control":{"type":"ephemeral"}}]},{"role":"system","content":%q}]}`,
+			n, n*7919, strings.Repeat("Read before you write. ", 60), agentTools(t, `{"name":"tool_%d","description":"It does things.","input_schema":%s}`), n, n, n, strings.Repeat("There are agents and skills. ", 60))
 	}},
 	"Codex": {"/v1/responses", "cached_tokens", "input_tokens", "known_tokens", func(t *testing.T, n int) string {
 		return fmt.Sprintf(`{"max_output_tokens":1,"temperature":0,"store":false,"instructions":%q,"tools":%s,"prompt_cache_key":"session-%d",

@@ -165,7 +165,11 @@ func (b *request) conversation(left *[]fault.Left) ([]chat.Message, error) {
 	if system != "" {
 		out.msgs = append(out.msgs, chat.Message{Role: "system", Content: system})
 	}
+	opening := true // until the assistant speaks
 	for i, m := range b.Messages {
+		if m.Role == "assistant" && opening {
+			out.msgs, opening = systemFirst(out.msgs), false
+		}
 		switch m.Role {
 		case "user", "assistant", "system":
 		default:
@@ -184,7 +188,30 @@ func (b *request) conversation(left *[]fault.Left) ([]chat.Message, error) {
 			return nil, err
 		}
 	}
+	if opening {
+		out.msgs = systemFirst(out.msgs)
+	}
 	return out.msgs, nil
+}
+
+// systemFirst makes one system message of those of a conversation's opening. Claude Code
+// sends what its agents and skills are behind the task: a prompt that had it there would
+// be the one of no other task.
+func systemFirst(msgs []chat.Message) []chat.Message {
+	var texts []string
+	rest := make([]chat.Message, 1, len(msgs)+1)
+	for _, m := range msgs {
+		if m.Role == "system" {
+			texts = append(texts, m.Content)
+		} else {
+			rest = append(rest, m)
+		}
+	}
+	if len(texts) == 0 {
+		return msgs
+	}
+	rest[0] = chat.Message{Role: "system", Content: strings.Join(texts, "\n")}
+	return rest
 }
 
 // countTokens is POST /v1/messages/count_tokens.
