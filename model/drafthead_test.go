@@ -1,8 +1,10 @@
 package model
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math"
 	"os"
@@ -11,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"ridge/weights/gguf"
 	"ridge/weights/safetensors"
 	"ridge/weights/tensor"
 )
@@ -353,4 +356,62 @@ func copyHead(t *testing.T, name string, config map[string]any, edit func(c *che
 		}
 	}
 	return dir
+}
+
+// A GGUF file has the same layer behind the others, as llama.cpp names it.
+func TestDraftHeadOfGGUF(t *testing.T) {
+	g := readHead(t, "mtp-glm4moe")
+	st, err := safetensors.Open(filepath.Join(tinyHeads, "mtp-glm4moe", "model.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	hf := map[string]string{"nextn.eh_proj.weight": "eh_proj.weight", "nextn.enorm.weight": "enorm.weight", "nextn.hnorm.weight": "hnorm.weight",
+		"nextn.shared_head_norm.weight": "shared_head.norm.weight"}
+	for part, name := range llamaNames(map[string]string{"post_attention_norm": "post_attention_layernorm", "ffn_norm": ""}) {
+		if !strings.HasSuffix(part, ".bias") {
+			hf[part+".bias"] = name + ".bias"
+			part, name = part+".weight", name+".weight"
+		}
+		hf[part] = name
+	}
+	path := rewrite(t, t.TempDir(), "glm4moe", func(b *gguf.Builder) {
+		b.Set("glm4moe.nextn_predict_layers", uint32(1))
+		b.Set("glm4moe.block_count", uint32(3))
+		for part, name := range hf {
+			at := func(expert int) string {
+				return "model.layers.2." + strings.ReplaceAll(name, "#", fmt.Sprint(expert))
+			}
+			info, ok := st.Tensor(at(0))
+			if !ok {
+				continue
+			}
+			var dims []uint64
+			for _, d := range slices.Backward(info.Shape) {
+				dims = append(dims, d)
+			}
+			var values bytes.Buffer
+			experts := 0
+			for ; ok && (experts == 0 || at(0) != at(1)); experts++ {
+				m, err := st.Mat(at(experts))
+				if err != nil {
+					t.Fatal(err)
+				}
+				row := make([]float32, m.Cols)
+				for r := range m.Rows {
+					m.DecodeRow(row, r)
+					binary.Write(&values, binary.LittleEndian, row)
+				}
+				_, ok = st.Tensor(at(experts + 1))
+			}
+			if strings.Contains(part, ".#") {
+				dims, part = append(dims, uint64(experts)), strings.Replace(part, ".#", "", 1)
+			}
+			addFloats(t, b, "blk.2."+part, dims, gguf.Bytes(values.Bytes()))
+		}
+	})
+	m := openTiny(t, path, g.base.Context, Options{KV: tensor.F32, Workers: 2})
+	if d, at := maxDiff(g.compute(t, m, openHeadOf(t, m, ""), 9), g.logits); !(d <= logitTolerance) {
+		t.Errorf("row %d: logits differ by %v", at/g.Vocab, d)
+	}
 }
