@@ -11,6 +11,7 @@ import (
 	"ridge/hub"
 	"ridge/model"
 	"ridge/spec"
+	"ridge/spec/lookahead"
 	"ridge/spec/many"
 	"ridge/spec/skip"
 	"ridge/text/tokenizer"
@@ -28,6 +29,12 @@ func Drafting(ctx context.Context, s spec.Setting, m *model.Model, o hub.Options
 		return d, nil
 	case spec.Trained:
 		return d, trained(ctx, d, s.Model, m, o)
+	case spec.Lookahead:
+		d.Texts = func(string) spec.Drafter { return lookahead.New(lookahead.Usual) }
+		return d, nil
+	case spec.Jacobi:
+		d.Texts = func(string) spec.Drafter { return lookahead.New(lookahead.Jacobi) }
+		return d, nil
 	case spec.Stored:
 		return d, stored(d, s.File, m)
 	case spec.Skipped, spec.Exit:

@@ -13,6 +13,7 @@ import (
 	"ridge/sample"
 	"ridge/sched"
 	"ridge/spec"
+	"ridge/spec/lookahead"
 	"ridge/spec/many"
 	"ridge/text/tokenizer"
 	"ridge/weights/tensor"
@@ -112,6 +113,14 @@ func TestOneAnswerWithDrafts(t *testing.T) {
 				if d.Always && s.o.Sched.MaxTokens > 40 && right == 0 {
 					t.Error("no guess was right")
 				}
+			})
+		}
+		for which, shape := range map[string]lookahead.Shape{"lookahead": lookahead.Usual, "Jacobi": lookahead.Jacobi} {
+			t.Run(name+" "+which, func(t *testing.T) {
+				by := func(string) spec.Drafter { return lookahead.New(shape) }
+				d := &spec.Drafting{New: func(int) spec.Drafter { return spec.NewNGram(0) }, Texts: by, Most: 2 + r.IntN(8), Always: true}
+				cfg := sched.Config{Split: true}
+				guessing(t, name, setting{pages: 49, o: Options{Sched: &cfg}}, d, reqs, want, r)
 			})
 		}
 		t.Run(name+" n-grams and suffixes", func(t *testing.T) {

@@ -108,10 +108,11 @@ func (t *drawTask) observe(j *job) {
 	defer d.fails()
 	token := j.q.tokens[len(j.q.tokens)-1]
 	for i := range j.drafts + 1 {
+		parent := -1
 		if i > 0 {
-			token = d.tree.tokens[i-1]
+			token, parent = d.tree.tokens[i-1], int(d.tree.parents[i-1])+1
 		}
-		d.learns.Observe(token, t.e.m.Logits(j.out+i-t.first))
+		d.learns.Observe(i, parent, token, t.e.m.Logits(j.out+i-t.first))
 	}
 }
 

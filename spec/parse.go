@@ -15,17 +15,19 @@ type Kind string
 
 // The kinds.
 const (
-	Off      Kind = "off"
-	Auto     Kind = "auto"    // n-grams
-	NGrams   Kind = "ngram"   // what the text went on with before, see NGram
-	Suffix   Kind = "suffix"  // n-grams, and earlier texts of the tenant, see Suffixes
-	Recycled Kind = "recycle" // n-grams, and what the model held likely before, see Recycling
-	Stored   Kind = "rest"    // n-grams, and texts of a file, see Datastore
-	Draft    Kind = "draft"   // n-grams, and a model, see Small and NewForeign
-	Skipped  Kind = "skip"    // n-grams, and the model without parts of its layers, see package spec/skip
-	Exit     Kind = "exit"    // the same without its last layers
-	Trained  Kind = "head"    // n-grams, and a head that was trained for the model, see Drafting.Ask
-	Cascade  Kind = "cascade" // the same, whose guesses n-grams guess, see Small.Cascade
+	Off       Kind = "off"
+	Auto      Kind = "auto"      // n-grams
+	NGrams    Kind = "ngram"     // what the text went on with before, see NGram
+	Suffix    Kind = "suffix"    // n-grams, and earlier texts of the tenant, see Suffixes
+	Recycled  Kind = "recycle"   // n-grams, and what the model held likely before, see Recycling
+	Stored    Kind = "rest"      // n-grams, and texts of a file, see Datastore
+	Draft     Kind = "draft"     // n-grams, and a model, see Small and NewForeign
+	Skipped   Kind = "skip"      // n-grams, and the model without parts of its layers, see package spec/skip
+	Exit      Kind = "exit"      // the same without its last layers
+	Trained   Kind = "head"      // n-grams, and a head that was trained for the model, see Drafting.Ask
+	Lookahead Kind = "lookahead" // n-grams, and those of a window of guesses, see package spec/lookahead
+	Jacobi    Kind = "jacobi"    // n-grams, and a window without n-grams of its own
+	Cascade   Kind = "cascade"   // the same, whose guesses n-grams guess, see Small.Cascade
 )
 
 // Setting is what somebody asks for.
@@ -44,10 +46,10 @@ type Setting struct {
 }
 
 // names are other programs' names: llama-server's --spec-type, vLLM's methods.
-var names = map[string]Kind{"off": Off, "none": Off, "": Off, "auto": Auto, "ngram": NGrams, "suffix": Suffix, "recycle": Recycled, "rest": Stored, "[ngram]": NGrams, "draft_model": Draft, "cascade": Cascade, "skip": Skipped,
+var names = map[string]Kind{"off": Off, "none": Off, "": Off, "auto": Auto, "ngram": NGrams, "suffix": Suffix, "recycle": Recycled, "rest": Stored, "[ngram]": NGrams, "draft_model": Draft, "cascade": Cascade, "skip": Skipped, "lookahead": Lookahead, "jacobi": Jacobi,
 	"head": Trained, "medusa": Trained, "eagle": Trained, "eagle3": Trained, "mtp": Trained, "deepseek_mtp": Trained, "glm4_moe_mtp": Trained, "qwen3_next_mtp": Trained, "mimo_mtp": Trained}
 
-// Parse reads a setting: off, auto, ngram, suffix, recycle, rest=FILE, draft=MODEL, cascade=MODEL, skip=FILE, exit=LAYERS, head=PATH or mtp, a name that llama-server's --spec-type
+// Parse reads a setting: off, auto, ngram, suffix, recycle, lookahead, jacobi, rest=FILE, draft=MODEL, cascade=MODEL, skip=FILE, exit=LAYERS, head=PATH or mtp, a name that llama-server's --spec-type
 // has for n-grams, or the JSON of vLLM's --speculative-config, such as
 // {"method":"ngram","num_speculative_tokens":5}.
 func Parse(text string) (s Setting, err error) {
@@ -78,7 +80,7 @@ func Parse(text string) (s Setting, err error) {
 		kind, known = NGrams, true
 	}
 	if !known {
-		return s, fmt.Errorf("spec: expected auto, off, ngram, suffix, recycle, rest=FILE, draft=MODEL, cascade=MODEL, skip=FILE, exit=LAYERS, head=PATH or mtp, found %q", name)
+		return s, fmt.Errorf("spec: expected auto, off, ngram, suffix, recycle, lookahead, jacobi, rest=FILE, draft=MODEL, cascade=MODEL, skip=FILE, exit=LAYERS, head=PATH or mtp, found %q", name)
 	}
 	if kind == Trained {
 		if own := strings.HasSuffix(name, "mtp"); own != (s.Model == "") {

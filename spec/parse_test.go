@@ -7,7 +7,7 @@ import "testing"
 func TestParse(t *testing.T) {
 	for text, want := range map[string]Setting{
 		"off": {Kind: Off}, "none": {Kind: Off}, "": {Kind: Off}, "auto": {Kind: Auto}, "ngram": {Kind: NGrams}, "ngram-simple": {Kind: NGrams}, "draft=tiny": {Kind: Draft, Model: "tiny"},
-		"cascade=tiny": {Kind: Cascade, Model: "tiny"}, "skip=parts.json": {Kind: Skipped, File: "parts.json"}, "exit=3": {Kind: Exit, Layers: 3}, "rest=x": {Kind: Stored, File: "x"},
+		"cascade=tiny": {Kind: Cascade, Model: "tiny"}, "skip=parts.json": {Kind: Skipped, File: "parts.json"}, "exit=3": {Kind: Exit, Layers: 3}, "lookahead": {Kind: Lookahead}, "jacobi": {Kind: Jacobi}, "rest=x": {Kind: Stored, File: "x"},
 		`{"method":"draft_model","model":"tiny","num_speculative_tokens":3}`:  {Kind: Draft, Model: "tiny", Most: 3},
 		`{"method":"ngram","num_speculative_tokens":5,"prompt_lookup_max":4}`: {Kind: NGrams, Most: 5},
 	} {
@@ -16,8 +16,8 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"fast":                           `spec: expected auto, off, ngram, suffix, recycle, rest=FILE, draft=MODEL, cascade=MODEL, skip=FILE, exit=LAYERS, head=PATH or mtp, found "fast"`,
-		`{"method":"dflash"}`:            `spec: expected auto, off, ngram, suffix, recycle, rest=FILE, draft=MODEL, cascade=MODEL, skip=FILE, exit=LAYERS, head=PATH or mtp, found "dflash"`,
+		"fast":                           `spec: expected auto, off, ngram, suffix, recycle, lookahead, jacobi, rest=FILE, draft=MODEL, cascade=MODEL, skip=FILE, exit=LAYERS, head=PATH or mtp, found "fast"`,
+		`{"method":"dflash"}`:            `spec: expected auto, off, ngram, suffix, recycle, lookahead, jacobi, rest=FILE, draft=MODEL, cascade=MODEL, skip=FILE, exit=LAYERS, head=PATH or mtp, found "dflash"`,
 		`{"size":"x"}`:                   `spec: expected method, model, num_speculative_tokens, prompt_lookup_max, prompt_lookup_min, found the field "size"`,
 		"rest=":                          "spec: rest: expected rest=FILE, a file that ridge spec build has written, found none",
 		"skip=":                          "spec: skip: expected skip=FILE, a file that ridge spec search has written, found none",

@@ -81,7 +81,7 @@ func (q *recycledSeq) row(dst *[ranks]int32, token int32) (n int) {
 }
 
 // Observe keeps the likeliest tokens behind one.
-func (q *recycledSeq) Observe(token int32, logits []float32) {
+func (q *recycledSeq) Observe(_, _ int, token int32, logits []float32) {
 	if token < 0 || int(token) >= q.vocab {
 		return
 	}

@@ -51,9 +51,9 @@ func TestRecycling(t *testing.T) {
 		return out
 	}
 	learner := a.(Observer)
-	learner.Observe(5, row(7, 9, 3))
-	learner.Observe(7, row(8, 0))
-	learner.Observe(8, row(5))
+	learner.Observe(0, -1, 5, row(7, 9, 3))
+	learner.Observe(0, -1, 7, row(8, 0))
+	learner.Observe(0, -1, 8, row(5))
 	got := a.Draft(nil, []int32{1, 5}, 4)
 	for _, piece := range [][]int32{{7}, {9}, {3}, {7, 8}, {7, 0}, {7, 8, 5}, {7, 8, 5, 7}} {
 		if !hasPiece(got, piece) {
@@ -75,14 +75,14 @@ func TestRecycling(t *testing.T) {
 	if x.Bytes() != mostAdjacency*vocab*ranks*4 {
 		t.Errorf("%d bytes", x.Bytes())
 	}
-	learner.Observe(-1, row(1))
-	learner.Observe(vocab, row(1))
+	learner.Observe(0, -1, -1, row(1))
+	learner.Observe(0, -1, vocab, row(1))
 	if got := a.Draft(nil, []int32{vocab + 3}, 4); len(got) != 0 {
 		t.Errorf("behind no token: %v", got)
 	}
 	out := make([]Guess, 0, MaxRows)
 	text, logits := []int32{5}, row(7, 9, 3)
-	if n := testing.AllocsPerRun(10, func() { learner.Observe(5, logits); out = a.Draft(out[:0], text, 8) }); n != 0 {
+	if n := testing.AllocsPerRun(10, func() { learner.Observe(0, -1, 5, logits); out = a.Draft(out[:0], text, 8) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -58,9 +58,10 @@ type Drafter interface {
 
 // Observer is a Drafter that learns from what the model holds likely.
 type Observer interface {
-	// Observe is told of the logits behind a token, which may be a guess. Several
+	// Observe is told of the logits behind a token: in row 0 of the step the last one of
+	// the text, in others guesses, each after that in row parent, which it follows. Several
 	// goroutines may call it, for different sequences, and while others draft.
-	Observe(token int32, logits []float32)
+	Observe(row, parent int, token int32, logits []float32)
 }
 
 // Costly is a drafter whose guesses take time.

@@ -41,6 +41,7 @@ var mayImport = map[string][]string{
 	"sched/sim":           {"kvcache", "sched", "weights/tensor"},
 	"compress":            {"model", "weights/gguf", "weights/tensor"},
 	"spec":                {"kvcache", "model"},
+	"spec/lookahead":      {"spec"},
 	"spec/many":           {"spec"},
 	"spec/skip":           {"kvcache", "model", "nn", "spec"},
 	"engine/trace":        {},
@@ -68,7 +69,7 @@ var mayImport = map[string][]string{
 	"server/ollama":       {"server/caller", "server/fault", "server/internal/folder", "server/probs", "server/run", "server/wire", "text/chat", "hub"},
 	"server/anthropic":    {"server/caller", "server/fault", "server/offer", "server/run", "server/wire", "text/chat", "engine"},
 	"server/llama":        {"server/adapters", "server/caller", "server/fault", "server/internal/folder", "server/openai", "server/probs", "server/run", "server/wire", "text/tokenizer", "engine"},
-	".":                   {"engine", "hub", "measure/machine", "model", "sample", "sched", "spec", "spec/many", "spec/skip", "text/chat", "text/constraint", "text/tokenizer", "weights/tensor"},
+	".":                   {"engine", "hub", "measure/machine", "model", "sample", "sched", "spec", "spec/lookahead", "spec/many", "spec/skip", "text/chat", "text/constraint", "text/tokenizer", "weights/tensor"},
 	"cmd/ridge":           {"*"},
 
 	"text/grammar/internal/grammartest": {"text/grammar", "weights/gguf"}, // of tests

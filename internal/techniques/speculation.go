@@ -111,4 +111,23 @@ var speculation = []Technique{
 		Bench:   "ridge lab spec MODEL --speculative draft=MODEL,MODEL --data FILE",
 		Missing: "models compute one after the other",
 	},
+	{
+		ID:      "lookahead",
+		What:    "a window of guesses is a part of the tree that a step verifies: a chain behind the last token, each guess of which has a trajectory of its own; rows of the window become the next one, and n-grams of the request that are guessed where they fit",
+		Use:     "ridge run MODEL --speculative lookahead",
+		Code:    "spec/lookahead/lookahead.go",
+		Tests:   []string{"spec/lookahead TestLookahead", "spec/lookahead TestLookaheadAllocations", "engine TestOneAnswerWithDrafts"},
+		Show:    "ridge lab spec tiny --always --speculative lookahead",
+		Bench:   "ridge lab spec MODEL --always --speculative lookahead --data FILE",
+		Missing: "rows of the window that are computed although they are not expected to come true: without --always next to none are",
+	},
+	{
+		ID:    "jacobi",
+		What:  "a block of guesses behind the last token becomes, in each step, what the model holds for next behind them; the tokens that have settled are the greedy ones",
+		Use:   "ridge run MODEL --speculative jacobi",
+		Code:  "spec/lookahead/lookahead.go",
+		Tests: []string{"spec/lookahead TestJacobiConverges", "engine TestOneAnswerWithDrafts"},
+		Show:  "ridge lab spec tiny --always --speculative jacobi",
+		Bench: "ridge lab spec MODEL --always --speculative jacobi --data FILE",
+	},
 }
