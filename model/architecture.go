@@ -57,7 +57,7 @@ var architectures = []*architecture{
 	&deepseek, &deepseek2, &minicpm3,
 	&internlm2, &minicpm, &xverse, &orion, &chatglm, &glm, &baichuan, &refact, &codeshell, &jais, &persimmon, &biogpt, &bitnet,
 
-	&bert, &mpnet, &nomicBert, &jinaBert2, &modernBert, &gemmaEmbedding,
+	&bert, &mpnet, &nomicBert, &nomicBertMoE, &jinaBert2, &jinaBert3, &modernBert, &gemmaEmbedding,
 }
 
 // architectureNames returns the names of the architectures that Open knows, as

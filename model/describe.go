@@ -99,10 +99,13 @@ func parseHF(path string, b []byte) (*description, error) {
 	return d, *d.err
 }
 
-// exactType returns the model_type of a config.json, with the class of the model
-// where it tells types apart that share their name.
+// exactType returns the model_type of a config.json, with what tells types apart
+// that share their name: the class of the model, or experts.
 func exactType(m map[string]any) string {
 	kind, _ := m["model_type"].(string)
+	if n, ok := asInt(m["moe_every_n_layers"]); ok && n > 0 && byType(kind+"/moe") != nil {
+		return kind + "/moe"
+	}
 	if list, _ := m["architectures"].([]any); len(list) == 1 {
 		if exact := fmt.Sprint(kind, "/", list[0]); byType(exact) != nil {
 			return exact

@@ -221,7 +221,8 @@ func TestEncodersRefuse(t *testing.T) {
 		{tinyEncoders + "/bert", "type_vocab_size", 3, `token_type_embeddings.weight": expected 3 x 32, found 2 x 32`},
 		{tinyEncoders + "/bert", "add_cross_attention", true, "add_cross_attention: expected false, found true"},
 		{tinyEncoders + "/nomic-bert", "qkv_proj_bias", true, "qkv_proj_bias: expected false, found true"},
-		{tinyEncoders + "/nomic-bert", "moe_every_n_layers", 2, "moe_every_n_layers: expected nothing, found 2"},
+		{tinyEncoders + "/nomic-bert-moe", "num_shared_experts", 1, "num_shared_experts: expected 0, found 1"},
+		{tinyEncoders + "/nomic-bert-moe", "moe_normalize_expert_weights", true, "moe_normalize_expert_weights: expected false, found true"},
 		{tinyEncoders + "/mpnet", "relative_attention_num_buckets", 31, "buckets of distances: expected a multiple of 4"},
 		{tinyEncoders + "/modernbert-class", "classifier_pooling", "max", "classifier_pooling: expected cls or mean, found max"},
 		{tinyEncoders + "/jina-bert-v2", "feed_forward_type", "original", "feed_forward_type: expected geglu, found original"},
@@ -260,9 +261,9 @@ func TestEncodersRefuse(t *testing.T) {
 // of it is an error.
 func TestEncodersConverted(t *testing.T) {
 	for name, want := range map[string]string{
-		"bert": "", "distilbert": "", "roberta": "", "mpnet": "", "nomic-bert-first": "", "modernbert": "", "llama-both": "",
+		"bert": "", "distilbert": "", "roberta": "", "mpnet": "", "nomic-bert-first": "", "nomic-bert-moe": "", "modernbert": "", "llama-both": "",
 		"bert-class": "", "xlm-roberta-class": "", "modernbert-class": "", "llama-class": "",
-		"jina-bert-v2": "", "distilbert-class": "Encoder: expected", "modernbert-class-cls": "Encoder: expected",
+		"jina-bert-v2": "", "jina-bert-v3": "", "jina-bert-v3-class": "", "distilbert-class": "Encoder: expected", "modernbert-class-cls": "Encoder: expected",
 		"gemma3-both": `tensor "dense_2.weight"`, "nomic-bert": `tensor "dense_2.weight"`,
 	} {
 		dir := filepath.Join(tinyEncoders, name)

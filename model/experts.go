@@ -152,6 +152,7 @@ func (b *builder) mixture(at func(string) string) *nn.MoE {
 		b.experts(at("ffn_up_exps"), x.FFN, c.Hidden, m.Experts, up)
 	}
 	b.experts(at("ffn_down_exps"), c.Hidden, x.FFN, m.Experts, func(e *nn.MLP) *nn.Linear { return &e.Down })
+	m.Bias = b.bias(at("ffn_exps.bias"), c.Hidden)
 	if x.SharedFFN > 0 {
 		m.Shared = b.mlpOf(at, "_shexp", x.SharedFFN)
 		if b.present["ffn_gate_inp_shexp.weight"] == must {

@@ -15,6 +15,8 @@ type MoE struct {
 	// the sigmoid of the product with SharedGate, [1][hidden], if that has weights.
 	Shared     *MLP
 	SharedGate Linear
+	// Bias is added to the sum of a row's experts, [hidden]; nil for none.
+	Bias []float32
 	// Fetch, when not nil, is called with the experts that a step has chosen, each
 	// once and rising, before their weights are read.
 	Fetch func(chosen []int)
@@ -376,6 +378,9 @@ func (t *expertDownTask) part(g0, g1 int) {
 				weight = 1
 			}
 			kernel.AddScaled(out, Row(&r.y, int(slot))[c0:c1], weight)
+		}
+		if m.Bias != nil {
+			kernel.Add(out, m.Bias[c0:c1])
 		}
 	}
 }

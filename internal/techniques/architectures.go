@@ -239,7 +239,7 @@ var architectures = []Technique{
 	},
 	{
 		ID:      "bert",
-		What:    "encoders: BERT, RoBERTa, XLM-R, DistilBERT, MPNet, NomicBERT, ModernBERT, JinaBERT 2, Gemma 3 in both directions; embeddings and classifiers",
+		What:    "encoders: BERT, RoBERTa, XLM-R, DistilBERT, MPNet, NomicBERT (also with experts), ModernBERT, JinaBERT 2 and 3, Gemma 3 in both directions; embeddings and classifiers",
 		Use:     "POST /v1/embeddings, /v1/rerank, /v1/score, /classify",
 		Code:    "model/bert.go",
 		Tests:   []string{"model TestEncodersAgainstTransformers", "model TestEncodersOneAnswer", ". TestMiniLM", "server TestEncoderEmbeddings", "server TestCrossEncoder"},

@@ -28,7 +28,7 @@ TYPES = ["apertus", "arcee", "biogpt", "bitnet", "bloom", "codegen", "cohere", "
          "granite", "granitemoe", "granitemoeshared", "helium", "internlm3", "lfm2", "lfm2_moe", "llama", "ministral3", "mistral", "mixtral", "mpt", "nemotron", "olmo", "olmo2", "olmo3",
          "olmoe", "opt", "persimmon", "phi", "phi3", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "seed_oss", "smollm3", "stablelm", "starcoder2"]
 
-ENCODERS = ["bert", "camembert", "distilbert", "modernbert", "mpnet", "nomic_bert", "roberta", "xlm-roberta"]
+ENCODERS = ["bert", "camembert", "distilbert", "jina_embeddings_v3", "modernbert", "mpnet", "nomic_bert", "roberta", "xlm-roberta"]
 
 STATE = ["bamba", "falcon_h1", "falcon_mamba", "granitemoehybrid", "jamba", "mamba", "mamba2", "nemotron_h", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_next", "recurrent_gemma"]
 
@@ -95,6 +95,13 @@ REMOTE.update({
 })
 
 # The package fla's class. Ranks and widths of values are those of the tensors.
+REMOTE["nomic_bert/moe"] = {
+    "vocab_size": 50257, "hidden_size": 768, "intermediate_size": None, "num_hidden_layers": 12, "num_attention_heads": 12,
+    "hidden_act": "gelu_new", "max_position_embeddings": 1024, "type_vocab_size": 2, "layer_norm_eps": 1e-5, "rope_theta": 10000.0,
+    "rotary_emb_fraction": 1.0, "rotary_emb_interleaved": False, "rotary_emb_scale_base": None, "rotary_scaling_factor": None,
+    "qkv_proj_bias": True, "mlp_fc1_bias": True, "mlp_fc2_bias": True, "use_rms_norm": False, "prenorm": False, "causal": False,
+    "parallel_block": False, "scale_attn_weights": True, "scale_attn_by_inverse_layer_idx": False, "moe_every_n_layers": 0,
+    "num_experts": 8, "moe_top_k": 1, "num_shared_experts": 0, "moe_normalize_expert_weights": False, "expert_choice_router": False}
 REMOTE["rwkv7"] = {
     "vocab_size": 32000, "hidden_size": 2048, "hidden_ratio": 4, "intermediate_size": None, "num_hidden_layers": 24, "head_dim": 64,
     "hidden_act": "sqrelu", "norm_first": True, "norm_bias": True, "norm_eps": 1e-5, "attn": None, "tie_word_embeddings": False}
@@ -106,6 +113,7 @@ ALIASES = {"bloom": {"n_embed": "hidden_size"}, "falcon": {"n_embed": "hidden_si
            "nomic_bert": {"n_embd": "hidden_size", "n_inner": "intermediate_size", "n_layer": "num_hidden_layers",
                           "n_head": "num_attention_heads", "n_positions": "max_position_embeddings",
                           "layer_norm_epsilon": "layer_norm_eps", "rotary_emb_base": "rope_theta", "activation_function": "hidden_act"}}
+ALIASES["nomic_bert/moe"] = ALIASES["nomic_bert"]
 
 # What a config.json tells of a model, though its class does not look at it.
 TOLD = {"bloom": ["seq_length"], "falcon_h1": ["head_dim"], "gemma4_text": ["per_layer_config"], "opt": ["_remove_final_layer_norm"]}

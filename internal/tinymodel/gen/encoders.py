@@ -60,6 +60,10 @@ CASES = [
     case("nomic-bert", "rotated, gated, types", "NomicBertModel", "nomic_bert", {**BASE, "rope_parameters": {"rope_type": "default", "rope_theta": 1000.0}}, gguf=False,
          dense=[(32, 24, True)]),
     case("nomic-bert-first", "the same as its authors describe it", "NomicBertModel", "nomic_bert", {**BASE, "rope_parameters": {"rope_type": "default", "rope_theta": 1000.0}}, published=NOMIC_FIRST),
+    case("jina-bert-v3", "XLM-RoBERTa with rotated queries and keys", "JinaEmbeddingsV3Model", "jina_embeddings_v3", {
+        **BASE, "type_vocab_size": 1, "layer_norm_eps": 1e-5, "rope_parameters": {"rope_type": "default", "rope_theta": 1000.0}}, gguf=False),
+    case("jina-bert-v3-class", "the same with a label", "JinaEmbeddingsV3ForSequenceClassification", "jina_embeddings_v3", {
+        **BASE, "type_vocab_size": 1, "num_labels": 1, "rope_parameters": {"rope_type": "default", "rope_theta": 1000.0}}, gguf=False),
     case("modernbert", "two layers of four that see 8 tokens to either side", "ModernBertModel", "modernbert", MODERN, pooling="cls"),
     case("modernbert-class", "a classifier of the mean, biases everywhere", "ModernBertForSequenceClassification", "modernbert", {**MODERN, "num_labels": 1, "classifier_pooling": "mean", "norm_bias": True, "attention_bias": True, "mlp_bias": True, "classifier_bias": True}, gguf=False),
     case("modernbert-class-cls", "a classifier of the first token", "ModernBertForSequenceClassification", "modernbert", {**MODERN, "num_labels": 2, "classifier_pooling": "cls", "num_hidden_layers": 2}, gguf=False),
@@ -119,29 +123,80 @@ def jina_states(w, tokens, second):
     return x
 
 
-def make_jina():
-    name, folder, second = "jina-bert-v2", OUT / "jina-bert-v2", 40
+NOMIC = {**NOMIC_FIRST, "layer_norm_epsilon": 1e-5, "activation_function": "gelu", "rotary_emb_base": 10000, "qkv_proj_bias": True, "mlp_fc1_bias": True,
+         "mlp_fc2_bias": True, "n_layer": 4, "n_positions": 2048, "type_vocab_size": 1, "moe_every_n_layers": 2, "num_experts": 4, "moe_top_k": 2,
+         "moe_normalize_expert_weights": False, "num_shared_experts": 0, "expert_choice_router": False, "moe_impl": "megablocks", "ffn_div": 1}
+
+
+def nomic_tensors(gen):
+    """Returns random tensors under the names of nomic-embed-text-v2's checkpoint: transformers has no such class."""
+    h, f, n = NOMIC["n_embd"], NOMIC["n_inner"], NOMIC["num_experts"]
+    shapes = {"embeddings.word_embeddings.weight": (128, h), "embeddings.token_type_embeddings.weight": (1, h), "emb_ln.weight": (h,), "emb_ln.bias": (h,)}
+    for i in range(NOMIC["n_layer"]):
+        at = f"encoder.layers.{i}."
+        for part, size in {"attn.Wqkv": (3 * h, h), "attn.out_proj": (h, h), **({} if i % 2 else {"mlp.fc1": (f, h), "mlp.fc2": (h, f)})}.items():
+            shapes |= {at + part + ".weight": size, at + part + ".bias": size[:1]}
+        if i % 2:
+            shapes |= {at + "mlp.router.layer.weight": (n, h), at + "mlp.experts.mlp.w1": (n * f, h), at + "mlp.experts.mlp.w2": (n * f, h), at + "mlp.experts.bias": (h,)}
+        shapes |= {at + norm + end: (h,) for norm in ("norm1", "norm2") for end in (".weight", ".bias")}
+    return {k: make.random_values(k.replace("emb_ln", "norm"), s, gen, {}) for k, s in shapes.items()}
+
+
+def nomic_states(w, tokens, second):
+    """Computes NomicBERT with experts as its paper describes it (arXiv 2502.07972): a softmax over all experts weighs the chosen ones,
+    whose sum has a bias."""
+    fn, heads, n = torch.nn.functional, NOMIC["n_head"], NOMIC["num_experts"]
+    linear = lambda x, name: x @ w[name + ".weight"].T + w[name + ".bias"]
+    norm = lambda x, name: fn.layer_norm(x, x.shape[-1:], w[name + ".weight"], w[name + ".bias"], NOMIC["layer_norm_epsilon"])
+    x = norm(w["embeddings.word_embeddings.weight"][tokens] + w["embeddings.token_type_embeddings.weight"][0], "emb_ln")
+    dim = NOMIC["n_embd"] // heads
+    angles = torch.arange(len(tokens))[:, None] * NOMIC["rotary_emb_base"] ** (-torch.arange(0, dim, 2) / dim)
+
+    def turn(y):
+        a, b = y.chunk(2, -1)
+        return torch.cat([a * angles.cos() - b * angles.sin(), b * angles.cos() + a * angles.sin()], -1)
+
+    for i in range(NOMIC["n_layer"]):
+        at = f"encoder.layers.{i}."
+        q, k, v = (y.view(len(tokens), heads, dim).transpose(0, 1) for y in linear(x, at + "attn.Wqkv").chunk(3, -1))
+        y = torch.softmax(turn(q) @ turn(k).transpose(1, 2) / dim ** 0.5, -1) @ v
+        x = norm(x + linear(y.transpose(0, 1).reshape(x.shape), at + "attn.out_proj"), at + "norm1")
+        if i % 2:
+            share, chosen = torch.softmax(x @ w[at + "mlp.router.layer.weight"].T, -1).topk(NOMIC["moe_top_k"], -1)
+            up, down = (w[at + "mlp.experts.mlp." + part].view(n, -1, x.shape[-1]) for part in ("w1", "w2"))
+            y = torch.stack([sum(s * (fn.gelu(up[e] @ row) @ down[e]) for s, e in zip(shares, experts))
+                             for row, shares, experts in zip(x, share, chosen)]) + w[at + "mlp.experts.bias"]
+        else:
+            y = linear(fn.gelu(linear(x, at + "mlp.fc1")), at + "mlp.fc2")
+        x = norm(x + y, at + "norm2")
+    return x
+
+
+def make_own(name, note, config, tensors, compute_states, second, tokenizer=None):
+    """Makes a case of a definition of its own in place of a class of transformers."""
+    folder = OUT / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     write_tokenizer(folder, 128)
     conf = json.loads((folder / "tokenizer_config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(JINA, indent=1) + "\n")
-    w = jina_tensors(torch.Generator().manual_seed(1))
+    (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+    w = tensors(torch.Generator().manual_seed(1))
     save_file({k: v.to(torch.bfloat16) for k, v in w.items()}, folder / "model.safetensors", metadata={"format": "pt"})
-    c = {"config": JINA, "pooling": "mean"}
+    c = {"config": config, "pooling": "mean"}
     write_parts(folder, c, None)
     tokens = [int(t) for t in np.random.default_rng(1).integers(3, 128, 64)]
-    states = jina_states(w, tokens, second)
+    states = compute_states(w, tokens, second)
     for tensor in w:
-        moved = float((jina_states({**w, tensor: w[tensor].flatten().roll(1).view(w[tensor].shape)}, tokens, second) - states).abs().max())
+        moved = float((compute_states({**w, tensor: w[tensor].flatten().roll(1).view(w[tensor].shape)}, tokens, second) - states).abs().max())
         if moved < make.EFFECT and not tensor.endswith(IDLE):
             raise SystemExit(f"{name}: {tensor} hardly matters: {moved:.4f}")
-    golden = {"note": "ALiBi to both sides, gated, types", "seed": 1, "tokens": tokens, "second": second, "every": EVERY,
+    golden = {"note": note, "seed": 1, "tokens": tokens, "second": second, "every": EVERY,
               "states": states[EVERY - 1::EVERY].tolist(), "pooling": "mean", "embedding": embed(c, states, [])}
     (folder / "golden.json").write_text(json.dumps(golden) + "\n")
-    (folder / "tokenizer_config.json").write_text(json.dumps({**conf, "tokenizer_class": "BertTokenizer"}) + "\n")
-    tiny_gguf(folder, folder / f"{name}.gguf", c)
-    (folder / "tokenizer_config.json").write_text(json.dumps(conf) + "\n")
+    if tokenizer:
+        (folder / "tokenizer_config.json").write_text(json.dumps({**conf, "tokenizer_class": tokenizer}) + "\n")
+        tiny_gguf(folder, folder / f"{name}.gguf", c)
+        (folder / "tokenizer_config.json").write_text(json.dumps(conf) + "\n")
     for file in folder.rglob("*"):
         if file.is_file():
             file.chmod(0o644)
@@ -307,7 +362,10 @@ def main():
         if not args.only or c["name"] in args.only:
             make_case(c)
     if not args.only or "jina-bert-v2" in args.only:
-        make_jina()
+        make_own("jina-bert-v2", "ALiBi to both sides, gated, types", JINA, jina_tensors, jina_states, 40, "BertTokenizer")
+    if not args.only or "nomic-bert-moe" in args.only:
+        make_own("nomic-bert-moe", "experts in every second layer, and a bias of their sum",
+                 {"architectures": ["NomicBertModel"], "model_type": "nomic_bert", **NOMIC}, nomic_tensors, nomic_states, 0)
 
 
 if __name__ == "__main__":
