@@ -26,6 +26,7 @@ type Beyond struct {
 	Kept int64   // bytes of memory for experts, those that are chosen most
 
 	experts *expertCache // nil for none
+	layers  *layerStream // nil if they are in memory, or read where the file is mapped
 }
 
 // Experts returns how many chosen experts were in memory and how many were read,
@@ -36,6 +37,19 @@ func (b *Beyond) Experts() (found, read, bytes int64) {
 		return 0, 0, 0
 	}
 	return b.experts.found, b.experts.read, b.experts.bytes
+}
+
+// failed returns the first error of reading the file, nil if there was none.
+func (b *Beyond) failed() error {
+	if b.experts != nil {
+		if err := b.experts.r.failed(); err != nil {
+			return err
+		}
+	}
+	if b.layers != nil {
+		return b.layers.r.failed()
+	}
+	return nil
 }
 
 // TokensPerSecond is about what the file allows.
@@ -72,45 +86,83 @@ func (m *Model) readBeyond(k *keeper, o *Options, why *MemoryError) error {
 		}
 	}
 	room := spare - reserved
-	pinned, bytes := pin(file, room)
+	places := placesFor(file, room, m.cfg.Layers)
+	pinned, bytes := pin(file, room-places)
 	rate := fileRate(file, pinned)
 	if m.w, err = m.loadFrom(file, o, &keptMatrices{inPlace: true, pinned: pinned}); err != nil {
 		file.Close()
 		return err
 	}
 	m.beyond = &Beyond{Why: why, File: path, Pinned: bytes, Rate: rate}
-	m.readAhead(file, pinned, room-bytes)
-	return nil
+	return m.readAhead(file, pinned, room-bytes, places)
+}
+
+// isDense reports whether every token reads the matrix.
+func isDense(e *packfile.Entry) bool {
+	return !strings.Contains(e.Name, "_exps") && !strings.HasSuffix(e.Name, apartSuffix)
+}
+
+// denseBytes returns the bytes of what every token reads.
+func denseBytes(f *packfile.File) (sum int64) {
+	for i := range f.Matrix {
+		if e := &f.Matrix[i]; isDense(e) {
+			sum += e.Size
+		}
+	}
+	return sum
+}
+
+// largestDense returns the largest matrix that every token reads, -1 for none.
+func largestDense(f *packfile.File) int {
+	at := -1
+	for i := range f.Matrix {
+		if e := &f.Matrix[i]; isDense(e) && (at < 0 || e.Size > f.Matrix[at].Size) {
+			at = i
+		}
+	}
+	return at
+}
+
+// placesFor returns the bytes to leave for two places that parts of layers are read into,
+// when room is for them and for what is pinned; 0 if all has room, or if the places would
+// take more than a quarter of it: what is not in memory is then read where it is mapped.
+func placesFor(f *packfile.File, room int64, layers int) int64 {
+	missing := denseBytes(f) - room
+	if missing <= 0 || layers <= 2 {
+		return 0
+	}
+	places := 2 * missing / int64(layers-2) // of equal parts, and the places are missing too
+	if places > room/4 {
+		return 0
+	}
+	return places
 }
 
 // pin chooses the matrices to have in memory: those that every token reads, while
 // there is room. If there is not for all, each layer gets its part, so that the
-// file is read all the time and not in the last layers alone. What is left is for
-// experts.
+// file is read all the time and not in the last layers alone. The largest comes first:
+// it is the output matrix, and would need a large place to be read into. What is left is
+// for experts.
 func pin(f *packfile.File, room int64) (pinned map[int]bool, bytes int64) {
 	pinned = map[int]bool{}
-	dense := func(e *packfile.Entry) bool {
-		return !strings.Contains(e.Name, "_exps") && !strings.HasSuffix(e.Name, apartSuffix)
+	all, first, seen := denseBytes(f), largestDense(f), int64(0)
+	if first >= 0 && f.Matrix[first].Size <= room/2 {
+		pinned[first], bytes = true, f.Matrix[first].Size
 	}
-	all, seen := int64(0), int64(0)
-	for i := range f.Matrix {
-		if e := &f.Matrix[i]; dense(e) {
-			all += e.Size
-		}
-	}
-	part := min(float64(max(room, 0))/float64(max(all, 1)), 1)
+	start := bytes
+	part := min(float64(max(room-bytes, 0))/float64(max(all-bytes, 1)), 1)
 	for i := range f.Matrix {
 		e := &f.Matrix[i]
-		if !dense(e) {
+		if !isDense(e) || pinned[i] {
 			continue
 		}
 		seen += e.Size
-		if float64(bytes+e.Size) <= part*float64(seen) {
+		if float64(bytes-start+e.Size) <= part*float64(seen) {
 			pinned[i], bytes = true, bytes+e.Size
 		}
 	}
 	for i := range f.Matrix { // what the division left
-		if e := &f.Matrix[i]; dense(e) && !pinned[i] && bytes+e.Size <= room {
+		if e := &f.Matrix[i]; isDense(e) && !pinned[i] && bytes+e.Size <= room {
 			pinned[i], bytes = true, bytes+e.Size
 		}
 	}
@@ -179,10 +231,10 @@ func (m *Model) packToFile(k *keeper, o *Options) error {
 	})
 }
 
-// readAhead has the parts of layers that lie in the file read while the layer
-// before is computed, and their memory given back behind it, and experts kept in
-// at most room bytes. It notes the bytes that a token reads of the file.
-func (m *Model) readAhead(file *packfile.File, pinned map[int]bool, room int64) {
+// readAhead has the parts of layers that lie in the file read into about the given bytes
+// of memory while the layer before is computed, and experts kept in at most room bytes
+// less these. It notes the bytes that a token reads of the file.
+func (m *Model) readAhead(file *packfile.File, pinned map[int]bool, room, places int64) error {
 	place := map[*kernel.Packed]int{}
 	for i, p := range m.w.packed {
 		if !pinned[i] {
@@ -190,18 +242,18 @@ func (m *Model) readAhead(file *packfile.File, pinned map[int]bool, room int64) 
 		}
 	}
 	b, absent := m.beyond, 1.0
-	if b.experts = newExpertCache(m.net, file, place, room); b.experts != nil {
+	if b.experts = newExpertCache(m.net, file, place, room-places); b.experts != nil {
 		b.Kept = b.experts.bytesKept()
 		absent = 1 - float64(b.Kept)/float64(b.experts.total)
 	}
-	units := make([][][]byte, len(m.net.Layers)+1) // of the layers and the output matrix
+	units, any := make([][]streamed, len(m.net.Layers)+1), false // of the layers and the output matrix
 	add := func(unit int, r *nn.Region) {
 		for _, x := range r.Mats {
-			switch _, ok := place[x.W]; {
+			switch i, ok := place[x.W]; {
 			case !ok:
 			case r.Active == 1:
 				b.Read += int64(x.W.Size())
-				units[unit] = append(units[unit], x.W.Data)
+				units[unit], any = append(units[unit], streamed{x.W, i}), true
 			default:
 				b.Read += int64(r.Active * absent * float64(x.W.Size()))
 			}
@@ -214,12 +266,17 @@ func (m *Model) readAhead(file *packfile.File, pinned map[int]bool, room int64) 
 	}
 	head := m.net.head()
 	add(len(m.net.Layers), &head)
-	m.net.ahead = func(unit int) {
-		for _, w := range units[(unit+1)%len(units)] {
-			file.Ahead(w)
-		}
-		for _, w := range units[(unit+len(units)-1)%len(units)] {
-			file.Behind(w)
-		}
+	if !any || places == 0 {
+		return nil
 	}
+	return m.stream(file, units, places+reserved/2)
+}
+
+// stream has units read into two places, if these take at most the given bytes.
+func (m *Model) stream(file *packfile.File, units [][]streamed, most int64) error {
+	s, err := newLayerStream(file, units, most)
+	if s != nil {
+		m.beyond.layers, m.net.ahead = s, s.fetch
+	}
+	return err
 }

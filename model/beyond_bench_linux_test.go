@@ -67,6 +67,8 @@ func BenchmarkBeyond(b *testing.B) {
 // pageAll has m read all its weights where their file is mapped.
 func pageAll(m *Model) {
 	m.net.ahead = nil
+	m.beyond.layers.close()
+	m.beyond.layers = nil
 	for i := range m.net.Layers {
 		if x := m.net.Layers[i].mixture(); x != nil {
 			x.Fetch = nil

@@ -103,14 +103,78 @@ func logitsOf(t *testing.T, path string, o Options) (*Model, []float32) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return m, logitsOfOpen(t, m)
+}
+
+// logitsOfOpen computes three tokens.
+func logitsOfOpen(t *testing.T, m *Model) (all []float32) {
+	t.Helper()
 	seq := m.Pool().NewSeq()
 	defer m.Pool().Free(seq)
-	var all []float32
 	for _, tokens := range [][]int32{{1, 20, 97}, {5}} {
 		if err := m.Forward(&Step{Runs: []Run{{Seq: seq, Tokens: tokens, Outputs: 1}}}); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, m.Logits(0)...)
 	}
-	return m, all
+	return all
+}
+
+// Parts of layers that are read into two places give the same bits as those that are
+// mapped, also where layers are asked for in another order, and where a layer has none.
+func TestLayerStream(t *testing.T) {
+	path := "../internal/tinymodel/testdata/gemma3-layers"
+	o := Options{KV: tensor.F16, Workers: 2, Context: 64, KVBytes: 1 << 20}
+	m, want := logitsOf(t, path, o)
+	size := m.net.packedBytes()
+	m.Close()
+	defer func(n int64) { reserved = n }(reserved)
+	reserved = 0
+	o.Memory, o.PackCache = o.KVBytes+size/2, PackCache{Dir: t.TempDir(), Warn: func(s string) { t.Error(s) }}
+	for _, c := range []string{"all", "one", "odd"} {
+		m, err := Open(path, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := m.w.file
+		units := make([][]streamed, len(m.net.Layers)+1)
+		for l := range m.net.Layers {
+			if c == "one" && l != 1 || c == "odd" && l%2 == 0 {
+				continue
+			}
+			for r := range m.net.Layers[l].Regions() {
+				for _, x := range r.Mats {
+					for i, p := range m.w.packed {
+						if p.Packed == x.W {
+							units[l] = append(units[l], streamed{x.W, i})
+						}
+					}
+				}
+			}
+		}
+		if s, err := newLayerStream(file, units, 64); s != nil || err != nil {
+			t.Errorf("%s: no room: expected no stream, found %v, %v", c, s, err)
+		}
+		if err := m.stream(file, units, 1<<30); err != nil || m.beyond.layers == nil {
+			t.Fatal(err)
+		}
+		s := m.beyond.layers
+		for range 2 {
+			if got := logitsOfOpen(t, m); !slices.Equal(got, want) {
+				t.Errorf("%s: other logits", c)
+			}
+			for _, l := range []int{2, 2, 0, 1, len(units) - 1, 1, 0} {
+				s.fetch(l)
+				s.r.wait.Wait()
+				for _, x := range units[l] {
+					if !slices.Equal(x.w.Data, file.Bytes(x.index)) {
+						t.Fatalf("%s: layer %d: other bytes than the file has", c, l)
+					}
+				}
+			}
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -3,8 +3,6 @@ package model
 import (
 	"math"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"ridge/internal/arena"
 	"ridge/internal/packfile"
@@ -17,15 +15,12 @@ import (
 // several at a time and past the system's cache, when they are chosen. Experts of
 // equal size share slots of memory.
 type expertCache struct {
-	from   *packfile.Reader
+	r      *fileReaders
 	file   *packfile.File
 	kinds  []expertKind
 	layers [][]cachedExpert
 	loads  []*nn.Load // of the layers
 	mem    []*arena.Arena
-	queue  chan expertRead
-	wait   sync.WaitGroup
-	err    atomic.Pointer[error]
 
 	total              int64 // bytes that all experts would take
 	turn               int64 // counts fetches
@@ -62,14 +57,7 @@ type expertPart struct {
 	index int // in the file
 }
 
-type expertRead struct {
-	index int
-	buf   []byte
-}
-
 const (
-	// expertReaders read at the same time: disks give more when they are asked for more.
-	expertReaders = 8
 	// halfLife is in calls of a layer: some answers' tokens.
 	halfLife = 256
 	// expertPage is what slots are multiples of, unless they are smaller.
@@ -79,7 +67,7 @@ const (
 // newExpertCache gives the experts of net that lie in file at most room bytes. It
 // returns nil if there are none, or no room for any.
 func newExpertCache(net *Net, file *packfile.File, place map[*kernel.Packed]int, room int64) *expertCache {
-	c := &expertCache{file: file, from: file.Reader()}
+	c := &expertCache{file: file, r: newFileReaders(file)}
 	kinds := map[int64]int{}
 	counts := []int64{}
 	for i := range net.Layers {
@@ -96,9 +84,9 @@ func newExpertCache(net *Net, file *packfile.File, place map[*kernel.Packed]int,
 				}
 			}
 			// The large ones first, whose places in a slot are multiples of a page.
-			slices.SortStableFunc(experts[e].parts, func(a, b expertPart) int { return c.from.Room(b.index) - c.from.Room(a.index) })
+			slices.SortStableFunc(experts[e].parts, func(a, b expertPart) int { return c.r.from.Room(b.index) - c.r.from.Room(a.index) })
 			for _, p := range experts[e].parts {
-				size += int64(c.from.Room(p.index))
+				size += int64(c.r.from.Room(p.index))
 			}
 			if size > expertPage {
 				size = (size + expertPage - 1) &^ (expertPage - 1)
@@ -128,10 +116,7 @@ func newExpertCache(net *Net, file *packfile.File, place map[*kernel.Packed]int,
 		}
 		return nil
 	}
-	c.queue = make(chan expertRead, 64)
-	for range expertReaders {
-		go c.reader()
-	}
+	c.r.start()
 	return c
 }
 
@@ -193,7 +178,7 @@ func (c *expertCache) fetch(layer int, chosen []int) {
 			c.bring(x)
 		}
 	}
-	c.wait.Wait()
+	c.r.wait.Wait()
 }
 
 // bring gives x the slot of the expert that is worth least and has its matrices
@@ -227,33 +212,11 @@ func (c *expertCache) bring(x *cachedExpert) {
 	slot.holder, slot.turn, x.slot = x, c.turn, slot
 	at := 0
 	for _, p := range x.parts {
-		buf := slot.mem[at : at+c.from.Room(p.index)]
+		buf := slot.mem[at : at+c.r.from.Room(p.index)]
 		at += len(buf)
-		p.w.Data = c.from.Place(p.index, buf)
-		c.wait.Add(1)
-		c.queue <- expertRead{p.index, buf}
+		p.w.Data = c.r.from.Place(p.index, buf)
+		c.r.read(p.index, buf)
 	}
-}
-
-// reader reads matrices as they are asked for.
-func (c *expertCache) reader() {
-	for r := range c.queue {
-		if err := c.from.Read(r.index, r.buf); err != nil {
-			c.err.CompareAndSwap(nil, &err)
-		}
-		c.wait.Done()
-	}
-}
-
-// failed returns the first error of reading, nil if there was none.
-func (c *expertCache) failed() error {
-	if c == nil {
-		return nil
-	}
-	if err := c.err.Load(); err != nil {
-		return *err
-	}
-	return nil
 }
 
 // close ends the readers and gives the memory back.
@@ -261,11 +224,8 @@ func (c *expertCache) close() {
 	if c == nil {
 		return
 	}
-	if c.queue != nil {
-		close(c.queue)
-	}
+	c.r.close()
 	for _, mem := range c.mem {
 		mem.Free()
 	}
-	c.from.Close()
 }

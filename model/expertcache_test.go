@@ -58,8 +58,8 @@ func TestExpertCache(t *testing.T) {
 					}
 				}
 			}
-			if c.failed() != nil || c.found+c.read != asked || c.bytes != c.read*int64(size) {
-				t.Errorf("%d found and %d read of %d, %d bytes: %v", c.found, c.read, asked, c.bytes, c.failed())
+			if c.r.failed() != nil || c.found+c.read != asked || c.bytes != c.read*int64(size) {
+				t.Errorf("%d found and %d read of %d, %d bytes: %v", c.found, c.read, asked, c.bytes, c.r.failed())
 			}
 			if missed > 0 {
 				t.Errorf("the expert that every fourth step chooses was not there %d times", missed)

@@ -295,7 +295,7 @@ func (m *Model) guard(f func()) (err error) {
 	}()
 	f()
 	if m.beyond != nil {
-		if err := m.beyond.experts.failed(); err != nil {
+		if err := m.beyond.failed(); err != nil {
 			return fmt.Errorf("model: packed weights: %w", err)
 		}
 	}

@@ -420,6 +420,7 @@ func (m *Model) Close() error {
 	}
 	if m.beyond != nil {
 		m.beyond.experts.close()
+		m.beyond.layers.close()
 		m.beyond = nil
 	}
 	if m.w != nil {

@@ -65,9 +65,6 @@ func (f *File) Bytes(i int) []byte {
 // ReadAt reads bytes of the file; those of matrix i are at its Offset.
 func (f *File) ReadAt(b []byte, at int64) (int, error) { return f.m.ReadAt(b, at) }
 
-// Ahead begins to bring b, a part of Bytes, into memory.
-func (f *File) Ahead(b []byte) { _ = f.m.AdvisePart(b, mmap.WillNeed) }
-
 // Behind gives back the memory of b, a part of Bytes, the system's too.
 func (f *File) Behind(b []byte) { f.m.Forget(b) }
 
