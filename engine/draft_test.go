@@ -141,6 +141,17 @@ func TestDraftsBesideGuests(t *testing.T) {
 	}
 	want := replies(t, openTiny(t, "llama", 64), reqs)
 	cfg := sched.Config{Split: true, MaxTokens: 64, MaxSeqs: 16, ClassSlowdown: 1.01}
+	for range 5 { // on a busy machine guesses may seem not to be worth their time
+		if draftsBeside(t, cfg, reqs, want) > 0 {
+			return
+		}
+	}
+	t.Error("there were no guesses beside prompts of guests")
+}
+
+// draftsBeside returns how many guesses of hosts there were in steps while prompts of
+// guests had more to come than a step has.
+func draftsBeside(t *testing.T, cfg sched.Config, reqs []Request, want []reply) int {
 	if err := cfg.UsePolicy("priority"); err != nil {
 		t.Fatal(err)
 	}
@@ -171,9 +182,10 @@ func TestDraftsBesideGuests(t *testing.T) {
 			t.Errorf("request %d: got %v, want %v", i, got[0].tokens, want[i].choices[0].tokens)
 		}
 	}
-	if beside == 0 || guesses == 0 {
-		t.Errorf("%d guesses in %d steps beside prompts of guests", guesses, beside)
+	if beside == 0 {
+		t.Error("there were no steps beside prompts of guests")
 	}
+	return guesses
 }
 
 // The same with jump-ahead and a masker.
