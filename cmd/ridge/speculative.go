@@ -61,7 +61,7 @@ func (f *speculativeFlags) setting() (spec.Setting, error) {
 	if f.stretch != 0 && !(f.stretch >= 1) {
 		return s, fmt.Errorf("--draft-stretch: expected at least 1, found %v", f.stretch)
 	}
-	if f.match != "strings" && f.match != "tokens" {
+	if f.match != "" && f.match != "strings" && f.match != "tokens" { // commands without the flag say nothing
 		return s, fmt.Errorf("--draft-match: expected strings or tokens, found %q", f.match)
 	}
 	s.ByTokens = f.match == "tokens"
