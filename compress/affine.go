@@ -7,19 +7,19 @@ import (
 	"ridge/weights/tensor"
 )
 
-// Affine is a reference grid that no file has: codes of Bits, and a step and a lowest
+// affine is a reference grid that no file has: codes of Bits, and a step and a lowest
 // value as float16 for each Group columns of a row. Its methods write the values
 // that codes stand for into matrices of float32 and count the bytes that codes would
 // take, so that what other methods leave out of a grid can be compared at equal bytes.
-type Affine struct{ Bits, Group int }
+type affine struct{ Bits, Group int }
 
 // bytes returns the bytes of codes, steps and lowest values.
-func (a Affine) bytes(rows, cols int) int {
+func (a affine) bytes(rows, cols int) int {
 	return (rows*cols*a.Bits+7)/8 + rows*((cols+a.Group-1)/a.Group)*4
 }
 
 // fit returns the grid of the values of x that are not kept apart.
-func (a Affine) fit(x []float64, kept []bool) (low, step float64) {
+func (a affine) fit(x []float64, kept []bool) (low, step float64) {
 	least, most := math.Inf(1), math.Inf(-1)
 	for i, v := range x {
 		if kept == nil || !kept[i] {
@@ -33,7 +33,7 @@ func (a Affine) fit(x []float64, kept []bool) (low, step float64) {
 }
 
 // nearest returns the value of the grid that is nearest to w.
-func (a Affine) nearest(w, low, step float64) float64 {
+func (a affine) nearest(w, low, step float64) float64 {
 	if step == 0 {
 		return low
 	}
@@ -46,7 +46,7 @@ func half(v float64) float64 { return float64(tensor.F16ToF32(tensor.F32ToF16(fl
 // solve rounds the rows of m, column after column in the given order, each error paid for
 // by those that come later, as GPTQ does. Groups are runs of the order. Entries that kept
 // says (nil for none) are rounded to float16 only.
-func (a Affine) solve(m *Matrix, in *Inputs, order []int, damp float64, kept func(r, c int) bool, threads int) error {
+func (a affine) solve(m *Matrix, in *Inputs, order []int, damp float64, kept func(r, c int) bool, threads int) error {
 	factor, _, err := in.inverseFactor(order, damp, threads)
 	if err != nil {
 		return err
@@ -58,21 +58,18 @@ func (a Affine) solve(m *Matrix, in *Inputs, order []int, damp float64, kept fun
 			w[t], apart[t] = float64(row[c]), kept != nil && kept(r, c)
 		}
 		var low, step float64
-		for t, c := range order {
+		feed(w, factor, func(t int, v float64) float64 {
 			if t%a.Group == 0 {
 				end := min(t+a.Group, n)
 				low, step = a.fit(w[t:end], apart[t:end])
 			}
-			q := half(w[t])
-			if !apart[t] {
-				q = a.nearest(w[t], low, step)
+			if apart[t] {
+				return half(v)
 			}
-			m.setFloat(r, c, q)
-			f, rest := factor.row(t), w[t:]
-			e := (rest[0] - q) / f[0]
-			for j := 1; j < len(rest); j++ {
-				rest[j] -= e * f[j]
-			}
+			return a.nearest(v, low, step)
+		})
+		for t, c := range order {
+			m.setFloat(r, c, w[t])
 		}
 	})
 	return nil
@@ -92,23 +89,44 @@ func inOrderOf(cols int) []int {
 	return order
 }
 
-// ReferenceGPTQ is GPTQ on a reference grid.
-type ReferenceGPTQ struct {
-	Grid Affine
+// referenceGPTQ is GPTQ on a reference grid.
+type referenceGPTQ struct {
+	Grid affine
 	Damp float64
 }
 
-func (ReferenceGPTQ) Name() string { return "gptq-reference" }
+func (referenceGPTQ) Name() string { return "gptq-reference" }
 
-func (p ReferenceGPTQ) Settings() string { return settings(p.Grid, "damp=%g", p.Damp) }
+func (p referenceGPTQ) Settings() string { return settings(p.Grid, "damp=%g", p.Damp) }
 
-func (ReferenceGPTQ) Transform(*Layer) error { return nil }
+func (referenceGPTQ) Transform(*Layer) error { return nil }
 
 // Round implements Pass.
-func (p ReferenceGPTQ) Round(m *Matrix, in *Inputs, threads int) (string, error) {
+func (p referenceGPTQ) Round(m *Matrix, in *Inputs, threads int) (string, error) {
 	if err := m.reference(); err != nil {
 		return "", err
 	}
 	m.bytes = p.Grid.bytes(m.Rows, m.Cols)
 	return "", p.Grid.solve(m, in, inOrderOf(m.Cols), p.Damp, nil, threads)
+}
+
+// referenceRTN is plain rounding on a reference grid.
+type referenceRTN struct{ Grid affine }
+
+func (referenceRTN) Name() string { return "rtn-reference" }
+
+func (p referenceRTN) Settings() string { return settings(p.Grid, "") }
+
+func (referenceRTN) Transform(*Layer) error { return nil }
+
+// Round implements Pass.
+func (p referenceRTN) Round(m *Matrix, _ *Inputs, threads int) (string, error) {
+	if err := m.reference(); err != nil {
+		return "", err
+	}
+	m.bytes = p.Grid.bytes(m.Rows, m.Cols)
+	parallel(m.Rows, threads, func(r int) {
+		p.Grid.errors(m.row(r), func(c int, e float64) { m.setFloat(r, c, float64(m.row(r)[c])-e) })
+	})
+	return "", nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // settings are those of a method on a reference grid.
-func settings(a Affine, format string, args ...any) string {
+func settings(a affine, format string, args ...any) string {
 	return fmt.Sprintf("bits=%d group=%d "+format, append([]any{a.Bits, a.Group}, args...)...)
 }
 
@@ -21,24 +21,24 @@ func (m *Matrix) reference() error {
 	return nil
 }
 
-// OWQ keeps the columns whose rounding would change the outputs most in float16, rounds
+// owq keeps the columns whose rounding would change the outputs most in float16, rounds
 // the others on a reference grid as GPTQ does, and lets the kept ones pay last (Lee et
 // al., OWQ, 2024). Columns are ranked by the square of their inputs times that of
 // their rounding errors. Counted: the grid, two bytes a kept weight, four a kept column.
-type OWQ struct {
-	Grid  Affine
+type owq struct {
+	Grid  affine
 	Share float64 // of the columns that are kept
 	Damp  float64
 }
 
-func (OWQ) Name() string { return "owq" }
+func (owq) Name() string { return "owq" }
 
-func (p OWQ) Settings() string { return settings(p.Grid, "share=%g damp=%g", p.Share, p.Damp) }
+func (p owq) Settings() string { return settings(p.Grid, "share=%g damp=%g", p.Share, p.Damp) }
 
-func (OWQ) Transform(*Layer) error { return nil }
+func (owq) Transform(*Layer) error { return nil }
 
 // weak returns the columns that are kept, ascending.
-func (p OWQ) weak(m *Matrix, in *Inputs) []int {
+func (p owq) weak(m *Matrix, in *Inputs) []int {
 	loss := make([]float64, m.Cols)
 	for r := range m.Rows {
 		p.Grid.errors(m.row(r), func(c int, e float64) { loss[c] += e * e })
@@ -54,7 +54,7 @@ func (p OWQ) weak(m *Matrix, in *Inputs) []int {
 }
 
 // errors calls do with the error of each weight of a row that is rounded plainly.
-func (a Affine) errors(row []float32, do func(c int, e float64)) {
+func (a affine) errors(row []float32, do func(c int, e float64)) {
 	x := make([]float64, len(row))
 	for c, v := range row {
 		x[c] = float64(v)
@@ -69,7 +69,7 @@ func (a Affine) errors(row []float32, do func(c int, e float64)) {
 }
 
 // Round implements Pass.
-func (p OWQ) Round(m *Matrix, in *Inputs, threads int) (string, error) {
+func (p owq) Round(m *Matrix, in *Inputs, threads int) (string, error) {
 	if err := m.reference(); err != nil {
 		return "", err
 	}

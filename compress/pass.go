@@ -57,9 +57,9 @@ func (p Then) Round(m *Matrix, in *Inputs, threads int) (string, error) {
 	return p.Last.Round(m, in, threads)
 }
 
-// ParsePass returns the method of a name: rtn, gptq, awq, smoothquant, hqq, or two of
-// them with a plus sign between, the first of which changes layers and the second of
-// which rounds.
+// ParsePass returns the method of a name: rtn, gptq, quantease, signround, awq, clip,
+// smoothquant, hqq, absmean, or two of them with a plus sign between, the first of
+// which changes layers and the second of which rounds.
 func ParsePass(name string, actOrder bool, damp float64) (Pass, error) {
 	if first, last, ok := strings.Cut(name, "+"); ok {
 		var p Then
@@ -83,8 +83,16 @@ func ParsePass(name string, actOrder bool, damp float64) (Pass, error) {
 		return SmoothQuant{Strength: 0.5}, nil
 	case "hqq":
 		return HQQ{}, nil
+	case "clip":
+		return clip{}, nil
+	case "quantease":
+		return quantEase{Sweeps: 20, Damp: damp}, nil
+	case "signround":
+		return signRound{Turns: 200}, nil
+	case "absmean":
+		return absmean{}, nil
 	}
-	return nil, fmt.Errorf("compress: method %q: unknown, expected rtn, gptq, awq, smoothquant, hqq or two of them as in smoothquant+gptq", name)
+	return nil, fmt.Errorf("compress: method %q: unknown, expected rtn, gptq, quantease, signround, awq, clip, smoothquant, hqq, absmean or two of them as in awq+clip", name)
 }
 
 // Layer is what a Pass sees at a time.

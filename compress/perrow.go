@@ -5,19 +5,19 @@ import (
 	"math"
 )
 
-// PerRow rounds each row of a matrix to integers of so many bits with one step: the
+// perRow rounds each row of a matrix to integers of so many bits with one step: the
 // coarse grid of weights that SmoothQuant and LLM.int8() were compared with. It is a
 // reference: values are written as float32, and a step for each row is counted as float16.
-type PerRow struct{ Bits int }
+type perRow struct{ Bits int }
 
-func (PerRow) Name() string { return "per-row" }
+func (perRow) Name() string { return "per-row" }
 
-func (p PerRow) Settings() string { return fmt.Sprintf("bits=%d", p.Bits) }
+func (p perRow) Settings() string { return fmt.Sprintf("bits=%d", p.Bits) }
 
-func (PerRow) Transform(*Layer) error { return nil }
+func (perRow) Transform(*Layer) error { return nil }
 
 // Round implements Pass.
-func (p PerRow) Round(m *Matrix, _ *Inputs, threads int) (string, error) {
+func (p perRow) Round(m *Matrix, _ *Inputs, threads int) (string, error) {
 	if err := m.reference(); err != nil {
 		return "", err
 	}

@@ -101,13 +101,18 @@ func newRotation(f *gguf.File, seed uint64) (*rotation, error) {
 			return nil, err
 		}
 	}
-	rng := rand.New(rand.NewPCG(seed, 14))
-	r.sign, r.order = make([]float32, r.n), rng.Perm(r.n)
+	random := randomRotation(r.n, rand.New(rand.NewPCG(seed, 14)))
+	r.sign, r.order, r.block = random.sign, random.order, random.block
+	return r, nil
+}
+
+// randomRotation returns signs, an order and Hadamard matrices for n values.
+func randomRotation(n int, rng *rand.Rand) *rotation {
+	r := &rotation{n: n, order: rng.Perm(n), sign: make([]float32, n), block: 1 << bits.TrailingZeros(uint(n))}
 	for i := range r.sign {
 		r.sign[i] = float32(1 - 2*rng.IntN(2))
 	}
-	r.block = 1 << bits.TrailingZeros(uint(r.n))
-	return r, nil
+	return r
 }
 
 // of returns what becomes of a tensor, and whether it becomes ones.
@@ -144,6 +149,32 @@ func (r *rotation) apply(x []float32, y []float64) {
 	for i, from := range r.order {
 		y[i] = float64(x[from] * r.sign[from])
 	}
+	r.hadamard(y)
+	for i, v := range y {
+		x[i] = float32(v)
+	}
+}
+
+// turn is apply in float64.
+func (r *rotation) turn(x, y []float64) {
+	for i, from := range r.order {
+		y[i] = x[from] * float64(r.sign[from])
+	}
+	r.hadamard(y)
+	copy(x, y)
+}
+
+// unturn undoes turn.
+func (r *rotation) unturn(x, y []float64) {
+	r.hadamard(x)
+	for i, from := range r.order {
+		y[from] = x[i] * float64(r.sign[from])
+	}
+	copy(x, y)
+}
+
+// hadamard multiplies each block by a Hadamard matrix whose columns have length 1.
+func (r *rotation) hadamard(y []float64) {
 	for at := 0; at < r.n; at += r.block {
 		part := y[at : at+r.block]
 		for half := 1; half < r.block; half *= 2 {
@@ -155,8 +186,8 @@ func (r *rotation) apply(x []float32, y []float64) {
 		}
 	}
 	scale := 1 / math.Sqrt(float64(r.block))
-	for i, v := range y {
-		x[i] = float32(v * scale)
+	for i := range y {
+		y[i] *= scale
 	}
 }
 

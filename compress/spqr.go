@@ -5,23 +5,23 @@ import (
 	"slices"
 )
 
-// SpQR keeps single weights whose rounding would change the outputs most in float16 and
+// spqr keeps single weights whose rounding would change the outputs most in float16 and
 // rounds the others on a reference grid as GPTQ does, with steps fitted without the kept
 // ones (Dettmers et al., SpQR, 2023). Weights are ranked by the square of their
 // rounding error over the diagonal of the inverse of XᵀX. Counted: the grid, two bytes
 // for a kept weight and two for its column, two for a row. Steps are float16: the
 // paper's second quantization, of steps, is left out.
-type SpQR struct {
-	Grid  Affine
+type spqr struct {
+	Grid  affine
 	Share float64 // of the weights that are kept
 	Damp  float64
 }
 
-func (SpQR) Name() string { return "spqr" }
+func (spqr) Name() string { return "spqr" }
 
-func (p SpQR) Settings() string { return settings(p.Grid, "share=%g damp=%g", p.Share, p.Damp) }
+func (p spqr) Settings() string { return settings(p.Grid, "share=%g damp=%g", p.Share, p.Damp) }
 
-func (SpQR) Transform(*Layer) error { return nil }
+func (spqr) Transform(*Layer) error { return nil }
 
 // sparseBytes is what kept entries take: how many a row has, columns and float16 values.
 func sparseBytes(rows, kept int) int {
@@ -32,7 +32,7 @@ func sparseBytes(rows, kept int) int {
 }
 
 // Round implements Pass.
-func (p SpQR) Round(m *Matrix, in *Inputs, threads int) (string, error) {
+func (p spqr) Round(m *Matrix, in *Inputs, threads int) (string, error) {
 	if err := m.reference(); err != nil {
 		return "", err
 	}

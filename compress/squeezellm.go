@@ -7,24 +7,24 @@ import (
 	"slices"
 )
 
-// SqueezeLLM gives each row a codebook of its own, whose values keep the error of the row
+// squeezeLLM gives each row a codebook of its own, whose values keep the error of the row
 // small where inputs are large, and keeps the largest weights apart (Kim et al.,
 // SqueezeLLM, 2024). The best codebook is found exactly: weights in order are cut
 // into runs. Sensitivities are the squares of inputs, where the paper has gradients.
 // Counted: codes, codebooks and kept weights as float16, columns and rows of the latter.
-type SqueezeLLM struct {
+type squeezeLLM struct {
 	Bits  int
 	Share float64 // of the weights that are kept
 }
 
-func (SqueezeLLM) Name() string { return "squeezellm" }
+func (squeezeLLM) Name() string { return "squeezellm" }
 
-func (p SqueezeLLM) Settings() string { return fmt.Sprintf("bits=%d share=%g", p.Bits, p.Share) }
+func (p squeezeLLM) Settings() string { return fmt.Sprintf("bits=%d share=%g", p.Bits, p.Share) }
 
-func (SqueezeLLM) Transform(*Layer) error { return nil }
+func (squeezeLLM) Transform(*Layer) error { return nil }
 
 // Round implements Pass.
-func (p SqueezeLLM) Round(m *Matrix, in *Inputs, threads int) (string, error) {
+func (p squeezeLLM) Round(m *Matrix, in *Inputs, threads int) (string, error) {
 	if err := m.reference(); err != nil {
 		return "", err
 	}

@@ -27,7 +27,7 @@ type methodFlags struct {
 }
 
 func (f *methodFlags) add(fs *pflag.FlagSet) {
-	fs.StringVar(&f.name, "method", "", "how matrices of layers are rounded: rtn, gptq, awq, smoothquant, hqq, or two as in smoothquant+gptq (default: as llama.cpp's quantizer does, which is rtn)")
+	fs.StringVar(&f.name, "method", "", "how matrices of layers are rounded: rtn, gptq, quantease, signround, awq, clip, smoothquant, hqq, absmean, or two as in awq+clip (default: as llama.cpp's quantizer does, which is rtn)")
 	fs.StringVar(&f.text, "calibration", "", "text that methods and the type auto compute; with rtn it only measures what is lost")
 	fs.IntVar(&f.chunk, "calibration-chunk", 512, "tokens of the calibration text computed as a sequence of their own")
 	fs.IntVar(&f.tokens, "calibration-tokens", 0, "use only the first tokens of the calibration text (default: all)")

@@ -4,10 +4,12 @@
 
 GPTQ: the inverse of the damped products, its upper Cholesky factor by numpy's lower one
 transposed, one column at a time, no lazy updates. On reference grids: the inverse itself,
-from which each column is eliminated. AWQ: outputs are computed, not their
-products' forms. SqueezeLLM: every cut of a row is tried. Formats are ggml's Q4_0 and Q4_1, written here from their definition.
+from which each column is eliminated; OBQ's is computed anew for what is left. AWQ: outputs are computed, not their
+products' forms. SqueezeLLM: every cut of a row is tried. QuantEase and SignRound: all slopes
+are computed anew at each step. QuIP: dense orthogonal matrices. LoRC: numpy's SVD. Formats are ggml's Q4_0 and Q4_1, written here from their definition.
 """
 import json
+from statistics import NormalDist
 import numpy as np
 
 ROWS, COLS, SAMPLES, BLOCK = 12, 96, 160, 32
@@ -217,6 +219,159 @@ def smooth(w, x, strength):
     return np.maximum(largest ** strength / np.maximum(np.abs(w).max(0).astype(np.float64), 1e-5) ** (1 - strength), 1e-5).astype(f32)
 
 
+def whole(h, damp):
+    return h + damp * np.mean(np.diag(h)) * np.eye(len(h))
+
+
+def read(kind, blob):
+    """Codes, lows and steps of rows of blocks."""
+    size = 18 if kind == "Q4_0" else 20
+    codes, low, step = (np.zeros((ROWS, COLS)) for _ in range(3))
+    for k in range(ROWS * COLS // BLOCK):
+        b = blob[k * size:(k + 1) * size]
+        d, nibbles = f32(np.frombuffer(b[:2], f16)[0]), np.frombuffer(b[-16:], np.uint8)
+        least = f32(-8) * d if kind == "Q4_0" else f32(np.frombuffer(b[2:4], f16)[0])
+        r, c = divmod(k * BLOCK, COLS)
+        codes[r, c:c + BLOCK] = np.concatenate([nibbles & 15, nibbles >> 4])
+        # A reader computes in float32: a step is the difference of two values.
+        low[r, c:c + BLOCK], step[r, c:c + BLOCK] = least, f32(f32(least + d) - least)
+    return codes, low, step
+
+
+def recoded(kind, blob, codes):
+    size, out = 18 if kind == "Q4_0" else 20, b""
+    for k, c in enumerate(codes.reshape(-1, BLOCK).astype(np.uint8)):
+        out += blob[k * size:(k + 1) * size - 16] + (c[:16] | c[16:] << 4).tobytes()
+    return out
+
+
+def clip(kind, w, h):
+    out = b""
+    for row in w:
+        for b in range(0, COLS, BLOCK):
+            x, best = row[b:b + BLOCK], None
+            for k in range(10):
+                width = f32(1) - f32(k) / f32(20)
+                y = np.clip(x, f32(x.min() * width), f32(x.max() * width))
+                codes, values = encode(kind, y)
+                e = values.astype(np.float64) - x
+                loss = e @ h[b:b + BLOCK, b:b + BLOCK] @ e
+                if best is None or loss < best[0]:
+                    best = loss, y, codes
+            _, _, low, step = fit(kind, best[1])
+            out += block_bytes(kind, low, step, best[2])
+    return out
+
+
+def quantease(kind, w, h, sweeps=20, damp=0.01):
+    blob = gptq(kind, w, h, False, damp)
+    codes, low, step = read(kind, blob)
+    h = whole(h, damp)
+    for r, row in enumerate(w.astype(np.float64)):
+        for _ in range(sweeps):
+            before = codes[r].copy()
+            for t in range(COLS):
+                d = low[r] + codes[r] * step[r] - row
+                best = row[t] + d[t] - d @ h[:, t] / h[t, t]
+                if step[r, t] == 0:
+                    continue
+                codes[r, t] = np.clip(np.floor((best - low[r, t]) / step[r, t] + 0.5), 0, 15)
+            if (before == codes[r]).all():
+                break
+    return recoded(kind, blob, codes)
+
+
+def signround(kind, w, h, turns=200):
+    blob = clip(kind, w, h)
+    codes, low, step = read(kind, blob)
+    for r, row in enumerate(w.astype(np.float64)):
+        at, v = (row - low[r]) / step[r], np.zeros(COLS)
+        error = lambda q: low[r] + q * step[r] - row
+        best, least, q = codes[r].copy(), error(codes[r]) @ h @ error(codes[r]), codes[r].copy()
+        for turn in range(turns):
+            slope = h @ error(q)
+            free = np.floor(at + v + 0.5)
+            move = (slope != 0) & (free >= 0) & (free <= 15)
+            v = np.where(move, np.clip(v - (1 - turn / turns) / turns * np.sign(slope) * np.sign(step[r]), -0.5, 0.5), v)
+            q = np.where(move, np.clip(np.floor(at + v + 0.5), 0, 15), q)
+            loss = error(q) @ h @ error(q)
+            if loss < least:
+                best, least = q.copy(), loss
+        codes[r] = best
+    return recoded(kind, blob, codes)
+
+
+def obq(w, h, bits, group, damp=0.01):
+    out, h = np.zeros(w.shape), damped(h, damp)
+    for r, row in enumerate(w.astype(np.float64)):
+        grid = [affine_fit(row[b:b + group], np.zeros(group, bool), bits) for b in range(0, COLS, group)]
+        rounded = lambda c: affine_value(v[c], *grid[c // group], bits)
+        v, left = row.copy(), list(range(COLS))
+        while left:
+            inverse = np.linalg.inv(h[np.ix_(left, left)])
+            i = int(np.argmin([(v[c] - rounded(c)) ** 2 / inverse[k, k] for k, c in enumerate(left)]))
+            c = left[i]
+            q = out[r, c] = rounded(c)
+            v[left] -= (v[c] - q) / inverse[i, i] * inverse[i]
+            left.remove(c)
+    return out
+
+
+def lorc(w, bits, group, rank):
+    e = plain_errors(w, bits, group)
+    u, s, v = np.linalg.svd(e)
+    a, b = u[:, :rank] * np.sqrt(s[:rank]), v[:rank] * np.sqrt(s[:rank])[:, None]
+    return w - e + a.astype(f16).astype(np.float64) @ b.astype(f16).astype(np.float64)
+
+
+def orthogonal(n):
+    """A shuffled, signed Hadamard matrix, and what it was made of."""
+    block = n & -n
+    had = np.ones((1, 1))
+    while len(had) < block:
+        had = np.kron(np.array([[1, 1], [1, -1]]), had)
+    order, sign = rng.permutation(n), rng.integers(0, 2, n) * 2 - 1
+    pick = np.zeros((n, n))
+    pick[np.arange(n), order] = sign[order]
+    return np.kron(np.eye(n // block), had / np.sqrt(block)) @ pick, order.tolist(), sign.tolist()
+
+
+def quip(w, h, bits, left, right):
+    x, h = left @ w @ right.T, damped(right @ h @ right.T)
+    last, best = 2 ** bits - 1, None
+    for reach in (1.4, 1.6, 1.8, 2, 2.2, 2.4, 2.7, 3):
+        out = np.zeros(x.shape)
+        for r, row in enumerate(x):
+            top, v, inverse = half(reach * np.sqrt(np.mean(row ** 2))), row.copy(), np.linalg.inv(h)
+            for t in range(COLS):
+                out[r, t] = top * (2 * np.clip(np.floor((v[t] / top + 1) / 2 * last + 0.5), 0, last) / last - 1)
+                v[t + 1:] -= (v[t] - out[r, t]) / inverse[t, t] * inverse[t, t + 1:]
+                inverse -= np.outer(inverse[:, t], inverse[t, :]) / inverse[t, t]
+        loss = np.trace((out - x) @ h @ (out - x).T)
+        if best is None or loss < best[0]:
+            best = loss, out
+    return left.T @ best[1] @ right
+
+
+def nf4(w, double):
+    quantile, end = NormalDist().inv_cdf, 0.9677083
+    values = [quantile(p) for p in np.linspace(end, 0.5, 9)[:-1]] + [-quantile(p) for p in np.linspace(end, 0.5, 8)[:-1]] + [0]
+    values = np.sort(values) / max(values)
+    starts = range(0, COLS, 64)
+    scales = np.array([[np.abs(row[b:b + 64]).max() for b in starts] for row in w.astype(np.float64)])
+    if double:
+        mean = np.float64(f32(scales.mean()))
+        step = np.float64(f32(np.abs(scales - mean).max() / 127))
+        scales = mean + step * np.rint((scales - mean) / step)
+    wide = np.repeat(scales, [min(64, COLS - b) for b in starts], axis=1)
+    return values[np.abs(values[None, None] * wide[..., None] - w[..., None]).argmin(-1)] * wide
+
+
+def absmean(w):
+    scale = np.abs(w.astype(np.float64)).mean(1, keepdims=True)
+    return np.clip(np.rint(w / scale), -1, 1) * half(scale)
+
+
 rng = np.random.default_rng(14)
 w = np.round(rng.normal(size=(ROWS, COLS)) * 64).astype(int)
 mix = rng.normal(size=(24, COLS)) * np.exp(rng.normal(size=COLS))
@@ -238,5 +393,14 @@ golden["reference"] = {
     "owq": shorter(owq(W, H, 3, 32, 0.04)),
     "spqr": shorter(spqr(W, H, 3, 32, 0.02)),
     "squeezellm": shorter(squeezellm(W, H, 3, 0.01)),
+    "obq": shorter(obq(W, H, 3, 32)),
+    "rtn-reference+lorc": shorter(lorc(W.astype(np.float64), 3, 32, 3)),
+    "nf4": shorter(nf4(W.astype(np.float64), False)),
+    "nf4-double": shorter(nf4(W.astype(np.float64), True)),
 }
+for name, method in {"clip": clip, "quantease": quantease, "signround": signround}.items():
+    golden[name] = {kind: method(kind, W, H).hex() for kind in ("Q4_0", "Q4_1")}
+(left, *left_made), (right, *right_made) = orthogonal(ROWS), orthogonal(COLS)
+golden["quip"] = {"left": left_made, "right": right_made, "values": shorter(quip(W.astype(np.float64), H, 2, left, right))}
+golden["absmean"] = shorter(absmean(W.flatten()[:1024].reshape(4, 256)))
 print(json.dumps(golden, separators=(",", ":")))

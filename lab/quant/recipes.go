@@ -45,6 +45,8 @@ const (
 	plantedBy  = 40
 	groupPlain = 64 // of GPTQ on a reference grid
 	groupApart = 128
+	groupRow   = 1 << 30 // a whole row
+	lorcRank   = 2
 )
 
 // Recipes returns all rows: methods whose files kernels run, methods on reference grids
@@ -56,7 +58,11 @@ func Recipes() []Recipe {
 		out = append(out,
 			Recipe{Method: "rtn", Grid: typ, typ: typ, pass: compress.RTN{}},
 			Recipe{Method: "gptq", Grid: typ, Against: "rtn", typ: typ, pass: compress.GPTQ{Damp: damp}},
+			Recipe{Method: "quantease", Grid: typ, Against: "gptq", typ: typ, pass: method("quantease")},
+			Recipe{Method: "signround", Grid: typ, Against: "gptq", typ: typ, pass: method("signround")},
+			Recipe{Method: "clip", Grid: typ, Against: "rtn", typ: typ, pass: method("clip")},
 			Recipe{Method: "awq", Grid: typ, Against: "rtn", typ: typ, pass: compress.AWQ{}},
+			Recipe{Method: "awq+clip", Grid: typ, Against: "awq", typ: typ, pass: method("awq+clip")},
 			Recipe{Method: "rotation", Grid: typ, Against: "rtn", typ: typ, pass: compress.RTN{}, source: rotatedSource},
 			Recipe{Method: "rotation+gptq", Grid: typ, Against: "gptq", typ: typ, pass: compress.GPTQ{Damp: damp}, source: rotatedSource},
 		)
@@ -67,46 +73,89 @@ func Recipes() []Recipe {
 			Recipe{Method: "hqq", Grid: typ, Against: "rtn", typ: typ, pass: compress.HQQ{}},
 		)
 	}
+	out = append(out,
+		Recipe{Method: "rtn", Grid: "TQ2_0", typ: "TQ2_0", pass: compress.RTN{}},
+		Recipe{Method: "absmean", Grid: "TQ2_0", Against: "rtn", typ: "TQ2_0", pass: method("absmean")},
+	)
 	for _, bits := range []int{4, 3, 2} {
-		grid := fmt.Sprintf("%d bits", bits)
-		apart := compress.Affine{Bits: bits, Group: groupApart}
-		for _, p := range []compress.Pass{
-			compress.ReferenceGPTQ{Grid: compress.Affine{Bits: bits, Group: groupPlain}, Damp: damp},
-			compress.ReferenceGPTQ{Grid: apart, Damp: damp},
-			compress.OWQ{Grid: apart, Share: 0.0156, Damp: damp},
-			compress.SpQR{Grid: apart, Share: 0.0055, Damp: damp},
-			compress.SqueezeLLM{Bits: bits, Share: 0.0005},
-		} {
-			r := Recipe{Method: p.Name(), Grid: grid, Against: "gptq-reference", typ: "F32", pass: p, counted: true}
-			if g, ok := p.(compress.ReferenceGPTQ); ok && g.Grid == apart {
-				r.Method += " of larger groups" // the grid of what keeps weights apart, in fewer bytes
-			} else if ok {
-				r.Against = ""
-			}
-			out = append(out, r)
-		}
+		out = append(out, referenceRecipes(bits, fmt.Sprintf("%d bits", bits), plainSource)...)
 	}
+	out = append(out, referenceRecipes(3, "3 bits, outliers", outlierSource)...)
+	counted := func(method, against string, p compress.Reference) {
+		out = append(out, Recipe{Method: method, Grid: "4 bits, quantiles", Against: against, typ: "F32", pass: pass(p), counted: true})
+	}
+	counted("rtn-reference", "", compress.Reference{Name: "rtn", Bits: 4, Group: groupPlain})
+	counted("nf4", "rtn-reference", compress.Reference{Name: "nf4", Bits: 4})
+	counted("nf4-double", "nf4", compress.Reference{Name: "nf4-double", Bits: 4})
 	return append(out, coarseRecipes()...)
+}
+
+// referenceRecipes are rows of methods on reference grids at about equal bytes: those of
+// GPTQ in small groups, but for QuIP and what it is compared with, which have one step for a
+// row. LoRC's ranks are those that small groups would pay for.
+func referenceRecipes(bits int, grid string, from source) (out []Recipe) {
+	row := func(method, against string, p compress.Reference) {
+		p.Bits, p.Damp, p.Seed = bits, damp, seed
+		out = append(out, Recipe{Method: method, Grid: grid, Against: against, source: from, typ: "F32", pass: pass(p), counted: true})
+	}
+	const gptq, larger, rows = "gptq-reference", "rtn-reference of larger groups", "gptq-reference of rows"
+	row(gptq, "", compress.Reference{Name: "gptq", Group: groupPlain})
+	row(gptq+" of larger groups", gptq, compress.Reference{Name: "gptq", Group: groupApart})
+	row("owq", gptq, compress.Reference{Name: "owq", Group: groupApart, Share: 0.0156})
+	row("spqr", gptq, compress.Reference{Name: "spqr", Group: groupApart, Share: 0.0055})
+	row("squeezellm", gptq, compress.Reference{Name: "squeezellm", Share: 0.0005})
+	row(larger, gptq, compress.Reference{Name: "rtn", Group: groupApart})
+	row("rtn-reference+lorc", larger, compress.Reference{Name: "rtn", Group: groupApart, Rank: lorcRank})
+	row("gptq-reference+lorc", gptq, compress.Reference{Name: "gptq", Group: groupApart, Rank: lorcRank})
+	row(rows, "", compress.Reference{Name: "gptq", Group: groupRow})
+	row("ldlq", rows, compress.Reference{Name: "ldlq"})
+	row("quip", rows, compress.Reference{Name: "quip"})
+	return out
 }
 
 // coarseRecipes are rows of integers with one step for a row, of weights and of
 // activations, with planted outliers and without.
 func coarseRecipes() (out []Recipe) {
-	for _, bits := range []int{8, 4} {
+	for _, bits := range [][2]int{{8, 8}, {4, 8}, {4, 4}} { // of weights, of activations
 		for _, planted := range []bool{false, true} {
-			grid, from, turned := fmt.Sprintf("W%dA%d a row", bits, bits), plainSource, rotatedSource
+			grid, from, turned := fmt.Sprintf("W%dA%d a row", bits[0], bits[1]), plainSource, rotatedSource
 			if planted {
 				grid, from, turned = grid+", outliers", outlierSource, rotatedOutlierSource
 			}
 			row := func(method, against string, p compress.Pass, s source, apart float32) {
-				out = append(out, Recipe{Method: method, Grid: grid, Against: against, source: s, typ: "F32", pass: p, coarse: &coarse{bits: bits, apart: apart}, counted: true})
+				out = append(out, Recipe{Method: method, Grid: grid, Against: against, source: s, typ: "F32", pass: p, coarse: &coarse{bits: bits[1], apart: apart}, counted: true})
 			}
-			last := compress.PerRow{Bits: bits}
+			last := pass(compress.Reference{Name: "per-row", Bits: bits[0]})
 			row("rtn", "", last, from, 0)
 			row("smoothquant", "rtn", compress.Then{First: compress.SmoothQuant{Strength: 0.5}, Last: last}, from, 0)
 			row("llm-int8", "rtn", last, from, outlierAt)
 			row("rotation", "rtn", last, turned, 0)
+			row("zeroquant", "rtn", pass(compress.Reference{Name: "rtn", Bits: bits[0], Group: groupPlain}), from, 0)
+			if bits[0] == 4 {
+				gptq := pass(compress.Reference{Name: "gptq", Bits: bits[0], Group: groupRow, Damp: damp})
+				row("gptq-reference", "rtn", gptq, from, 0)
+				row("rotation+gptq-reference", "gptq-reference", gptq, turned, 0)
+				row("quip", "gptq-reference", pass(compress.Reference{Name: "quip", Bits: bits[0], Damp: damp, Seed: seed}), from, 0)
+			}
 		}
 	}
 	return out
+}
+
+// method returns a method of ridge quantize, pass one on a reference grid. The table's are
+// known ones.
+func method(name string) compress.Pass {
+	p, err := compress.ParsePass(name, false, damp)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+func pass(r compress.Reference) compress.Pass {
+	p, err := r.Pass()
+	if err != nil {
+		panic(err)
+	}
+	return p
 }
