@@ -131,6 +131,42 @@ func TestGuestsPayForLongSteps(t *testing.T) {
 	}
 }
 
+// Where every step has prompts of hosts, guests get on with those.
+func TestGuestsBesideManyPrompts(t *testing.T) {
+	cfg, err := sched.Preset("ridge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cfg.UsePolicy("priority"); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Chunk = 16
+	hosts := Load{Jobs: 150, Rate: 3.2, Seed: 1, Prompt: Lengths{Median: 400}, Answer: Lengths{Median: 20}}.Make()
+	guest := []Job{{Arrive: come, Prompt: 3000, Answer: 2, Priority: 1}}
+	with, prompts := 0, 0
+	r := do(t, cfg, Merge(hosts, guest), Options{Machine: Small, Pages: 1 << 14, Until: come + 40*time.Second, Calibrate: true, Factor: func(p *sched.Plan) float64 {
+		answers, prompt, visits := false, false, false
+		for _, r := range p.Runs {
+			answers = answers || r.Seq.Priority == 0 && r.Decodes
+			prompt = prompt || r.Seq.Priority == 0 && !r.Decodes
+			visits = visits || r.Seq.Priority > 0
+		}
+		if answers && prompt {
+			prompts++
+			if visits {
+				with++
+			}
+		}
+		return 1
+	}})
+	for i := range r.Results {
+		if x := &r.Results[i]; x.Priority > 0 && (!x.Done || with == 0) {
+			t.Errorf("%d steps with prompts of hosts, a guest in %d of them; it has %d tokens after %v", prompts, with, x.Tokens, r.Now)
+		}
+	}
+	t.Logf("%d steps with prompts of hosts, guests in %d; %v", prompts, with, r.Mean(JCT, func(x *Result) bool { return x.Priority > 0 }))
+}
+
 // The bound is of steps as they are, and not as the terms of their times say: where
 // guests make them half as long again as these can tell, they get fewer rows.
 func TestGuestsFollowMeasuredTimes(t *testing.T) {
