@@ -366,6 +366,31 @@ func (h *hostile) Draft(dst []spec.Guess, tokens []int32, n int) []spec.Guess {
 func (h *hostile) Bytes() int64 { return 0 }
 func (h *hostile) Close()       { h.data = nil }
 
+// slowlyHostile is a drafter of all kinds that does what none should.
+type slowlyHostile struct{ hostile }
+
+func (h *slowlyHostile) Cost() time.Duration { return time.Duration(len(h.data)) }
+func (h *slowlyHostile) Lag([]int32) int     { return len(h.data) - 3 }
+func (h *slowlyHostile) Trail(dst []spec.Guess, tokens []int32, n int) []spec.Guess {
+	return h.Draft(dst, tokens, n)
+}
+func (h *slowlyHostile) Stride(dst []spec.Guess, tokens []int32, n int) []spec.Guess {
+	return h.Draft(dst, tokens, n)
+}
+func (h *slowlyHostile) Observe(row, parent int, token int32, logits []float32) {
+	if len(h.data) > 0 && row > int(h.data[0])%8 {
+		panic("hostile")
+	}
+	clear(h.kept)
+}
+
+// branchingHostile is one that makes trees, too.
+type branchingHostile struct{ slowlyHostile }
+
+func (h *branchingHostile) Branch(dst []spec.Guess, tokens []int32, width int) []spec.Guess {
+	return h.Draft(dst, tokens, width)
+}
+
 // A drafter cannot change an answer, whatever it does.
 func FuzzDrafter(f *testing.F) {
 	r := rand.New(rand.NewPCG(3, 31))
@@ -375,8 +400,20 @@ func FuzzDrafter(f *testing.F) {
 	m := openTiny(f, "llama", 24)
 	f.Add([]byte{50, 61, 72, 83, 94, 5, 105})
 	f.Add([]byte{25, 35, 100, 200, 255, 44, 46, 48})
+	f.Add([]byte{50, 61, 72, 83, 94, 105, 117, 128, 139, 150, 161, 172, 183})
+	f.Add([]byte{33, 71, 92, 101, 205, 251, 66, 68, 47, 101, 15})
+	f.Add([]byte{201, 203, 205, 61, 63, 65})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		e := start(t, m, Options{Draft: &spec.Drafting{New: func(int) spec.Drafter { return &hostile{data: slices.Clone(data)} }, Always: len(data)%2 == 0}})
+		one := func() hostile { return hostile{data: slices.Clone(data)} }
+		d := &spec.Drafting{New: func(int) spec.Drafter { h := one(); return &h }, Always: len(data)%2 == 0}
+		if len(data)%3 > 0 {
+			d.Texts = func(string) spec.Drafter { return &slowlyHostile{one()} }
+			d.Slow = func() spec.Costly { return &slowlyHostile{one()} }
+		}
+		if len(data)%3 > 1 {
+			d.Slow, d.Width = func() spec.Costly { return &branchingHostile{slowlyHostile{one()}} }, 3
+		}
+		e := start(t, m, Options{Draft: d})
 		play(t, e, reqs, want, r, 0)
 	})
 }
