@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ridge"
+	"ridge/engine"
 	"ridge/internal/atomicfile"
 )
 
@@ -153,6 +154,10 @@ func embedLines(c *cobra.Command, m *ridge.Model, o ridge.Embedding, lines *text
 			e.Embedding = v
 			err = w.write(&e)
 		}
+		// A text is refused before the next one is taken.
+		if long := (*engine.ContextError)(nil); errors.As(err, &long) {
+			err = fmt.Errorf("%s: line %d: expected at most %d tokens, the context, found %d: see --long", lines.name, lines.no, long.Context, long.Tokens)
+		}
 		if err != nil {
 			return errors.Join(lines.err, err)
 		}
@@ -170,7 +175,8 @@ type textLines struct {
 	json bool
 	size int64 // of the file, 0 if it is not known
 	bar  func(done, total int)
-	n    int   // lines
+	n    int   // texts
+	no   int   // of the last line
 	read int64 // bytes
 	took []embedded
 	err  error
@@ -184,14 +190,15 @@ func (l *textLines) texts() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		s := bufio.NewScanner(l.in)
 		s.Buffer(nil, maxLine)
-		for no := 1; s.Scan(); no++ {
+		for s.Scan() {
+			l.no++
 			l.read += int64(len(s.Bytes())) + 1
 			if len(bytes.TrimSpace(s.Bytes())) == 0 {
 				continue
 			}
 			e, err := l.parse(s.Bytes())
 			if err != nil {
-				l.err = fmt.Errorf("%s: line %d: %w", l.name, no, err)
+				l.err = fmt.Errorf("%s: line %d: %w", l.name, l.no, err)
 				return
 			}
 			l.n++

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -43,6 +44,9 @@ EMBEDDINGS is a file of lines of JSON or a FILE.npy.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if k < 1 {
 				return fmt.Errorf("--top: expected 1 or more, found %d", k)
+			}
+			if strings.TrimSpace(args[2]) == "" {
+				return errors.New("QUERY: expected a text, found none")
 			}
 			in, err := os.Open(args[1])
 			if err != nil {
