@@ -38,9 +38,12 @@ type drafts struct {
 	ids      []int32      // that are forced
 	made     []spec.Guess // what drafters write to, who may keep a hold of it
 	at       int
-	idle     int // how often the slow one was not asked, since it was
-	pursued  int // of slowly, those that took time
-	redo     int // tokens that are computed again, with the next one
+	idle     int     // how often the slow one was not asked, since it was
+	worth    float64 // of a token that guesses save, see spec.Offer
+	rate     float64 // tokens of a step, were its guesses verified
+	paying   int     // of the guesses, from the first: those worth their rows
+	pursued  int     // of slowly, those that took time
+	redo     int     // tokens that are computed again, with the next one
 
 	verified, right int  // guesses so far, and those that were right
 	steps, places   int  // see Event
@@ -80,6 +83,7 @@ func (e *Engine) guess() {
 	}
 	if n := len(e.drafted); n > 0 {
 		step.context = context / int64(n)
+		e.weigh()
 		e.draft(&step)
 	}
 	clear(e.offers)
@@ -109,14 +113,21 @@ func (e *Engine) draft(step *steps) {
 	plain := step.time(cost, 0)
 	token := plain / time.Duration(step.tokens)
 	row := step.time(cost, 1) - plain
+	price := 1.0 // of a row, in tokens
+	if token > 0 {
+		price = min(max(float64(row)/float64(token), 0), 1)
+	}
 	for _, q := range e.drafted {
+		worth := &q.drafts.worth
+		*worth = price + (1-price)**worth // an answer that ends earlier saves a row at least
 		n := e.mayDraft(q)
 		q.draft(o, n, e.limits.vocab, e)
 		if slow := q.drafts.slow; slow != nil && (o.Always || e.control.Affords(float64(slow.Cost()))) {
-			q.draftSlowly(o, n, e.limits.vocab, token, row)
+			q.draftSlowly(o, n, e.limits.vocab, time.Duration(*worth*float64(token)), row)
 		}
 		q.combine(e.mayBranch(q, n))
-		e.offers = append(e.offers, spec.Offer{Guesses: q.drafts.guesses, Book: q.drafts.book})
+		q.drafts.paying = q.drafts.book.Likely(q.drafts.guesses, price)
+		e.offers = append(e.offers, spec.Offer{Guesses: q.drafts.guesses, Book: q.drafts.book, Worth: *worth})
 	}
 	if !o.Always {
 		e.control.Choose(e.offers, step.tokens, step.plain.Rows, func(rows int) float64 { return float64(step.time(cost, rows)) })

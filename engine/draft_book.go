@@ -12,7 +12,7 @@ import (
 
 // account books a step that took so long, and returns the time that guesses have
 // saved. It must be called before the step's time is learned from.
-func (e *Engine) account(p *sched.Plan, elapsed time.Duration, right int64) time.Duration {
+func (e *Engine) account(p *sched.Plan, elapsed time.Duration, right float64) time.Duration {
 	if e.o.Draft == nil {
 		return 0
 	}
@@ -33,7 +33,7 @@ func (e *Engine) account(p *sched.Plan, elapsed time.Duration, right int64) time
 		guesses, redone = guesses+drafts, redone+again
 	}
 	o := spec.Outcome{
-		Rows: p.Shape.Rows - guesses, Guesses: guesses, Right: int(right), Redone: redone,
+		Rows: p.Shape.Rows - guesses, Guesses: guesses, Right: right, Redone: redone,
 		Plain: float64(cost.Predict(plain)), Predicted: float64(cost.Predict(p.Shape)),
 		Took: float64(elapsed), Drafting: float64(e.drafting),
 	}

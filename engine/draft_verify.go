@@ -152,6 +152,7 @@ func (e *Engine) extendAll(q *sequence, r *sched.Run, j *job, forced bool) {
 		}
 		e.counts.drafted += int64(r.Draft)
 		e.counts.hits += int64(right)
+		e.won += d.worth * float64(right)
 	}
 	for i := range results {
 		j.res, j.forced = results[i], d.chain.forced[i]
@@ -204,6 +205,7 @@ func (d *drafts) learn(tokens []int32, known int) {
 	}
 	d.learnSlow(came)
 	d.book.LearnAgainst(d.guesses, came)
+	d.follow(came)
 }
 
 // learnSlow enters which guesses of the slow drafter came true, and at which places one did

@@ -51,6 +51,8 @@ type loop struct {
 	drafted []*sequence // that offers are of
 	tapped  [][]float32 // of a row, see tell
 	control spec.Controller
+	weights [3][]float64 // see weigh
+	won     float64      // tokens that guesses of the step at hand have saved, by what they are worth
 	// drafting is how long making guesses for the step at hand took.
 	drafting time.Duration
 
@@ -324,6 +326,7 @@ func (e *Engine) finish(q *sequence, last *Event) {
 	last.Choice = q.choice
 	q.drafts.tell(last)
 	q.drafts.close()
+	e.control.Ended(e.counts.steps)
 	if g.silent() {
 		g.kept = append(g.kept, result{tokens: q.tokens[q.Prompt : q.Prompt+q.n], probs: q.probs, tops: q.tops, traces: q.traces, forced: q.given, last: *last, score: q.score()})
 	} else {
@@ -380,9 +383,10 @@ func (e *Engine) send(g *group, ev *Event) {
 
 // planned notes what the scheduler has done with sequences.
 func (e *Engine) planned(p *sched.Plan, now time.Duration) {
-	for _, s := range p.Admitted {
+	for i, s := range p.Admitted {
 		q := e.seqs[s]
 		e.move(trace.Admitted, q.g, q.choice)
+		e.control.Began(e.counts.steps, i == 0 && len(p.Admitted) == len(e.sched.RunningSeqs()))
 		q.published, q.rope = s.Computed, e.m.RopeLength(s.Prompt, s.Wanted)
 		if g := q.g; !g.admitted {
 			g.admitted, g.begun = true, now

@@ -29,7 +29,8 @@ type runState struct {
 func (e *Engine) step(p *sched.Plan) {
 	begin := e.now()
 	e.stepAt.Store(int64(begin))
-	kernels, hits := e.counts.kernels, e.counts.hits
+	kernels := e.counts.kernels
+	e.won = 0
 	runs := p.Runs // Done takes them out of the plan
 	e.note(p)
 	e.keepStates(p)
@@ -50,7 +51,7 @@ func (e *Engine) step(p *sched.Plan) {
 	if err != nil {
 		e.sched.Done(0, end) // its time says nothing
 	} else {
-		e.counts.saved += e.account(p, end-begin, e.counts.hits-hits)
+		e.counts.saved += e.account(p, end-begin, e.won)
 		e.sched.Done(end-begin, end)
 	}
 	e.commit(err)

@@ -39,6 +39,16 @@ func (b *Book) Learn(class uint8, right bool) {
 	}
 }
 
+// Likely returns how many of guesses, from the first, have a chance of at least that.
+func (b *Book) Likely(guesses []Guess, least float64) (n int) {
+	var chances [MaxRows]float64
+	b.chances(&chances, guesses)
+	for n < min(len(guesses), MaxRows) && chances[n] >= least {
+		n++
+	}
+	return n
+}
+
 // Share returns the part of the guesses of a class that is expected to come true.
 func (b *Book) Share(class uint8) float64 {
 	class = min(class, Classes-1)

@@ -4,7 +4,8 @@ package spec
 type Offer struct {
 	Guesses []Guess
 	Book    *Book
-	Take    int // of the guesses, from the first: what choose sets
+	Worth   float64 // of a token of it, 1 for as much as one without guesses; 0 means 1
+	Take    int     // of the guesses, from the first: what choose sets
 
 	chance  float64 // of the next one
 	chances [MaxRows]float64
@@ -42,7 +43,7 @@ func choose(offers []Offer, fixed int, cost func(rows int) float64) (gain float6
 			break
 		}
 		order[n-1] = which
-		tokens += chance
+		tokens += chance * offers[which].worth()
 		if rate := tokens / cost(n); rate > best {
 			best, rows = rate, n
 		}
@@ -59,12 +60,20 @@ func choose(offers []Offer, fixed int, cost func(rows int) float64) (gain float6
 	return best / base
 }
 
-// next takes the likeliest guess that may be taken, and returns whose it is and its
+func (o *Offer) worth() float64 {
+	if o.Worth == 0 {
+		return 1
+	}
+	return o.Worth
+}
+
+// next takes the guess that is worth most of those that may be taken, and returns whose it is and its
 // chance, 0 if there is none.
 func next(offers []Offer) (which int, chance float64) {
+	best := 0.0
 	for i := range offers {
-		if o := &offers[i]; o.chance > chance {
-			which, chance = i, o.chance
+		if o := &offers[i]; o.chance*o.worth() > best {
+			which, chance, best = i, o.chance, o.chance*o.worth()
 		}
 	}
 	if chance > 0 {

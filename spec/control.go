@@ -21,6 +21,7 @@ type Controller struct {
 	all             ratio
 	steps           float64 // that were learned from
 
+	seats seats   // places of answers
 	purse float64 // time that may be lost, in the unit of costs
 	began bool    // it has been filled
 	row   int     // steps with guesses, one after the other
@@ -121,14 +122,15 @@ func (c *Controller) Affords(cost float64) bool { return cost <= c.purse }
 
 // Outcome is what became of a step. Times are in the unit of costs.
 type Outcome struct {
-	Rows           int     // that it had without guesses
-	Guesses, Right int     // that were verified, and those that came true
-	Redone         int     // rows of tokens that were computed before, and dropped with wrong guesses
-	Plain          float64 // predicted time of the step without guesses and without those
-	Predicted      float64 // predicted time of the step
-	Worth          float64 // predicted time of a token without guesses
-	Took           float64 // the step
-	Drafting       float64 // what making guesses took
+	Rows      int     // that it had without guesses
+	Guesses   int     // that were verified
+	Right     float64 // of these, those that came true, each with what it is worth, see Offer
+	Redone    int     // rows of tokens that were computed before, and dropped with wrong guesses
+	Plain     float64 // predicted time of the step without guesses and without those
+	Predicted float64 // predicted time of the step
+	Worth     float64 // predicted time of a token without guesses
+	Took      float64 // the step
+	Drafting  float64 // what making guesses took
 }
 
 // Learn books a step. It returns the time that guesses have saved in it, below 0
@@ -149,7 +151,7 @@ func (c *Controller) Learn(o Outcome) (saved float64) {
 		c.row = 0
 	}
 	if o.Guesses+o.Redone > 0 {
-		saved += plain + float64(o.Right)*o.Worth*factor - x*o.Predicted
+		saved += plain + o.Right*o.Worth*factor - x*o.Predicted
 	}
 	c.fill(plain)
 	c.purse += saved + allowance*plain

@@ -121,7 +121,7 @@ func (t *trace) play(m *machine, c *Controller, depth int) (took float64) {
 		x := m.noisy(m.takes(k.batch, rows))
 		if c != nil {
 			plain := m.predicted(k.batch, 0)
-			c.Learn(Outcome{Rows: k.batch, Guesses: rows, Right: right, Plain: plain, Predicted: m.predicted(k.batch, rows), Worth: plain / float64(k.batch), Took: x})
+			c.Learn(Outcome{Rows: k.batch, Guesses: rows, Right: float64(right), Plain: plain, Predicted: m.predicted(k.batch, rows), Worth: plain / float64(k.batch), Took: x})
 		}
 		m.times = append(m.times, x/m.takes(k.batch, 0))
 		took += x

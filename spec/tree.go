@@ -143,6 +143,9 @@ func (b *Book) learn(guesses []Guess, came []int32, least uint8) (reached int) {
 	return reached
 }
 
+// Reach is LearnTree that enters nothing.
+func (b *Book) Reach(guesses []Guess, came []int32) int { return b.learn(guesses, came, Classes) }
+
 // Depth returns how many guesses follow each other at most.
 func Depth(guesses []Guess) (deepest int) {
 	var depth [MaxRows]int

@@ -11,7 +11,7 @@ func labCommand() *cobra.Command {
 		Use:   "lab",
 		Short: "Measure again what papers on inference report",
 	}
-	c.AddCommand(labSpecCommand(), labQuantCommand())
+	c.AddCommand(labSpecCommand(), labPlantedCommand(), labQuantCommand())
 	return c
 }
 

@@ -46,7 +46,7 @@ var mayImport = map[string][]string{
 	"spec/skip":           {"kvcache", "model", "nn", "spec"},
 	"engine/trace":        {},
 	"engine":              {"engine/trace", "kvcache", "model", "sample", "sched", "spec"},
-	"lab/drafts":          {"engine", "measure/bench/chart", "sample"},
+	"lab/drafts":          {"engine", "measure/bench/chart", "model", "sample", "spec"},
 	"lab/quant":           {"compress", "engine", "measure/eval", "model", "weights/gguf"},
 	"text/grammar":        {},
 	"text/grammar/schema": {"text/grammar"},

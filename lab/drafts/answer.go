@@ -15,6 +15,7 @@ type Side struct {
 	CPU      time.Duration   `json:"cpu"`  // of all threads
 	Saved    time.Duration   `json:"saved"`
 	Drafting time.Duration   `json:"drafting"` // making guesses
+	Steps    int64           `json:"steps"`    // of the engine
 	Gaps     []time.Duration `json:"gaps"`     // between tokens
 }
 
@@ -85,6 +86,7 @@ func answer(ctx context.Context, e *engine.Engine, batch []Prompt, c *Config, to
 		s.Gaps = append(s.Gaps, o.gaps...)
 	}
 	after := e.Stats()
+	s.Steps = after.Steps - before.Steps
 	s.Took, s.Saved, s.Drafting = last.Sub(first), after.Saved-before.Saved, after.Drafting-before.Drafting
 	return s, done, ctx.Err()
 }

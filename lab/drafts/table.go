@@ -8,31 +8,32 @@ import (
 // Row is what was measured of the prompts of a category, or of all. Times are 0 where
 // there were none of these prompts alone.
 type Row struct {
-	Setting   string  `json:"setting"`
-	Batch     int     `json:"batch"`
-	Most      int     `json:"most,omitempty"` // see Config
-	Category  string  `json:"category"`
-	Prompts   int     `json:"prompts"`
-	Tokens    int     `json:"tokens"`       // of answers
-	Guessed   int     `json:"guessed"`      // tokens that were guessed and computed
-	Accepted  int     `json:"accepted"`     // of these, those that came true
-	Share     float64 `json:"share"`        // Accepted of Guessed
-	Alpha     float64 `json:"alpha"`        // of the places that something was guessed of, those where it came true: what a guess's chance is in Leviathan et al.
-	Length    float64 `json:"length"`       // tokens that a step with guesses gave
-	PerStep   float64 `json:"per_step"`     // tokens that a step of a sequence gave, the first token of each answer not counted
-	Plain     float64 `json:"plain_tps"`    // tokens a second without guesses
-	Drafted   float64 `json:"draft_tps"`    // with guesses
-	Speed     float64 `json:"speed"`        // their ratio: of all times
-	Median    float64 `json:"median"`       // median of the ratios of pairs
-	Low       float64 `json:"low"`          // the lower quartile of those
-	CPU       float64 `json:"cpu"`          // ratio of processor times, which others on the machine disturb less
-	CPUMedian float64 `json:"cpu_median"`   // median of those of pairs
-	PlainP99  float64 `json:"plain_p99_ms"` // 99th percentile of the times between tokens without guesses
-	DraftP99  float64 `json:"draft_p99_ms"` // with guesses
-	Drafting  float64 `json:"drafting"`     // part of the time with guesses that making them took
-	Build     float64 `json:"build_s"`      // seconds that making the drafter ready took
-	Estimated float64 `json:"estimated"`    // ratio that the engine has estimated itself
-	Different int     `json:"different"`    // answers that were not the same
+	Setting   string   `json:"setting"`
+	Batch     int      `json:"batch"`
+	Most      int      `json:"most,omitempty"` // see Config
+	Category  string   `json:"category"`
+	Prompts   int      `json:"prompts"`
+	Tokens    int      `json:"tokens"`       // of answers
+	Guessed   int      `json:"guessed"`      // tokens that were guessed and computed
+	Accepted  int      `json:"accepted"`     // of these, those that came true
+	Share     float64  `json:"share"`        // Accepted of Guessed
+	Alpha     float64  `json:"alpha"`        // of the places that something was guessed of, those where it came true: what a guess's chance is in Leviathan et al.
+	Length    float64  `json:"length"`       // tokens that a step with guesses gave
+	PerStep   float64  `json:"per_step"`     // tokens that a step of a sequence gave, the first token of each answer not counted
+	Plain     float64  `json:"plain_tps"`    // tokens a second without guesses
+	Drafted   float64  `json:"draft_tps"`    // with guesses
+	Speed     float64  `json:"speed"`        // their ratio: of all times
+	Median    float64  `json:"median"`       // median of the ratios of pairs
+	Low       float64  `json:"low"`          // the lower quartile of those
+	CPU       float64  `json:"cpu"`          // ratio of processor times, which others on the machine disturb less
+	CPUMedian float64  `json:"cpu_median"`   // median of those of pairs
+	PlainP99  float64  `json:"plain_p99_ms"` // 99th percentile of the times between tokens without guesses
+	DraftP99  float64  `json:"draft_p99_ms"` // with guesses
+	Drafting  float64  `json:"drafting"`     // part of the time with guesses that making them took
+	Build     float64  `json:"build_s"`      // seconds that making the drafter ready took
+	Estimated float64  `json:"estimated"`    // ratio that the engine has estimated itself
+	Steps     [2]int64 `json:"steps"`        // of the engine, without guesses and with: of answers at a time the longest counts
+	Different int      `json:"different"`    // answers that were not the same
 
 	verified, places int
 	sides            [2]Side // sums
@@ -91,6 +92,7 @@ func (r *Row) time(p *pair) {
 	for i, s := range [2]*Side{&p.Plain, &p.Drafted} {
 		sum := &r.sides[i]
 		sum.Took, sum.CPU, sum.Saved, sum.Drafting = sum.Took+s.Took, sum.CPU+s.CPU, sum.Saved+s.Saved, sum.Drafting+s.Drafting
+		sum.Steps += s.Steps
 		sum.Gaps = append(sum.Gaps, s.Gaps...)
 	}
 	if p.Plain.Took > 0 && p.Drafted.Took > 0 {
@@ -123,6 +125,7 @@ func (r *Row) finish() {
 		r.Plain, r.Drafted = ratio(after, plain.Took.Seconds()), ratio(after, drafted.Took.Seconds())
 	}
 	r.Speed = ratio(r.Drafted, r.Plain)
+	r.Steps = [2]int64{plain.Steps, drafted.Steps}
 	r.CPU = ratio(plain.CPU.Seconds(), drafted.CPU.Seconds())
 	r.Drafting = ratio(drafted.Drafting.Seconds(), drafted.Took.Seconds())
 	r.Estimated = ratio((drafted.Took + drafted.Saved).Seconds(), drafted.Took.Seconds())
@@ -138,6 +141,9 @@ func (r *Row) finish() {
 func (r *Row) share(rounds int) {
 	for _, n := range []*int{&r.Prompts, &r.Tokens, &r.Guessed, &r.Accepted} {
 		*n /= rounds
+	}
+	for i := range r.Steps {
+		r.Steps[i] /= int64(rounds)
 	}
 }
 

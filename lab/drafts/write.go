@@ -47,6 +47,12 @@ var columns = []column{
 	number("of places", "%.0f%%", func(r *Row) float64 { return 100 * r.Alpha }),
 	number("tokens a guessing step", "%.2f", func(r *Row) float64 { return r.Length }),
 	number("tokens a step", "%.2f", func(r *Row) float64 { return r.PerStep }),
+	{"steps, plain and drafted", func(r *Row) string {
+		if r.Steps[0] == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%d, %d", r.Steps[0], r.Steps[1])
+	}},
 	number("plain tok/s", "%.1f", func(r *Row) float64 { return r.Plain }),
 	number("drafted tok/s", "%.1f", func(r *Row) float64 { return r.Drafted }),
 	number("expected", "%.2f", func(r *Row) float64 { return r.Estimated }),
