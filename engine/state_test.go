@@ -12,11 +12,11 @@ import (
 
 // stateful are tiny models with layers that keep a state: beside attention, and
 // beside experts.
-var stateful = []string{"lfm2", "lfm2moe", "mamba", "jamba", "mamba2", "granitehybrid", "falcon-h1", "nemotron-h", "qwen3next", "qwen35moe", "rwkv7"}
+var stateful = []string{"lfm2", "lfm2moe", "mamba", "jamba", "mamba2", "granitehybrid", "falcon-h1", "nemotron-h", "qwen3next", "qwen35moe", "rwkv4", "rwkv5", "rwkv6", "rwkv7"}
 
 // largeStates are those of them whose states take more memory than some tokens do:
 // their pools have room for the states of four sequences besides.
-var largeStates = map[string]bool{"mamba": true, "jamba": true, "mamba2": true, "granitehybrid": true, "falcon-h1": true, "nemotron-h": true, "qwen3next": true, "qwen35moe": true, "rwkv7": true}
+var largeStates = map[string]bool{"mamba": true, "jamba": true, "mamba2": true, "granitehybrid": true, "falcon-h1": true, "nemotron-h": true, "qwen3next": true, "qwen35moe": true, "rwkv4": true, "rwkv5": true, "rwkv6": true, "rwkv7": true}
 
 // The answers of models with states, and of one that keeps latents, are those of a lone sequence: cold, with a
 // prefix that is known, and after a restart from a session.

@@ -53,7 +53,7 @@ var architectures = []*architecture{
 	&commandR, &cohere2, &granite, &gpt2, &starcoder, &starcoder2, &gptneox, &mpt, &bloom, &falcon, &olmo, &olmo2, &stablelm,
 	&arcee, &seedoss, &exaone4, &apertus, &mistral3, &nemotron, &helium, &gptj, &codegen, &exaone, &opt,
 	&qwen2moe, &qwen3moe, &olmoe, &granitemoe, &gptoss, &lfm2, &lfm2moe,
-	&mamba, &mamba2, &jamba, &graniteHybrid, &bamba, &falconH1, &nemotronH, &nemotronHMoE, &recurrentGemma, &qwen3next, &qwen35, &qwen35moe, &rwkv7,
+	&mamba, &mamba2, &jamba, &graniteHybrid, &bamba, &falconH1, &nemotronH, &nemotronHMoE, &recurrentGemma, &qwen3next, &qwen35, &qwen35moe, &rwkv4, &rwkv5, &rwkv6, &rwkv7,
 	&deepseek, &deepseek2, &minicpm3,
 	&internlm2, &minicpm, &xverse, &orion, &chatglm, &glm, &baichuan, &refact, &codeshell, &jais, &persimmon, &biogpt, &bitnet,
 

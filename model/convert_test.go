@@ -22,6 +22,7 @@ var otherwiseWritten = map[string]string{
 	"jais":       "embedding and output matrix are not multiplied by its scales: an error",
 
 	"falcon-h1": "multipliers are not written into weights: an error",
+	"rwkv6":     "the numbers that mix rows lie in one tensor there: an error",
 	"rwkv7":     "the numbers that mix rows lie in one tensor there, and its sizes have other keys: an error",
 
 	"gemma3n": "the cutoffs of its gates are not written: an error", "gemma4": "the rotation of a part of the frequencies is not: an error",

@@ -24,7 +24,7 @@ type hfNames struct {
 }
 
 // hfRoots are the prefixes under which checkpoints put the language model.
-var hfRoots = []string{"model.", "language_model.model.", "model.language_model.", "transformer.", "gpt_neox.", "backbone.", "",
+var hfRoots = []string{"model.", "language_model.model.", "model.language_model.", "transformer.", "gpt_neox.", "backbone.", "rwkv.", "",
 	"bert.", "roberta.", "distilbert.", "mpnet.", "nomic_bert."}
 
 // hfOutside are the prefixes of what lies outside of the root, such as output

@@ -58,21 +58,33 @@ var rwkv7 = architecture{
 
 // rwkv7 builds two layers of the network for each of the model.
 func (b *builder) rwkv7() *Net {
+	return b.rwkv(func(i int, at func(string) string) nn.Mixer { return b.timeMix(i, at) })
+}
+
+// rwkv builds two layers of the network for each of the model: time mixing, which mix
+// builds, and channel mixing.
+func (b *builder) rwkv(mix func(i int, at func(string) string) nn.Mixer) *Net {
 	net, c := b.frame(), b.c
 	for i := range c.Layers {
 		if b.err != nil {
 			break
 		}
 		at := func(part string) string { return fmt.Sprintf("blk.%d.%s", i, part) }
+		channel := &nn.ChannelMix{
+			Lerp: b.numbers(at("channel_mix_lerp_k.weight"), c.Hidden),
+			Key:  b.linear(at("channel_mix_key"), c.FFN, c.Hidden),
+			Out:  b.linear(at("channel_mix_value"), c.Hidden, c.FFN),
+		}
+		if b.present["channel_mix_receptance.weight"] == must {
+			channel.GateLerp, channel.Gate = b.numbers(at("channel_mix_lerp_r.weight"), c.Hidden), b.linear(at("channel_mix_receptance"), c.Hidden, c.Hidden)
+		}
 		for _, l := range []Layer{
-			{Pre: b.norm(at("attn_norm"), c.Hidden), Mix: b.timeMix(i, at)},
-			{Pre: b.norm(at("attn_norm_2"), c.Hidden), Mix: &nn.ChannelMix{
-				Lerp: b.numbers(at("channel_mix_lerp_k.weight"), c.Hidden),
-				Key:  b.linear(at("channel_mix_key"), c.FFN, c.Hidden),
-				Out:  b.linear(at("channel_mix_value"), c.Hidden, c.FFN),
-			}},
+			{Pre: b.norm(at("attn_norm"), c.Hidden), Mix: mix(i, at)},
+			{Pre: b.norm(at("attn_norm_2"), c.Hidden), Mix: channel},
 		} {
-			l.Scale = c.ResidScale
+			if l.Scale = c.ResidScale; l.Mix == channel && c.State.HalfEvery > 0 && (i+1)%c.State.HalfEvery == 0 {
+				l.OutScale = 0.5
+			}
 			net.Layers = append(net.Layers, l)
 			b.place(&l)
 		}
@@ -87,41 +99,54 @@ func (b *builder) timeMix(i int, at func(string) string) *nn.RWKV7 {
 	m := &nn.RWKV7{
 		Heads: c.State.Heads, Dim: c.State.States, IsFirst: i == 0,
 		R: b.linear(at("time_mix_receptance"), n, n), K: b.linear(at("time_mix_key"), n, n), V: b.linear(at("time_mix_value"), n, n),
-		Out: b.linear(at("time_mix_output"), n, n), Gate: b.lowRankMLP(at, "g", false),
-		Decay: b.lowRankMLP(at, "w", true), Write: b.lowRankMLP(at, "a", true),
+		Out: b.linear(at("time_mix_output"), n, n), Gate: b.loRA(at, "g", false),
+		Decay: b.loRA(at, "w", true), Write: b.loRA(at, "a", true),
 		KeyUnit: b.numbers(at("time_mix_k_k.weight"), n), KeyWrite: b.numbers(at("time_mix_k_a.weight"), n), Bonus: b.numbers(at("time_mix_r_k.weight"), n),
 		// fla adds norm_eps for each column of a head, which is the same in released models.
 		Norm: nn.Norm{Kind: nn.NormLayer, Eps: 64e-5, W: b.numbers(at("time_mix_ln.weight"), n), B: b.numbers(at("time_mix_ln.bias"), n)},
 	}
 	if !m.IsFirst {
-		m.First = b.lowRankMLP(at, "v", true)
+		m.First = b.loRA(at, "v", true)
 	}
-	fused := at("time_mix_lerp_fused.weight")
-	if first := at("time_mix_lerp_0.weight"); !b.has(fused) && !b.has(first) {
-		b.missing(len(m.Lerp), n, fused, first)
+	b.lerps(at, m.Lerp[:], "012345")
+	return m
+}
+
+// lerps reads how rows are mixed with those before them, of the inputs that letters name:
+// from one tensor or from one for each.
+func (b *builder) lerps(at func(string) string, lerps [][]float32, letters string) {
+	n, fused := b.c.Hidden, at("time_mix_lerp_fused.weight")
+	apart := func(k int) string { return at("time_mix_lerp_" + letters[k:k+1] + ".weight") }
+	if !b.has(fused) && !b.has(apart(len(lerps)-1)) {
+		b.missing(len(lerps), n, fused, apart(len(lerps)-1))
 	} else if !b.has(fused) {
-		for k := range m.Lerp {
-			m.Lerp[k] = b.numbers(at(fmt.Sprintf("time_mix_lerp_%d.weight", k)), n)
+		for k := range lerps {
+			lerps[k] = b.numbers(apart(k), n)
 		}
-	} else if all := b.numbers(fused, len(m.Lerp)*n); all != nil {
-		for k := range m.Lerp {
-			m.Lerp[k] = all[k*n:][:n]
+	} else if all := b.numbers(fused, len(lerps)*n); all != nil {
+		for k := range lerps {
+			lerps[k] = all[k*n:][:n]
 		}
+	}
+}
+
+// loRA builds one of the pairs of matrices of RWKV-7.
+func (b *builder) loRA(at func(string) string, part string, base bool) nn.LowRankMLP {
+	m := b.lowRankMLP(at("time_mix_"+part+"1"), at("time_mix_"+part+"2"))
+	if base {
+		m.Base = b.numbers(at("time_mix_"+part+"0.weight"), b.c.Hidden)
 	}
 	return m
 }
 
-// lowRankMLP builds one of the pairs of matrices, whose rank they have themselves.
-func (b *builder) lowRankMLP(at func(string) string, part string, base bool) (m nn.LowRankMLP) {
-	n, first := b.c.Hidden, at("time_mix_"+part+"1")
-	down, ok := b.find(first+".weight", 0, 0)
+// lowRankMLP builds a pair of matrices, whose rank they have themselves.
+func (b *builder) lowRankMLP(down, up string) (m nn.LowRankMLP) {
+	n := b.c.Hidden
+	first, ok := b.find(down+".weight", 0, 0)
 	if !ok {
-		b.missing(0, 0, first+".weight")
+		b.missing(0, 0, down+".weight")
 		return m
 	}
-	m.Down, m.Up = b.linear(first, down.Rows, n), b.linear(at("time_mix_"+part+"2"), n, down.Rows)
-	if base {
-		m.Base = b.numbers(at("time_mix_"+part+"0.weight"), n)
-	}
+	m.Down, m.Up = b.linear(down, first.Rows, n), b.linear(up, n, first.Rows)
 	return m
 }

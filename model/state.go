@@ -28,6 +28,7 @@ type stateConfig struct {
 	NormRanks    bool    // time steps and what is written and read are normalized
 	NormEps      float32 // of these norms
 	DtMin, DtMax float32 // limits of time steps, DtMax 0 for none
+	HalfEvery    int     // rows are halved behind every so many layers, as the matrices of later ones are; 0 for none
 	// Mult are multipliers of gate, x, B, C and time steps; nil for none.
 	Mult []float32
 }
@@ -46,6 +47,7 @@ func (x *stateConfig) validate(layers int) error {
 	}{
 		{"inner size of a state", x.Inner, 1, 1 << 20}, {"states", x.States, 1, nn.MaxStates}, {"rows of a convolution", x.Taps, 1, 64},
 		{"rank of time steps", x.Rank, 0, 1 << 20}, {"heads of a state", x.Heads, 0, 1 << 14}, {"groups of heads of a state", x.Groups, 0, max(x.Heads, 0)},
+		{"layers until rows are halved", x.HalfEvery, 0, 1 << 20},
 	} {
 		if f.v < f.min || f.v > f.max {
 			return fmt.Errorf("%s: expected %d to %d, found %d", f.field, f.min, f.max, f.v)
@@ -90,6 +92,7 @@ func (x *stateConfig) describe(d *nameList) {
 	d.add("state.beside", x.Beside)
 	d.add("state.norm_first", x.NormFirst)
 	d.add("state.mult", x.Mult)
+	d.add("state.half_every", x.HalfEvery)
 }
 
 // stateLayers says which layers have a state: those without key-value heads of a

@@ -95,17 +95,16 @@ type rwkvRows struct {
 // Mix computes the rows for the output matrix and moves the states on.
 func (m *RWKV7) Mix(e *Exec, s *Step, layer int, x *kernel.Acts) (*kernel.Acts, *Linear) {
 	r := scratch[rwkvRows](e)
-	t := &r.shift
-	*t = shiftTask{s: s, kv: e.KV, layer: layer, parts: m.Heads, x: x, mixes: t.mixes[:0]}
+	r.shift.begin(e, s, layer, m.Heads, x)
 	for i, l := range m.inputs() {
 		f := FormOf(l)
 		if i == rwkvV && !m.IsFirst {
 			f = FormOf(l, &m.First.Down)
 		}
-		formRows(&r.mixed[i], x.N, x.K, f)
-		t.mixes = append(t.mixes, shiftMix{m.Lerp[i], &r.mixed[i], f.Quant()})
+		r.shift.add(&r.mixed[i], m.Lerp[i], nil, f)
 	}
-	t.run(e)
+	r.shift.run(e)
+	r.shift.keep()
 	e.Linear(&r.mixed[rwkvR], Out{&m.R, &r.r})
 	e.Linear(&r.mixed[rwkvW], Out{&m.Decay.Down, &r.low[0]})
 	m.Decay.raise(e, &r.w, &r.low[0], tanhRow)
@@ -242,120 +241,3 @@ func (m *RWKV7) keys(c0 int, k, decay, a, unit, write []float32) {
 
 // rwkvDecay is the largest decay's logarithm, exp(-0.5) as the authors round it.
 const rwkvDecay = 0.606531
-
-// ChannelMix is the channel mixing of RWKV-7: an MLP with the square of ReLU over rows
-// that are mixed with those before them, which makes a mixer of it.
-type ChannelMix struct {
-	Lerp     []float32 // how much of the row before is in a row, [hidden]
-	Key, Out Linear    // [ffn][hidden], [hidden][ffn]
-}
-
-// Form returns the form of the rows that the mixer reads: its matrix reads others.
-func (m *ChannelMix) Form() Form { return Form{} }
-
-// Keeps returns the state: the row before.
-func (m *ChannelMix) Keeps() kvcache.LayerShape {
-	return kvcache.LayerShape{State: 4 * len(m.Lerp), Parts: 1}
-}
-
-// Reads returns the two regions.
-func (m *ChannelMix) Reads() Reads {
-	return Reads{Regions: []Region{reads(1, &m.Key), reads(1, &m.Out)}}
-}
-
-// channelRows is what channel mixing computes on the way.
-type channelRows struct {
-	mixed, up kernel.Acts
-	shift     shiftTask
-	square    squareTask
-}
-
-// Mix computes the rows for the output matrix and moves the state on.
-func (m *ChannelMix) Mix(e *Exec, s *Step, layer int, x *kernel.Acts) (*kernel.Acts, *Linear) {
-	r := scratch[channelRows](e)
-	f := FormOf(&m.Key)
-	formRows(&r.mixed, x.N, x.K, f)
-	r.shift = shiftTask{s: s, kv: e.KV, layer: layer, parts: 1, x: x, mixes: append(r.shift.mixes[:0], shiftMix{m.Lerp, &r.mixed, f.Quant()})}
-	r.shift.run(e)
-	f = FormOf(&m.Out)
-	e.Linear(&r.mixed, Out{&m.Key, &r.up})
-	formRows(&r.up, x.N, m.Key.W.Rows, f)
-	r.square = squareTask{&r.up, f.Quant()}
-	e.run(&r.square, r.up.N*r.up.K)
-	return &r.up, &m.Out
-}
-
-// squareTask is the square of ReLU. It is split by rows.
-type squareTask struct {
-	x     *kernel.Acts
-	quant bool
-}
-
-func (t *squareTask) Do(worker, workers int) {
-	lo, hi := pool.Split(t.x.N, worker, workers)
-	for i := lo; i < hi; i++ {
-		activate(ReLU2, Row(t.x, i), nil)
-		if t.quant {
-			t.x.Quantize(i, 0, t.x.K)
-		}
-	}
-}
-
-// shiftMix is a mixture of rows with those before them.
-type shiftMix struct {
-	lerp  []float32
-	out   *kernel.Acts
-	quant bool
-}
-
-// shiftTask mixes rows of runs with the rows before them, of which the first is in the
-// state, in equal shares of its parts. It is split by rows.
-type shiftTask struct {
-	s            *Step
-	kv           *kvcache.Pool
-	layer, parts int
-	x            *kernel.Acts
-	mixes        []shiftMix
-}
-
-// run mixes, and leaves the last rows in the states.
-func (t *shiftTask) run(e *Exec) {
-	e.run(t, t.x.N*t.x.K*len(t.mixes))
-	for i := range t.s.Runs {
-		if run := &t.s.Runs[i]; run.Rows() > 0 {
-			t.kept(run, func(kept, columns []float32) { copy(kept, columns) }, Row(t.x, run.First()+run.Rows()-1))
-		}
-	}
-}
-
-// kept calls do with each part of the row that the state has, and with those of x.
-func (t *shiftTask) kept(run *Run, do func(kept, columns []float32), x []float32) {
-	share := t.x.K / t.parts
-	for p := range t.parts {
-		do(floats(t.kv.State(t.layer, p, run.Seq))[:share], x[p*share:][:share])
-	}
-}
-
-func (t *shiftTask) Do(worker, workers int) {
-	lo, hi := pool.Split(t.x.N, worker, workers)
-	for i := range t.s.Runs {
-		run := &t.s.Runs[i]
-		for row := max(lo, run.First()); row < min(hi, run.First()+run.Rows()); row++ {
-			x := Row(t.x, row)
-			for _, m := range t.mixes {
-				out := Row(m.out, row)
-				if row > run.First() {
-					copy(out, Row(t.x, row-1))
-				} else {
-					t.kept(run, func(kept, columns []float32) { copy(columns, kept) }, out)
-				}
-				for c, v := range x {
-					out[c] = v + float32((out[c]-v)*m.lerp[c])
-				}
-				if m.quant {
-					m.out.Quantize(row, 0, m.out.K)
-				}
-			}
-		}
-	}
-}

@@ -114,14 +114,14 @@ func layerNormed(x []float64, n *Norm) []float64 {
 	return out
 }
 
-// Channel mixing is that of its definition.
+// Channel mixing is that of its definition, without a gate and with one.
 func TestChannelMix(t *testing.T) {
 	const hidden, ffn = 32, 48
 	r := rand.New(rand.NewPCG(78, 1))
-	key := newMatrix(t, r, tensor.F32, ffn, hidden, false)
-	m := &ChannelMix{Lerp: randomRow(r, hidden), Key: key.Linear, Out: newMatrix(t, r, tensor.F32, hidden, ffn, false).Linear}
+	key, value, gate := newMatrix(t, r, tensor.F32, ffn, hidden, false), newMatrix(t, r, tensor.F32, hidden, ffn, false), newMatrix(t, r, tensor.F32, hidden, hidden, false)
+	m := &ChannelMix{Lerp: randomRow(r, hidden), Key: key.Linear, Out: value.Linear}
 	rows := randomActs(r, 80, hidden)
-	mixes(t, m, rows, []int{9, 1, 70}, func(first, n int) (out [][]float64) {
+	definition := func(first, n int) (out [][]float64) {
 		before := make([]float64, hidden)
 		for i := range n {
 			x := values(rows, first+i)
@@ -129,10 +129,19 @@ func TestChannelMix(t *testing.T) {
 			for j, v := range y {
 				y[j] = max(v, 0) * max(v, 0)
 			}
+			if m.Gate.W != nil {
+				y = value.times(y)
+				for j, g := range gate.times(shifted(x, before, m.GateLerp)) {
+					y[j] /= 1 + math.Exp(-g)
+				}
+			}
 			out, before = append(out, y), x
 		}
 		return out
-	})
+	}
+	mixes(t, m, rows, []int{9, 1, 70}, definition)
+	m.Gate, m.GateLerp = gate.Linear, randomRow(r, hidden)
+	mixes(t, m, rows, []int{9, 1, 70}, definition)
 }
 
 // A layer of RWKV-7 of 1.5B: a prompt at once and step by step, and steps far into a

@@ -123,8 +123,9 @@ func mixerSpeed(b *testing.B, m Mixer, hidden, before, rows, piece int) {
 		s.Place()
 		formRows(&part, n, hidden, m.Form())
 		for i := range n {
-			copy(Row(&part, i), Row(x, first+i))
-			part.Quantize(i, 0, hidden)
+			if copy(Row(&part, i), Row(x, first+i)); m.Form().Quant() {
+				part.Quantize(i, 0, hidden)
+			}
 		}
 		y, w := m.Mix(e, &s, 1, &part)
 		e.Linear(y, Out{w, &sum})

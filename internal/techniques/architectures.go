@@ -110,6 +110,16 @@ var architectures = []Technique{
 		Missing: "a figure of a whole model beside llama.cpp",
 	},
 	{
+		ID:      "rwkv",
+		What:    "RWKV-4 to 7: time mixing and channel mixing are layers with a state each; logits are those of transformers (4) and of the authors' package (5 to 7), and the recurrent form of 4, 5 and 6 is the parallel one within 1e-4",
+		Use:     "ridge run MODEL",
+		Code:    "nn/rwkv6.go",
+		Tests:   []string{"nn TestRWKV4", "nn TestRWKV6", "nn TestRWKV7", "model TestAgainstTransformers", "engine TestStatesOneAnswer"},
+		Show:    "go test -v -run 'TestAgainstTransformers/rwkv' ./model",
+		Bench:   "nn BenchmarkRWKV7",
+		Missing: "a figure of a whole model beside llama.cpp",
+	},
+	{
 		ID:      "jamba",
 		What:    "Jamba: selective state-space layers, attention in one of some, experts in every second; keys and values and states in the pages of one pool",
 		Use:     "ridge run MODEL",

@@ -154,7 +154,7 @@ func isStatePart(name string) bool {
 // isTimeMixPart says whether a tensor of RWKV is a small one, or one of the first
 // layer, which has no values before its own to mix with.
 func isTimeMixPart(name string) bool {
-	return strings.Contains(name, "_mix_lerp_") || strings.HasPrefix(name, "blk.0.time_mix_v") && name != "blk.0.time_mix_value"
+	return strings.Contains(name, "_mix_lerp_") || strings.HasSuffix(name, "time_mix_first") || strings.HasPrefix(name, "blk.0.time_mix_v") && name != "blk.0.time_mix_value"
 }
 
 // stateSize counts the values of a state: the last rows of a convolution, and what

@@ -30,7 +30,7 @@ TYPES = ["apertus", "arcee", "biogpt", "bitnet", "bloom", "codegen", "cohere", "
 
 ENCODERS = ["bert", "camembert", "distilbert", "jina_embeddings_v3", "modernbert", "mpnet", "nomic_bert", "roberta", "xlm-roberta"]
 
-STATE = ["bamba", "falcon_h1", "falcon_mamba", "granitemoehybrid", "jamba", "mamba", "mamba2", "nemotron_h", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_next", "recurrent_gemma"]
+STATE = ["bamba", "falcon_h1", "falcon_mamba", "granitemoehybrid", "jamba", "mamba", "mamba2", "nemotron_h", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_next", "recurrent_gemma", "rwkv"]
 
 LATENT = ["deepseek_v2", "deepseek_v3", "glm4_moe_lite", "minicpm3", "youtu"]
 
@@ -106,6 +106,11 @@ REMOTE["rwkv7"] = {
     "vocab_size": 32000, "hidden_size": 2048, "hidden_ratio": 4, "intermediate_size": None, "num_hidden_layers": 24, "head_dim": 64,
     "hidden_act": "sqrelu", "norm_first": True, "norm_bias": True, "norm_eps": 1e-5, "attn": None, "tie_word_embeddings": False}
 
+# The authors' classes. Ranks are those of the tensors.
+REMOTE["rwkv5"] = REMOTE["rwkv6"] = {
+    "vocab_size": 65536, "hidden_size": 4096, "num_hidden_layers": 32, "attention_hidden_size": None, "head_size": 64, "head_size_divisor": 8,
+    "intermediate_size": None, "layer_norm_epsilon": 1e-5, "tie_word_embeddings": False}
+
 # What a class takes under a name of its first checkpoints.
 ALIASES = {"bloom": {"n_embed": "hidden_size"}, "falcon": {"n_embed": "hidden_size"},
            "chatglm": {"padded_vocab_size": "vocab_size", "num_layers": "num_hidden_layers", "kv_channels": "head_dim",
@@ -118,8 +123,9 @@ ALIASES["nomic_bert/moe"] = ALIASES["nomic_bert"]
 # What a config.json tells of a model, though its class does not look at it.
 TOLD = {"bloom": ["seq_length"], "falcon_h1": ["head_dim"], "gemma4_text": ["per_layer_config"], "opt": ["_remove_final_layer_norm"]}
 
-# What a class has, though its model does not look at it: BioGPT's norms add 1e-5 whatever their configuration says.
-UNREAD = {"biogpt": ["layer_norm_eps"]}
+# What a class has, though its model does not look at it: BioGPT's norms add 1e-5 whatever their configuration says, and RWKV has
+# no longest text.
+UNREAD = {"biogpt": ["layer_norm_eps"], "rwkv": ["context_length"]}
 
 # The same in parts of a model, and what parts take from what else they have, with its defaults.
 COPIED = ["hidden_size"]
@@ -142,7 +148,7 @@ NEUTRAL = ["*_token_id", "*_token_index", "*_token_ids", "use_cache", "initializ
            "n_ctx", "layerdrop", "init_std", "deterministic_flash_attn", "sparse_pred*", "decoder_bias",
            "initializer_cutoff_factor",
            "w_init_variance_scale", "time_step_scale", "time_step_min", "time_step_max", "time_step_init_scheme", "time_step_floor", "rescale_prenorm_residual",
-           "residual_in_fp32", "use_mambapy", "use_falcon_mambapy", "use_associative_scan", "use_mamba_kernels", "use_mem_eff_path",
+           "residual_in_fp32", "rescale_every", "use_mambapy", "use_falcon_mambapy", "use_associative_scan", "use_mamba_kernels", "use_mem_eff_path",
            "chunk_size", "mamba_chunk_size", "mamba_dt_min", "mamba_dt_max", "mamba_dt_init_floor", "mamba_ssm_cache_dtype",
            "mtp_layers_block_type", "mtp_hybrid_override_pattern", "moe_shared_expert_overlap", "num_logits_to_keep", "z_loss_coefficient"]
 

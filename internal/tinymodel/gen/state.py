@@ -34,6 +34,12 @@ def values(name, r):
         return 0.5 * r - 3
     if "rg_lru" in name:
         return (0.3 if name.endswith("bias") else 0.6) * r
+    if name.endswith("time_decay"):
+        return 0.8 * r - 2
+    if name.endswith("time_first"):
+        return 0.5 * r
+    if ".time_mix_" in name:
+        return torch.sigmoid(r)
     if name.endswith(("conv1d.weight", "conv_1d.weight")):
         return 0.5 * r
     return None
@@ -89,6 +95,9 @@ qwen35 = family("Qwen3_5ForCausalLM", "qwen3_5_text", DELTA, no_mtp=True, norm_p
 qwen35moe = family("Qwen3_5MoeForCausalLM", "qwen3_5_moe_text", {
     **{k: v for k, v in DELTA.items() if k != "intermediate_size"}, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16,
     "shared_expert_intermediate_size": 16}, no_mtp=True, norm_plus_one=True, generate=True, **OPTIONS)
+rwkv = family("RwkvForCausalLM", "rwkv", {
+    **STATE, "num_hidden_layers": 3, "attention_hidden_size": 32, "intermediate_size": 48, "layer_norm_epsilon": 1e-5, "rescale_every": 6,
+    "tie_word_embeddings": False}, gguf=False, generate="again", **OPTIONS)
 
 CASES = [
     mamba("mamba", "selective state-space layers alone"),
@@ -139,4 +148,6 @@ CASES = [
         "linear_conv_kernel_dim": 3, "tie_word_embeddings": False}, gguf=False),
     qwen35("qwen35", "no experts, projections apart"),
     qwen35moe("qwen35moe", "experts in every layer"),
+    rwkv("rwkv4", "RWKV-4: means of values before, weighted by keys that fade"),
+    rwkv("rwkv4-wide", "widths that follow from the model's, two layers", {"num_hidden_layers": 2, "hidden_size": 48}, drop=["attention_hidden_size", "intermediate_size"]),
 ]
