@@ -3,8 +3,10 @@ package nn
 import (
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 
+	"ridge/internal/cpu"
 	"ridge/internal/pool"
 	"ridge/kernel"
 	"ridge/kvcache"
@@ -101,7 +103,7 @@ func mixerPool(b *testing.B, m Mixer) (*Exec, *kvcache.Pool, func()) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	p := pool.New(2)
+	p := pool.New(runtime.GOMAXPROCS(0))
 	e := NewExec(p)
 	e.KV = kv
 	return e, kv, func() { p.Close(); kv.Close() }
@@ -133,11 +135,13 @@ func mixerSpeed(b *testing.B, m Mixer, hidden, before, rows, piece int) {
 	for range before / rows {
 		step(rows, 0)
 	}
+	start := cpu.Time()
 	for b.Loop() {
 		for first := 0; first < rows; first += piece {
 			step(piece, first)
 		}
 	}
+	b.ReportMetric((cpu.Time()-start).Seconds()*1e6/float64(b.N*rows), "cpu-us/row") // which other programs do not change much
 	b.ReportMetric(float64(b.N*rows)/b.Elapsed().Seconds(), "rows/s")
 }
 
