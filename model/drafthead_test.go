@@ -89,7 +89,11 @@ func withHead(t *testing.T, base, file string) string {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	return copyCheckpoint(t, base, map[string]any{"num_nextn_predict_layers": 1, "num_mtp_layers": nil}, func(c *checkpoint) {
+	config := map[string]any{"num_nextn_predict_layers": 1, "num_mtp_layers": nil}
+	if base == "qwen2" {
+		config["model_type"], config["architectures"] = "mimo", []string{"MiMoForCausalLM"}
+	}
+	return copyCheckpoint(t, base, config, func(c *checkpoint) {
 		for _, info := range st.Tensors() {
 			m, err := st.Mat(info.Name)
 			if err != nil {

@@ -4,16 +4,18 @@ import (
 	"ridge/nn"
 )
 
-// Qwen 2 and 2.5: biases on queries, keys and values.
+// Qwen 2 and 2.5, and MiMo, which has a layer that predicts further tokens: biases on
+// queries, keys and values.
 var qwen2 = architecture{
-	name: "qwen2", hf: []string{"qwen2"},
+	name: "qwen2", hf: []string{"qwen2", "mimo"},
 	describe: func(d *description, c *Config) {
 		qwenDescribe(d, c)
 		d.must(qkvBias...)
 		d.with(false, "output.bias")
 	},
-	names: hfNames{layers: "layers.", names: llamaNames(nil)},
-	build: (*builder).decoder,
+	names:  hfNames{layers: "layers.", names: llamaNames(nil)},
+	build:  (*builder).decoder,
+	unused: []string{"model.mtp_layers.*"},
 }
 
 // Qwen 3: queries and keys are normalized per head.

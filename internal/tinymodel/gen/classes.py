@@ -39,6 +39,7 @@ LEGACY = {
     "RefinedWeb": ("falcon", {"n_layer": "num_hidden_layers", "n_head": "num_attention_heads", "n_head_kv": "num_kv_heads"}),
     "RefinedWebModel": ("falcon", {"n_layer": "num_hidden_layers", "n_head": "num_attention_heads", "n_head_kv": "num_kv_heads"}),
     "kimi_k2": ("deepseek_v3", {}),
+    "mimo": ("qwen2", {}),
     "stablelm_epoch": ("stablelm", {"norm_eps": "layer_norm_eps", "rope_pct": "partial_rotary_factor"}),
 }
 

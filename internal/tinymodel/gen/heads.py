@@ -10,7 +10,8 @@ and the authors' code have it:
     medusa    head k gives lm_k(x + SiLU(W x + b)) for the state x behind the last norm                   (arXiv 2401.10774)
     eagle     a Llama layer without its first norm reads fc([embedding, state behind the last norm])      (arXiv 2401.15077)
     eagle3    states of three layers are fused by fc; attention reads [norm(embedding), norm(fused)]      (arXiv 2503.01840)
-    mtp       a layer of the model reads eh_proj([enorm(embedding), hnorm(state behind the last norm)])   (arXiv 2412.19437)
+    mtp       a layer of the model reads eh_proj([enorm(embedding), hnorm(state behind the last norm)])   (arXiv 2412.19437);
+              MiMo's has the state first
 
 Row i reads the state of token i and the embedding of token i + 1. logits.f32 has one row in EVERY of the rows of the prompt,
 and then those of OWN rows that go on from the head's own states, whose tokens are those of golden.json; of medusa it has
@@ -170,7 +171,8 @@ def mtp(base, w, own, case):
 
     def step(e, mine):
         h = torch.cat([base.state[:len(e) - len(mine)], *mine])
-        x = (torch.cat([norm(e, enorm), norm(h, hnorm)], -1) @ w[proj].T)[None]
+        both = [norm(e, enorm), norm(h, hnorm)]
+        x = (torch.cat(both[::-1] if case["reversed"] else both, -1) @ w[proj].T)[None]
         pos = torch.arange(len(e))[None]
         x = out(layer(x, attention_mask=causal(len(e)), position_ids=pos, position_embeddings=model.model.rotary_emb(x, pos)))[0]
         normed = norm(x, last)
@@ -220,7 +222,7 @@ CASES = {
 }
 
 
-def mtp_case(base, prefix, parts, plus, normed, stacked=None):
+def mtp_case(base, prefix, parts, plus, normed, stacked=None, reversed=False):
     """A layer that is shaped as the last one of the base."""
     from safetensors import safe_open
     with safe_open(BASES / base / "model.safetensors", "pt") as f:
@@ -233,7 +235,7 @@ def mtp_case(base, prefix, parts, plus, normed, stacked=None):
     shapes = prefixed(prefix, mix)
     enorm, hnorm, proj, last = parts
     shapes |= {enorm: (hidden,), hnorm: (hidden,), proj: (hidden, 2 * hidden), last: (hidden,)}
-    return dict(base=base, run=mtp, shapes=shapes, prefix=prefix, parts=parts, plus=plus, normed=normed, stacked=stacked or {})
+    return dict(base=base, run=mtp, shapes=shapes, prefix=prefix, parts=parts, plus=plus, normed=normed, stacked=stacked or {}, reversed=reversed)
 
 
 def stack(experts, *parts):
@@ -251,6 +253,9 @@ def make_mtp(name, base, apart):
     return mtp_case(base, p, (p + "enorm.weight", p + "hnorm.weight", p + "eh_proj.weight", p + "shared_head.norm.weight"), 0, False, both)
 
 
+p = "model.mtp_layers.0."      # MiMo's, whose other layers are Qwen 2's
+CASES["mtp-qwen2"] = mtp_case("qwen2", p, (p + "token_layernorm.weight", p + "hidden_layernorm.weight", p + "input_proj.weight", p + "final_layernorm.weight"),
+                              0, True, reversed=True)
 for base, apart in (("deepseek3", False), ("glm4moe", False), ("qwen3next", True)):
     CASES["mtp-" + base] = make_mtp("mtp-" + base, base, apart)
 
