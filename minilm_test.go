@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -163,4 +164,38 @@ func nearestTo(all [][]float32, q, k int) []int {
 		return 0
 	})
 	return order[:k]
+}
+
+// The real model as a GGUF file, with its WordPiece vocabulary, gives the same tokens
+// and the same embeddings.
+func TestMiniLMConverted(t *testing.T) {
+	path := testdata.Model(t, "minilm")
+	to := filepath.Join(t.TempDir(), "minilm.gguf")
+	if _, err := model.Convert(path, to, "keep", 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	var all [2][][]float32
+	var ids [2][]int32
+	texts := []string{"Naïve café, RÉSUMÉ 123!", "An English word: antidisestablishmentarianism.", "你好 мир", "x"}
+	for i, p := range []string{path, to} {
+		m, err := OpenFile(p, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		if all[i], err = m.EmbedAll(t.Context(), texts, PoolOwn); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range texts {
+			ids[i] = append(ids[i], m.Tokenize(text)...)
+		}
+	}
+	if !slices.Equal(ids[0], ids[1]) {
+		t.Errorf("tokens %v, want %v", ids[1], ids[0])
+	}
+	for i, v := range all[0] {
+		if !slices.Equal(v, all[1][i]) {
+			t.Errorf("text %d: another embedding", i)
+		}
+	}
 }

@@ -405,8 +405,8 @@ func (t *Tokenizer) ggufWordPiece(r *ggufReader) error {
 		return fmt.Errorf("metadata %sunknown_token_id: absent, and a word without tokens needs it", ggufPrefix)
 	}
 	t.model = newWordPiece(t.vocab, "▁", "", unk, 100)
-	lower := get(r, "normalizer.lowercase", true)
-	t.norm = bertNormalizers(true, true, get(r, "normalizer.strip_accents", lower), lower)
+	lower := get(r, ggufPrefix+"normalizer.lowercase", true)
+	t.norm = bertNormalizers(true, true, get(r, ggufPrefix+"normalizer.strip_accents", lower), lower)
 	t.stages = bertStages()
 	t.decode.mark = "▁"
 	t.decode.ops = []decodeOp{{kind: opReplace, old: "▁", new: " "}}

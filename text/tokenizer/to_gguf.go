@@ -33,11 +33,11 @@ func ToGGUF(tokenizerJSON, config []byte, size int, ends []int32) ([]KeyValue, e
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
 	m, err := f.model()
-	if err == nil && m.Type != "BPE" {
-		err = fmt.Errorf("tokenizer.json: model.type: expected BPE, found %s: it is not written to GGUF files", m.Type)
+	if err == nil && m.Type != "BPE" && m.Type != "WordPiece" {
+		err = fmt.Errorf("tokenizer.json: model.type: expected BPE or WordPiece, found %s: it is not written to GGUF files", m.Type)
 	}
 	var merges []string
-	if err == nil {
+	if err == nil && m.Type == "BPE" {
 		merges, err = mergeList(f.Merges)
 	}
 	if err != nil {
@@ -45,7 +45,9 @@ func ToGGUF(tokenizerJSON, config []byte, size int, ends []int32) ([]KeyValue, e
 	}
 	w := &ggufWriter{t: t, m: m, unknown: -1}
 	w.vocabulary(max(size, t.vocab.size()))
-	if t.marked != nil || m.ByteFallback {
+	if m.Type == "WordPiece" {
+		err = w.wordPiece(f)
+	} else if t.marked != nil || m.ByteFallback {
 		err = w.spm(merges)
 	} else {
 		err = w.bpe(f, merges)
