@@ -92,7 +92,7 @@ func ParsePass(name string, actOrder bool, damp float64) (Pass, error) {
 	case "absmean":
 		return absmean{}, nil
 	}
-	return nil, fmt.Errorf("compress: method %q: unknown, expected rtn, gptq, quantease, signround, awq, clip, smoothquant, hqq, absmean or two of them as in awq+clip", name)
+	return nil, fmt.Errorf("compress: method %q: unknown, expected rtn, gptq, awq, quantease, signround, clip, smoothquant, hqq, absmean or two of them as in awq+clip", name)
 }
 
 // Layer is what a Pass sees at a time.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,15 +11,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"ridge"
+	"ridge/internal/atomicfile"
 	"ridge/lab/quant"
 )
 
 type labQuantOptions struct {
 	hubFlags
-	calibration, text, dir, only string
-	calibrationTokens, tokens    int
-	window, threads              int
-	speed, json                  bool
+	calibration, text, dir    string
+	only, html                string
+	calibrationTokens, tokens int
+	window, threads           int
+	speed, json               bool
 }
 
 func labQuantCommand() *cobra.Command {
@@ -52,6 +55,7 @@ that was not measured is empty.`,
 	fs.StringVar(&o.only, "only", "", "measure only rows whose method and grid, such as \"gptq Q4_0\", match a regular expression")
 	fs.BoolVar(&o.speed, "speed", false, "also time prompts of 512 tokens and answers of 64")
 	fs.IntVarP(&o.threads, "threads", "t", runtime.GOMAXPROCS(0), "threads")
+	fs.StringVar(&o.html, "html", "", "file for a page with plots, too")
 	fs.BoolVar(&o.json, "json", false, "print JSON, one object a line, instead of Markdown")
 	for _, name := range []string{"calibration", "file", "dir"} {
 		c.MarkFlagRequired(name)
@@ -104,6 +108,12 @@ func (o *labQuantOptions) run(c *cobra.Command, name string) error {
 	bars.close()
 	if err != nil {
 		return err
+	}
+	if o.html != "" {
+		note := fmt.Sprintf("%s: %d tokens of %s, calibrated on %d of %s.", filepath.Base(cfg.Model), len(cfg.Text), filepath.Base(o.text), len(cfg.Calibration), filepath.Base(o.calibration))
+		if err := atomicfile.Write(o.html, func(w io.Writer) error { return quant.WriteHTML(w, "What methods of quantization cost", note, rows) }); err != nil {
+			return err
+		}
 	}
 	if o.json {
 		return quant.WriteJSON(c.OutOrStdout(), rows)

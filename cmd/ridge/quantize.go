@@ -48,8 +48,10 @@ add up. What was lost is measured by ridge eval kl.
 --method gptq and awq round the matrices of layers, which keep their types and sizes,
 with what their inputs are on a calibration text: gptq lets later columns pay for the
 errors of earlier ones, awq multiplies columns whose inputs are large and divides what
-comes before. smoothquant does so for activations of few bits, hqq moves the zeros of
-Q4_1 and Q5_1. --rotate turns the residual stream first. How a file came to be stands in
+comes before. quantease moves gptq's codes until the outputs change least, signround
+learns which weights are rounded up, in the ranges that clip finds. smoothquant divides
+for activations of few bits, hqq moves the zeros of Q4_1 and Q5_1, absmean is for TQ1_0
+and TQ2_0. --rotate turns the residual stream first. How a file came to be stands in
 its keys, ridge.quantize.*. Layers are computed one at a time: --keep goes on after a run
 that was ended, and --memory bounds what is in memory; both give the same bytes.
 

@@ -47,7 +47,7 @@ var mayImport = map[string][]string{
 	"engine/trace":        {},
 	"engine":              {"engine/trace", "kvcache", "model", "sample", "sched", "spec"},
 	"lab/drafts":          {"engine", "measure/bench/chart", "model", "sample", "spec"},
-	"lab/quant":           {"compress", "engine", "measure/eval", "model", "weights/gguf"},
+	"lab/quant":           {"compress", "engine", "measure/bench/chart", "measure/eval", "model", "weights/gguf"},
 	"text/grammar":        {},
 	"text/grammar/schema": {"text/grammar"},
 	"measure/bench":       {"measure/bench/chart", "measure/machine", "weights/gguf", "kernel", "kvcache", "model", "measure/roofline", "weights/tensor"},
