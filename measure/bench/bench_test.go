@@ -73,6 +73,25 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// An encoder's text of more tokens than a page has fits into the memory that is taken
+// for it: its keys are float32 whatever is asked for.
+func TestRunEncoder(t *testing.T) {
+	o := Options{
+		Models: []string{"../../internal/tinymodel/encoders/distilbert"}, Works: []roofline.Work{{Prompt: 80}}, Threads: []int{1},
+		Repeat: 1, Probe: 100 * time.Microsecond,
+	}
+	n := 0
+	err := Run(context.Background(), o, func(r *Result) error {
+		if n++; r.KV != tensor.F32 || r.Speed.Median <= 0 {
+			t.Errorf("keys of %v, speed %+v", r.KV, r.Speed)
+		}
+		return nil
+	})
+	if err != nil || n != 1 {
+		t.Fatalf("%d results: %v", n, err)
+	}
+}
+
 func TestRunPeer(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {

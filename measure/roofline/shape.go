@@ -120,10 +120,13 @@ func Read(path string, kv tensor.DType) (*Shape, error) {
 }
 
 // NewShape counts what a model costs, for keys and values of type kv (F16, F32,
-// BF16 or Q8_0).
+// BF16 or Q8_0); those of encoders are F32 whatever it is.
 func NewShape(o *model.Outline, kv tensor.DType) (*Shape, error) {
 	if kvcache.TileBytes(1, kv) == 0 {
 		return nil, fmt.Errorf("roofline: type of keys and values: expected F16, F32, BF16 or Q8_0, found %v", kv)
+	}
+	if o.Config.Encoder.Both {
+		kv = tensor.F32 // as such models keep them while a layer runs
 	}
 	s := &Shape{Outline: o, KV: kv}
 	for i := range o.Net.Layers {
