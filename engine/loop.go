@@ -326,7 +326,10 @@ func (e *Engine) finish(q *sequence, last *Event) {
 	last.Choice = q.choice
 	q.drafts.tell(last)
 	q.drafts.close()
-	e.control.Ended(e.counts.steps)
+	const least = 16 // tokens of an answer whose place says something: short ones end while others of their kind begin
+	if q.n >= least {
+		e.control.Ended(e.counts.steps)
+	}
 	if g.silent() {
 		g.kept = append(g.kept, result{tokens: q.tokens[q.Prompt : q.Prompt+q.n], probs: q.probs, tops: q.tops, traces: q.traces, forced: q.given, last: *last, score: q.score()})
 	} else {
