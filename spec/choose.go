@@ -14,9 +14,10 @@ type Offer struct {
 // MaxRows bounds the guesses that a step verifies.
 const MaxRows = 64
 
-// margin is the gain below which nothing is verified: what was measured of steps is off
-// by as much, and the best of many is the one that looks better than it is.
-const margin = 1.05
+// margin returns the gain below which nothing is verified beside so many tokens: what was
+// measured of steps is off by as much, and the best of many is the one that looks better
+// than it is, the more so the more answers have guesses.
+func margin(tokens int) float64 { return min(1.05+.01*float64(tokens-1), 1.12) }
 
 // choose decides how many guesses of each offer a step verifies: as many as make
 // the most tokens in the time of the step. fixed are the tokens that the step gives
@@ -35,7 +36,7 @@ func choose(offers []Offer, fixed int, cost func(rows int) float64) (gain float6
 		return 1
 	}
 	base := float64(fixed) / plain
-	tokens, best, rows := float64(fixed), margin*base, 0
+	tokens, best, rows := float64(fixed), margin(fixed)*base, 0
 	var order [MaxRows]int // whose guess comes next
 	for n := 1; n <= MaxRows; n++ {
 		which, chance := next(offers)

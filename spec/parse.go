@@ -22,12 +22,12 @@ const (
 	Recycled  Kind = "recycle"   // n-grams, and what the model held likely before, see Recycling
 	Stored    Kind = "rest"      // n-grams, and texts of a file, see Datastore
 	Draft     Kind = "draft"     // n-grams, and a model, see Small and NewForeign
+	Cascade   Kind = "cascade"   // the same, whose guesses n-grams guess, see Small.Cascade
 	Skipped   Kind = "skip"      // n-grams, and the model without parts of its layers, see package spec/skip
 	Exit      Kind = "exit"      // the same without its last layers
 	Trained   Kind = "head"      // n-grams, and a head that was trained for the model, see Drafting.Ask
 	Lookahead Kind = "lookahead" // n-grams, and those of a window of guesses, see package spec/lookahead
 	Jacobi    Kind = "jacobi"    // n-grams, and a window without n-grams of its own
-	Cascade   Kind = "cascade"   // the same, whose guesses n-grams guess, see Small.Cascade
 )
 
 // Setting is what somebody asks for.
@@ -45,58 +45,80 @@ type Setting struct {
 	Always bool
 }
 
-// names are other programs' names: llama-server's --spec-type, vLLM's methods.
-var names = map[string]Kind{"off": Off, "none": Off, "": Off, "auto": Auto, "ngram": NGrams, "suffix": Suffix, "recycle": Recycled, "rest": Stored, "[ngram]": NGrams, "draft_model": Draft, "cascade": Cascade, "skip": Skipped, "lookahead": Lookahead, "jacobi": Jacobi,
-	"head": Trained, "medusa": Trained, "eagle": Trained, "eagle3": Trained, "mtp": Trained, "deepseek_mtp": Trained, "glm4_moe_mtp": Trained, "qwen3_next_mtp": Trained, "mimo_mtp": Trained}
+// names are those of kinds, ours and other programs': llama-server's --spec-type, vLLM's
+// methods.
+var names = map[string]Kind{
+	"off": Off, "none": Off, "": Off, "auto": Auto, "ngram": NGrams, "[ngram]": NGrams, "suffix": Suffix, "recycle": Recycled, "rest": Stored,
+	"draft": Draft, "draft_model": Draft, "cascade": Cascade, "skip": Skipped, "exit": Exit, "lookahead": Lookahead, "jacobi": Jacobi,
+	"head": Trained, "medusa": Trained, "eagle": Trained, "eagle3": Trained,
+	"mtp": Trained, "deepseek_mtp": Trained, "glm4_moe_mtp": Trained, "qwen3_next_mtp": Trained, "mimo_mtp": Trained,
+}
 
-// Parse reads a setting: off, auto, ngram, suffix, recycle, lookahead, jacobi, rest=FILE, draft=MODEL, cascade=MODEL, skip=FILE, exit=LAYERS, head=PATH or mtp, a name that llama-server's --spec-type
-// has for n-grams, or the JSON of vLLM's --speculative-config, such as
-// {"method":"ngram","num_speculative_tokens":5}.
+// forms are what Parse reads, for errors.
+const forms = "auto, off, ngram, suffix, recycle, lookahead, jacobi, rest=FILE, draft=MODEL, cascade=MODEL, skip=FILE, exit=LAYERS, head=PATH or mtp"
+
+// Parse reads a setting: auto, off, ngram, suffix, recycle, lookahead, jacobi, rest=FILE,
+// draft=MODEL, cascade=MODEL, skip=FILE, exit=LAYERS, head=PATH or mtp, a name that
+// llama-server's --spec-type has for n-grams, or the JSON of vLLM's --speculative-config,
+// such as {"method":"ngram","num_speculative_tokens":5}.
 func Parse(text string) (s Setting, err error) {
-	name := strings.TrimSpace(text)
+	name, value, given := strings.TrimSpace(text), "", false
 	if strings.HasPrefix(name, "{") {
 		if name, s, err = parseConfig(name); err != nil {
 			return s, err
 		}
-	} else if model, is := strings.CutPrefix(name, "draft="); is {
-		name, s.Model = "draft_model", model
-	} else if head, is := strings.CutPrefix(name, "head="); is {
-		name, s.Model = "head", head
-	} else if model, is := strings.CutPrefix(name, "cascade="); is {
-		name, s.Model = "cascade", model
-	} else if file, is := strings.CutPrefix(name, "rest="); is {
-		name, s.File = "rest", file
-	} else if file, is := strings.CutPrefix(name, "skip="); is {
-		name, s.File = "skip", file
-	} else if layers, is := strings.CutPrefix(name, "exit="); is {
-		if s.Layers, err = strconv.Atoi(layers); err != nil || s.Layers < 1 {
-			return s, fmt.Errorf("spec: exit: expected exit=LAYERS, how many layers draft, found %q", layers)
-		}
-		s.Kind = Exit
-		return s, nil
+	} else {
+		name, value, given = strings.Cut(name, "=")
 	}
 	kind, known := names[name]
 	if !known && strings.HasPrefix(name, "ngram-") {
 		kind, known = NGrams, true
 	}
 	if !known {
-		return s, fmt.Errorf("spec: expected auto, off, ngram, suffix, recycle, lookahead, jacobi, rest=FILE, draft=MODEL, cascade=MODEL, skip=FILE, exit=LAYERS, head=PATH or mtp, found %q", name)
+		return s, fmt.Errorf("spec: expected %s, found %q", forms, name)
 	}
-	if kind == Trained {
-		if own := strings.HasSuffix(name, "mtp"); own != (s.Model == "") {
-			return s, fmt.Errorf("spec: %s: expected a path of a head, and none for layers of the model's own, found %q", name, s.Model)
+	if s.Kind = kind; given {
+		if err := s.take(name, value); err != nil {
+			return s, err
 		}
-	} else if (kind == Draft || kind == Cascade) != (s.Model != "") {
-		return s, fmt.Errorf("spec: %s: expected a model where one drafts and nowhere else, found %q", kind, s.Model)
 	}
-	if kind == Stored && s.File == "" {
-		return s, fmt.Errorf("spec: %s: expected rest=FILE, a file that ridge spec build has written, found none", kind)
+	return s, s.complete(name)
+}
+
+// take takes what is written behind the name of a kind.
+func (s *Setting) take(name, value string) (err error) {
+	switch s.Kind {
+	case Draft, Cascade, Trained:
+		s.Model = value
+	case Stored, Skipped:
+		s.File = value
+	case Exit:
+		if s.Layers, err = strconv.Atoi(value); err != nil || s.Layers < 1 {
+			return fmt.Errorf("spec: exit: expected exit=LAYERS, how many layers draft, found %q", value)
+		}
+	default:
+		return fmt.Errorf("spec: %s: expected no value, found %q", name, value)
 	}
-	if kind == Skipped && s.File == "" {
-		return s, fmt.Errorf("spec: %s: expected skip=FILE, a file that ridge spec search has written, found none", kind)
+	return nil
+}
+
+// complete reports what a kind lacks, or has too much.
+func (s *Setting) complete(name string) error {
+	own := strings.HasSuffix(name, "mtp") // layers of the model's own
+	model := s.Kind == Draft || s.Kind == Cascade
+	switch {
+	case s.Kind == Trained && own == (s.Model != ""):
+		return fmt.Errorf("spec: %s: expected a path of a head, and none for layers of the model's own, found %q", name, s.Model)
+	case s.Kind != Trained && model != (s.Model != ""):
+		return fmt.Errorf("spec: %s: expected a model where one drafts and nowhere else, found %q", name, s.Model)
+	case s.Kind == Stored && s.File == "":
+		return fmt.Errorf("spec: rest: expected rest=FILE, a file that ridge spec build has written, found none")
+	case s.Kind == Skipped && s.File == "":
+		return fmt.Errorf("spec: skip: expected skip=FILE, a file that ridge spec search has written, found none")
+	case s.Kind == Exit && s.Layers == 0:
+		return fmt.Errorf("spec: exit: expected exit=LAYERS, how many layers draft, found none")
 	}
-	s.Kind = kind
-	return s, nil
+	return nil
 }
 
 // parseConfig reads vLLM's JSON. How long the n-grams are at most and at least is

@@ -230,7 +230,7 @@ func TestChoose(t *testing.T) {
 			best = max(best, rate(take))
 		}
 		try(nil)
-		if best <= margin {
+		if best <= margin(fixed) {
 			best = 1
 		}
 		if d := rate(got) - best; d > 1e-9 || d < -1e-9 || gain-best > 1e-9 || best-gain > 1e-9 {

@@ -82,7 +82,7 @@ func TestTreesEqualBruteForce(t *testing.T) {
 		}
 		offers := []Offer{{Guesses: guesses, Book: book}}
 		gain := choose(offers, 1, func(n int) float64 { return costs[n] })
-		if best <= margin {
+		if best <= margin(1) {
 			best = 1
 		}
 		if math.Abs(gain-best) > 1e-9 {
