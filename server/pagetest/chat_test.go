@@ -80,13 +80,13 @@ func TestStop(t *testing.T) {
 		t.Errorf("below the answer: %q", facts)
 	}
 	b.press(".message.assistant", "Continue")
-	b.until(`document.querySelector(".message.assistant[aria-busy=false] .facts")?.innerText.includes("tokens/s")`)
+	b.until(`document.querySelector(".message.assistant[aria-busy=false] .facts")?.innerText.includes("to the first token")`)
 	// What was stopped before its first token is begun anew.
 	b.send("And another one?")
 	b.do(chromedp.Click(".composer .primary"))
 	b.until(`document.querySelectorAll(".message.assistant[aria-busy=false]").length === 2`)
 	b.press(".message.assistant", "Continue")
-	b.until(`[...document.querySelectorAll(".message.assistant[aria-busy=false] .facts")].at(-1)?.innerText.includes("tokens/s") && document.querySelectorAll(".message.assistant[aria-busy=false] .markdown").length === 2`)
+	b.until(`[...document.querySelectorAll(".message.assistant[aria-busy=false] .facts")].at(-1)?.innerText.includes("to the first token") && document.querySelectorAll(".message.assistant[aria-busy=false] .markdown").length === 2`)
 	b.clean(url)
 }
 
