@@ -126,13 +126,15 @@ func largestDense(f *packfile.File) int {
 // placesFor returns the bytes to leave for two places that parts of layers are read into,
 // when room is for them and for what is pinned; 0 if all has room, or if the places would
 // take more than a quarter of it: what is not in memory is then read where it is mapped.
+// With no room at all nothing is pinned, and whole layers are read into the places: they
+// have to be in memory while they are computed.
 func placesFor(f *packfile.File, room int64, layers int) int64 {
-	missing := denseBytes(f) - room
+	missing := denseBytes(f) - max(room, 0)
 	if missing <= 0 || layers <= 2 {
 		return 0
 	}
 	places := 2 * missing / int64(layers-2) // of equal parts, and the places are missing too
-	if places > room/4 {
+	if room > 0 && places > room/4 {
 		return 0
 	}
 	return places

@@ -163,11 +163,16 @@ func TestRerankerTemplate(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte(template), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m, err := model.Open(dir, model.Options{Workers: 2, PageTokens: 16, KVBytes: 4 << 20})
-	if err != nil {
-		t.Fatal(err)
+	open := func() *model.Model {
+		m, err := model.Open(dir, model.Options{Workers: 2, PageTokens: 16, KVBytes: 4 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
 	}
-	srv := serve(t, m, dir)
+	srv := serve(t, open(), dir)
+	m := open() // computes beside the server's
+	defer m.Close()
 	score := func(text string) float64 {
 		t.Helper()
 		ids := m.Tokenizer().Encode(nil, text, tokenizer.EncodeOptions{ParseSpecial: true})
