@@ -16,31 +16,45 @@ import (
 	"ridge/weights/gguf"
 )
 
-// A run that is ended goes on with the layers that it finished, and gives the same bytes
-// and reports; what is damaged is computed again, and what is of other settings refused.
-func TestKeepLayers(t *testing.T) {
-	dir, keep, float := t.TempDir(), filepath.Join(t.TempDir(), "keep"), filepath.Join(t.TempDir(), "float.gguf")
-	if _, err := model.Convert("../internal/tinymodel/testdata/qwen2", float, "keep", 0, nil); err != nil {
+// tinyFloat returns a small float model as a file, and the mixture Q4_0.
+func tinyFloat(t *testing.T) (*gguf.File, compress.Mixture) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "float.gguf")
+	if _, err := model.Convert("../internal/tinymodel/testdata/qwen2", path, "keep", 0, nil); err != nil {
 		t.Fatal(err)
 	}
-	m, err := model.Open(float, model.DefaultOptions())
+	f, err := gguf.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer m.Close()
-	f, err := gguf.Open(float)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	t.Cleanup(func() { f.Close() })
 	mix, err := compress.ParseMixture("Q4_0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids := make([]int32, 64)
+	return f, mix
+}
+
+// someTokens returns n tokens of m without any sense.
+func someTokens(m *model.Model, n int) []int32 {
+	ids := make([]int32, n)
 	for i := range ids {
 		ids[i] = int32(i * 31 % m.Config().Vocab)
 	}
+	return ids
+}
+
+// A run that is ended goes on with the layers that it finished, and gives the same bytes
+// and reports; what is damaged is computed again, and what is of other settings refused.
+func TestKeepLayers(t *testing.T) {
+	dir, keep := t.TempDir(), filepath.Join(t.TempDir(), "keep")
+	f, mix := tinyFloat(t)
+	m, err := model.Open(f.Name(), model.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	ids := someTokens(m, 64)
 	quantize := func(name, keep string, pass compress.Pass, most int) (b []byte, all []compress.Rounded, err error) {
 		t.Helper()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -103,26 +117,15 @@ func TestKeepLayers(t *testing.T) {
 // A model that computes the text from a file of packed weights, with the rows between
 // layers in another, gives the same bytes as one in memory.
 func TestBeyondMemory(t *testing.T) {
-	float, want := filepath.Join(t.TempDir(), "float.gguf"), []byte(nil)
-	if _, err := model.Convert("../internal/tinymodel/testdata/qwen2", float, "keep", 0, nil); err != nil {
-		t.Fatal(err)
-	}
-	f, err := gguf.Open(float)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	mix, err := compress.ParseMixture("Q4_0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f, mix := tinyFloat(t)
+	var want []byte
 	for _, beyond := range []bool{false, true} {
 		o, scratch := model.DefaultOptions(), ""
 		if o.Context = 32; beyond {
 			o.Memory, scratch = 64<<10, t.TempDir()
 			o.PackCache = model.PackCache{Dir: scratch}
 		}
-		m, err := model.Open(float, o)
+		m, err := model.Open(f.Name(), o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,11 +133,7 @@ func TestBeyondMemory(t *testing.T) {
 		if (m.Beyond() != nil) != beyond {
 			t.Fatalf("expected a model beyond memory: %v, found %v", beyond, m.Beyond() != nil)
 		}
-		ids := make([]int32, 96)
-		for i := range ids {
-			ids[i] = int32(i * 31 % m.Config().Vocab)
-		}
-		plan, err := compress.NewPlan(f, compress.Options{Mixture: mix, Method: &compress.Method{Pass: compress.GPTQ{Damp: 0.01}, Model: m, Tokens: ids, Chunk: 16, Scratch: scratch}})
+		plan, err := compress.NewPlan(f, compress.Options{Mixture: mix, Method: &compress.Method{Pass: compress.GPTQ{Damp: 0.01}, Model: m, Tokens: someTokens(m, 96), Chunk: 16, Scratch: scratch}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -60,8 +60,6 @@ type expertPart struct {
 const (
 	// halfLife is in calls of a layer: some answers' tokens.
 	halfLife = 256
-	// expertPage is what slots are multiples of, unless they are smaller.
-	expertPage = 4096
 )
 
 // newExpertCache gives the experts of net that lie in file at most room bytes. It
@@ -88,8 +86,8 @@ func newExpertCache(net *Net, file *packfile.File, place map[*kernel.Packed]int,
 			for _, p := range experts[e].parts {
 				size += int64(c.r.from.Room(p.index))
 			}
-			if size > expertPage {
-				size = (size + expertPage - 1) &^ (expertPage - 1)
+			if size > filePage {
+				size = pages(size)
 			}
 			k, ok := kinds[size]
 			if !ok {

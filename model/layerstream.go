@@ -38,9 +38,6 @@ func streamRoom(r *packfile.Reader, units [][]streamed) (each int) {
 	return each
 }
 
-// pages rounds up to whole pages: matrices begin with one.
-func pages(n int) int { return (n + expertPage - 1) &^ (expertPage - 1) }
-
 // newLayerStream reads units from a file; nil if the two places would take more than the
 // given bytes.
 func newLayerStream(file *packfile.File, units [][]streamed, most int64) (*layerStream, error) {

@@ -25,6 +25,13 @@ type fileRead struct {
 // readers is how many matrices are read at the same time.
 const readers = 8
 
+// filePage is what places in memory are multiples of that matrices are read into past the
+// system's cache.
+const filePage = 4096
+
+// pages rounds up to whole pages.
+func pages[N int | int64](n N) N { return (n + filePage - 1) &^ (filePage - 1) }
+
 func newFileReaders(file *packfile.File) *fileReaders {
 	return &fileReaders{from: file.Reader()}
 }

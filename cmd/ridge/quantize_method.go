@@ -102,7 +102,7 @@ func (f *methodFlags) cap(file *gguf.File, dir string, mo *model.Options) error 
 	}
 	debug.FreeOSMemory()
 	p := machine.ReadProcess()
-	program := p.Anon + p.File + 32<<20 // and what the tokenizer and the threads will take
+	program := p.Anon + p.File + 40<<20 // and what the tokenizer and the threads will take
 	heap, mapped := compress.LayerMemory(file)
 	if least := program + heap + mapped; most < least {
 		return fmt.Errorf("--memory: expected at least %s, which the largest layer of %s takes with the sums of its inputs, found %s",

@@ -182,16 +182,6 @@ func (m *Map) Release(b []byte) error {
 	return advise(m.data[lo&^(window-1):min((hi+window-1)&^(window-1), len(m.data))], DontNeed)
 }
 
-// AdvisePart is Advise for b, a part of Bytes; other memory is left alone.
-func (m *Map) AdvisePart(b []byte, a Advice) error {
-	lo, ok := m.place(b)
-	if !ok {
-		return nil
-	}
-	page := os.Getpagesize()
-	return advise(m.data[lo&^(page-1):min(lo+len(b), len(m.data))], a)
-}
-
 // Forget gives back the memory of b, a part of Bytes, and asks the system to drop
 // it from its file cache as well. Pages that b shares with its neighbours stay.
 func (m *Map) Forget(b []byte) {
