@@ -66,20 +66,9 @@ func larkList(source string) []*larkGrammar {
 	return o.Grammars
 }
 
-// Lark compiles a grammar in the variant of Lark's notation that llguidance reads,
-// for the vocabulary v (nil: no masks). The rule "start" is the whole text. See
-// docs/grammars.md for the syntax. %json needs package schema, which has a function
-// of this name too.
-func Lark(v *Vocabulary, source string) (*Grammar, error) {
-	b := &Builder{Source: "lark"}
-	root, err := b.Lark(source, LarkOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return b.Compile(root, v, 0)
-}
-
-// Lark adds the rule of a grammar in Lark, see the function of that name.
+// Lark adds the rule of a grammar in the variant of Lark's notation that llguidance
+// reads, whose rule "start" is the whole text. See docs/grammars.md for the syntax, and
+// schema.Lark for grammars with %json.
 func (b *Builder) Lark(source string, o LarkOptions) (*Rule, error) {
 	s := &larkSet{b: b, o: o, named: map[string]*larkGrammar{}}
 	list := larkList(source)
